@@ -1,0 +1,1 @@
+"""The model and run files that mmconv ships, as package data; no code lives here."""

@@ -1,0 +1,201 @@
+"""Configuration: what a run is, what a model is, and the only place that reads the environment.
+
+Specs are frozen pydantic models that forbid unknown fields, read from YAML with `--set` overrides.
+Options of a benchmark or a provider stay plain mappings here; whoever they belong to validates
+them. No object is built from a spec here: that is `mmconv.assemble`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from mmconv.errors import ConfigError
+
+Spec = TypeVar("Spec", bound=BaseModel)
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SamplingSpec(_Frozen):
+    """Overrides of a benchmark's own sampling; what is not set stays as the benchmark has it.
+
+    `temperature` and `top_p` may be set to null: the server's default then applies.
+    """
+
+    temperature: float | None = Field(default=0.0, ge=0)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    max_tokens: int = Field(default=1024, gt=0)
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+
+
+class PriceSpec(_Frozen):
+    """Price per million tokens, in US dollars."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+
+
+class ModelSpec(_Frozen):
+    """A model is data: which backend speaks to it, and how.
+
+    `model` is a path, a hub name or a server's model name. `options` belong to the provider. A
+    secret is named by its environment variable in `api_key_env`, never written here.
+    """
+
+    provider: str
+    model: str
+    name: str = ""
+    system: str | None = None
+    base_url: str | None = None
+    api_key_env: str | None = None
+    max_concurrency: int | None = Field(default=None, gt=0)
+    timeout: float = Field(default=600.0, gt=0)
+    attempts: int = Field(default=8, gt=0)
+    price: PriceSpec | None = None
+    sampling: SamplingSpec | None = None
+    options: Mapping[str, Any] = Field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The name that tables print: `name` where given, else the last part of `model`."""
+        return self.name or self.model.rstrip("/").rsplit("/", 1)[-1] or self.provider
+
+
+class RunSpec(_Frozen):
+    """One run of one benchmark: everything that decides its numbers, and nothing else.
+
+    `seats` maps the benchmark's seats (candidate, judge) to models. `trials` repeats every sample
+    so often. `sampling` overrides the benchmark's sampling by seat.
+    """
+
+    benchmark: str
+    options: Mapping[str, Any] = Field(default_factory=dict)
+    conditions: tuple[str, ...] | None = None
+    seats: Mapping[str, ModelSpec]
+    sampling: Mapping[str, SamplingSpec] = Field(default_factory=dict)
+    trials: int = Field(default=1, gt=0)
+    limit: int | None = Field(default=None, gt=0)
+    seed: int = 0
+    prompts: Path | None = None
+
+    @field_validator("seats", mode="before")
+    @classmethod
+    def _named_models(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return {
+            seat: load_model(model) if isinstance(model, str) else model
+            for seat, model in value.items()
+        }
+
+    @model_validator(mode="after")
+    def _sampled_seats_exist(self) -> RunSpec:
+        for seat in self.sampling:
+            if seat not in self.seats:
+                raise ValueError(f"sampling names the seat {seat!r}, which no model sits on")
+        return self
+
+
+def secret(variable: str | None) -> str | None:
+    """The secret in this environment variable; `ConfigError` if it is named but not set."""
+    if variable is None:
+        return None
+    value = os.environ.get(variable)
+    if not value:
+        raise ConfigError(f"environment variable {variable} is not set; export it and run again")
+    return value
+
+
+def environment(variable: str, default: str) -> str:
+    """A setting that is not a secret."""
+    return os.environ.get(variable, default)
+
+
+def model_files() -> dict[str, Path]:
+    """The shipped model files by name (the file's name without its suffix)."""
+    folder = Path(str(resources.files("configs"))) / "models"
+    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+
+
+def load_model(name: str) -> ModelSpec:
+    """A model by YAML path, by the name of a shipped file, or as `provider/model`.
+
+    Raises `ConfigError` naming what was looked for.
+    """
+    if name.endswith((".yaml", ".yml")):
+        return read_spec(Path(name), ModelSpec)
+    shipped = model_files()
+    if name in shipped:
+        return read_spec(shipped[name], ModelSpec)
+    provider, slash, model = name.partition("/")
+    if not slash or not provider or not model:
+        raise ConfigError(
+            f"model {name!r} is no shipped model (see `mmconv models`), no .yaml file, "
+            "and not of the form provider/model"
+        )
+    return ModelSpec(provider=provider, model=model)
+
+
+def read_spec(path: Path, kind: type[Spec], overrides: Sequence[str] = ()) -> Spec:
+    """Read a YAML file as a spec, with `a.b=value` overrides on top (values are YAML)."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from error
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not YAML: {error}") from error
+    if not isinstance(document, dict):
+        raise ConfigError(f"{path}: expected a mapping of fields, got {type(document).__name__}")
+    return validate(kind, override(document, overrides), str(path))
+
+
+def override(document: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """A copy of `document` with each `a.b=value` set; raises `ConfigError` for a bad one."""
+    result = _copy(document)
+    for item in overrides:
+        dotted, equals, text = item.partition("=")
+        if not equals or not dotted:
+            raise ConfigError(f"--set {item!r}: expected field.field=value")
+        *parents, last = dotted.split(".")
+        place = result
+        for parent in parents:
+            below = place.setdefault(parent, {})
+            if not isinstance(below, dict):
+                raise ConfigError(f"--set {item!r}: {parent!r} is a value, not a group of fields")
+            place = below
+        try:
+            place[last] = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise ConfigError(f"--set {item!r}: not YAML: {error}") from error
+    return result
+
+
+def validate(kind: type[Spec], document: Mapping[str, Any], where: str) -> Spec:
+    """Validate a mapping as a spec; a `ConfigError` lists every field that is wrong."""
+    try:
+        return kind.model_validate(document)
+    except ValidationError as error:
+        lines = [
+            f"  {'.'.join(str(step) for step in problem['loc']) or '(whole)'}: {problem['msg']}"
+            for problem in error.errors()
+        ]
+        raise ConfigError("\n".join([f"{where}: wrong configuration", *lines])) from error
+
+
+def _copy(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: _copy(value) if isinstance(value, Mapping) else value
+        for key, value in document.items()
+    }

@@ -1,0 +1,95 @@
+"""The call graph: read off the messages, checked before anything is paid, resolved when asked.
+
+A call depends on exactly the calls that its messages refer to, so the graph cannot disagree with
+the prompts. Scheduling is not done here but in `mmconv.runner`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
+
+from mmconv.errors import PlanError
+from mmconv.values import Call, Message, Part, Ref, Reply, Text
+
+
+def refs(messages: Iterable[Message]) -> Iterator[str]:
+    """The ids that the messages refer to, in order, repeated where they repeat."""
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, Ref):
+                yield part.call
+
+
+def dependencies(call: Call) -> frozenset[str]:
+    """The ids of the calls that must have replied before this one can be asked."""
+    return frozenset(refs(call.messages))
+
+
+def check(calls: Sequence[Call]) -> tuple[Call, ...]:
+    """Return the calls in an order in which each follows what it needs.
+
+    Raises `PlanError` for an id used twice, a reference to no call, or a circle. A rescue may
+    refer to the call that it rescues and to whatever that call could refer to.
+    """
+    by_id: dict[str, Call] = {}
+    for call in calls:
+        for each in (call, *call.rescues):
+            if each.id in by_id:
+                raise PlanError(f"two calls are named {each.id!r}")
+            by_id[each.id] = each
+    known = {call.id for call in calls}
+    for call in calls:
+        _check_known(call, known)
+        for rescue in call.rescues:
+            _check_known(rescue, known)
+            if rescue.rescues:
+                raise PlanError(f"rescue {rescue.id!r} has rescues of its own")
+    graph = {call.id: sorted(_needs(call)) for call in calls}
+    try:
+        order = list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        raise PlanError(f"calls wait for each other: {' -> '.join(error.args[1])}") from error
+    return tuple(by_id[call_id] for call_id in order)
+
+
+def resolve(messages: Sequence[Message], replies: Mapping[str, Reply]) -> tuple[Message, ...]:
+    """The messages with every `Ref` replaced by its reply's text.
+
+    Neighbouring texts are joined, so that equal prompts are equal values. Raises `KeyError` for a
+    reference without a reply: the runner asks only for calls whose needs are met.
+    """
+    return tuple(
+        replace(message, parts=tuple(_joined(message.parts, replies))) for message in messages
+    )
+
+
+def _joined(parts: Sequence[Part], replies: Mapping[str, Reply]) -> Iterator[Part]:
+    pending: list[str] = []
+    for part in parts:
+        if isinstance(part, Text):
+            pending.append(part.text)
+        elif isinstance(part, Ref):
+            pending.append(replies[part.call].text)
+        else:
+            if pending:
+                yield Text(text="".join(pending))
+                pending = []
+            yield part
+    if pending:
+        yield Text(text="".join(pending))
+
+
+def _needs(call: Call) -> set[str]:
+    """What the call and its rescues need, the call itself left out."""
+    needs = set(dependencies(call))
+    for rescue in call.rescues:
+        needs |= dependencies(rescue) - {call.id}
+    return needs
+
+
+def _check_known(call: Call, known: set[str]) -> None:
+    for name in dependencies(call):
+        if name not in known:
+            raise PlanError(f"call {call.id!r} refers to {name!r}, which no call is named")

@@ -1,0 +1,85 @@
+"""The protocols that the engine talks to. Nothing here is an implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from mmconv.values import Call, Image, Message, Outcome, Reply, Sampling, Score, Table
+
+Sample = TypeVar("Sample")
+
+
+class Backend(Protocol):
+    """Turns resolved messages into a reply; it never retries, never truncates, never sees a `Ref`.
+
+    `max_concurrency` is how many calls may be under way at once.
+    """
+
+    @property
+    def max_concurrency(self) -> int: ...
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        """Answer once.
+
+        `affinity` is equal for the calls of one conversation, so that replicas can keep its
+        prefix in one cache. Raises `mmconv.errors.Transient` or `mmconv.errors.Refused`; any
+        other exception is a bug and stops the run.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Release connections, processes and memory. Safe to call twice."""
+        ...
+
+
+class ImageSource(Protocol):
+    """Gives an image's original bytes back by its hash."""
+
+    def read(self, sha256: str) -> bytes:
+        """The file's bytes; raises `mmconv.errors.ImageError` if they are gone or were changed."""
+        ...
+
+
+class ImageSink(Protocol):
+    """Takes images in through the safe door, and hands out what messages hold."""
+
+    def add_file(self, path: str) -> Image:
+        """Check a local file and remember where it is; raises `mmconv.errors.ImageError`."""
+        ...
+
+
+class Benchmark(Protocol[Sample]):
+    """Data, prompts and scores of one benchmark. `plan` and `score` are pure.
+
+    `load` may read files and raises `mmconv.errors.DataError`; it can be called again and yields
+    the same samples in the same order.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def conditions(self) -> tuple[str, ...]: ...
+
+    def load(self) -> Iterator[Sample]: ...
+
+    def key(self, sample: Sample) -> str:
+        """A name for the sample, unique within the benchmark."""
+        ...
+
+    def plan(self, sample: Sample, condition: str) -> tuple[Call, ...]:
+        """All calls for the sample under the condition, in no particular order."""
+        ...
+
+    def score(
+        self, sample: Sample, condition: str, outcomes: Mapping[str, Outcome]
+    ) -> Iterable[Score]:
+        """Read the outcomes, by call id, as scores; what cannot be scored says why."""
+        ...
+
+    def tables(self, scores: Iterable[Score]) -> Sequence[Table]:
+        """Aggregate as the authors do, quirks labelled, beside our own estimates."""
+        ...

@@ -1,0 +1,222 @@
+"""The values that everything else passes around: messages, calls, outcomes, verdicts, scores.
+
+All are frozen, slotted, keyword-only dataclasses. Nothing here does I/O or knows a benchmark, a
+model or a judge. Two rules carry the design: only a `Reply` has text, so nothing else can enter a
+later prompt; and a `Score` without a value says why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from mmconv.errors import FailureKind
+
+Role = Literal["system", "user", "assistant"]
+Finish = Literal["stop", "length", "filter", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """Literal text inside a message."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """An image inside a message, by the SHA-256 (hex) of its file's bytes; sizes in pixels.
+
+    Width and height are those after EXIF orientation, as a person sees the picture.
+    """
+
+    sha256: str
+    media_type: str
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ref:
+    """The text that the call with this id will produce."""
+
+    call: str
+
+
+Part: TypeAlias = Text | Image | Ref
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a prompt. Resolved messages hold no `Ref`."""
+
+    role: Role
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How a reply is drawn; all of it is part of the content key.
+
+    `temperature` and `top_p` None leave the server's own default in force. `max_tokens` counts
+    generated tokens. `trial` numbers repetitions of the same request. `schema` is a JSON schema,
+    as text, that the reply shall obey where the server can guide its output.
+    """
+
+    temperature: float | None = 0.0
+    top_p: float | None = None
+    max_tokens: int = 1024
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    trial: int = 0
+    schema: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a judge's reply was read as: a label, scores by name, and the reasons given."""
+
+    label: str | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+    rationale: str = ""
+
+
+Parser: TypeAlias = Callable[[str], Verdict]
+"""Reads a reply's text as a verdict, or raises `mmconv.errors.Unparsed`. Pure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request to one seat; what it depends on is the `Ref`s inside its messages.
+
+    `rescues` are asked in order, each only if no reply before it could be read by its parser; they
+    may hold a `Ref` to this call. `overflow` says what happens when the prompt does not fit the
+    model's context: the call fails, or its oldest messages are dropped and counted.
+    """
+
+    id: str
+    seat: str
+    messages: tuple[Message, ...]
+    sampling: Sampling = Sampling()
+    parser: Parser | None = None
+    rescues: tuple[Call, ...] = ()
+    overflow: Literal["fail", "drop_oldest"] = "fail"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenImage:
+    """An image as a model saw it: its size in pixels after the model's own policy."""
+
+    sha256: str
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A model's answer.
+
+    `reasoning` is what it thought aloud, kept apart from `text`. `seconds` is the time of the
+    request that succeeded; `dropped` counts messages left out of an overflowing prompt; tokens
+    are None where the backend does not tell.
+    """
+
+    text: str
+    reasoning: str | None = None
+    finish: Finish = "stop"
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    seconds: float = 0.0
+    dropped: int = 0
+    seen: tuple[SeenImage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A call that was asked and not answered, after so many attempts."""
+
+    kind: FailureKind
+    message: str
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """A call that was never asked, because a call that it needs has no reply."""
+
+    because: str
+
+
+Outcome: TypeAlias = Reply | Failure | Skipped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """One number about one sample under one condition, or None and the reason why not.
+
+    `turn` counts from 1; 0 is the whole conversation; None where turns have no meaning. `tags`
+    carry whatever tables group by (category, task, persona, cluster).
+    """
+
+    sample: str
+    condition: str
+    metric: str
+    turn: int | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    value: float | None = None
+    why: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.value is None) == (self.why is None):
+            raise ValueError("a score has either a value or a reason why it has none")
+        if self.value is not None and math.isnan(self.value):
+            raise ValueError("a score is never NaN: give None and a reason")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A mean with its 95 % interval: `n` values, and how many are `missing` by reason.
+
+    `mean` is None where there is no value; `stderr`, `low` and `high` are None where fewer than
+    two independent clusters leave them undefined.
+    """
+
+    mean: float | None
+    stderr: float | None
+    low: float | None
+    high: float | None
+    n: int
+    missing: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One cell of a table: a value with what stands behind it.
+
+    `n` counts the values, `missing` those that are not there, by reason; `low` and `high` are the
+    95 % interval where there is one. A cell of text (a label, an authors' convention) has no n.
+    """
+
+    value: float | str | None
+    n: int | None = None
+    missing: Mapping[str, int] = field(default_factory=dict)
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Named rows of cells under named columns, as it is printed and exported.
+
+    `name` is a file name without suffix; numbers are printed with `digits` decimals; `notes` say
+    what a reader must know (conventions, drafts, records left out).
+    """
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: Mapping[str, Mapping[str, Cell]]
+    notes: tuple[str, ...] = ()
+    digits: int = 2
