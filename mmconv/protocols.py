@@ -11,13 +11,12 @@ Sample = TypeVar("Sample")
 
 
 class Backend(Protocol):
-    """Turns resolved messages into a reply; it never retries, never truncates, never sees a `Ref`.
-
-    `max_concurrency` is how many calls may be under way at once.
-    """
+    """Turns resolved messages into a reply; never retries, never truncates, never sees a `Ref`."""
 
     @property
-    def max_concurrency(self) -> int: ...
+    def max_concurrency(self) -> int:
+        """How many calls may be under way at once."""
+        ...
 
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
@@ -59,12 +58,18 @@ class Benchmark(Protocol[Sample]):
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The benchmark's name on the command line and in tables."""
+        ...
 
     @property
-    def conditions(self) -> tuple[str, ...]: ...
+    def conditions(self) -> tuple[str, ...]:
+        """The conditions that a run asks for, in the order of its tables."""
+        ...
 
-    def load(self) -> Iterator[Sample]: ...
+    def load(self) -> Iterator[Sample]:
+        """Stream the samples."""
+        ...
 
     def key(self, sample: Sample) -> str:
         """A name for the sample, unique within the benchmark."""
