@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from mmconv.values import Call, Image, Message, Outcome, Reply, Sampling, Score, Table
 
@@ -53,8 +53,8 @@ class ImageSink(Protocol):
 class Benchmark(Protocol[Sample]):
     """Data, prompts and scores of one benchmark. `plan` and `score` are pure.
 
-    `load` may read files and raises `mmconv.errors.DataError`; it can be called again and yields
-    the same samples in the same order.
+    Building one checks its options and all of its data, so that nothing is paid for a run that
+    cannot end. `load` can be called again and yields the same samples in the same order.
     """
 
     @property
@@ -65,6 +65,21 @@ class Benchmark(Protocol[Sample]):
     @property
     def conditions(self) -> tuple[str, ...]:
         """The conditions that a run asks for, in the order of its tables."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """How many samples `load` yields."""
+        ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of any table must know: drafts used, records left out."""
+        ...
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What the manifest records: hashes of prompts and data files, conventions in force."""
         ...
 
     def load(self) -> Iterator[Sample]:

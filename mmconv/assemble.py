@@ -1,0 +1,105 @@
+"""Where names become objects: providers, benchmarks and seats, imported when they are asked for.
+
+This is the only module that knows both the engine and what plugs into it. To add a benchmark or a
+provider, add a line to one of the two tables; a package that is installed beside mmconv can be
+named as `package.module` (provider) or `package.module:attribute` (benchmark) without one.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+from mmconv.config import ModelSpec, RunSpec, SamplingSpec
+from mmconv.errors import ConfigError
+from mmconv.protocols import Backend, Benchmark, ImageSink, ImageSource
+from mmconv.runner import Seat
+
+PROVIDERS = {
+    "fake": "model_zoo.fake",
+    "hf": "model_zoo.hf",
+    "openai": "model_zoo.openai_api",
+    "reference": "model_zoo.reference",
+    "vllm": "model_zoo.vllm_server",
+}
+
+BENCHMARKS = {
+    "convbench": "mmconv.benchmarks.convbench.benchmark:build",
+}
+
+
+class Provider(Protocol):
+    """A module of `model_zoo`: how one kind of model is named in keys, and how it is opened.
+
+    The two are apart so that resuming a finished run, rescoring and showing load no model.
+    """
+
+    def fingerprint(self, spec: ModelSpec) -> str:
+        """Name everything about the model that can change a reply, without loading it.
+
+        Raises `mmconv.errors.ConfigError` for options that the provider does not know.
+        """
+        ...
+
+    async def open_backend(self, spec: ModelSpec, images: ImageSource) -> Backend:
+        """Load or connect; raises `mmconv.errors.ConfigError` where that cannot work."""
+        ...
+
+
+class BenchmarkBuilder(Protocol):
+    """Builds a benchmark from a run's specification, all of its data checked."""
+
+    def __call__(self, spec: RunSpec, images: ImageSink) -> Benchmark[Any]:
+        """Raises `mmconv.errors.InputError` for options or data that cannot be used."""
+        ...
+
+
+def find_provider(name: str) -> Provider:
+    """The provider's module; raises `ConfigError` listing the known ones."""
+    return cast("Provider", _find(name, "provider", PROVIDERS))
+
+
+def build_benchmark(spec: RunSpec, images: ImageSink) -> Benchmark[Any]:
+    """The benchmark that a run asks for, its options and data checked."""
+    builder = cast("BenchmarkBuilder", _find(spec.benchmark, "benchmark", BENCHMARKS))
+    return builder(spec, images)
+
+
+def build_seat(
+    name: str, spec: ModelSpec, images: ImageSource, sampling: SamplingSpec | None = None
+) -> Seat:
+    """A seat for a model; nothing is loaded until the first call is asked.
+
+    `sampling` are the run's overrides; they go before the model's own.
+    """
+    provider = find_provider(spec.provider)
+
+    async def open_backend() -> Backend:
+        return await provider.open_backend(spec, images)
+
+    return Seat(
+        name,
+        fingerprint=provider.fingerprint(spec),
+        open_backend=open_backend,
+        attempts=spec.attempts,
+        system=spec.system,
+        sampling={**_set_fields(spec.sampling), **_set_fields(sampling)},
+    )
+
+
+def _set_fields(sampling: SamplingSpec | None) -> dict[str, Any]:
+    return {} if sampling is None else sampling.model_dump(exclude_unset=True)
+
+
+def _find(name: str, what: str, known: dict[str, str]) -> object:
+    path = known.get(name, name)
+    module, _, attribute = path.partition(":")
+    if name not in known and "." not in name:
+        raise ConfigError(f"{what} {name!r} is not known; there are: {', '.join(sorted(known))}")
+    try:
+        found = import_module(module)
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"{what} {name!r} needs the package {error.name!r}, which is not installed"
+        ) from error
+    return getattr(found, attribute) if attribute else found

@@ -1,0 +1,259 @@
+"""The driver: takes plans in, asks what is not known yet, and hands finished plans out.
+
+A call starts when everything that it refers to has replied; it is looked up in the store first,
+asked if it is not there, and committed before anything that needs it starts. Equal calls under way
+at the same time are one request. Plans are taken in lazily, so memory does not grow with their
+number. What fails is a `Failure`, what needs it is `Skipped`; any other exception is a bug and
+stops the run, and what was answered is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from mmconv.errors import Unparsed
+from mmconv.graph import check, dependencies, resolve
+from mmconv.keys import content_key
+from mmconv.runner.seat import Seat, Stopped
+from mmconv.runner.tally import Tally
+from mmconv.store import Store
+from mmconv.values import Call, Failure, Message, Outcome, Reply, Sampling, Skipped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """All calls for one sample under one condition; `order` numbers the plans of a run."""
+
+    order: int
+    sample: str
+    condition: str
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One call as it was sent: resolved messages, effective sampling, content key."""
+
+    call: Call
+    key: str
+    messages: tuple[Message, ...]
+    sampling: Sampling
+    stored: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A plan whose calls all have outcomes, and how those that were resolved were asked."""
+
+    plan: Plan
+    outcomes: Mapping[str, Outcome]
+    asked: Mapping[str, Asked]
+
+
+class Runner:
+    """Runs plans against seats and a store.
+
+    `offline` asks nothing: what the store does not hold is `Skipped` because it was never asked.
+    `window` bounds how many plans are open at once.
+    """
+
+    def __init__(
+        self,
+        seats: Mapping[str, Seat],
+        store: Store,
+        *,
+        window: int = 128,
+        offline: bool = False,
+    ) -> None:
+        self._seats = seats
+        self._store = store
+        self._room = asyncio.Semaphore(window)
+        self._offline = offline
+        self._stopping = False
+        self._flights: dict[str, asyncio.Future[Outcome]] = {}
+        self.tally = Tally()
+
+    async def run(self, plans: Iterable[Plan], on_finished: Callable[[Finished], None]) -> bool:
+        """Run all plans; `on_finished` gets each as it ends, in any order.
+
+        Returns whether the run went to its end, False if `stop` ended it early. Exceptions other
+        than a model's failure come out as they are.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                for plan in plans:
+                    await self._room.acquire()
+                    if self._stopping:
+                        break
+                    self.tally.plans += 1
+                    _OpenPlan(plan, self, group, on_finished).start()
+        except BaseExceptionGroup as failed:
+            raise _first(failed) from None
+        return not self._stopping
+
+    def stop(self) -> None:
+        """Ask nothing more; calls under way are awaited and kept. Safe to call from a signal."""
+        self._stopping = True
+        for seat in self._seats.values():
+            seat.stop()
+        self._room.release()
+
+    def close_plan(self) -> None:
+        """Make room for the next plan."""
+        self._room.release()
+
+    async def outcome(self, plan: Plan, asked: Asked, depth: int) -> tuple[Outcome, bool]:
+        """Find or ask one resolved call; also returns whether the store held it.
+
+        Raises `Stopped` where the run is being stopped before the call was asked.
+        """
+        reply = await self._store.get(asked.key)
+        if reply is not None:
+            return reply, True
+        if self._offline:
+            return Skipped(because="it was not asked yet"), False
+        flying = self._flights.get(asked.key)
+        if flying is not None:
+            return await asyncio.shield(flying), True
+        landing: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._flights[asked.key] = landing
+        try:
+            outcome = await self._ask(plan, asked, depth)
+            landing.set_result(outcome)
+        except BaseException as error:
+            landing.set_exception(error)
+            landing.exception()  # Marked as seen: nobody else may be waiting for it.
+            raise
+        finally:
+            del self._flights[asked.key]
+        return outcome, False
+
+    async def _ask(self, plan: Plan, asked: Asked, depth: int) -> Outcome:
+        seat = self._seats[asked.call.seat]
+        outcome = await seat.ask(
+            asked.messages,
+            asked.sampling,
+            priority=(plan.order, -depth),
+            affinity=f"{plan.sample}/{plan.condition}",
+            drop_oldest=asked.call.overflow == "drop_oldest",
+            tally=self.tally.seat(seat.name),
+        )
+        if isinstance(outcome, Failure):
+            await self._store.add_failure(asked.key, outcome)
+            return outcome
+        return await self._store.put(asked.key, seat.fingerprint, outcome)
+
+    def address(self, call: Call, replies: Mapping[str, Reply]) -> Asked:
+        """Resolve a call whose needs are met, as its seat would send it."""
+        seat = self._seats[call.seat]
+        messages, sampling = seat.prompt(resolve(call.messages, replies), call.sampling)
+        key = content_key(seat.fingerprint, messages, sampling)
+        return Asked(call=call, key=key, messages=messages, sampling=sampling, stored=False)
+
+
+@dataclass(slots=True)
+class _OpenPlan:
+    """One plan under way: which calls wait for which, and what has come of the others."""
+
+    plan: Plan
+    runner: Runner
+    group: asyncio.TaskGroup
+    on_finished: Callable[[Finished], None]
+    left: int = 0
+    replies: dict[str, Reply] = field(default_factory=dict)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    asked: dict[str, Asked] = field(default_factory=dict)
+    unmet: dict[str, set[str]] = field(default_factory=dict)
+    waiting: dict[str, list[Call]] = field(default_factory=dict)
+
+    def start(self) -> None:
+        calls = check(self.plan.calls)
+        self.left = len(calls)
+        for call in calls:
+            needs = dependencies(call)
+            self.unmet[call.id] = set(needs)
+            for need in needs:
+                self.waiting.setdefault(need, []).append(call)
+        if not calls:
+            self._finish()
+        for call in calls:
+            if not self.unmet[call.id]:
+                self._launch(call, call)
+
+    def _launch(self, call: Call, root: Call) -> None:
+        """Start a call, or a rescue of the call `root`, whose needs are met."""
+        self.group.create_task(self._see_through(call, root))
+
+    async def _see_through(self, call: Call, root: Call) -> None:
+        asked = self.runner.address(call, self.replies)
+        try:
+            outcome, stored = await self.runner.outcome(self.plan, asked, len(self.outcomes))
+        except Stopped:
+            return
+        self.asked[call.id] = Asked(
+            call=call,
+            key=asked.key,
+            messages=asked.messages,
+            sampling=asked.sampling,
+            stored=stored,
+        )
+        self._settle(call, outcome, stored=stored)
+        rescue = _next_rescue(call, root, outcome)
+        if rescue is None:
+            self._count_down()
+        else:
+            self._launch(rescue, root)
+
+    def _settle(self, call: Call, outcome: Outcome, *, stored: bool) -> None:
+        self.outcomes[call.id] = outcome
+        self.runner.tally.seat(call.seat).count(outcome, stored=stored)
+        if isinstance(outcome, Reply):
+            self.replies[call.id] = outcome
+        for dependent in self.waiting.get(call.id, ()):
+            if dependent.id in self.outcomes:
+                continue
+            if not isinstance(outcome, Reply):
+                root = outcome.because if isinstance(outcome, Skipped) else call.id
+                self._settle(dependent, Skipped(because=root), stored=False)
+                self._count_down()
+                continue
+            self.unmet[dependent.id].discard(call.id)
+            if not self.unmet[dependent.id]:
+                self._launch(dependent, dependent)
+
+    def _count_down(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self._finish()
+
+    def _finish(self) -> None:
+        self.runner.tally.finished += 1
+        self.runner.close_plan()
+        self.on_finished(Finished(plan=self.plan, outcomes=self.outcomes, asked=self.asked))
+
+
+def _next_rescue(call: Call, root: Call, outcome: Outcome) -> Call | None:
+    """The rescue to ask after `call`, if its reply cannot be read and one is left."""
+    if call.parser is None or not root.rescues:
+        return None
+    if call is root and not isinstance(outcome, Reply):
+        return None
+    if isinstance(outcome, Reply):
+        try:
+            call.parser(outcome.text)
+        except Unparsed:
+            pass
+        else:
+            return None
+    position = 0 if call is root else root.rescues.index(call) + 1
+    return root.rescues[position] if position < len(root.rescues) else None
+
+
+def _first(failed: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The exception that stopped the run, out of the groups that it is wrapped in."""
+    error: BaseException = failed
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,222 @@
+"""A seat: one model with its slots, its retries and its sampling overrides.
+
+The number of slots adapts to the server: a rate limit halves it, answers win it back one by one.
+A waiting retry holds no slot. The model is opened at the first call that is really asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+from mmconv.errors import Refused, Transient
+from mmconv.protocols import Backend
+from mmconv.runner.tally import SeatTally
+from mmconv.values import Failure, Message, Reply, Sampling, Text
+
+Priority = tuple[int, int]
+"""Older plans first, within a plan the deeper call: smaller is sooner."""
+
+FIRST_DELAY = 0.5
+LONGEST_DELAY = 60.0
+
+
+class Stopped(Exception):
+    """Raised to calls that wait for a slot when the run is being stopped."""
+
+
+class Seat:
+    """One model at the table.
+
+    `fingerprint` names the model in content keys; `open_backend` loads or connects it, once.
+    `system` is the model's own system prompt, sent where the benchmark sends none. `sampling`
+    overrides the benchmark's, field by field. `attempts` bounds how often one call is asked.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        fingerprint: str,
+        open_backend: Callable[[], Awaitable[Backend]],
+        attempts: int = 8,
+        system: str | None = None,
+        sampling: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.fingerprint = fingerprint
+        self._open_backend = open_backend
+        self._attempts = attempts
+        self._system = system
+        self._sampling = dict(sampling or {})
+        self._backend: Backend | None = None
+        self._opening = asyncio.Lock()
+        self._stopping = asyncio.Event()
+        self._slots = _Slots()
+        # Jitter spreads retries over time; it decides no result, so it needs no seed.
+        self._random = random.Random()
+
+    def prompt(
+        self, messages: tuple[Message, ...], sampling: Sampling
+    ) -> tuple[tuple[Message, ...], Sampling]:
+        """What this seat's model is really sent: with its system prompt and sampling overrides."""
+        if self._system is not None and (not messages or messages[0].role != "system"):
+            own = Message(role="system", parts=(Text(text=self._system),))
+            messages = (own, *messages)
+        return messages, replace(sampling, **self._sampling) if self._sampling else sampling
+
+    async def ask(
+        self,
+        messages: tuple[Message, ...],
+        sampling: Sampling,
+        *,
+        priority: Priority,
+        affinity: str,
+        drop_oldest: bool,
+        tally: SeatTally,
+    ) -> Reply | Failure:
+        """Ask until there is an answer, a refusal, or no attempt left.
+
+        With `drop_oldest`, a prompt that overflows the context loses its oldest message but a
+        system prompt, as often as it must; the reply counts them.
+        """
+        backend = await self._ready()
+        attempt = dropped = 0
+        while True:
+            attempt += 1
+            epoch = 0
+            try:
+                async with self._slots.held(priority) as epoch:
+                    reply = await backend.generate(messages, sampling, affinity=affinity)
+            except Refused as error:
+                shorter = _without_oldest(messages) if drop_oldest else None
+                if error.kind != "context" or shorter is None:
+                    return Failure(kind=error.kind, message=str(error), attempts=attempt)
+                messages, dropped, attempt = shorter, dropped + 1, attempt - 1
+            except Transient as error:
+                if error.kind == "rate_limit":
+                    self._slots.shrink(epoch)
+                if attempt >= self._attempts:
+                    return Failure(kind=error.kind, message=str(error), attempts=attempt)
+                tally.retried += 1
+                await self._wait(self._delay(attempt, error.retry_after))
+            else:
+                self._slots.grow()
+                return replace(reply, dropped=dropped) if dropped else reply
+
+    def stop(self) -> None:
+        """Give no more slots: calls under way finish, calls that wait raise `Stopped`."""
+        self._stopping.set()
+        self._slots.close()
+
+    async def aclose(self) -> None:
+        """Close the model, if it was opened."""
+        if self._backend is not None:
+            await self._backend.aclose()
+            self._backend = None
+
+    async def _ready(self) -> Backend:
+        if self._backend is None:
+            async with self._opening:
+                if self._backend is None:
+                    backend = await self._open_backend()
+                    self._slots.open(backend.max_concurrency)
+                    self._backend = backend
+        return self._backend
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait without holding a slot; raises `Stopped` at once when the run is being stopped."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+            raise Stopped
+
+    def _delay(self, attempt: int, retry_after: float | None) -> float:
+        """Exponential backoff with full jitter, never sooner than the server asked for."""
+        backoff = self._random.uniform(0, min(LONGEST_DELAY, FIRST_DELAY * 2.0**attempt))
+        return backoff if retry_after is None else retry_after + min(backoff, 1.0)
+
+
+class _Slots:
+    """A semaphore that serves the smallest priority first and whose size follows the server.
+
+    Every slot is held in an epoch; a rate limit ends the epoch, so that the many requests that hit
+    it together halve the slots once.
+    """
+
+    def __init__(self) -> None:
+        self._most = 1
+        self._limit = 1.0
+        self._held = 0
+        self._epoch = 0
+        self._closed = False
+        self._waiting: list[tuple[Priority, int, asyncio.Future[None]]] = []
+        self._ticket = count()
+
+    def open(self, most: int) -> None:
+        self._most = most
+        self._limit = float(most)
+
+    @asynccontextmanager
+    async def held(self, priority: Priority) -> AsyncIterator[int]:
+        await self._acquire(priority)
+        try:
+            yield self._epoch
+        finally:
+            self._held -= 1
+            self._serve()
+
+    def shrink(self, epoch: int) -> None:
+        if epoch == self._epoch:
+            self._epoch += 1
+            self._limit = max(1.0, self._limit / 2)
+
+    def grow(self) -> None:
+        """Win back one slot for every round of answers."""
+        if self._limit < self._most:
+            self._limit = min(float(self._most), self._limit + 1 / self._limit)
+            self._serve()
+
+    def close(self) -> None:
+        self._closed = True
+        for _, _, future in self._waiting:
+            if not future.done():
+                future.set_exception(Stopped())
+        self._waiting.clear()
+
+    async def _acquire(self, priority: Priority) -> None:
+        if self._closed:
+            raise Stopped
+        if self._held < int(self._limit) and not self._waiting:
+            self._held += 1
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (priority, next(self._ticket), future))
+        try:
+            await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self._held -= 1
+                self._serve()
+            raise
+
+    def _serve(self) -> None:
+        while self._waiting and self._held < int(self._limit):
+            _, _, future = heapq.heappop(self._waiting)
+            if not future.done():
+                self._held += 1
+                future.set_result(None)
+
+
+def _without_oldest(messages: Sequence[Message]) -> tuple[Message, ...] | None:
+    """The messages less the oldest that is no system prompt; None if only the last one is left."""
+    first = 1 if messages[0].role == "system" else 0
+    if len(messages) - first < 2:
+        return None
+    return (*messages[:first], *messages[first + 1 :])

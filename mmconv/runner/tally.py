@@ -1,0 +1,75 @@
+"""Counts of what a run has done so far, by seat; the progress display and the summary read them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from mmconv.values import Failure, Outcome, Reply
+
+
+@dataclass(slots=True, kw_only=True)
+class SeatTally:
+    """One seat's counts: calls by how they ended, retries, tokens of the calls that were asked."""
+
+    asked: int = 0
+    stored: int = 0
+    failed: int = 0
+    skipped: int = 0
+    retried: int = 0
+    truncated: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def ended(self) -> int:
+        """Calls that have an outcome, whatever it is."""
+        return self.asked + self.stored + self.failed + self.skipped
+
+    def count(self, outcome: Outcome, *, stored: bool) -> None:
+        """Count one call's end; `stored` says that its reply was there already."""
+        if isinstance(outcome, Reply):
+            self._count_reply(outcome, stored=stored)
+        elif isinstance(outcome, Failure):
+            self.failed += 1
+            self.failures[outcome.kind] += 1
+        else:
+            self.skipped += 1
+
+    def _count_reply(self, reply: Reply, *, stored: bool) -> None:
+        self.truncated += reply.finish == "length"
+        if stored:
+            self.stored += 1
+            return
+        self.asked += 1
+        self.input_tokens += reply.input_tokens or 0
+        self.output_tokens += reply.output_tokens or 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """A run's counts: plans opened and finished, and calls by seat."""
+
+    plans: int = 0
+    finished: int = 0
+    seats: dict[str, SeatTally] = field(default_factory=dict)
+
+    def seat(self, name: str) -> SeatTally:
+        """The counts of one seat."""
+        return self.seats.setdefault(name, SeatTally())
+
+    @property
+    def ended(self) -> int:
+        """Calls of all seats that have an outcome."""
+        return sum(seat.ended for seat in self.seats.values())
+
+    @property
+    def asked(self) -> int:
+        """Calls that were sent to a model and answered."""
+        return sum(seat.asked for seat in self.seats.values())
+
+    @property
+    def lost(self) -> int:
+        """Calls without a reply: failed, or skipped because of one that failed."""
+        return sum(seat.failed + seat.skipped for seat in self.seats.values())

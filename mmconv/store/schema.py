@@ -1,0 +1,143 @@
+"""The tables, and how a database is opened and brought up to date.
+
+SQLite in WAL mode is the embedded default; a PostgreSQL URL works the same. What a reply answered
+is not kept here: prompts are planned again from the run's specification, and the content key
+proves that they are the same.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    DateTime,
+    Engine,
+    Float,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    create_engine,
+    event,
+    inspect,
+    make_url,
+    select,
+    table,
+)
+from sqlalchemy.exc import SQLAlchemyError
+
+from mmconv.errors import StoreError
+
+HEAD = "0001"
+"""The newest migration; a database that has it is opened without loading Alembic."""
+
+metadata = MetaData()
+
+replies = Table(
+    "replies",
+    metadata,
+    Column("key", String(64), primary_key=True),
+    Column("fingerprint", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("reasoning", Text),
+    Column("finish", String(16), nullable=False),
+    Column("input_tokens", Integer),
+    Column("output_tokens", Integer),
+    Column("seconds", Float, nullable=False),
+    Column("dropped", Integer, nullable=False),
+    Column("seen", Text),
+    Column("created", DateTime(timezone=True), nullable=False),
+)
+
+failures = Table(
+    "failures",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("key", String(64), nullable=False, index=True),
+    Column("kind", String(16), nullable=False),
+    Column("message", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("created", DateTime(timezone=True), nullable=False),
+)
+
+images = Table(
+    "images",
+    metadata,
+    Column("sha256", String(64), primary_key=True),
+    Column("media_type", String(32), nullable=False),
+    Column("width", Integer, nullable=False),
+    Column("height", Integer, nullable=False),
+    Column("mode", String(8), nullable=False),
+    Column("frames", Integer, nullable=False),
+    Column("size", Integer, nullable=False),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", String(80), primary_key=True),
+    Column("spec", Text, nullable=False),
+    Column("created", DateTime(timezone=True), nullable=False),
+)
+
+
+def connect(url: str) -> Engine:
+    """Open a database by URL, or an SQLite file by path, migrated to `HEAD`.
+
+    Raises `StoreError` naming the database, without its password.
+    """
+    parsed = make_url(url if "://" in url else f"sqlite:///{url}")
+    if parsed.get_backend_name() == "sqlite" and parsed.database:
+        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(parsed)
+    if parsed.get_backend_name() == "sqlite":
+        event.listen(engine, "connect", _tune_sqlite)
+    try:
+        _migrate(engine)
+    except SQLAlchemyError as error:
+        engine.dispose()
+        reason = getattr(error, "orig", None) or error
+        shown = parsed.render_as_string(hide_password=True)
+        raise StoreError(f"cannot open the store {shown}: {reason}") from error
+    return engine
+
+
+def _tune_sqlite(connection: Any, _record: object) -> None:
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=FULL")
+    cursor.execute("PRAGMA busy_timeout=30000")
+    cursor.close()
+
+
+def _migrate(engine: Engine) -> None:
+    with engine.connect() as connection:
+        found = _version(connection)
+    if found == HEAD:
+        return
+    if found is not None and found > HEAD:
+        raise StoreError(
+            f"the store was written by a newer mmconv (version {found}, this one knows {HEAD})"
+        )
+    # Alembic takes a quarter of a second to import, so only a database that needs it pays.
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", "mmconv.store:migrations")
+    config.set_main_option("path_separator", "os")
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def _version(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    column: Column[str] = Column("version_num", String)
+    found = connection.execute(select(column).select_from(table("alembic_version"))).scalar()
+    return None if found is None else str(found)

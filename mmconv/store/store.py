@@ -1,0 +1,209 @@
+"""The store as the runner sees it: ask for replies by key, hand over new ones, await the commit.
+
+Requests that arrive together share one query or one transaction (group commit): reads run on one
+thread, writes on another, so that a lookup never waits for the disk. A write is acknowledged only
+after its transaction is on disk; an acknowledged reply is never asked for again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar, cast
+
+import orjson
+from sqlalchemy import Connection, CursorResult, Row, Table, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from mmconv.store.schema import connect, failures, images, replies, runs
+from mmconv.values import Failure, Reply, SeenImage
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+BATCH = 500
+"""Keys per query; SQLite allows about 32,000 variables, PostgreSQL 65,535."""
+
+
+class Store:
+    """Replies, failures, image facts and run specifications in one database.
+
+    Raises `mmconv.errors.StoreError` if it cannot be opened. The coroutines belong to one event
+    loop; `aclose` waits for what is under way.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._engine = connect(url)
+        self._reader = _Batcher(self._read_replies)
+        self._writer = _Batcher(self._write_outcomes)
+
+    async def get(self, key: str) -> Reply | None:
+        """The reply kept under this key, if there is one."""
+        return await self._reader.submit(key)
+
+    async def put(self, key: str, fingerprint: str, reply: Reply) -> Reply:
+        """Keep a reply, and return once it is committed.
+
+        What comes back is what the store holds: where another process kept a reply under the same
+        key first, that one stands, so that every run sees the same text.
+        """
+        stored = await self._writer.submit((key, fingerprint, reply))
+        return cast("Reply", stored)
+
+    async def add_failure(self, key: str, failure: Failure) -> None:
+        """Append to the history of failures, which is never consulted as an answer."""
+        await self._writer.submit((key, "", failure))
+
+    def add_run(self, run_id: str, spec: str) -> None:
+        """Keep a run's specification (JSON) under its id; the first one stands."""
+        with self._engine.begin() as connection:
+            row = {"id": run_id, "spec": spec, "created": _now()}
+            insert_new(connection, runs, [row])
+
+    def image_facts(self) -> dict[str, dict[str, Any]]:
+        """All that is known about images, by hash: the columns of the table `images`."""
+        with self._engine.connect() as connection:
+            return {row.sha256: dict(row._mapping) for row in connection.execute(select(images))}
+
+    def add_image_facts(self, facts: Iterable[Mapping[str, Any]]) -> None:
+        """Keep what was found out about images."""
+        rows = [dict(fact) for fact in facts]
+        if rows:
+            with self._engine.begin() as connection:
+                insert_new(connection, images, rows)
+
+    async def aclose(self) -> None:
+        """Finish what is under way and close the database. Safe to call twice."""
+        await self._reader.aclose()
+        await self._writer.aclose()
+        self._engine.dispose()
+
+    def _read_replies(self, keys: Sequence[str]) -> list[Reply | None]:
+        with self._engine.connect() as connection:
+            found = read_replies(connection, keys)
+        return [found.get(key) for key in keys]
+
+    def _write_outcomes(
+        self, items: Sequence[tuple[str, str, Reply | Failure]]
+    ) -> list[Reply | None]:
+        new = [item for item in items if isinstance(item[2], Reply)]
+        failed = [item for item in items if isinstance(item[2], Failure)]
+        with self._engine.begin() as connection:
+            kept: Mapping[str, Reply] = {}
+            if new:
+                rows = [_reply_row(key, name, cast("Reply", reply)) for key, name, reply in new]
+                if insert_new(connection, replies, rows) != len(rows):
+                    kept = read_replies(connection, [key for key, _, _ in new])
+            if failed:
+                connection.execute(
+                    failures.insert(),
+                    [_failure_row(key, cast("Failure", failure)) for key, _, failure in failed],
+                )
+        return [
+            kept.get(key, outcome) if isinstance(outcome, Reply) else None
+            for key, _, outcome in items
+        ]
+
+
+class _Batcher(Generic[Item, Result]):
+    """Runs a function of many items on its own thread, over whatever has gathered meanwhile."""
+
+    def __init__(self, work: Callable[[Sequence[Item]], Sequence[Result]]) -> None:
+        self._work = work
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mmconv-store")
+        self._waiting: list[tuple[Item, asyncio.Future[Result]]] = []
+        self._pump: asyncio.Task[None] | None = None
+
+    def submit(self, item: Item) -> asyncio.Future[Result]:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Result] = loop.create_future()
+        self._waiting.append((item, future))
+        if self._pump is None:
+            self._pump = loop.create_task(self._drain())
+        return future
+
+    async def aclose(self) -> None:
+        if self._pump is not None:
+            await self._pump
+        self._thread.shutdown()
+
+    async def _drain(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
+            try:
+                results = await loop.run_in_executor(
+                    self._thread, self._work, [item for item, _ in batch]
+                )
+            except Exception as error:  # noqa: BLE001 - handed to everyone who waits for it
+                for _, future in batch:
+                    if not future.done():
+                        future.set_exception(error)
+                continue
+            for (_, future), result in zip(batch, results, strict=True):
+                if not future.done():
+                    future.set_result(result)
+        self._pump = None
+
+
+def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Insert the rows whose primary key is not there yet; returns how many were."""
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    statement = dialect.insert(table).on_conflict_do_nothing()
+    result = cast("CursorResult[Any]", connection.execute(statement, list(rows)))
+    return result.rowcount
+
+
+def read_replies(connection: Connection, keys: Sequence[str]) -> dict[str, Reply]:
+    """The replies kept under these keys."""
+    found = {}
+    for start in range(0, len(keys), BATCH):
+        chosen = replies.c.key.in_(keys[start : start + BATCH])
+        for row in connection.execute(select(replies).where(chosen)):
+            found[row.key] = _reply(row)
+    return found
+
+
+def _reply_row(key: str, fingerprint: str, reply: Reply) -> dict[str, Any]:
+    return {
+        "key": key,
+        "fingerprint": fingerprint,
+        "text": reply.text,
+        "reasoning": reply.reasoning,
+        "finish": reply.finish,
+        "input_tokens": reply.input_tokens,
+        "output_tokens": reply.output_tokens,
+        "seconds": reply.seconds,
+        "dropped": reply.dropped,
+        "seen": orjson.dumps(reply.seen).decode() if reply.seen else None,
+        "created": _now(),
+    }
+
+
+def _failure_row(key: str, failure: Failure) -> dict[str, Any]:
+    return {
+        "key": key,
+        "kind": failure.kind,
+        "message": failure.message,
+        "attempts": failure.attempts,
+        "created": _now(),
+    }
+
+
+def _reply(row: Row[Any]) -> Reply:
+    return Reply(
+        text=row.text,
+        reasoning=row.reasoning,
+        finish=row.finish,
+        input_tokens=row.input_tokens,
+        output_tokens=row.output_tokens,
+        seconds=row.seconds,
+        dropped=row.dropped,
+        seen=tuple(SeenImage(**each) for each in orjson.loads(row.seen)) if row.seen else (),
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
