@@ -148,17 +148,20 @@ def load_model(name: str) -> ModelSpec:
 
 def read_spec(path: Path, kind: type[Spec], overrides: Sequence[str] = ()) -> Spec:
     """Read a YAML file as a spec, with `a.b=value` overrides on top (values are YAML)."""
+    return validate(kind, override(read_document(path), overrides), str(path))
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """Read a YAML file that holds a mapping; raises `ConfigError` naming the file."""
     try:
-        text = path.read_text(encoding="utf-8")
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}") from error
-    try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not YAML: {error}") from error
     if not isinstance(document, dict):
         raise ConfigError(f"{path}: expected a mapping of fields, got {type(document).__name__}")
-    return validate(kind, override(document, overrides), str(path))
+    return document
 
 
 def override(document: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:

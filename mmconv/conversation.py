@@ -35,9 +35,9 @@ def chain(
     seat: str,
     sampling: Sampling,
     system: str | None = None,
-    name: str = "turn",
+    first: int = 1,
 ) -> tuple[Call, ...]:
-    """One call per generated turn, named `{name}_1`, `{name}_2`, ... by the turn's position.
+    """One call per generated turn, named `turn_1`, `turn_2`, ... counting from `first`.
 
     A later turn sees a turn's given `answer` where there is one (teacher forcing, golden history)
     and the model's own reply otherwise.
@@ -46,9 +46,9 @@ def chain(
     if system is not None:
         history.append(Message(role="system", parts=(Text(text=system),)))
     calls = []
-    for number, turn in enumerate(turns, start=1):
+    for number, turn in enumerate(turns, start=first):
         history.append(Message(role="user", parts=turn.user))
-        call_id = f"{name}_{number}"
+        call_id = f"turn_{number}"
         if turn.generate:
             calls.append(Call(id=call_id, seat=seat, messages=tuple(history), sampling=sampling))
         own: Part = Ref(call=call_id) if turn.answer is None else Text(text=turn.answer)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -21,6 +22,12 @@ KEY_VERSION = 1
 def hash_bytes(data: bytes) -> str:
     """SHA-256 of `data` in hex."""
     return hashlib.sha256(data).hexdigest()
+
+
+def hash_file(path: Path) -> str:
+    """SHA-256 of a file's bytes in hex, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def hash_json(value: Any) -> str:

@@ -93,7 +93,8 @@ class Call:
 
     `rescues` are asked in order, each only if no reply before it could be read by its parser; they
     may hold a `Ref` to this call. `overflow` says what happens when the prompt does not fit the
-    model's context: the call fails, or its oldest messages are dropped and counted.
+    model's context: the call fails, or its oldest messages are dropped and counted. `prompt` names
+    the prompt file that filled the messages, with its hash, for the record.
     """
 
     id: str
@@ -103,6 +104,7 @@ class Call:
     parser: Parser | None = None
     rescues: tuple[Call, ...] = ()
     overflow: Literal["fail", "drop_oldest"] = "fail"
+    prompt: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,10 +146,15 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """A call that was never asked, because a call that it needs has no reply."""
+    """A call that was never asked: `because` names the call that it needs and that has no reply.
+
+    A run that asks nothing (rescoring, showing) gives `UNASKED` instead.
+    """
 
     because: str
 
+
+UNASKED = "not asked yet"
 
 Outcome: TypeAlias = Reply | Failure | Skipped
 
@@ -211,7 +218,8 @@ class Table:
     """Named rows of cells under named columns, as it is printed and exported.
 
     `name` is a file name without suffix; numbers are printed with `digits` decimals; `notes` say
-    what a reader must know (conventions, drafts, records left out).
+    what a reader must know (conventions, drafts, records left out). A `detail` table is written to
+    files and not printed.
     """
 
     name: str
@@ -220,3 +228,4 @@ class Table:
     rows: Mapping[str, Mapping[str, Cell]]
     notes: tuple[str, ...] = ()
     digits: int = 2
+    detail: bool = False

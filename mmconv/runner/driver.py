@@ -16,40 +16,11 @@ from dataclasses import dataclass, field
 from mmconv.errors import Unparsed
 from mmconv.graph import check, dependencies, resolve
 from mmconv.keys import content_key
+from mmconv.plans import Asked, Finished, Plan
 from mmconv.runner.seat import Seat, Stopped
-from mmconv.runner.tally import Tally
 from mmconv.store import Store
-from mmconv.values import Call, Failure, Message, Outcome, Reply, Sampling, Skipped
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """All calls for one sample under one condition; `order` numbers the plans of a run."""
-
-    order: int
-    sample: str
-    condition: str
-    calls: tuple[Call, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """One call as it was sent: resolved messages, effective sampling, content key."""
-
-    call: Call
-    key: str
-    messages: tuple[Message, ...]
-    sampling: Sampling
-    stored: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
-    """A plan whose calls all have outcomes, and how those that were resolved were asked."""
-
-    plan: Plan
-    outcomes: Mapping[str, Outcome]
-    asked: Mapping[str, Asked]
+from mmconv.tally import Tally
+from mmconv.values import UNASKED, Call, Failure, Outcome, Reply, Skipped
 
 
 class Runner:
@@ -113,7 +84,7 @@ class Runner:
         if reply is not None:
             return reply, True
         if self._offline:
-            return Skipped(because="it was not asked yet"), False
+            return Skipped(because=UNASKED), False
         flying = self._flights.get(asked.key)
         if flying is not None:
             return await asyncio.shield(flying), True

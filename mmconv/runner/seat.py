@@ -17,7 +17,7 @@ from typing import Any
 
 from mmconv.errors import Refused, Transient
 from mmconv.protocols import Backend
-from mmconv.runner.tally import SeatTally
+from mmconv.tally import SeatTally
 from mmconv.values import Failure, Message, Reply, Sampling, Text
 
 Priority = tuple[int, int]

@@ -73,7 +73,7 @@ images = Table(
     Column("height", Integer, nullable=False),
     Column("mode", String(8), nullable=False),
     Column("frames", Integer, nullable=False),
-    Column("size", Integer, nullable=False),
+    Column("byte_count", Integer, nullable=False),
 )
 
 runs = Table(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from mmconv.errors import PlanError, Refused, Transient, Unparsed
-from mmconv.runner import Finished, Plan, Runner, Seat
+from mmconv.plans import Finished, Plan
+from mmconv.runner import Runner, Seat
 from mmconv.store import Store
 from mmconv.values import (
     Call,
@@ -304,8 +306,9 @@ async def test_history_is_shortened_only_when_the_call_says_so(store: Store) -> 
     history = [Message(role="system", parts=(Text(text="s"),))]
     history += [Message(role="user", parts=(Text(text=f"m{number}"),)) for number in range(4)]
     backend = Scripted(tight)
-    for overflow in ("fail", "drop_oldest"):
-        one = Call(id="a", seat="candidate", messages=tuple(history), overflow=overflow)  # type: ignore[arg-type]  # both words are its own
+    ways: tuple[Literal["fail", "drop_oldest"], ...] = ("fail", "drop_oldest")
+    for overflow in ways:
+        one = Call(id="a", seat="candidate", messages=tuple(history), overflow=overflow)
         plan = Plan(order=0, sample="0", condition="f", calls=(one,))
         [finished] = await run(store, backend, [plan])
         outcome = finished.outcomes["a"]
@@ -339,7 +342,7 @@ async def test_plans_are_taken_in_lazily(store: Store) -> None:
     runner = Runner({"candidate": seat_for(backend)}, store, window=5)
     open_now = most = 0
 
-    def plans() -> Sequence[Plan]:
+    def plans() -> Iterator[Plan]:
         nonlocal open_now, most
         for order in range(40):
             open_now += 1
@@ -350,5 +353,5 @@ async def test_plans_are_taken_in_lazily(store: Store) -> None:
         nonlocal open_now
         open_now -= 1
 
-    await runner.run(plans(), close)  # type: ignore[arg-type]  # a generator is what runs give
+    await runner.run(plans(), close)
     assert most <= 6

@@ -40,7 +40,7 @@ def upgrade() -> None:
         sa.Column("height", sa.Integer, nullable=False),
         sa.Column("mode", sa.String(8), nullable=False),
         sa.Column("frames", sa.Integer, nullable=False),
-        sa.Column("size", sa.Integer, nullable=False),
+        sa.Column("byte_count", sa.Integer, nullable=False),
     )
     op.create_table(
         "runs",

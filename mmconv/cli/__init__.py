@@ -1,0 +1,72 @@
+"""The command line: thin commands over `mmconv.evaluation`, imported when they are used.
+
+Errors that mmconv raises on purpose are printed without a traceback. Exit codes: 0 done, 1 done
+but more calls failed than allowed, 2 bad configuration or input, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from mmconv import __version__
+from mmconv.errors import MmconvError
+
+COMMANDS = {
+    "run": "Run a benchmark; running it again resumes.",
+    "score": "Parse and aggregate a run again, asking nothing.",
+    "show": "Show what a model saw and said, sample by sample.",
+    "check": "Check a configuration and its data, asking nothing.",
+    "models": "List the models that ship with mmconv.",
+    "chat": "Talk to a model, with pictures.",
+    "annotate": "Draft the annotations that a data set lacks.",
+    "merge": "Join the stores of shards.",
+    "demo": "Run the main job on drawn pictures: no data, no key, no GPU.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are modules of this package, loaded when they are named.
+
+    The list of commands comes from `COMMANDS`, so that help is quick.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order of a user's work."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command's own object, from `mmconv.cli.<name>`."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(f"mmconv.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def commands() -> None:
+    """Evaluate vision-language models and LLMs in multi-turn conversation."""
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code."""
+    try:
+        sys.exit(commands.main(standalone_mode=False))
+    except MmconvError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        sys.exit(130)

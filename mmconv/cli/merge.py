@@ -1,0 +1,22 @@
+"""`mmconv merge`: join the stores of shards."""
+
+from __future__ import annotations
+
+import click
+
+from mmconv.store import merge
+
+
+@click.command(name="merge")
+@click.argument("target", metavar="INTO")
+@click.argument("sources", nargs=-1, required=True, metavar="FROM...")
+def command(target: str, sources: tuple[str, ...]) -> None:
+    """Copy all replies of the stores FROM into the store INTO; what INTO holds stands.
+
+    Stores are paths or database URLs. Afterwards run the whole benchmark with --store INTO: it
+    finds every reply and writes the tables.
+    """
+    report = merge(target, sources)
+    click.echo(f"{report.added} replies added, {report.present} were there already")
+    if report.conflicts:
+        click.echo(f"{report.conflicts} keys hold other texts; those of {target} stand", err=True)

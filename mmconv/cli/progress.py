@@ -1,0 +1,81 @@
+"""How a run's progress is told: a live line on a terminal, plain log lines elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from mmconv.config import RunSpec
+from mmconv.report.summary import cost
+from mmconv.tally import Tally
+
+LINE_SECONDS = 10.0
+
+
+@asynccontextmanager
+async def progress(spec: RunSpec, tally: Tally, total: int) -> AsyncIterator[None]:
+    """Tell progress on standard error until the block ends; `total` counts plans."""
+    console = Console(stderr=True)
+    teller = _live(console, spec, tally, total) if console.is_terminal else _log(spec, tally, total)
+    task = asyncio.create_task(teller)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def line(spec: RunSpec, tally: Tally, seconds: float) -> str:
+    """What has happened so far, in one line: calls, rate, what was lost, cost."""
+    parts = [f"{tally.ended} calls", f"{tally.asked / max(seconds, 1e-9):.1f}/s"]
+    stored = sum(seat.stored for seat in tally.seats.values())
+    retried = sum(seat.retried for seat in tally.seats.values())
+    if stored:
+        parts.append(f"{stored} from the store")
+    if retried:
+        parts.append(f"{retried} retried")
+    if tally.lost:
+        parts.append(f"{tally.lost} failed or skipped")
+    prices = [
+        cost(spec.seats[name], seat.input_tokens, seat.output_tokens)
+        for name, seat in tally.seats.items()
+    ]
+    known = [price for price in prices if price is not None]
+    if known:
+        parts.append(f"${sum(known):.2f}")
+    return ", ".join(parts)
+
+
+async def _live(console: Console, spec: RunSpec, tally: Tally, total: int) -> None:
+    started = time.monotonic()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total} conversations"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("", total=total)
+        while True:
+            told = line(spec, tally, time.monotonic() - started)
+            bar.update(task, completed=tally.finished, description=told)
+            await asyncio.sleep(0.2)
+
+
+async def _log(spec: RunSpec, tally: Tally, total: int) -> None:
+    started = time.monotonic()
+    while True:
+        await asyncio.sleep(LINE_SECONDS)
+        seconds = time.monotonic() - started
+        left = (total - tally.finished) * seconds / tally.finished if tally.finished else None
+        remaining = "" if left is None else f", about {left:.0f} s left"
+        told = line(spec, tally, seconds)
+        sys.stderr.write(f"{tally.finished}/{total} conversations, {told}{remaining}\n")
+        sys.stderr.flush()

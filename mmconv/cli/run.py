@@ -1,0 +1,77 @@
+"""`mmconv run`: run a benchmark, or say what it would cost."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mmconv.cli.session import evaluate
+from mmconv.cli.specs import place, place_options, read_spec, spec_options
+from mmconv.config import RunSpec
+from mmconv.evaluation import Place, Result, Shard, open_evaluation
+from mmconv.report.forecast import forecast
+from mmconv.report.tables import to_text
+
+EXIT_FAILURES = 1
+EXIT_INTERRUPTED = 130
+
+
+@click.command(name="run")
+@click.argument("target", metavar="RUN.yaml|BENCHMARK")
+@spec_options
+@place_options
+@click.option("--shard", default="1/1", metavar="I/N", help="Run only one of N equal parts.")
+@click.option("--dry-run", is_flag=True, help="Count calls and tokens, ask nothing.")
+@click.option(
+    "--max-failures",
+    type=click.FloatRange(0, 1),
+    default=0.01,
+    show_default=True,
+    help="Leave with exit code 1 if a larger share of calls failed.",
+)
+def command(target: str, out: Path, store: str, shard: str, **chosen: Any) -> None:
+    """Run a benchmark from a run file, or by name with options; running it again resumes.
+
+    A model is a .yaml file, a name listed by `mmconv models`, or provider/model:
+    hf//checkpoints/llava, vllm//checkpoints/x, openai/gpt-4o, reference/chrf.
+    """
+    dry_run, max_failures = chosen.pop("dry_run"), chosen.pop("max_failures")
+    spec = read_spec(target, chosen)
+    where = place(out, store)
+    part = Shard.parse(shard)
+    if dry_run:
+        asyncio.run(_forecast(spec, where, part))
+        return
+    result = asyncio.run(_run(spec, where, part))
+    lost = result.tally.lost / max(1, result.tally.ended)
+    if not result.complete:
+        click.echo(f"Stopped; what was answered is kept. Resume with:\n  {_again()}", err=True)
+        sys.exit(EXIT_INTERRUPTED)
+    if lost > max_failures:
+        click.echo(
+            f"{lost:.1%} of the calls failed or were skipped (allowed: {max_failures:.1%}); "
+            f"{result.folder / 'transcripts.jsonl'} says why. Run again to ask them again.",
+            err=True,
+        )
+        sys.exit(EXIT_FAILURES)
+
+
+async def _run(spec: RunSpec, where: Place, part: Shard) -> Result:
+    async with open_evaluation(spec, where, part) as evaluation:
+        return await evaluate(evaluation)
+
+
+async def _forecast(spec: RunSpec, where: Place, part: Shard) -> None:
+    async with open_evaluation(spec, where, part) as evaluation:
+        plans = (plan for plan, _ in evaluation.plans())
+        click.echo(to_text(forecast(spec, plans)))
+
+
+def _again() -> str:
+    """The command that was typed."""
+    return shlex.join(["mmconv", *sys.argv[1:]])

@@ -1,0 +1,25 @@
+"""`mmconv score`: parse and aggregate a run again, asking nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from mmconv.cli.session import evaluate
+from mmconv.cli.specs import FILE
+from mmconv.evaluation import open_evaluation, read_run
+
+
+@click.command(name="score")
+@click.argument("run", type=FILE)
+def command(run: Path) -> None:
+    """Score RUN (a run's folder) again from the store, with today's parsers and tables."""
+    asyncio.run(_score(run))
+
+
+async def _score(folder: Path) -> None:
+    spec, place, shard = read_run(folder)
+    async with open_evaluation(spec, place, shard) as evaluation:
+        await evaluate(evaluation, offline=True)

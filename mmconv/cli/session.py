@@ -1,0 +1,52 @@
+"""One evaluation on a terminal: progress, Ctrl-C, and the tables at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from mmconv.cli.progress import line, progress
+from mmconv.evaluation import Evaluation, Result
+from mmconv.report.tables import to_text
+from mmconv.runner import Runner
+
+
+async def evaluate(evaluation: Evaluation, *, offline: bool = False) -> Result:
+    """Run, or with `offline` score again; prints the tables and where they lie.
+
+    The first Ctrl-C lets the calls under way finish, the second one does not.
+    """
+    runner = evaluation.runner(offline=offline)
+    async with progress(evaluation.spec, runner.tally, evaluation.plan_count):
+        with _stopped_by_interrupt(runner):
+            result = await evaluation.run(runner)
+    for table in result.tables:
+        if not table.detail:
+            click.echo(to_text(table))
+            click.echo()
+    told = line(evaluation.spec, result.tally, result.seconds)
+    click.echo(f"{told}; {result.seconds:.1f} s")
+    click.echo(f"Everything is in {result.folder}")
+    return result
+
+
+@contextmanager
+def _stopped_by_interrupt(runner: Runner) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        loop.remove_signal_handler(signal.SIGINT)
+        click.echo(
+            "Stopping: waiting for the calls under way (Ctrl-C again to drop them).", err=True
+        )
+        runner.stop()
+
+    loop.add_signal_handler(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)

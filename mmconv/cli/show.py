@@ -1,0 +1,141 @@
+"""`mmconv show`: the transcript of a sample, exactly as the models saw it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from mmconv.cli.specs import FILE
+from mmconv.evaluation import Evaluation, open_evaluation, read_run
+from mmconv.plans import Asked, Finished
+from mmconv.report.transcripts import judged_as
+from mmconv.values import Failure, Image, Message, Outcome, Ref, Reply, Skipped, Text
+
+INDENT = "    "
+
+
+@click.command(name="show")
+@click.argument("run", type=FILE)
+@click.argument("sample", default="")
+@click.option("--condition", default="", help="Only this condition.")
+@click.option("--judge", "with_judge", is_flag=True, help="Print the judges' prompts in full too.")
+def command(run: Path, sample: str, condition: str, with_judge: bool) -> None:
+    """Show what was sent and what came back for SAMPLE of RUN (a run's folder).
+
+    Without SAMPLE, list the samples with how far they are. Nothing is asked: prompts are planned
+    again and replies read from the store.
+    """
+    asyncio.run(_show(run, sample, condition, with_judge))
+
+
+async def _show(folder: Path, sample: str, condition: str, with_judge: bool) -> None:
+    spec, place, shard = read_run(folder)
+    async with open_evaluation(spec, place, shard) as evaluation:
+        found = await _finished(evaluation, sample, condition)
+    if not found:
+        raise click.ClickException(
+            f"{folder} has no sample {sample!r}"
+            + (f" under {condition!r}" if condition else "")
+            + f"; `mmconv show {folder}` lists them"
+        )
+    for finished in found:
+        if sample:
+            click.echo("\n".join(transcript(finished, with_judge=with_judge)))
+        else:
+            replies = sum(isinstance(each, Reply) for each in finished.outcomes.values())
+            plan = finished.plan
+            click.echo(f"{plan.sample}  {plan.condition}: {replies} of {len(plan.calls)} replies")
+
+
+async def _finished(evaluation: Evaluation, sample: str, condition: str) -> list[Finished]:
+    chosen = (
+        plan
+        for plan, _ in evaluation.plans()
+        if sample in ("", plan.sample) and condition in ("", plan.condition)
+    )
+    found: list[Finished] = []
+    await evaluation.runner(offline=True).run(chosen, found.append)
+    return sorted(found, key=lambda finished: finished.plan.order)
+
+
+def transcript(finished: Finished, *, with_judge: bool = False) -> Iterator[str]:
+    """The lines that tell one sample under one condition, call by call."""
+    yield f"=== sample {finished.plan.sample}, condition {finished.plan.condition}"
+    for call in finished.plan.calls:
+        for each in (call, *call.rescues):
+            outcome = finished.outcomes.get(each.id)
+            if outcome is None:
+                continue
+            asked = finished.asked.get(each.id)
+            yield ""
+            yield f"--- {each.id} (asked of: {each.seat})"
+            if each.prompt is not None:
+                yield f"prompt file {each.prompt}"
+            if asked is not None and (each.prompt is None or with_judge):
+                yield from _sent(asked, outcome)
+            yield from _came_back(outcome)
+            if each.parser is not None and isinstance(outcome, Reply):
+                yield f"read as: {judged_as(each.parser, outcome.text)}"
+
+
+def _sent(asked: Asked, outcome: Outcome) -> Iterator[str]:
+    origins = _origins(asked)
+    for message, origin in zip(asked.messages, origins, strict=True):
+        yield f"[{message.role}{origin}]"
+        for part in message.parts:
+            if isinstance(part, Text):
+                yield from (INDENT + row for row in part.text.splitlines())
+            elif isinstance(part, Image):
+                yield INDENT + _picture(part, outcome)
+
+
+def _origins(asked: Asked) -> list[str]:
+    """Where each message's text comes from: planned messages tell, resolved ones do not."""
+    own = len(asked.messages) - len(asked.call.messages)
+    planned: list[Message | None] = [*[None] * own, *asked.call.messages]
+    return [_origin(message) for message in planned]
+
+
+def _origin(message: Message | None) -> str:
+    if message is None:
+        return ", the model file's"
+    if message.role != "assistant":
+        return ""
+    own = any(isinstance(part, Ref) for part in message.parts)
+    return ", the model's own turn" if own else ", reference turn"
+
+
+def _picture(image: Image, outcome: Outcome) -> str:
+    text = f"<image {image.sha256[:12]}, {image.media_type}, {image.width}x{image.height}"
+    if isinstance(outcome, Reply):
+        for seen in outcome.seen:
+            if seen.sha256 == image.sha256:
+                return f"{text}, seen as {seen.width}x{seen.height}>"
+    return f"{text}>"
+
+
+def _came_back(outcome: Outcome) -> Iterator[str]:
+    if isinstance(outcome, Failure):
+        yield f"FAILED ({outcome.kind}, {outcome.attempts} attempts): {outcome.message}"
+    elif isinstance(outcome, Skipped):
+        yield f"SKIPPED: {outcome.because}"
+    else:
+        if outcome.reasoning is not None:
+            yield "[thought aloud, kept apart]"
+            yield from (INDENT + row for row in outcome.reasoning.splitlines())
+        yield "[reply]"
+        yield from (INDENT + row for row in outcome.text.splitlines())
+        yield _facts(outcome)
+
+
+def _facts(reply: Reply) -> str:
+    parts = [f"{reply.input_tokens or '?'} tokens in, {reply.output_tokens or '?'} out"]
+    parts.append(f"{reply.seconds:.2f} s")
+    if reply.finish != "stop":
+        parts.append("CUT OFF at max_tokens" if reply.finish == "length" else reply.finish)
+    if reply.dropped:
+        parts.append(f"{reply.dropped} oldest messages dropped")
+    return ", ".join(parts)

@@ -1,0 +1,147 @@
+"""From command-line options to a run's specification; shared by the commands that take one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from mmconv.assemble import BENCHMARKS
+from mmconv.config import RunSpec, override, read_document, validate
+from mmconv.errors import ConfigError
+from mmconv.evaluation import Place
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+FILE = click.Path(path_type=Path)
+
+SHORT_FORMS = {
+    "candidate": "seats.candidate",
+    "judge": "seats.judge",
+    "data": "options.data",
+    "images": "options.images",
+    "annotations": "options.annotations",
+    "positions": "options.positions",
+    "grading": "options.grading",
+    "order": "options.order",
+    "generate_only": "options.generate_only",
+    "skip_bad_records": "options.skip_bad_records",
+    "allow_drafts": "options.allow_drafts",
+    "judge_sees_image": "options.judge_sees_image",
+    "conditions": "conditions",
+    "limit": "limit",
+    "trials": "trials",
+    "seed": "seed",
+    "prompts": "prompts",
+}
+"""Option -> the field of the run file that it stands for."""
+
+LISTS = ("grading", "conditions")
+
+
+def spec_options(command: Command) -> Command:
+    """Add the options that stand for fields of a run file."""
+    for option in reversed(
+        [
+            click.option("--candidate", metavar="MODEL", help="The model to evaluate."),
+            click.option("--judge", metavar="MODEL", help="The model that judges."),
+            click.option("--data", type=FILE, help="The benchmark's data file."),
+            click.option("--images", type=FILE, help="The folder of its images."),
+            click.option(
+                "--annotations", type=FILE, help="Columns that the data file lacks, by ID."
+            ),
+            click.option("--positions", type=FILE, help="The authors' pairwise.npy."),
+            click.option(
+                "--grading", metavar="LIST", help="direct, pairwise, or both with a comma."
+            ),
+            click.option(
+                "--order",
+                type=click.Choice(["authors", "random", "both"]),
+                help="Which side the candidate stands on in pairwise grading.",
+            ),
+            click.option("--conditions", metavar="LIST", help="Conditions, with commas."),
+            click.option("--limit", type=int, help="Only the first so many samples."),
+            click.option("--trials", type=int, help="Repeat every sample so often."),
+            click.option("--seed", type=int, help="Seed of whatever is drawn."),
+            click.option("--prompts", type=FILE, help="A folder whose prompt files replace ours."),
+            click.option("--generate-only", is_flag=True, default=None, help="Do not judge."),
+            click.option(
+                "--skip-bad-records",
+                is_flag=True,
+                default=None,
+                help="Go on without records that are incomplete; tables say so.",
+            ),
+            click.option(
+                "--allow-drafts",
+                is_flag=True,
+                default=None,
+                help="Use annotations that no person has verified; tables say so.",
+            ),
+            click.option(
+                "--judge-sees-image", is_flag=True, default=None, help="Send the judge the picture."
+            ),
+            click.option(
+                "--set",
+                "overrides",
+                multiple=True,
+                metavar="FIELD=VALUE",
+                help="Set any field of the run file, as in sampling.candidate.max_tokens=256.",
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def place_options(command: Command) -> Command:
+    """Add the options that say where runs and their store lie."""
+    out = click.option(
+        "--out", type=FILE, default=Path("runs"), show_default=True, help="Folder of the runs."
+    )
+    store = click.option(
+        "--store", default="", help="Store: a path or a database URL.  [default: OUT/store.sqlite]"
+    )
+    return out(store(command))
+
+
+def place(out: Path, store: str) -> Place:
+    """Where the run is written."""
+    return Place(out=out, store=store)
+
+
+def read_spec(target: str, chosen: Mapping[str, Any]) -> RunSpec:
+    """The specification of a run file or a benchmark's name, with the options on top.
+
+    Raises `ConfigError` that names the file or lists the benchmarks.
+    """
+    document: dict[str, Any]
+    if target in BENCHMARKS:
+        document, where = {"benchmark": target}, "command line"
+    elif target.endswith((".yaml", ".yml")):
+        document, where = read_document(Path(target)), target
+    else:
+        raise ConfigError(
+            f"{target!r} is neither a .yaml file nor a benchmark ({', '.join(sorted(BENCHMARKS))})"
+        )
+    for option, field in SHORT_FORMS.items():
+        value = chosen.get(option)
+        if value is not None:
+            _put(document, field, _listed(value) if option in LISTS else _plain(value))
+    return validate(RunSpec, override(document, chosen.get("overrides") or ()), where)
+
+
+def _put(document: dict[str, Any], field: str, value: Any) -> None:
+    *parents, last = field.split(".")
+    for parent in parents:
+        document = document.setdefault(parent, {})
+    document[last] = value
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Path) else value
+
+
+def _listed(value: str) -> list[str]:
+    return [part.strip() for part in value.split(",") if part.strip()]

@@ -1,0 +1,253 @@
+"""One run from its specification to its folder: plans, replies, scores, tables, manifest.
+
+The command line and the service call this and nothing below it. A run's folder holds what can be
+made again from the store: `spec.json`, `manifest.json`, `scores` and `transcripts` as JSON Lines
+and Parquet, `tables/`, `summary.json`. Resuming is running the same specification again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from images import Facts, Library
+from mmconv.assemble import build_benchmark, build_seat
+from mmconv.config import RunSpec
+from mmconv.errors import ConfigError
+from mmconv.keys import hash_json
+from mmconv.plans import Finished, Plan
+from mmconv.protocols import Benchmark
+from mmconv.report.output import Records, RunFolder
+from mmconv.report.summary import software, summary
+from mmconv.runner import Runner, Seat
+from mmconv.store import Store
+from mmconv.tally import Tally
+from mmconv.values import Call, Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where runs are written, and the store that they share (a path or a database URL)."""
+
+    out: Path = Path("runs")
+    store: str = ""
+
+    @property
+    def store_url(self) -> str:
+        """The store's path or URL; by default a file beside the runs."""
+        return self.store or str(self.out / "store.sqlite")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """One of `count` equal parts of a run's samples: those whose number leaves `index`."""
+
+    index: int = 0
+    count: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Read `3/16`, counting from 1; raises `ConfigError` for anything else."""
+        match = re.fullmatch(r"(\d+)/(\d+)", text)
+        if match is None or not 1 <= int(match[1]) <= int(match[2]):
+            raise ConfigError(f"--shard {text!r}: expected i/n with i from 1 to n")
+        return cls(index=int(match[1]) - 1, count=int(match[2]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """How a run ended: its folder, tables and counts, and whether it went to its end."""
+
+    folder: Path
+    tables: tuple[Table, ...]
+    tally: Tally
+    complete: bool
+    seconds: float
+
+
+@dataclass(slots=True, kw_only=True)
+class Evaluation:
+    """A run with its data checked and its models named, ready to plan, run, score or show."""
+
+    spec: RunSpec
+    place: Place
+    store: Store
+    library: Library
+    benchmark: Benchmark[Any]
+    seats: dict[str, Seat]
+    shard: Shard = field(default_factory=Shard)
+
+    @property
+    def run_id(self) -> str:
+        """Benchmark, candidate and a hash of the specification; shards are told apart."""
+        candidate = self.spec.seats["candidate"]
+        label = re.sub(r"[^A-Za-z0-9._-]+", "-", candidate.label)
+        digest = hash_json(self.spec.model_dump(mode="json"))[:8]
+        part = f"-{self.shard.index + 1}of{self.shard.count}" if self.shard.count > 1 else ""
+        return f"{self.spec.benchmark}-{label}-{digest}{part}"
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder."""
+        return self.place.out / self.run_id
+
+    @property
+    def samples(self) -> int:
+        """How many samples this run takes in, trials not counted."""
+        whole = min(self.benchmark.size, self.spec.limit or self.benchmark.size)
+        return len(range(self.shard.index, whole, self.shard.count))
+
+    @property
+    def plan_count(self) -> int:
+        """How many plans a whole run has: samples times conditions times trials."""
+        return self.samples * len(self.benchmark.conditions) * self.spec.trials
+
+    def plans(self) -> Iterator[tuple[Plan, Any]]:
+        """All plans with their samples, oldest first, streamed."""
+        order = 0
+        for number, sample in enumerate(self.benchmark.load()):
+            if self.spec.limit is not None and number >= self.spec.limit:
+                return
+            if number % self.shard.count != self.shard.index:
+                continue
+            for trial in range(self.spec.trials):
+                for condition in self.benchmark.conditions:
+                    yield self._plan(order, sample, condition, trial), sample
+                    order += 1
+
+    def runner(self, *, offline: bool = False) -> Runner:
+        """A runner for this evaluation; with `offline` it asks nothing and reads the store."""
+        slots = sum(model.max_concurrency or 64 for model in self.spec.seats.values())
+        return Runner(self.seats, self.store, window=max(8, slots), offline=offline)
+
+    async def run(self, runner: Runner) -> Result:
+        """Run to the end, or until the runner is stopped, and write the run's folder."""
+        started = time.monotonic()
+        self.store.add_run(self.run_id, self.spec.model_dump_json())
+        output = RunFolder(self.folder)
+        output.write_json("spec.json", self._saved())
+        output.write_json("manifest.json", self._manifest())
+        with output.records() as records:
+            complete = await self._drive(runner, records)
+            if not complete:
+                records.discard()
+        tables: tuple[Table, ...] = ()
+        if complete:
+            tables = tuple(self.benchmark.tables(output.scores()))
+            output.write_tables(tables)
+            output.write_parquet()
+        seconds = time.monotonic() - started
+        output.write_json("summary.json", summary(self.spec, runner.tally, complete, seconds))
+        return Result(
+            folder=self.folder,
+            tables=tables,
+            tally=runner.tally,
+            complete=complete,
+            seconds=seconds,
+        )
+
+    def _saved(self) -> dict[str, Any]:
+        return {
+            "spec": self.spec.model_dump(mode="json"),
+            "store": self.place.store_url,
+            "shard": asdict(self.shard),
+        }
+
+    def _manifest(self) -> dict[str, Any]:
+        return {
+            "run": self.run_id,
+            "benchmark": self.benchmark.name,
+            "conditions": self.benchmark.conditions,
+            "samples": self.samples,
+            "seed": self.spec.seed,
+            "models": {name: seat.fingerprint for name, seat in self.seats.items()},
+            "facts": self.benchmark.facts,
+            "notes": self.benchmark.notes,
+            **software(),
+        }
+
+    async def _drive(self, runner: Runner, output: Records) -> bool:
+        under_way: dict[int, Any] = {}
+
+        def take_in() -> Iterator[Plan]:
+            for plan, sample in self.plans():
+                under_way[plan.order] = sample
+                yield plan
+
+        def finish(finished: Finished) -> None:
+            sample = under_way.pop(finished.plan.order)
+            condition = finished.plan.condition
+            scores = self.benchmark.score(sample, condition, finished.outcomes)
+            name = finished.plan.sample
+            output.add(finished, (replace(score, sample=name) for score in scores))
+
+        return await runner.run(take_in(), finish)
+
+    def _plan(self, order: int, sample: Any, condition: str, trial: int) -> Plan:
+        calls = self.benchmark.plan(sample, condition)
+        name = self.benchmark.key(sample)
+        if trial:
+            name = f"{name}#{trial + 1}"
+            calls = tuple(_repeated(call, trial) for call in calls)
+        return Plan(order=order, sample=name, condition=condition, calls=calls)
+
+
+@asynccontextmanager
+async def open_evaluation(
+    spec: RunSpec, place: Place, shard: Shard | None = None
+) -> AsyncIterator[Evaluation]:
+    """Open the store, check options and data, name the models; close all of it afterwards.
+
+    Raises `mmconv.errors.InputError` before anything is paid, `StoreError` for the store.
+    """
+    store = Store(place.store_url)
+    seats: dict[str, Seat] = {}
+    try:
+        facts = {key: Facts(**values) for key, values in store.image_facts().items()}
+        known = set(facts)
+        library = Library(facts=facts)
+        for name, model in spec.seats.items():
+            seats[name] = build_seat(name, model, library, spec.sampling.get(name))
+        benchmark = await asyncio.to_thread(build_benchmark, spec, library)
+        store.add_image_facts(asdict(fact) for sha256, fact in facts.items() if sha256 not in known)
+        yield Evaluation(
+            spec=spec,
+            place=place,
+            store=store,
+            library=library,
+            benchmark=benchmark,
+            seats=seats,
+            shard=shard or Shard(),
+        )
+    finally:
+        for seat in seats.values():
+            await seat.aclose()
+        await store.aclose()
+
+
+def read_run(folder: Path) -> tuple[RunSpec, Place, Shard]:
+    """What a run's folder says of itself; raises `ConfigError` if it is none."""
+    path = folder / "spec.json"
+    try:
+        saved = orjson.loads(path.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"{folder}: no run lies here ({path.name} cannot be read)") from error
+    place = Place(out=folder.parent, store=saved["store"])
+    return RunSpec.model_validate(saved["spec"]), place, Shard(**saved["shard"])
+
+
+def _repeated(call: Call, trial: int) -> Call:
+    """The call as it stands in a later trial: another draw of everything."""
+    return replace(
+        call,
+        sampling=replace(call.sampling, trial=call.sampling.trial + 1000 * trial),
+        rescues=tuple(_repeated(rescue, trial) for rescue in call.rescues),
+    )

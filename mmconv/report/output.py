@@ -1,0 +1,94 @@
+"""A run's folder: its records while it runs, and the files that are made from them at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import orjson
+
+from mmconv.plans import Finished
+from mmconv.report.records import OrderedLines, write_parquet
+from mmconv.report.schemas import score_schema, transcript_schema
+from mmconv.report.tables import write_tables
+from mmconv.report.transcripts import call_records, read_scores, score_record
+from mmconv.values import Score, Table
+
+SCORES = "scores.jsonl"
+TRANSCRIPTS = "transcripts.jsonl"
+
+
+class RunFolder:
+    """The folder of one run; files appear in it whole or not at all."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir(parents=True, exist_ok=True)
+
+    def records(self) -> Records:
+        """Take in scores and transcripts, to be written in the run's order at the end."""
+        return Records(self.path)
+
+    def scores(self) -> Iterator[Score]:
+        """Stream the scores that the run wrote."""
+        return read_scores(self.path / SCORES)
+
+    def write_json(self, name: str, content: Any) -> None:
+        """Write a small file of JSON, readable by people."""
+        text = orjson.dumps(content, option=orjson.OPT_INDENT_2, default=str)
+        part = self.path / f"{name}.part"
+        part.write_bytes(text + b"\n")
+        part.replace(self.path / name)
+
+    def write_tables(self, tables: Sequence[Table]) -> None:
+        """Write every table as CSV, JSON, Markdown and LaTeX."""
+        write_tables(self.path / "tables", tables)
+
+    def write_parquet(self) -> None:
+        """Turn the records into Parquet files beside them."""
+        for name, schema in ((SCORES, score_schema()), (TRANSCRIPTS, transcript_schema())):
+            lines = self.path / name
+            write_parquet(lines, lines.with_suffix(".parquet"), schema)
+
+
+class Records:
+    """Scores and transcripts on their way to files; a context manager.
+
+    Leaving the block by an exception, or after `discard`, writes nothing and keeps what was there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._scores = OrderedLines(folder / SCORES)
+        self._transcripts = OrderedLines(folder / TRANSCRIPTS)
+        self._stack = ExitStack()
+        self._discarded = False
+
+    def __enter__(self) -> Self:
+        self._stack.enter_context(self._scores)
+        self._stack.enter_context(self._transcripts)
+        return self
+
+    def add(self, finished: Finished, scores: Iterable[Score]) -> None:
+        """Take in one finished plan and its scores."""
+        order = finished.plan.order
+        for record in call_records(finished):
+            self._transcripts.append(order, orjson.dumps(record))
+        for score in scores:
+            self._scores.append(order, orjson.dumps(score_record(score)))
+
+    def discard(self) -> None:
+        """Write nothing at the end: the run was stopped before it was whole."""
+        self._discarded = True
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._discarded and kind is None:
+            kind, error = InterruptedError, InterruptedError()
+        self._stack.__exit__(kind, error, trace)

@@ -1,0 +1,145 @@
+"""Records as files: JSON Lines in a fixed order, and Parquet made from them.
+
+Both stream: memory holds some bytes per line, or one row group. What a record contains is for the
+caller to say. A file appears under its name only when it is whole.
+"""
+
+from __future__ import annotations
+
+import io
+import mmap
+import tempfile
+from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import accumulate
+from pathlib import Path
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Self
+
+import numpy as np
+
+from mmconv.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_BUFFER = 1 << 20
+
+
+class OrderedLines:
+    """Takes lines in any order and leaves a file of them in ascending order.
+
+    A context manager. Lines wait in an unnamed file in the target's folder, which the system
+    removes with the process; memory holds 16 bytes for each. Leaving the block writes the target
+    at once and whole; leaving it by an exception writes nothing and keeps what was there before.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._orders = array("q")
+        self._lengths = array("q")
+
+    def __enter__(self) -> Self:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._spool: IO[bytes] = tempfile.TemporaryFile(buffering=_BUFFER, dir=self._path.parent)
+        return self
+
+    def append(self, order: int, line: bytes) -> None:
+        """Take a line without its end; lines of equal order keep the order in which they came.
+
+        Raises `ValueError` if the line holds a line end.
+        """
+        if b"\n" in line:
+            raise ValueError(f"the record of order {order} is more than one line")
+        self._spool.write(line)
+        self._spool.write(b"\n")
+        self._orders.append(order)
+        self._lengths.append(len(line) + 1)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self._spool:
+            if kind is None:
+                with _whole(self._path) as part, part.open("wb", buffering=_BUFFER) as target:
+                    for line in self._sorted():
+                        target.write(line)
+
+    def _sorted(self) -> Iterator[bytes]:
+        if not self._orders:
+            return
+        self._spool.flush()
+        offsets = array("q", accumulate(self._lengths, initial=0))
+        with mmap.mmap(self._spool.fileno(), 0, access=mmap.ACCESS_READ) as lines:
+            for place in np.argsort(np.asarray(self._orders), kind="stable"):
+                yield lines[offsets[place] : offsets[place + 1]]
+
+
+def write_parquet(
+    lines: Path, target: Path, schema: pyarrow.Schema, *, group_bytes: int = 8 << 20
+) -> None:
+    """Turn a JSON Lines file into a Parquet file with this schema.
+
+    A row group is made of `group_bytes` of JSON and the rest of the line there. A field that a
+    record lacks is null where the schema allows it. Whatever else does not fit, a field unknown
+    to the schema included, raises `DataError`. An empty file gives an empty table.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    done = 0
+    with (
+        _whole(target) as part,
+        lines.open("rb") as source,
+        parquet.ParquetWriter(part, schema, compression="zstd") as writer,
+    ):
+        # the reader's own streaming holds some thirty blocks at once: this holds one
+        while block := source.read(group_bytes) + source.readline():
+            try:
+                writer.write_table(_parsed(block, schema))
+            except pyarrow.ArrowInvalid as error:
+                problem = _misfit(block, schema, done) or str(error)
+                advice = "The records and the schema that the report asks for do not agree."
+                raise DataError(str(lines), [problem], advice) from error
+            done += block.count(b"\n")
+
+
+def _parsed(block: bytes, schema: pyarrow.Schema) -> pyarrow.Table:
+    """The records of whole lines; raises `pyarrow.ArrowInvalid` for one that does not fit."""
+    from pyarrow import json
+
+    table = json.read_json(
+        io.BytesIO(block),
+        json.ReadOptions(block_size=len(block) + 1, use_threads=False),
+        json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
+    )
+    # the reader forgets which fields may not be null, though it checks them
+    return table.cast(schema)
+
+
+def _misfit(block: bytes, schema: pyarrow.Schema, before: int) -> str | None:
+    """The first line that does not fit and why: a block's error does not tell which it was."""
+    import pyarrow
+
+    for number, line in enumerate(io.BytesIO(block), start=before + 1):
+        try:
+            _parsed(line, schema)
+        except pyarrow.ArrowInvalid as error:
+            return f"line {number}: {error}"
+    return None
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """A file to write beside `path`: it takes the name of `path` at the end, or is removed."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        yield part
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    part.replace(path)

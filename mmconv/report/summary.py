@@ -1,0 +1,62 @@
+"""What a run cost and with what it was made: counts, tokens, prices, versions."""
+
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+from typing import Any
+
+from mmconv import __version__
+from mmconv.config import ModelSpec, RunSpec
+from mmconv.tally import SeatTally, Tally
+
+PACKAGES = ("torch", "transformers", "accelerate", "bitsandbytes", "vllm", "openai", "sacrebleu")
+"""Packages whose version can change a reply or a score."""
+
+
+def software() -> dict[str, Any]:
+    """Versions of mmconv, Python and the packages that matter, where they are installed."""
+    versions = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return {
+        "mmconv": __version__,
+        "python": platform.python_version(),
+        "packages": versions,
+    }
+
+
+def summary(spec: RunSpec, tally: Tally, complete: bool, seconds: float) -> dict[str, Any]:
+    """Counts by seat, with cost where the model's file gives prices; seconds of this session."""
+    return {
+        "complete": complete,
+        "seconds": round(seconds, 3),
+        "plans": tally.finished,
+        "seats": {name: _seat(spec.seats[name], counts) for name, counts in tally.seats.items()},
+    }
+
+
+def cost(model: ModelSpec, input_tokens: float, output_tokens: float) -> float | None:
+    """Price in US dollars of so many tokens; None where the model's file gives no price."""
+    if model.price is None:
+        return None
+    return (input_tokens * model.price.input + output_tokens * model.price.output) / 1e6
+
+
+def _seat(model: ModelSpec, counts: SeatTally) -> dict[str, Any]:
+    return {
+        "model": model.label,
+        "asked": counts.asked,
+        "stored": counts.stored,
+        "failed": counts.failed,
+        "skipped": counts.skipped,
+        "retried": counts.retried,
+        "truncated": counts.truncated,
+        "failures": dict(counts.failures),
+        "input_tokens": counts.input_tokens,
+        "output_tokens": counts.output_tokens,
+        "cost_usd": cost(model, counts.input_tokens, counts.output_tokens),
+    }

@@ -1,0 +1,132 @@
+"""Transcripts and scores as records: what was asked, what came back, and how it was read.
+
+One record per call. What a prompt file filled is not repeated in it: the file's name and hash
+stand there, and `mmconv show` fills it again. Files are written by `mmconv.report.records`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from mmconv.errors import Unparsed
+from mmconv.plans import Asked, Finished
+from mmconv.values import Failure, Image, Message, Outcome, Parser, Ref, Reply, Score, Skipped, Text
+
+
+def call_records(finished: Finished) -> Iterator[dict[str, Any]]:
+    """One record per call of a finished plan, calls that were skipped included."""
+    calls = {call.id: call for call in finished.plan.calls}
+    calls |= {rescue.id: rescue for call in finished.plan.calls for rescue in call.rescues}
+    for call_id, outcome in finished.outcomes.items():
+        call = calls[call_id]
+        asked = finished.asked.get(call_id)
+        yield {
+            "sample": finished.plan.sample,
+            "condition": finished.plan.condition,
+            "call": call_id,
+            "seat": call.seat,
+            "prompt": call.prompt,
+            **_sent(asked),
+            **_came_back(outcome),
+            **_read(call.parser, outcome),
+        }
+
+
+def judged_as(parser: Parser, text: str) -> str:
+    """How a judge's reply is read, in a few words."""
+    try:
+        verdict = parser(text)
+    except Unparsed as error:
+        return f"unparsed: {error}"
+    scores = ", ".join(f"{name} {value:g}" for name, value in verdict.scores.items())
+    return verdict.label or scores
+
+
+def score_record(score: Score) -> dict[str, Any]:
+    """A score as one JSON object."""
+    return {
+        "sample": score.sample,
+        "condition": score.condition,
+        "metric": score.metric,
+        "turn": score.turn,
+        "value": score.value,
+        "why": score.why,
+        "tags": [{"name": name, "value": value} for name, value in score.tags.items()],
+    }
+
+
+def read_scores(path: Path) -> Iterator[Score]:
+    """The scores of a file that `score_record` filled, one at a time."""
+    with path.open("rb") as lines:
+        for line in lines:
+            record = orjson.loads(line)
+            tags = {tag["name"]: tag["value"] for tag in record.pop("tags")}
+            yield Score(**record, tags=tags)
+
+
+def message_record(message: Message) -> dict[str, Any]:
+    """A message as JSON: images by hash and size, references by the call that they name."""
+    return {"role": message.role, "parts": [_part(part) for part in message.parts]}
+
+
+def _part(part: Text | Image | Ref) -> dict[str, Any]:
+    if isinstance(part, Text):
+        return {"text": part.text}
+    if isinstance(part, Ref):
+        return {"ref": part.call}
+    return {"image": part.sha256, "width": part.width, "height": part.height}
+
+
+def _sent(asked: Asked | None) -> dict[str, Any]:
+    if asked is None:
+        return {"key": None, "stored": False, "messages": None}
+    filled = asked.call.prompt is not None
+    return {
+        "key": asked.key,
+        "stored": asked.stored,
+        "messages": None if filled else [message_record(message) for message in asked.messages],
+    }
+
+
+def _came_back(outcome: Outcome) -> dict[str, Any]:
+    reply = outcome if isinstance(outcome, Reply) else None
+    return {
+        "state": type(outcome).__name__.lower(),
+        "text": reply.text if reply else None,
+        "reasoning": reply.reasoning if reply else None,
+        "finish": reply.finish if reply else None,
+        "input_tokens": reply.input_tokens if reply else None,
+        "output_tokens": reply.output_tokens if reply else None,
+        "seconds": reply.seconds if reply else None,
+        "dropped": reply.dropped if reply else 0,
+        "seen": [
+            {"image": seen.sha256, "width": seen.width, "height": seen.height}
+            for seen in (reply.seen if reply else ())
+        ],
+        "problem": _problem(outcome),
+    }
+
+
+def _problem(outcome: Outcome) -> str | None:
+    if isinstance(outcome, Failure):
+        return f"{outcome.kind} after {outcome.attempts} attempt(s): {outcome.message}"
+    return outcome.because if isinstance(outcome, Skipped) else None
+
+
+def _read(parser: Parser | None, outcome: Outcome) -> dict[str, Any]:
+    """How a judge's reply was read; all None where the call has no parser or no reply."""
+    label, scores, rationale, parse = None, None, None, None
+    if parser is not None and isinstance(outcome, Reply):
+        try:
+            verdict = parser(outcome.text)
+        except Unparsed as error:
+            parse = f"unparsed: {error}"
+        else:
+            parse = "parsed"
+            label, rationale = verdict.label, verdict.rationale
+            scores = [{"name": name, "value": value} for name, value in verdict.scores.items()]
+    return {"parse": parse, "label": label, "scores": scores, "rationale": rationale}

@@ -1,0 +1,26 @@
+"""Our own estimates, computed alike for every benchmark: means, shares, differences, intervals.
+
+A `ScoreFrame` keeps scores compactly and hands out `Column`s; the estimates read columns and
+return `mmconv.values.Summary`. The authors' official aggregations are not here but in
+`mmconv.benchmarks`; nothing is printed here.
+"""
+
+from mmconv.stats.column import Column
+from mmconv.stats.estimates import (
+    as_cell,
+    combine,
+    paired_difference,
+    summarise,
+    summarise_share,
+)
+from mmconv.stats.frame import ScoreFrame
+
+__all__ = [
+    "Column",
+    "ScoreFrame",
+    "as_cell",
+    "combine",
+    "paired_difference",
+    "summarise",
+    "summarise_share",
+]

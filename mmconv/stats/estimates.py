@@ -1,0 +1,173 @@
+"""Estimates with 95 % intervals that hold when scores come in clusters and some are missing.
+
+Everything follows from one formula. With u_g the sum, over the rows i of cluster g, of
+(x_i - mean) / n, the standard error is sqrt(G / (G - 1) * sum_g u_g^2) for G clusters, and the
+interval uses Student's t with G - 1 degrees of freedom. Rows of their own clusters make it the
+usual s / sqrt(n). Missing rows are counted and left out; nothing is imputed here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from mmconv.stats.column import Column, number_names
+from mmconv.values import Cell, Summary
+
+
+def summarise(column: Column) -> Summary:
+    """The mean with its cluster-robust standard error and interval.
+
+    Fewer than two clusters leave error and interval None.
+    """
+    return _estimate(((column, 1.0),))
+
+
+def summarise_share(column: Column) -> Summary:
+    """The mean of values in [0, 1] with a Wilson interval, which never leaves [0, 1].
+
+    The interval takes the effective sample size p(1 - p) / stderr^2, at most the number of rows;
+    at p = 0 or 1, where that is undefined (and stderr is 0), the number of clusters. Raises
+    `ValueError` for values outside [0, 1].
+    """
+    numbers = column.numbers[column.present]
+    if ((numbers < 0) | (numbers > 1)).any():
+        raise ValueError("a share is taken of values from 0 to 1")
+    summary = _estimate(((column, 1.0),))
+    if summary.mean is None or summary.stderr is None:
+        return summary
+    groups = len({column.clusters[row] for row in np.flatnonzero(column.present)})
+    spread = summary.mean * (1 - summary.mean)
+    if spread == 0:
+        effective = float(groups)
+    elif spread >= summary.n * summary.stderr**2:
+        effective = float(summary.n)
+    else:
+        effective = spread / summary.stderr**2
+    low, high = _wilson(summary.mean, effective, _t_quantile(groups - 1))
+    return replace(summary, low=low, high=high)
+
+
+def paired_difference(left: Column, right: Column) -> Summary:
+    """The mean of right - left over the samples that have both; left gives the clusters.
+
+    Samples with one number or none are counted as missing, `unpaired: ` before the reason.
+    Raises `ValueError` if a sample has several rows: take `Column.per_sample` first.
+    """
+    lefts, rights = _row_of(left), _row_of(right)
+    samples = tuple(lefts | rights)
+    rows = [(lefts.get(sample), rights.get(sample)) for sample in samples]
+    return summarise(
+        Column(
+            samples=samples,
+            clusters=tuple(
+                sample if row is None else left.clusters[row]
+                for sample, (row, _) in zip(samples, rows, strict=True)
+            ),
+            numbers=np.array([_change(left, right, *pair) for pair in rows], dtype=np.float64),
+            reasons=tuple(_unpaired(left, right, *pair) for pair in rows),
+        )
+    )
+
+
+def combine(columns: Mapping[str, Column], weights: Mapping[str, float]) -> Summary:
+    """The weighted sum of the columns' means, each over its own rows that have a number.
+
+    With u_g = sum_k w_k * sum_{i in g} (x_ik - mean_k) / n_k over the columns k, the linear
+    influence of cluster g, the error is that of the module's formula: it holds for columns that
+    share samples, have different gaps, or enter with negative weight (a difference). `n` and
+    `missing` count the rows of all columns; the mean is None if any column has no number. Raises
+    `ValueError` unless every column has a weight and every weight a column.
+    """
+    if not columns or columns.keys() != weights.keys():
+        raise ValueError(f"columns {sorted(columns)} and weights {sorted(weights)} do not match")
+    return _estimate([(column, weights[name]) for name, column in columns.items()])
+
+
+def as_cell(summary: Summary, scale: float = 1.0) -> Cell:
+    """A summary as a table's cell, its numbers times `scale` (100 for percent)."""
+
+    def scaled(number: float | None) -> float | None:
+        return None if number is None else number * scale
+
+    return Cell(
+        value=scaled(summary.mean),
+        n=summary.n,
+        missing=summary.missing,
+        low=scaled(summary.low),
+        high=scaled(summary.high),
+    )
+
+
+def _estimate(terms: Sequence[tuple[Column, float]]) -> Summary:
+    missing: Counter[str] = Counter()
+    for column, _ in terms:
+        missing.update(column.missing)
+    n = sum(int(column.present.sum()) for column, _ in terms)
+    none = Summary(mean=None, stderr=None, low=None, high=None, n=n, missing=dict(missing))
+    if not all(column.present.any() for column, _ in terms):
+        return none
+    mean = 0.0
+    names: list[str] = []
+    influences = []
+    for column, weight in terms:
+        present = np.flatnonzero(column.present)
+        numbers = column.numbers[present]
+        centre = float(numbers.mean())
+        mean += weight * centre
+        names.extend(column.clusters[row] for row in present.tolist())
+        influences.append(weight * (numbers - centre) / len(numbers))
+    codes, clusters = number_names(names)
+    groups = len(clusters)
+    if groups < 2:
+        return replace(none, mean=mean)
+    sums = np.bincount(codes, weights=np.concatenate(influences))
+    stderr = math.sqrt(groups / (groups - 1) * float(sums @ sums))
+    half = _t_quantile(groups - 1) * stderr
+    return replace(none, mean=mean, stderr=stderr, low=mean - half, high=mean + half)
+
+
+def _change(left: Column, right: Column, row: int | None, other: int | None) -> float:
+    if row is None or other is None:
+        return math.nan
+    return float(right.numbers[other] - left.numbers[row])
+
+
+def _unpaired(left: Column, right: Column, row: int | None, other: int | None) -> str | None:
+    """Why a row of the left and another of the right make no pair; None if they do."""
+    if row is None or other is None:
+        return f"unpaired: only on the {'right' if row is None else 'left'}"
+    for reason in (left.reasons[row], right.reasons[other]):
+        if reason is not None:
+            return f"unpaired: {reason}"
+    return None
+
+
+def _row_of(column: Column) -> dict[str, int]:
+    rows = {sample: row for row, sample in enumerate(column.samples)}
+    if len(rows) < len(column):
+        raise ValueError("a sample has several rows; take Column.per_sample before pairing")
+    return rows
+
+
+def _wilson(share: float, n: float, quantile: float) -> tuple[float, float]:
+    """Wilson's score interval for a share of `n` independent values."""
+    square = quantile**2 / n
+    centre = (share + square / 2) / (1 + square)
+    half = math.sqrt(square * share * (1 - share) + square**2 / 4) / (1 + square)
+    # rounding alone could carry the ends past the share at 0 or 1
+    return min(max(0.0, centre - half), share), max(min(1.0, centre + half), share)
+
+
+@cache
+def _t_quantile(freedom: int) -> float:
+    """The 97.5 % quantile of Student's t."""
+    # scipy takes a third of a second to import, which only estimates should pay
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 0.975))

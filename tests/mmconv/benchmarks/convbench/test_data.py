@@ -1,0 +1,343 @@
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openpyxl
+import pytest
+from numpy.typing import NDArray
+from PIL import Image as Picture
+
+from images.library import Library
+from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES
+from mmconv.benchmarks.convbench.data import (
+    LeftOut,
+    Row,
+    Source,
+    annotation_line,
+    append_annotation,
+    load_rows,
+    survey,
+)
+from mmconv.errors import DataError, ImageError
+
+
+def record(number: int, **fields: Any) -> dict[str, Any]:
+    return {
+        "ID": number,
+        "image_id": f"{number}.png",
+        "The_first_turn_instruction": f"What is it? {number}",
+        "The_second_turn_instruction": "Why?",
+        "The_third_turn_instruction": "Write a poem.\n",
+        **fields,
+    }
+
+
+def write_lines(path: Path, records: Sequence[dict[str, Any]]) -> Path:
+    path.write_text("".join(f"{json.dumps(each)}\n" for each in records), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    """Three good rows with an image each."""
+    images = tmp_path / "pictures"
+    images.mkdir()
+    for number in (1, 2, 3):
+        Picture.new("RGB", (10 * number, 10), (number, 0, 0)).save(images / f"{number}.png")
+    data = write_lines(tmp_path / "rows.jsonl", [record(1), record(2), record(3)])
+    return Source(data=data, images=images)
+
+
+def load(source: Source) -> list[Row]:
+    library = Library()
+    return list(load_rows(source, library, survey(source, library)))
+
+
+def refusal(source: Source) -> DataError:
+    with pytest.raises(DataError) as caught:
+        survey(source, Library())
+    return caught.value
+
+
+def left_out(source: Source) -> tuple[LeftOut, ...]:
+    return survey(replace(source, skip_bad=True), Library()).left_out
+
+
+class TestRows:
+    def test_a_row_has_all_its_fields(self, source: Source) -> None:
+        full = record(
+            1,
+            **{
+                CAPTION: "A square.",
+                **dict(zip(REFERENCES, ("one", "two ", "three"), strict=True)),
+                **dict(zip(CATEGORIES, (" OCR ", "Age Reasoning", "  "), strict=True)),
+                FOCUS_POINTS: "1. Is it a poem?",
+                "status": "verified",
+            },
+        )
+        write_lines(source.data, [full])
+        (row,) = load(source)
+        assert row == Row(
+            id="1",
+            image=row.image,
+            instructions=("What is it? 1", "Why?", "Write a poem.\n"),
+            caption="A square.",
+            references=("one", "two ", "three"),
+            focus_points="1. Is it a poem?",
+            categories=("OCR", "Age Reasoning", None),
+            position=None,
+            draft=False,
+        )
+        assert (row.image.media_type, row.image.width, row.image.height) == ("image/png", 10, 10)
+
+    def test_what_is_not_given_is_none(self, source: Source) -> None:
+        rows = load(source)
+        assert [row.id for row in rows] == ["1", "2", "3"]
+        assert rows[0].references == rows[0].categories == (None, None, None)
+        assert rows[0].caption is rows[0].focus_points is rows[0].position is None
+
+    def test_a_spreadsheet_whose_instruction_is_a_number(self, source: Source) -> None:
+        path = source.data.with_suffix(".xlsx")
+        book = openpyxl.Workbook()
+        assert book.active is not None
+        row = record(1, The_second_turn_instruction=42)
+        book.active.append(list(row))
+        book.active.append(list(row.values()))
+        book.save(path)
+        assert load(replace(source, data=path))[0].instructions[1] == "42"
+
+    def test_rows_can_be_loaded_again(self, source: Source) -> None:
+        library = Library()
+        found = survey(source, library)
+        assert list(load_rows(source, library, found)) == list(load_rows(source, library, found))
+
+    def test_the_second_pass_decodes_no_image(
+        self, source: Source, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        library = Library()
+        found = survey(source, library)
+        monkeypatch.setattr("images.library.inspect", None)
+        assert len(list(load_rows(source, library, found))) == 3
+
+    def test_a_row_that_changed_after_the_survey_is_refused(self, source: Source) -> None:
+        library = Library()
+        found = survey(source, library)
+        write_lines(source.data, [record(1), record(2, The_third_turn_instruction="")])
+        rows = load_rows(source, library, found)
+        assert next(rows).id == "1"
+        with pytest.raises(DataError, match=r"(?s)rows\.jsonl line 2.*has changed"):
+            next(rows)
+
+    def test_an_image_that_broke_after_the_survey_is_refused(self, source: Source) -> None:
+        library = Library()
+        found = survey(source, library)
+        (source.images / "1.png").write_bytes(b"no image")
+        with pytest.raises(ImageError, match=r"1\.png"):
+            list(load_rows(source, library, found))
+
+
+class TestRefusals:
+    def test_missing_columns_are_one_line_with_what_can_be_done(self, source: Source) -> None:
+        write_lines(source.data, [record(n, image_id="1.png") for n in range(1, 31)])
+        error = refusal(replace(source, needs=(CAPTION, *REFERENCES[:2])))
+        assert error.problems == (
+            "instruction-conditioned-caption, first_turn_answer, second_turn_answer: nothing in 30 "
+            "of 30 rows, by ID: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, "
+            "20 and 10 more",
+        )
+        assert "--generate-only" in str(error)
+        assert "`mmconv annotate convbench`" in str(error)
+        assert "--skip-bad-records" not in str(error)
+
+    def test_a_misspelt_column_is_shown(self, source: Source) -> None:
+        rows = [record(n, first_turn_answr="a square") for n in (1, 2, 3)]
+        write_lines(source.data, rows)
+        error = refusal(replace(source, needs=REFERENCES[:1]))
+        assert "Columns that nothing reads: first_turn_answr." in str(error)
+        assert survey(source, Library()).unread == ("first_turn_answr",)
+
+    def test_all_bad_images_are_told_at_once(self, source: Source) -> None:
+        (source.images / "2.png").write_bytes(b"no image")
+        (source.images / "4.jpeg").touch()
+        rows = [record(1), record(2), record(3, image_id="gone.png"), record(4)]
+        write_lines(source.data, [*rows, record(5, image_id="../rows.jsonl")])
+        error = refusal(source)
+        assert len(error.problems) == 4
+        broken, gone, suffix, outside = error.problems
+        assert broken.startswith("rows.jsonl line 2 (ID 2): ") and "2.png" in broken
+        assert gone == "rows.jsonl line 3 (ID 3): image gone.png is not in pictures"
+        assert suffix.endswith("image 4.png is not in pictures, but 4.jpeg is: the suffix differs")
+        assert "'../rows.jsonl' does not lie inside" in outside
+        assert "goes on with the complete rows: 1 of 5." in str(error)
+
+    @pytest.mark.parametrize(
+        ("fields", "said"),
+        [
+            ({"ID": 1}, "an earlier row has this ID"),
+            ({"ID": "x"}, "ID is 'x', which is no whole number from 1"),
+            ({"ID": 1.5}, "ID is '1.5'"),
+            ({"ID": 0}, "ID is '0'"),
+            ({"ID": None}, "ID: nothing in 1 of 2 rows, by ID: rows.jsonl line 2"),
+            ({"The_second_turn_instruction": "  \n"}, "The_second_turn_instruction: nothing in 1"),
+            ({"The_second_turn_instruction": True}, "The_second_turn_instruction holds True"),
+            ({"image_id": ""}, "image_id: nothing in 1 of 2 rows"),
+            ({"status": "done"}, "status is 'done'; write draft or verified"),
+        ],
+    )
+    def test_a_bad_record_is_one_problem(
+        self, source: Source, fields: dict[str, Any], said: str
+    ) -> None:
+        write_lines(source.data, [record(1), record(2, **fields)])
+        error = refusal(source)
+        assert len(error.problems) == 1
+        assert said in error.problems[0]
+        assert [out.where for out in left_out(source)] == ["rows.jsonl line 2"]
+
+    def test_a_file_without_records_is_refused(self, source: Source) -> None:
+        source.data.write_text("\n", encoding="utf-8")
+        assert "holds no records" in str(refusal(source))
+
+    def test_a_missing_folder_is_refused(self, source: Source) -> None:
+        assert "no such folder" in str(refusal(replace(source, images=source.images / "x")))
+
+    def test_skipping_everything_is_refused(self, source: Source) -> None:
+        bad = replace(source, needs=(CAPTION,), skip_bad=True)
+        assert "nothing in 3 of 3 rows" in str(refusal(bad))
+
+
+class TestSkipping:
+    def test_what_is_left_out_is_told_and_the_rest_is_loaded(self, source: Source) -> None:
+        write_lines(source.data, [record(1), record(2, image_id="x.png"), record(3)])
+        source = replace(source, skip_bad=True)
+        library = Library()
+        found = survey(source, library)
+        assert found.rows == 2
+        assert found.left_out == (
+            LeftOut(where="rows.jsonl line 2", id="2", reasons=("image x.png is not in pictures",)),
+        )
+        assert [row.id for row in load_rows(source, library, found)] == ["1", "3"]
+
+    def test_every_reason_is_told(self, source: Source) -> None:
+        bad = record(1, image_id="x.png", The_third_turn_instruction="", status="draft")
+        write_lines(source.data, [record(1, **{CAPTION: "A square."}), bad])
+        (out,) = left_out(replace(source, needs=(CAPTION,)))
+        assert out.reasons == (
+            "no The_third_turn_instruction, instruction-conditioned-caption",
+            "a draft that nobody has verified",
+            "an earlier row has this ID",
+            "image x.png is not in pictures",
+        )
+
+
+class TestAnnotations:
+    def annotated(self, source: Source, *records: dict[str, Any]) -> Source:
+        path = write_lines(source.data.parent / "notes.jsonl", records)
+        return replace(source, annotations=path)
+
+    def test_they_are_joined_by_id(self, source: Source) -> None:
+        notes = self.annotated(source, {"ID": "02", CAPTION: "A square.", REFERENCES[2]: "Roses"})
+        rows = load(notes)
+        assert [row.caption for row in rows] == [None, "A square.", None]
+        assert rows[1].references == (None, None, "Roses")
+
+    def test_equal_values_in_both_files_agree(self, source: Source) -> None:
+        write_lines(source.data, [record(1, **{CAPTION: "A square."})])
+        assert load(self.annotated(source, {"ID": 1, CAPTION: "A square. "}))[0].caption == (
+            "A square."
+        )
+
+    def test_different_values_clash(self, source: Source) -> None:
+        write_lines(source.data, [record(1, **{CAPTION: "A square."})])
+        assert refusal(self.annotated(source, {"ID": 1, CAPTION: "A ball."})).problems == (
+            "rows.jsonl line 1 (ID 1): instruction-conditioned-caption differs from notes.jsonl "
+            "line 1",
+        )
+
+    @pytest.mark.parametrize(
+        ("notes", "said"),
+        [
+            ([{"ID": 9, CAPTION: "A"}], "notes.jsonl line 1 (ID 9): no row has this ID"),
+            ([{CAPTION: "A"}], "notes.jsonl line 1: no ID"),
+            ([{"ID": "x", CAPTION: "A"}], "notes.jsonl line 1: ID is 'x'"),
+            ([{"ID": 1, CAPTION: ["A"]}], "notes.jsonl line 1 (ID 1): instruction-conditioned-"),
+            (
+                [{"ID": 1, CAPTION: "A"}, {"ID": 1, CAPTION: "B"}],
+                "notes.jsonl line 2 (ID 1): notes.jsonl line 1 annotates this ID already",
+            ),
+        ],
+    )
+    def test_unusable_ones_are_refused_or_told(
+        self, source: Source, notes: list[dict[str, Any]], said: str
+    ) -> None:
+        annotated = self.annotated(source, *notes)
+        (problem,) = refusal(annotated).problems
+        assert problem.startswith(said)
+        found = survey(replace(annotated, skip_bad=True), Library())
+        assert found.rows == 3
+        assert len(found.unused_annotations) == 1
+        assert not found.left_out
+
+    def test_drafts_need_leave(self, source: Source) -> None:
+        note = {"ID": 2, CAPTION: "A square.", "status": "draft"}
+        drafts = self.annotated(source, {"ID": 1, CAPTION: "A"}, note, {"ID": 3, CAPTION: "C"})
+        assert [row.draft for row in load(drafts)] == [False, True, False]
+        asked = replace(drafts, needs=(CAPTION,))
+        error = refusal(asked)
+        assert error.problems == ("status: draft in 1 of 3 rows, by ID: 2",)
+        assert "--allow-drafts" in str(error)
+        assert [out.id for out in left_out(asked)] == ["2"]
+        allowed = replace(asked, allow_drafts=True)
+        assert [row.draft for row in load(allowed)] == [False, True, False]
+        assert survey(allowed, Library()).drafts == 1
+
+    def test_lines_written_are_read_back(self, source: Source) -> None:
+        path = source.data.parent / "notes.jsonl"
+        path.write_text(f'{{"ID": 1, "{CAPTION}": "x"}}', encoding="utf-8")
+        line = annotation_line(
+            "2", "一个\n正方形", ("a", "b", None), None, ("OCR", None, "Roleplay"), "draft"
+        )
+        append_annotation(path, line)
+        append_annotation(
+            path, annotation_line("3", None, ("a",) * 3, "1.", (None,) * 3, "verified")
+        )
+        first, second, third = load(replace(source, annotations=path))
+        assert (first.caption, second.caption, third.caption) == ("x", "一个\n正方形", None)
+        assert (second.references, second.focus_points) == (("a", "b", None), None)
+        assert (second.categories, second.draft) == (("OCR", None, "Roleplay"), True)
+        assert (third.references, third.focus_points, third.draft) == (("a",) * 3, "1.", False)
+        assert next(iter(json.loads(line))) == "ID"
+
+
+class TestPositions:
+    def positioned(self, source: Source, array: NDArray[Any]) -> Source:
+        path = source.data.parent / "pairwise.npy"
+        np.save(path, array)
+        return replace(source, positions=path)
+
+    def test_sides_go_by_id_not_by_order(self, source: Source) -> None:
+        write_lines(source.data, [record(3), record(1)])
+        rows = load(self.positioned(source, np.array([0, 1, 1])))
+        assert [(row.id, row.position) for row in rows] == [("3", "B"), ("1", "A")]
+
+    def test_too_few_are_refused(self, source: Source) -> None:
+        error = refusal(self.positioned(source, np.array([0, 1])))
+        assert error.problems == ("rows.jsonl line 3 (ID 3): pairwise.npy ends at ID 2",)
+
+    @pytest.mark.parametrize(
+        "array", [np.array([0, 1, 2]), np.array([[0, 1, 1]]), np.array([0.0, 1.0, 1.0])]
+    )
+    def test_other_arrays_are_refused(self, source: Source, array: NDArray[Any]) -> None:
+        assert "not a plain row of zeros and ones" in str(refusal(self.positioned(source, array)))
+
+    def test_objects_are_never_unpickled(self, source: Source) -> None:
+        bad = self.positioned(source, np.array([Counter()], dtype=object))
+        assert "pairwise.npy" in str(refusal(bad))
+        assert "allow_pickle=False" in str(refusal(bad))
+
+    def test_a_missing_file_is_refused(self, source: Source) -> None:
+        missing = replace(source, positions=source.images / "none.npy")
+        assert "none.npy" in str(refusal(missing))

@@ -1,0 +1,64 @@
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from images.library import Library
+from mmconv.benchmarks.convbench.categories import CREATION, PERCEPTION, REASONING
+from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, REFERENCES
+from mmconv.benchmarks.convbench.data import Source, load_rows, survey
+from mmconv.benchmarks.convbench.sides import read_sides
+from mmconv.errors import DataError
+
+REAL = Path(__file__).parents[5] / "shared" / "data" / "convbench"
+pytestmark = pytest.mark.skipif(not REAL.is_dir(), reason="the authors' data are not here")
+
+SOURCE = Source(
+    data=REAL / "ConvBench.xlsx",
+    images=REAL / "visit_bench_images",
+    annotations=REAL / "annotations_sample.jsonl",
+    positions=REAL / "pairwise.npy",
+)
+
+
+def test_what_is_missing_is_told() -> None:
+    with pytest.raises(DataError) as caught:
+        survey(replace(SOURCE, needs=(CAPTION, *REFERENCES)), Library())
+    error = caught.value
+    assert "nothing in 570 of 578 rows" in error.problems[0]
+    assert sum("is not in visit_bench_images" in problem for problem in error.problems) == 518
+    assert "goes on with the complete rows: 8 of 578." in str(error)
+
+
+def test_rows_with_an_image_are_loaded() -> None:
+    source = replace(SOURCE, skip_bad=True)
+    library = Library()
+    found = survey(source, library)
+    assert (found.rows, len(found.left_out), found.unread) == (60, 518, ())
+    rows = list(load_rows(source, library, found))
+    assert len({row.id for row in rows}) == len(rows) == 60
+    assert {row.position for row in rows} == {"A", "B"}
+
+
+def test_annotated_rows_are_complete() -> None:
+    source = replace(SOURCE, skip_bad=True, needs=(CAPTION, *REFERENCES, *CATEGORIES))
+    library = Library()
+    rows = list(load_rows(source, library, survey(source, library)))
+    assert [row.id for row in rows] == ["3", "14", "71", "127", "128", "132", "167", "173"]
+    assert [row.id for row in rows if row.focus_points] == ["14", "128", "132"]
+    lists = (PERCEPTION, REASONING, CREATION)
+    for row in rows:
+        assert all(name in known for name, known in zip(row.categories, lists, strict=True))
+
+
+def test_older_focus_points_that_differ_from_the_sample_clash() -> None:
+    older = replace(SOURCE, data=REAL / "ConvBench_with_demands.xlsx", skip_bad=True)
+    found = survey(older, Library())
+    assert found.rows == 58
+    clash = [out.id for out in found.left_out if "third_turn_demands" in out.reasons[0]]
+    assert clash == ["128", "132"]
+
+
+def test_positions_are_the_authors() -> None:
+    assert Counter(read_sides(REAL / "pairwise.npy").values()) == {"A": 301, "B": 277}

@@ -1,0 +1,152 @@
+"""Ordered JSON Lines and Parquet: order, wholeness, memory, round trip."""
+
+from __future__ import annotations
+
+import json
+import random
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+from mmconv.errors import DataError
+from mmconv.report.records import OrderedLines, write_parquet
+
+SCHEMA = pyarrow.schema(
+    [
+        pyarrow.field("sample", pyarrow.string(), nullable=False),
+        (
+            "turns",
+            pyarrow.list_(pyarrow.struct([("turn", pyarrow.int64()), ("text", pyarrow.string())])),
+        ),
+        ("value", pyarrow.float64()),
+    ]
+)
+
+
+def _record(order: int) -> dict[str, Any]:
+    return {
+        "sample": f"sample {order}",
+        "turns": [{"turn": 1, "text": "é\n中" * (order % 5)}, {"turn": 2, "text": None}],
+        "value": None if order % 7 == 0 else order / 3,
+    }
+
+
+def _lines(path: Path, records: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+def test_lines_end_in_ascending_order_whatever_order_they_came_in(tmp_path: Path) -> None:
+    path = tmp_path / "made" / "records.jsonl"
+    orders = list(range(-3, 500))
+    random.Random(1).shuffle(orders)
+    with OrderedLines(path) as lines:
+        for order in orders:
+            lines.append(order, f'{{"order": {order}, "text": "{"x" * (order % 11)}"}}'.encode())
+        assert not path.exists()
+    read = [json.loads(line)["order"] for line in path.read_text("utf-8").splitlines()]
+    assert read == list(range(-3, 500))
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_lines_of_equal_order_stay_as_they_came(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    with OrderedLines(path) as lines:
+        for order, text in [(2, b"c"), (1, b"a"), (2, b"d"), (1, b"b"), (2, b"")]:
+            lines.append(order, text)
+    assert path.read_bytes() == b"a\nb\nc\nd\n\n"
+
+
+def test_no_lines_make_an_empty_file(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    with OrderedLines(path):
+        pass
+    assert path.read_bytes() == b""
+
+
+def test_an_exception_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    with pytest.raises(RuntimeError, match="stopped"), OrderedLines(path) as lines:
+        lines.append(1, b"{}")
+        raise RuntimeError("stopped")
+    assert list(tmp_path.iterdir()) == []
+    path.write_bytes(b"before\n")
+    with pytest.raises(RuntimeError, match="stopped"), OrderedLines(path) as lines:
+        lines.append(1, b"{}")
+        raise RuntimeError("stopped")
+    assert path.read_bytes() == b"before\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_record_of_two_lines_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="order 7"), OrderedLines(tmp_path / "r") as lines:
+        lines.append(7, b"{}\n{}")
+
+
+def test_lines_are_not_held_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    line = b"x" * 2000
+    tracemalloc.start()
+    try:
+        with OrderedLines(path) as lines:
+            for order in reversed(range(10_000)):
+                lines.append(order, line)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert path.stat().st_size == 10_000 * 2001
+    # 20 MB of lines; the buffers take 2 MiB, the index less than half a megabyte
+    assert peak < 3_500_000
+
+
+@pytest.mark.parametrize("group_bytes", [1, 700, 1 << 20])
+def test_parquet_gives_the_records_back_in_bounded_groups(tmp_path: Path, group_bytes: int) -> None:
+    records = [_record(order) for order in range(50)]
+    source = _lines(tmp_path / "records.jsonl", records)
+    target = tmp_path / "records.parquet"
+    write_parquet(source, target, SCHEMA, group_bytes=group_bytes)
+    table = parquet.read_table(target)
+    assert table.to_pylist() == records
+    assert table.schema.names == SCHEMA.names
+    assert not table.schema.field("sample").nullable
+    groups = parquet.read_metadata(target).num_row_groups
+    size = source.stat().st_size
+    assert groups == 1 if group_bytes > size else size / (group_bytes + 200) < groups <= 50
+
+
+def test_an_empty_file_gives_an_empty_table_with_the_schema(tmp_path: Path) -> None:
+    source = _lines(tmp_path / "records.jsonl", [])
+    write_parquet(source, tmp_path / "records.parquet", SCHEMA)
+    table = parquet.read_table(tmp_path / "records.parquet")
+    assert (table.num_rows, table.schema.names) == (0, SCHEMA.names)
+
+
+def test_a_field_that_is_not_there_is_null(tmp_path: Path) -> None:
+    source = _lines(tmp_path / "records.jsonl", [{"sample": "a"}])
+    write_parquet(source, tmp_path / "records.parquet", SCHEMA)
+    rows = parquet.read_table(tmp_path / "records.parquet").to_pylist()
+    assert rows == [{"sample": "a", "turns": None, "value": None}]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"sample": "a", "unheard": 1},
+        {"sample": "a", "turns": [{"turn": 1, "unheard": 2}]},
+        {"sample": "a", "turns": [{"turn": 1.5}]},
+        {"sample": None},
+        {"value": 1.0},
+    ],
+)
+def test_what_does_not_fit_the_schema_is_named_by_line_and_leaves_no_file(
+    tmp_path: Path, record: dict[str, Any]
+) -> None:
+    good = [_record(order) for order in range(20)]
+    source = _lines(tmp_path / "records.jsonl", [*good, record, *good])
+    with pytest.raises(DataError, match=r"records\.jsonl(.|\n)*line 21: "):
+        write_parquet(source, tmp_path / "records.parquet", SCHEMA, group_bytes=400)
+    assert list(tmp_path.iterdir()) == [source]

@@ -1,0 +1,197 @@
+"""Tables in their five formats: what is printed, escaped, rounded and refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mmconv.report.tables import (
+    FORMATS,
+    to_csv,
+    to_json,
+    to_latex,
+    to_markdown,
+    to_text,
+    write_tables,
+)
+from mmconv.values import Cell, Table
+
+TABLE = Table(
+    name="win_rates",
+    title="Win rates, % of samples",
+    columns=("S1", "R2 & all"),
+    rows={
+        "free": {
+            "S1": Cell(value=39.514, n=577, missing={"unparsed": 1}, low=35.5, high=43.505),
+            "R2 & all": Cell(value=1.005, n=577),
+        },
+        "感知_a|b": {
+            "S1": Cell(value=None, n=0, missing={"timeout": 2, "unparsed": 576}),
+            "R2 & all": Cell(value="official"),
+        },
+        "[half]": {"R2 & all": Cell(value=-0.001)},
+    },
+    notes=("the authors divide by 577",),
+)
+
+
+def test_text_is_aligned_and_shows_what_stands_behind_each_value() -> None:
+    assert to_text(TABLE) == (
+        "Win rates, % of samples\n"
+        "\n"
+        "                        S1  R2 & all\n"
+        "------------------------------------\n"
+        "free                 39.51      1.01\n"
+        "            [35.50, 43.51]\n"
+        "          n=577, 1 missing     n=577\n"
+        "感知_a|b                 –  official\n"
+        "          n=0, 578 missing\n"
+        "[half]                          0.00\n"
+        "\n"
+        "the authors divide by 577\n"
+        "missing in free: S1: 1 unparsed\n"
+        "missing in 感知_a|b: S1: 2 timeout, 576 unparsed\n"
+    )
+
+
+def test_markdown_has_one_line_per_row_and_escapes_its_own_signs() -> None:
+    assert to_markdown(TABLE) == (
+        "**Win rates, % of samples**\n"
+        "\n"
+        "|  | S1 | R2 & all |\n"
+        "| --- | ---: | ---: |\n"
+        "| free | 39.51 [35.50, 43.51] n=577, 1 missing | 1.01 n=577 |\n"
+        "| 感知\\_a\\|b | – n=0, 578 missing | official |\n"
+        "| [half] |  | 0.00 |\n"
+        "\n"
+        "- the authors divide by 577\n"
+        "- missing in free: S1: 1 unparsed\n"
+        "- missing in 感知\\_a\\|b: S1: 2 timeout, 576 unparsed\n"
+    )
+
+
+def test_latex_is_a_booktabs_table_with_every_sign_escaped() -> None:
+    assert to_latex(TABLE).splitlines() == [
+        r"\begin{table}",
+        r"\centering",
+        r"\caption{Win rates, \% of samples}",
+        r"\label{tab:win_rates}",
+        r"\begin{tabular}{lrr}",
+        r"\toprule",
+        r" & S1 & R2 \& all \\",
+        r"\midrule",
+        r"free & 39.51 & 1.01 \\",
+        r" & {\scriptsize {[}35.50, 43.51{]}} &  \\",
+        r" & {\scriptsize n=577, 1 missing} & {\scriptsize n=577} \\",
+        r"感知\_a|b & -- & official \\",
+        r" & {\scriptsize n=0, 578 missing} &  \\",
+        r"{[}half{]} &  & 0.00 \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+        "",
+        r"\par{\footnotesize the authors divide by 577}",
+        r"\par{\footnotesize missing in free: S1: 1 unparsed}",
+        r"\par{\footnotesize missing in 感知\_a|b: S1: 2 timeout, 576 unparsed}",
+        r"\end{table}",
+    ]
+
+
+def test_latex_escapes_commands_and_accents() -> None:
+    table = Table(name="t", title=r"a\b~c^d #1 $x$ {y}", columns=(), rows={})
+    caption = r"a\textbackslash{}b\textasciitilde{}c\textasciicircum{}d \#1 \$x\$ \{y\}"
+    assert rf"\caption{{{caption}}}" in to_latex(table)
+
+
+def test_csv_reads_back_in_full() -> None:
+    first, second, third = csv.DictReader(to_csv(TABLE).splitlines())
+    assert first["row"] == "free"
+    assert [float(first[f"S1{field}"]) for field in ("", ".low", ".high")] == [39.514, 35.5, 43.505]
+    assert (first["S1.n"], first["S1.missing"], first["S1.why"]) == ("577", "1", "1 unparsed")
+    assert (second["S1"], second["S1.low"], second["S1.n"]) == ("", "", "0")
+    assert (second["S1.missing"], second["S1.why"]) == ("578", "2 timeout, 576 unparsed")
+    assert (second["R2 & all"], second["R2 & all.missing"]) == ("official", "")
+    assert (third["S1"], third["S1.n"], third["R2 & all"]) == ("", "", "-0.001")
+
+
+def test_json_is_one_object_with_every_cell_in_full() -> None:
+    document = json.loads(to_json(TABLE))
+    assert document["columns"] == ["S1", "R2 & all"]
+    assert (document["name"], document["digits"]) == ("win_rates", 2)
+    assert document["notes"] == ["the authors divide by 577"]
+    assert document["rows"]["free"]["S1"] == {
+        "value": 39.514,
+        "n": 577,
+        "missing": {"unparsed": 1},
+        "low": 35.5,
+        "high": 43.505,
+    }
+    assert document["rows"]["感知_a|b"]["S1"]["value"] is None
+    assert list(document["rows"]["[half]"]) == ["R2 & all"]
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "printed"),
+    [
+        (0.125, 2, "0.13"),
+        (0.135, 2, "0.14"),  # the float lies just above, its shortest decimal on the half
+        (1.005, 2, "1.01"),  # the float lies just below
+        (-0.125, 2, "-0.13"),
+        (-0.004, 2, "0.00"),
+        (2.5, 0, "3"),
+        (1e30, 1, "1" + "0" * 30 + ".0"),
+        (1e-9, 2, "0.00"),
+    ],
+)
+def test_numbers_round_half_up_as_they_are_written(value: float, digits: int, printed: str) -> None:
+    table = Table(
+        name="t", title="t", columns=("c",), rows={"r": {"c": Cell(value=value)}}, digits=digits
+    )
+    assert f"| r | {printed} |" in to_markdown(table)
+
+
+@pytest.mark.parametrize("render", FORMATS.values(), ids=FORMATS)
+def test_no_format_prints_a_number_that_is_none(render: Callable[[Table], str]) -> None:
+    for cell in (Cell(value=math.nan), Cell(value=1.0, low=-math.inf, high=1.0)):
+        with pytest.raises(ValueError, match="'r', 'c'"):
+            render(Table(name="t", title="t", columns=("c",), rows={"r": {"c": cell}}))
+    with pytest.raises(ValueError, match="other"):
+        render(Table(name="t", title="t", columns=("c",), rows={"r": {"other": Cell(value=1.0)}}))
+
+
+@pytest.mark.parametrize("render", FORMATS.values(), ids=FORMATS)
+def test_every_format_renders_a_table_without_columns(render: Callable[[Table], str]) -> None:
+    assert "a row" in render(Table(name="t", title="t", columns=(), rows={"a row": {}}))
+
+
+def test_line_ends_in_names_do_not_break_lines() -> None:
+    table = Table(name="t", title="t", columns=("a\ncolumn",), rows={"a\nrow": {}})
+    for render in (to_text, to_markdown, to_latex):
+        assert "a row" in render(table)
+        assert "a column" in render(table)
+    assert list(csv.reader(io.StringIO(to_csv(table))))[1][0] == "a\nrow"
+
+
+def test_one_file_per_table_and_format(tmp_path: Path) -> None:
+    empty = Table(name="empty", title="Nothing was scored", columns=("S1",), rows={})
+    files = write_tables(tmp_path / "tables", [TABLE, empty])
+    assert sorted(files) == sorted((tmp_path / "tables").iterdir())
+    assert len(files) == 2 * len(FORMATS)
+    assert (tmp_path / "tables" / "win_rates.md").read_text("utf-8") == to_markdown(TABLE)
+
+
+@pytest.mark.parametrize("name", ["../up", "a/b", "", ".hidden"])
+def test_a_name_that_is_no_file_name_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="plain file name"):
+        write_tables(tmp_path, [Table(name=name, title="t", columns=(), rows={})])
+
+
+def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="one name"):
+        write_tables(tmp_path, [TABLE, TABLE])
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,331 @@
+"""The estimates against closed forms and simulations, and the frame against plain lists."""
+
+from __future__ import annotations
+
+import math
+import tracemalloc
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+import pytest
+from scipy.special import stdtrit
+
+from mmconv.stats import (
+    Column,
+    ScoreFrame,
+    as_cell,
+    combine,
+    paired_difference,
+    summarise,
+    summarise_share,
+)
+from mmconv.values import Score, Summary
+
+
+def test_independent_rows_have_the_textbook_error_and_t_interval() -> None:
+    values = [1.0, 2.0, 4.0, 7.0, 11.0]
+    summary = summarise(Column.of(values))
+    error = float(np.std(values, ddof=1)) / math.sqrt(5)
+    assert summary.mean == 5.0
+    assert summary.stderr == pytest.approx(error)
+    assert summary.low == pytest.approx(5.0 - stdtrit(4, 0.975) * error)
+    assert summary.high == pytest.approx(5.0 + stdtrit(4, 0.975) * error)
+    assert (summary.n, summary.missing) == (5, {})
+
+
+def test_repeating_every_row_within_its_cluster_adds_no_certainty() -> None:
+    values = [1.0, 2.0, 4.0, 7.0]
+    once = summarise(Column.of(values, clusters=list("abcd")))
+    thrice = summarise(Column.of(values * 3, clusters=list("abcd") * 3))
+    assert thrice.stderr == pytest.approx(once.stderr)
+    assert (thrice.low, thrice.high) == pytest.approx((once.low, once.high))
+    assert thrice.n == 12
+
+
+def test_clusters_of_unequal_size_follow_the_formula() -> None:
+    summary = summarise(Column.of([0.0, 0.0, 3.0], clusters=["a", "a", "b"]))
+    # mean 1; cluster sums of deviations -2 and 2
+    assert summary.stderr == pytest.approx(math.sqrt(2 / 1 * (4 + 4) / 9))
+
+
+@pytest.mark.parametrize(
+    ("values", "clusters", "mean"),
+    [([1.0, 3.0], ["a", "a"], 2.0), ([5.0], ["a"], 5.0), ([], [], None)],
+)
+def test_fewer_than_two_clusters_leave_the_error_undefined(
+    values: list[float], clusters: list[str], mean: float | None
+) -> None:
+    for estimate in (summarise, summarise_share):
+        column = Column.of([value / 10 for value in values], clusters=clusters)
+        summary = estimate(column)
+        assert summary.mean == (None if mean is None else pytest.approx(mean / 10))
+        assert (summary.stderr, summary.low, summary.high) == (None, None, None)
+        assert summary.n == len(values)
+
+
+def test_missing_rows_are_counted_by_reason_and_change_nothing_else() -> None:
+    summary = summarise(
+        Column.of(
+            [1.0, None, 3.0, None, None], reasons=[None, "timeout", None, "unparsed", "timeout"]
+        )
+    )
+    assert (summary.mean, summary.n) == (2.0, 2)
+    assert summary.missing == {"timeout": 2, "unparsed": 1}
+
+
+def test_shares_at_the_ends_keep_an_interval_of_some_width_inside_zero_and_one() -> None:
+    none = summarise_share(Column.of([0.0] * 20, clusters=list("abcde") * 4))
+    square = stdtrit(4, 0.975) ** 2
+    assert (none.mean, none.low) == (0.0, 0.0)
+    assert none.high == pytest.approx(square / (5 + square))
+    every = summarise_share(Column.of([1.0] * 20, clusters=list("abcde") * 4))
+    assert (every.mean, every.high) == (1.0, 1.0)
+    assert every.low == pytest.approx(5 / (5 + square))
+
+
+def test_an_independent_share_is_wilsons_with_n_minus_one() -> None:
+    column = Column.of([1.0] * 30 + [0.0] * 70)
+    summary = summarise_share(column)
+    t, n, p = float(stdtrit(99, 0.975)), 99, 0.3
+    assert summary.low is not None and summary.high is not None
+    for end in (summary.low, summary.high):
+        # the ends solve |end - p| = t * sqrt(end * (1 - end) / n)
+        assert abs(end - p) == pytest.approx(t * math.sqrt(end * (1 - end) / n))
+
+
+def test_a_share_of_ties_is_capped_at_the_number_of_rows() -> None:
+    summary = summarise_share(Column.of([0.5] * 50))
+    assert summary.stderr == 0.0
+    t = float(stdtrit(49, 0.975))
+    assert summary.high == pytest.approx(0.5 + t / 2 / math.sqrt(50 + t**2))
+
+
+def test_a_share_refuses_values_beyond_one() -> None:
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        summarise_share(Column.of([0.2, 7.0]))
+
+
+def test_paired_difference_is_that_of_the_pairs_whatever_their_order() -> None:
+    left = Column.of(
+        [1.0, 2.0, None, 4.0, 9.0],
+        samples=["a", "b", "c", "d", "only-left"],
+        reasons=[None, None, "timeout", None, None],
+    )
+    right = Column.of(
+        [5.0, 4.0, None, 1.5, 8.0],
+        samples=["d", "b", "a", "a2", "c"],
+        reasons=[None, None, "unparsed", None, None],
+    )
+    summary = paired_difference(left, right)
+    pairs = summarise(Column.of([2.0, 1.0]))
+    assert (summary.mean, summary.stderr, summary.n) == (1.5, pairs.stderr, 2)
+    assert summary.missing == {
+        "unpaired: timeout": 1,
+        "unpaired: unparsed": 1,
+        "unpaired: only on the left": 1,
+        "unpaired: only on the right": 1,
+    }
+
+
+def test_pairing_refuses_samples_with_several_rows() -> None:
+    twice = Column.of([1.0, 2.0], samples=["a", "a"])
+    with pytest.raises(ValueError, match="per_sample"):
+        paired_difference(twice, twice)
+
+
+def test_combining_complete_columns_equals_the_mean_of_row_sums() -> None:
+    rng = np.random.default_rng(5)
+    first, second, third = rng.normal(size=(3, 40)).tolist()
+    columns = {"S1": Column.of(first), "S2": Column.of(second), "S3": Column.of(third)}
+    combined = combine(columns, dict.fromkeys(columns, 1 / 3))
+    rows = summarise(Column.of(np.mean([first, second, third], axis=0).tolist()))
+    assert combined.mean == pytest.approx(rows.mean)
+    assert combined.stderr == pytest.approx(rows.stderr)
+    assert (combined.low, combined.high) == pytest.approx((rows.low, rows.high))
+    assert combined.n == 120
+
+
+def test_a_weight_of_minus_one_makes_a_paired_difference() -> None:
+    left, right = Column.of([1.0, 2.0, 4.0]), Column.of([2.0, 2.0, 7.0])
+    combined = combine({"l": left, "r": right}, {"l": -1.0, "r": 1.0})
+    paired = paired_difference(left, right)
+    assert combined.mean == pytest.approx(paired.mean)
+    assert combined.stderr == pytest.approx(paired.stderr)
+
+
+def test_combining_keeps_each_columns_own_gaps() -> None:
+    gaps = Column.of([1.0, None, 3.0], reasons=[None, "unparsed", None])
+    whole = Column.of([1.0, 1.0, 4.0])
+    combined = combine({"a": gaps, "b": whole}, {"a": 0.5, "b": 0.5})
+    assert (combined.mean, combined.n, combined.missing) == (2.0, 5, {"unparsed": 1})
+    # influences by sample: 0.5*(-1)/2 + 0.5*(-1)/3, 0.5*(-1)/3, 0.5*1/2 + 0.5*2/3
+    squares = (-5 / 12) ** 2 + (-1 / 6) ** 2 + (7 / 12) ** 2
+    assert combined.stderr == pytest.approx(math.sqrt(3 / 2 * squares))
+    empty = combine({"a": Column.of([]), "b": whole}, {"a": 0.5, "b": 0.5})
+    assert (empty.mean, empty.stderr, empty.n) == (None, None, 3)
+    with pytest.raises(ValueError, match="do not match"):
+        combine({"a": whole}, {"b": 1.0})
+
+
+def test_as_cell_scales_every_number_and_keeps_what_is_missing() -> None:
+    summary = Summary(mean=0.5, stderr=0.1, low=0.3, high=0.7, n=9, missing={"unparsed": 1})
+    cell = as_cell(summary, 100)
+    assert (cell.value, cell.low, cell.high, cell.n) == pytest.approx((50.0, 30.0, 70.0, 9))
+    assert cell.missing == {"unparsed": 1}
+    assert as_cell(summarise(Column.of([]))).value is None
+
+
+def _coverage(truth: float, simulate: Callable[[np.random.Generator], Summary]) -> float:
+    rng = np.random.default_rng(20240)
+    summaries = [simulate(rng) for _ in range(2000)]
+    return float(
+        np.mean([s.low is not None and s.low <= truth <= (s.high or 0) for s in summaries])
+    )
+
+
+CLUSTERS = [str(cluster) for cluster in range(40) for _ in range(3)]
+SAMPLES = [str(row) for row in range(120)]
+
+
+def _clustered(rng: np.random.Generator, shared: float) -> Sequence[float]:
+    numbers: list[float] = (
+        np.repeat(rng.normal(size=40), 3) * shared + rng.normal(size=120)
+    ).tolist()
+    return numbers
+
+
+def test_intervals_of_means_cover_the_truth() -> None:
+    coverage = _coverage(
+        3.0,
+        lambda rng: summarise(Column.of([3 + x for x in _clustered(rng, 1.0)], clusters=CLUSTERS)),
+    )
+    assert 0.92 < coverage < 0.98
+
+
+@pytest.mark.parametrize("share", [0.05, 0.4])
+def test_intervals_of_shares_cover_the_truth(share: float) -> None:
+    def simulate(rng: np.random.Generator) -> Summary:
+        rates = np.repeat(rng.beta(share * 6, (1 - share) * 6, size=40), 3)
+        wins = (rng.random(120) < rates).astype(float).tolist()
+        return summarise_share(Column.of(wins, clusters=CLUSTERS))
+
+    assert 0.92 < _coverage(share, simulate) < 0.98
+
+
+def test_intervals_of_paired_differences_cover_the_truth() -> None:
+    def simulate(rng: np.random.Generator) -> Summary:
+        base = _clustered(rng, 2.0)
+        gains = _clustered(rng, 0.7)
+        after = [x + gain + 0.5 for x, gain in zip(base, gains, strict=True)]
+        return paired_difference(
+            Column.of(base, samples=SAMPLES, clusters=CLUSTERS),
+            Column.of(after, samples=SAMPLES, clusters=CLUSTERS),
+        )
+
+    assert 0.92 < _coverage(0.5, simulate) < 0.98
+
+
+def test_columns_refuse_what_does_not_fit() -> None:
+    with pytest.raises(ValueError, match="never NaN"):
+        Column.of([math.nan], reasons=["x"])
+    with pytest.raises(ValueError, match="reason"):
+        Column.of([None])
+    with pytest.raises(ValueError, match="reason"):
+        Column.of([1.0], reasons=["unparsed"])
+    with pytest.raises(ValueError, match="length"):
+        Column.of([1.0], clusters=["a", "b"])
+    with pytest.raises(ValueError, match="finite"):
+        Column.of([math.inf])
+
+
+@pytest.mark.parametrize(
+    ("how", "partial", "expected"),
+    [
+        ("min", False, [1.0, None, None]),
+        ("min", True, [1.0, 5.0, None]),
+        ("max", True, [3.0, 5.0, None]),
+        ("mean", True, [2.0, 5.0, None]),
+    ],
+)
+def test_rows_reduce_to_samples(
+    how: Literal["mean", "min", "max"], partial: bool, expected: list[float | None]
+) -> None:
+    column = Column.of(
+        [3.0, None, 1.0, 5.0, None, None],
+        samples=["a", "b", "a", "b", "c", "c"],
+        clusters=["x", "y", "x", "y", "y", "y"],
+        reasons=[None, "timeout", None, None, "unparsed", "timeout"],
+    )
+    reduced = column.per_sample(how, partial=partial)
+    assert reduced.samples == ("a", "b", "c")
+    assert reduced.clusters == ("x", "y", "y")
+    assert reduced.values == expected
+    reasons = (None, None if partial else "timeout", "unparsed")
+    assert reduced.reasons == reasons
+
+
+def _score(sample: str, turn: int | None, value: float | None, **tags: str) -> Score:
+    why = "unparsed" if value is None else None
+    return Score(
+        sample=sample, condition="free", metric="win", turn=turn, tags=tags, value=value, why=why
+    )
+
+
+def test_a_frame_selects_by_every_field_and_tag() -> None:
+    frame = ScoreFrame(
+        [
+            _score("1", 1, 1.0, cluster="img", category="ocr"),
+            _score("1", 2, None, cluster="img", category="ocr"),
+            _score("2", 1, 0.0, cluster="img", category="maths"),
+        ]
+    )
+    frame.append(_score("3", None, 0.5))
+    first = frame.select(metric="win", condition="free", turn=1)
+    assert (first.samples, first.clusters) == (("1", "2"), ("img", "img"))
+    assert first.values == [1.0, 0.0]
+    ocr = frame.select(category="ocr")
+    assert (ocr.values, ocr.reasons) == ([1.0, None], (None, "unparsed"))
+    assert frame.select(category=("ocr", "maths", "unheard of"), turn=1).samples == ("1", "2")
+    assert len(frame.select()) == len(frame) == 4
+    assert len(frame.select(category="unheard of")) == len(frame.select(colour="red")) == 0
+    assert frame.distinct("category") == ("ocr", "maths")
+    assert frame.distinct("colour") == ()
+    assert frame.turns() == (1, 2)
+
+
+def test_trials_of_a_sample_are_one_cluster_and_separate_samples() -> None:
+    frame = ScoreFrame(_score(name, 1, 1.0) for name in ("17", "17#2", "17#3", "a#b", "18"))
+    column = frame.select()
+    assert column.samples == ("17", "17#2", "17#3", "a#b", "18")
+    assert column.clusters == ("17", "17", "17", "a#b", "18")
+
+
+def test_a_frame_refuses_what_it_could_not_give_back() -> None:
+    frame = ScoreFrame()
+    with pytest.raises(ValueError, match="infinite"):
+        frame.append(_score("1", 1, math.inf))
+    with pytest.raises(ValueError, match="turn"):
+        frame.append(Score(sample="1", condition="c", metric="m", tags={"turn": "1"}, value=1.0))
+    assert len(frame) == 0
+    assert summarise(frame.select()).mean is None
+
+
+def test_a_hundred_thousand_scores_take_less_than_a_hundred_bytes_each() -> None:
+    tracemalloc.start()
+    try:
+        frame = ScoreFrame(
+            _score(
+                f"sample-{row // 5}",
+                row % 5,
+                None if row % 97 == 0 else row % 10 / 10,
+                category=f"category {row // 5 % 60}",
+                cluster=f"image-{row // 5 % 15_000}",
+            )
+            for row in range(100_000)
+        )
+        used = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert len(frame) == 100_000
+    assert used / len(frame) < 100
