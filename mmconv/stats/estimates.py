@@ -80,13 +80,20 @@ def combine(columns: Mapping[str, Column], weights: Mapping[str, float]) -> Summ
 
     With u_g = sum_k w_k * sum_{i in g} (x_ik - mean_k) / n_k over the columns k, the linear
     influence of cluster g, the error is that of the module's formula: it holds for columns that
-    share samples, have different gaps, or enter with negative weight (a difference). `n` and
-    `missing` count the rows of all columns; the mean is None if any column has no number. Raises
-    `ValueError` unless every column has a weight and every weight a column.
+    share samples, have different gaps, or enter with negative weight (a difference). `n` counts
+    the samples that any column has a number of, `missing` the rows of all columns; the mean is
+    None if any column has no number. Raises `ValueError` unless every column has a weight and
+    every weight a column.
     """
     if not columns or columns.keys() != weights.keys():
         raise ValueError(f"columns {sorted(columns)} and weights {sorted(weights)} do not match")
-    return _estimate([(column, weights[name]) for name, column in columns.items()])
+    summary = _estimate([(column, weights[name]) for name, column in columns.items()])
+    samples = {
+        column.samples[row]
+        for column in columns.values()
+        for row in np.flatnonzero(column.present).tolist()
+    }
+    return replace(summary, n=len(samples))
 
 
 def as_cell(summary: Summary, scale: float = 1.0) -> Cell:

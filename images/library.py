@@ -1,0 +1,174 @@
+"""The library: every image of a run by the SHA-256 of its bytes, and where those bytes lie.
+
+It keeps no image in memory: what is read again is hashed again. Local files stay where they are;
+bytes that came without a file are kept in a folder. Facts may outlive the process where the caller
+gives a mapping that does.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import MutableMapping
+from pathlib import Path
+from stat import S_ISREG
+from threading import Lock
+from typing import TypeAlias
+
+from images.door import Facts, Limits, bound, check, inspect
+from mmconv.errors import ConfigError, ImageError
+from mmconv.keys import hash_bytes
+from mmconv.values import Image
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+_State: TypeAlias = tuple[int, int]
+"""A file's modification time in nanoseconds and its size in bytes."""
+
+
+class Library:
+    """An `ImageSource` and `ImageSink` that may be used from several threads.
+
+    `folder` takes the images given as bytes. `facts` holds what is known by hash: an image found
+    there is hashed and held against `limits`, but not decoded again.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        *,
+        limits: Limits | None = None,
+        facts: MutableMapping[str, Facts] | None = None,
+    ) -> None:
+        self._folder = folder
+        self._limits = limits or Limits()
+        self._facts: MutableMapping[str, Facts] = {} if facts is None else facts
+        self._places: dict[str, Path] = {}
+        self._seen: dict[str, tuple[_State, Image]] = {}
+        self._lock = Lock()
+
+    def add_file(self, path: str) -> Image:
+        """Check a local file and remember where it is; raises `ImageError` naming it.
+
+        A file whose time and size are unchanged since it was added is not read again.
+        """
+        place = Path(path)
+        state = self._state(place)
+        seen = self._seen.get(path)
+        if seen is not None and seen[0] == state:
+            return seen[1]
+        bound(path, "bytes", state[1], self._limits.max_bytes)
+        facts = self._examine(self._read(place), path)
+        image = _image(facts)
+        with self._lock:
+            self._places[facts.sha256] = place
+            self._seen[path] = state, image
+        return image
+
+    def add_bytes(self, data: bytes, where: str = "uploaded image") -> Image:
+        """Check an image that came without a file, and keep it in the library's folder.
+
+        `where` names it in messages. Raises `ImageError`, and `ConfigError` without a folder.
+        """
+        if self._folder is None:
+            raise ConfigError(f"{where}: this library has no folder to keep images in; give it one")
+        facts = self._examine(data, where)
+        place = _shelf(self._folder, facts.sha256)
+        _write(place, data)
+        with self._lock:
+            self._places[facts.sha256] = place
+        return _image(facts)
+
+    def read(self, sha256: str) -> bytes:
+        """The original bytes, proved by their hash.
+
+        Raises `ImageError` if they were never added, are gone, or were changed.
+        """
+        place = self._place(sha256)
+        data = self._read(place)
+        if hash_bytes(data) != sha256:
+            raise ImageError(
+                f"{place}: changed since it was added (its SHA-256 was {sha256}); "
+                "put the original back, or start anew with the changed file"
+            )
+        return data
+
+    def _examine(self, data: bytes, where: str) -> Facts:
+        known = self._known(hash_bytes(data), where)
+        if known is not None:
+            return known
+        facts = inspect(data, self._limits, where)
+        with self._lock:
+            self._facts[facts.sha256] = facts
+        return facts
+
+    def _known(self, sha256: str, where: str) -> Facts | None:
+        with self._lock:
+            facts = self._facts.get(sha256)
+        if facts is not None:
+            check(facts, self._limits, where)
+        return facts
+
+    def _place(self, sha256: str) -> Path:
+        with self._lock:
+            place = self._places.get(sha256)
+        if place is not None:
+            return place
+        # An earlier process may have put it into the folder.
+        if self._folder is not None and _SHA256.fullmatch(sha256):
+            kept = _shelf(self._folder, sha256)
+            if kept.is_file():
+                return kept
+        raise ImageError(f"image {sha256}: not in this library; add its file first")
+
+    def _state(self, place: Path) -> _State:
+        try:
+            status = place.stat()
+        except OSError as error:
+            raise _unreadable(place, error) from error
+        if not S_ISREG(status.st_mode):
+            raise ImageError(f"{place}: not a file; give the path of an image file")
+        return status.st_mtime_ns, status.st_size
+
+    def _read(self, place: Path) -> bytes:
+        # A file that grew since its size was taken is not read to an end that may never come: one
+        # byte too many is enough for the door, or the hash, to tell.
+        try:
+            with place.open("rb") as file:
+                return file.read(self._limits.max_bytes + 1)
+        except OSError as error:
+            raise _unreadable(place, error) from error
+
+
+def _image(facts: Facts) -> Image:
+    return Image(
+        sha256=facts.sha256,
+        media_type=facts.media_type,
+        width=facts.width,
+        height=facts.height,
+    )
+
+
+def _shelf(folder: Path, sha256: str) -> Path:
+    return folder / sha256[:2] / sha256
+
+
+def _write(place: Path, data: bytes) -> None:
+    """Write so that `place` holds all of `data` or what it held before, whatever happens."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    number, name = tempfile.mkstemp(dir=place.parent, prefix=".new-")
+    draft = Path(name)
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(place)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _unreadable(place: Path, error: OSError) -> ImageError:
+    return ImageError(f"{place}: cannot be read ({error.strerror or error}); check the path")

@@ -1,0 +1,156 @@
+"""What a model is shown: its size bounds, and the bytes or pixels that obey them.
+
+The original bytes go out untouched wherever they may. Where they may not, the picture is resized
+here and nowhere else, so that a served model and one in this process see the same. The grids of
+patches that a model cuts a picture into are its processor's matter.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from math import isqrt
+
+import PIL.Image
+
+from images.door import Limits, decode, is_plain
+from mmconv.errors import ConfigError
+from mmconv.values import Image
+
+_LIMITS = Limits()
+_LOSSY = ("image/jpeg", "image/webp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """A model's bounds: pixels in all, pixels of the longer side, media types its server takes.
+
+    The upper bounds win: an image of extreme aspect may stay below `min_pixels`. Raises
+    `ConfigError` for bounds that no picture, or not every usual one, could obey.
+    """
+
+    max_pixels: int | None = None
+    min_pixels: int | None = None
+    max_side: int | None = None
+    media_types: tuple[str, ...] = ("image/jpeg", "image/png", "image/webp", "image/gif")
+
+    def __post_init__(self) -> None:
+        for name in ("max_pixels", "min_pixels", "max_side"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"image policy: {name} is {value}; give at least 1, or null")
+        # Rounding two sides to whole pixels can change their product by a factor of four.
+        if self.min_pixels and self.max_pixels and self.min_pixels * 4 > self.max_pixels:
+            raise ConfigError(
+                f"image policy: min_pixels ({self.min_pixels}) is above a quarter of max_pixels "
+                f"({self.max_pixels}); leave that much room for whole pixels"
+            )
+        if "image/png" not in self.media_types and "image/jpeg" not in self.media_types:
+            raise ConfigError("image policy: media_types holds neither image/png nor image/jpeg")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """An image file as a model's server gets it; sizes in pixels."""
+
+    data: bytes
+    media_type: str
+    width: int
+    height: int
+
+
+def fit(policy: Policy, width: int, height: int) -> tuple[int, int]:
+    """The size nearest to (width, height) that the policy allows, of the same aspect to a pixel.
+
+    Sides are at least 1. Fitting a fitted size changes nothing.
+    """
+    if policy.min_pixels is not None and width * height < policy.min_pixels:
+        return _grow(policy.min_pixels, policy.max_side, width, height)
+    sizes = [(width, height)]
+    if policy.max_side is not None:
+        sizes.append(_with_side(policy.max_side, width, height))
+    if policy.max_pixels is not None:
+        sizes.append(_with_pixels(policy.max_pixels, width, height))
+    return min(size[0] for size in sizes), min(size[1] for size in sizes)
+
+
+def prepare(data: bytes, image: Image, policy: Policy, limits: Limits = _LIMITS) -> Prepared:
+    """The file to send to a model's server; `data` is that of `image`.
+
+    The very bytes, where size and media type are allowed and every server shows them alike (see
+    `images.door.is_plain`); else PNG, or JPEG of quality 95 for what was lossy. Raises
+    `ImageError`.
+    """
+    size = image.width, image.height
+    if (
+        image.media_type in policy.media_types
+        and fit(policy, *size) == size
+        and is_plain(data, limits, _name(image))
+    ):
+        return Prepared(data=data, media_type=image.media_type, width=size[0], height=size[1])
+    pixels = prepare_pixels(data, image, policy, limits)
+    media_type = _encoding(image.media_type, policy.media_types)
+    return Prepared(
+        data=_encode(pixels, media_type),
+        media_type=media_type,
+        width=pixels.width,
+        height=pixels.height,
+    )
+
+
+def prepare_pixels(
+    data: bytes, image: Image, policy: Policy, limits: Limits = _LIMITS
+) -> PIL.Image.Image:
+    """The RGB pixels to show to a model in this process; raises `ImageError`."""
+    pixels = decode(data, limits, _name(image))
+    width, height = fit(policy, pixels.width, pixels.height)
+    if (width, height) == pixels.size:
+        return pixels
+    smaller = width < pixels.width or height < pixels.height
+    resampling = PIL.Image.Resampling.LANCZOS if smaller else PIL.Image.Resampling.BICUBIC
+    return pixels.resize((width, height), resampling)
+
+
+def _grow(least: int, max_side: int | None, width: int, height: int) -> tuple[int, int]:
+    larger = _root_above(least, width, height), _root_above(least, height, width)
+    if max_side is None or max(larger) <= max_side:
+        return larger
+    return _with_side(max_side, width, height)
+
+
+def _root_above(pixels: int, side: int, other: int) -> int:
+    """The square root of pixels * side / other, rounded up, without floating point."""
+    return isqrt(-(-pixels * side // other) - 1) + 1
+
+
+def _with_side(longer: int, width: int, height: int) -> tuple[int, int]:
+    now = max(width, height)
+    return max(1, width * longer // now), max(1, height * longer // now)
+
+
+def _with_pixels(most: int, width: int, height: int) -> tuple[int, int]:
+    # A side below one pixel becomes one pixel; the other must then not exceed `most`.
+    return (
+        max(1, min(most, isqrt(most * width // height))),
+        max(1, min(most, isqrt(most * height // width))),
+    )
+
+
+def _encoding(original: str, accepted: tuple[str, ...]) -> str:
+    wanted, other = "image/png", "image/jpeg"
+    if original in _LOSSY:
+        wanted, other = other, wanted
+    return wanted if wanted in accepted else other
+
+
+def _encode(pixels: PIL.Image.Image, media_type: str) -> bytes:
+    file = io.BytesIO()
+    if media_type == "image/png":
+        pixels.save(file, "PNG")
+    else:
+        pixels.save(file, "JPEG", quality=95)
+    return file.getvalue()
+
+
+def _name(image: Image) -> str:
+    return f"image {image.sha256[:12]}"

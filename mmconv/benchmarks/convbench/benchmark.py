@@ -1,0 +1,180 @@
+"""ConvBench as a benchmark: options, data, chains, grading and tables put together.
+
+Source: Liu et al., ConvBench (paper and authors' repository); every switch is in `options`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from judges import Extraction, Judge, PromptSet, parsers
+from mmconv.benchmarks.convbench.chains import candidate_calls
+from mmconv.benchmarks.convbench.columns import CAPTION, REFERENCES
+from mmconv.benchmarks.convbench.data import Row, Source, Survey, load_rows, survey
+from mmconv.benchmarks.convbench.grading import Grader
+from mmconv.benchmarks.convbench.options import ALONE, CONDITIONS, GIVEN, ConvBenchOptions
+from mmconv.benchmarks.convbench.scoring import score_row
+from mmconv.benchmarks.convbench.tables import DEFAULT_DENOMINATOR, Layout, build_tables
+from mmconv.config import RunSpec, validate
+from mmconv.errors import ConfigError
+from mmconv.keys import hash_file
+from mmconv.protocols import ImageSink
+from mmconv.values import Call, Outcome, Sampling, Score, Table
+
+REFERENCE_JUDGE = "reference"
+"""The provider of the offline judge, which has prompt files of its own."""
+
+
+def build(spec: RunSpec, images: ImageSink) -> ConvBench:
+    """Check options and data; raises `ConfigError` or `DataError` before anything is paid."""
+    options = validate(ConvBenchOptions, spec.options, "options of convbench")
+    return ConvBench(spec, options, images)
+
+
+class ConvBench:
+    """The benchmark; see `mmconv.protocols.Benchmark`."""
+
+    name = "convbench"
+
+    def __init__(self, spec: RunSpec, options: ConvBenchOptions, images: ImageSink) -> None:
+        self._spec = spec
+        self._options = options
+        self._images = images
+        self.conditions = _conditions(spec, options)
+        judge = spec.seats.get("judge")
+        if not options.generate_only and judge is None:
+            raise ConfigError(
+                "grading needs a judge: name one (--judge reference/chrf needs no model), "
+                "or give --generate-only"
+            )
+        self._grader = None if options.generate_only else _grader(spec, options)
+        self._source = _source(options, self.conditions)
+        self._survey = survey(self._source, images)
+
+    @property
+    def size(self) -> int:
+        """How many rows will be run."""
+        return self._survey.rows
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Drafts, rows left out, and a judge that is no LLM."""
+        return tuple(_notes(self._spec, self._survey))
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Hashes of the data files and prompts, and what the survey left out."""
+        files = (self._options.data, self._options.annotations, self._options.positions)
+        return {
+            "data": {path.name: hash_file(path) for path in files if path is not None},
+            "prompts": {} if self._grader is None else self._grader.prompts.digests(),
+            "rows": self._survey.rows,
+            "drafts": self._survey.drafts,
+            "left_out": [
+                {"where": each.where, "id": each.id, "reasons": list(each.reasons)}
+                for each in self._survey.left_out
+            ],
+        }
+
+    def load(self) -> Iterator[Row]:
+        """Stream the rows that the survey found good."""
+        return load_rows(self._source, self._images, self._survey)
+
+    def key(self, sample: Row) -> str:
+        """The row's ID."""
+        return sample.id
+
+    def plan(self, sample: Row, condition: str) -> tuple[Call, ...]:
+        """The candidate's own turns under the condition, and their judgements."""
+        sampling = Sampling(max_tokens=self._options.max_tokens)
+        calls = candidate_calls(sample, condition, sampling, self._options.candidate_system)
+        if self._grader is None:
+            return calls
+        return (*calls, *(each.call for each in self._grader.judgements(sample, condition)))
+
+    def score(
+        self, sample: Row, condition: str, outcomes: Mapping[str, Outcome]
+    ) -> Iterable[Score]:
+        """Ratings, wins, and how the answers ended."""
+        return score_row(sample, condition, outcomes, self._grader)
+
+    def tables(self, scores: Iterable[Score]) -> list[Table]:
+        """The paper's tables and ours."""
+        seats = self._spec.seats
+        denominator = self._options.denominator
+        if denominator is None:
+            full = self.size >= DEFAULT_DENOMINATOR
+            denominator = DEFAULT_DENOMINATOR if full else self.size
+        layout = Layout(
+            candidate=seats["candidate"].label,
+            judge=seats["judge"].label if "judge" in seats else "nobody",
+            denominator=denominator,
+            failure_rating=self._options.failure_rating,
+            notes=self.notes,
+        )
+        return build_tables(scores, layout)
+
+
+def _conditions(spec: RunSpec, options: ConvBenchOptions) -> tuple[str, ...]:
+    chosen = spec.conditions or (("free",) if options.generate_only else tuple(GIVEN))
+    for condition in chosen:
+        if condition not in CONDITIONS:
+            raise ConfigError(
+                f"convbench has no condition {condition!r}; there are: {', '.join(CONDITIONS)}"
+            )
+    return tuple(condition for condition in CONDITIONS if condition in chosen)
+
+
+def _grader(spec: RunSpec, options: ConvBenchOptions) -> Grader:
+    offline = spec.seats["judge"].provider == REFERENCE_JUDGE
+    prompts = PromptSet("convbench_reference" if offline else "convbench", spec.prompts)
+    sampling = Sampling(max_tokens=options.judge_max_tokens)
+    ways = {
+        "direct": (parsers.rating, parsers.extracted_rating),
+        "pairwise": (parsers.choice, parsers.extracted_choice),
+    }
+    judges = {}
+    for grading, (parser, extracted) in ways.items():
+        extraction = None
+        if options.extraction and not offline:
+            prompt = prompts[f"{grading}_extract"]
+            extraction = Extraction(prompt=prompt, parser=extracted)
+        judges[grading] = Judge(
+            parser=parser,
+            sampling=sampling,
+            retries=0 if offline else options.judge_retries,
+            extraction=extraction,
+            image=options.judge_sees_image,
+        )
+    return Grader(options=options, prompts=prompts, judges=judges, seed=spec.seed)
+
+
+def _source(options: ConvBenchOptions, conditions: tuple[str, ...]) -> Source:
+    """What the run needs of every row: a judge reads caption and all three references."""
+    given = max((GIVEN[name] for name in conditions if name not in ALONE), default=0)
+    needs: tuple[str, ...] = REFERENCES[:given]
+    if not options.generate_only:
+        needs = (CAPTION, *REFERENCES)
+    return Source(
+        data=options.data,
+        images=options.images,
+        annotations=options.annotations,
+        positions=options.positions if options.order == "authors" else None,
+        needs=needs,
+        skip_bad=options.skip_bad_records,
+        allow_drafts=options.allow_drafts,
+    )
+
+
+def _notes(spec: RunSpec, found: Survey) -> Iterator[str]:
+    judge = spec.seats.get("judge")
+    if judge is not None and judge.provider == REFERENCE_JUDGE:
+        yield "The judge is an offline overlap measure: not comparable with judgements by an LLM."
+    if found.drafts:
+        yield f"{found.drafts} of {found.rows} rows are drafts that no person has verified."
+    if found.left_out:
+        yield (
+            f"{len(found.left_out)} records were left out as bad (--skip-bad-records); "
+            "the manifest lists them."
+        )

@@ -1,0 +1,119 @@
+"""The paper's quantities: S1 to S0 with hat and tilde, R1, R2, and the deltas between settings.
+
+`S_i` is the mean score of turn i (0: the whole conversation) in the free setting, `_hat` with
+perfect perception, `_tilde` with perfect perception and reasoning (paper, section 4.1). Here they
+are named and estimated; `tables` lays them out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mmconv.stats import Column, ScoreFrame, combine, paired_difference, summarise, summarise_share
+from mmconv.values import Summary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grading:
+    """A grading's metric and how it is printed: ratings as they are, wins in percent."""
+
+    name: str
+    metric: str
+    scale: float
+    title: str
+
+
+DIRECT = Grading(name="direct", metric="rating", scale=1.0, title="direct (1-10)")
+PAIRWISE = Grading(name="pairwise", metric="win", scale=100.0, title="pairwise win rate (%)")
+GRADINGS = (DIRECT, PAIRWISE)
+
+QUANTITIES: dict[str, tuple[str, int]] = {
+    "S1": ("free", 1),
+    "S2": ("free", 2),
+    "S3": ("free", 3),
+    "S0": ("free", 0),
+    "S2_hat": ("perception", 2),
+    "S3_hat": ("perception", 3),
+    "S0_hat": ("perception", 0),
+    "S3_tilde": ("reasoning", 3),
+    "S0_tilde": ("reasoning", 0),
+}
+"""Name -> (condition, turn)."""
+
+MEANS = {
+    "R2": {"S1": 1 / 3, "S2": 1 / 3, "S3": 1 / 3},
+    "R1": {"S1": 1 / 6, "S2": 1 / 6, "S3": 1 / 6, "S0": 1 / 2},
+}
+"""R2 = (S1 + S2 + S3) / 3 and R1 = (R2 + S0) / 2, as weights of the quantities."""
+
+DELTAS = {
+    "S2_hat - S2": ("S2", "S2_hat"),
+    "S3_hat - S3": ("S3", "S3_hat"),
+    "S0_hat - S0": ("S0", "S0_hat"),
+    "S3_tilde - S3_hat": ("S3_hat", "S3_tilde"),
+    "S0_tilde - S0_hat": ("S0_hat", "S0_tilde"),
+}
+"""Name -> (what it starts from, what it goes to)."""
+
+MEANINGS = {
+    "S1": "perception",
+    "S2": "reasoning",
+    "S3": "creation",
+    "S0": "whole conversation",
+    "S2_hat": "reasoning, perfect perception",
+    "S3_hat": "creation, perfect perception",
+    "S0_hat": "conversation, perfect perception",
+    "S3_tilde": "creation, perfect perception and reasoning",
+    "S0_tilde": "conversation, perfect perception and reasoning",
+    "R2": "mean of S1, S2, S3",
+    "R1": "mean of R2 and S0",
+}
+
+
+def column(frame: ScoreFrame, grading: Grading, condition: str, turn: int) -> Column:
+    """One value per sample; where both orders were judged, their mean."""
+    found = frame.select(metric=grading.metric, condition=condition, turn=turn)
+    return found.per_sample("mean")
+
+
+def estimate(frame: ScoreFrame, grading: Grading, name: str) -> Summary:
+    """A quantity, R1 or R2 with its interval, in the grading's own unit (wins from 0 to 1)."""
+    if name in MEANS:
+        weights = MEANS[name]
+        return combine({part: _quantity(frame, grading, part) for part in weights}, weights)
+    found = _quantity(frame, grading, name)
+    return mean(grading, found)
+
+
+def mean(grading: Grading, values: Column) -> Summary:
+    """The mean of one value per sample, with the interval that suits the grading."""
+    return summarise_share(values) if grading is PAIRWISE else summarise(values)
+
+
+def delta(frame: ScoreFrame, grading: Grading, name: str) -> Summary:
+    """A delta, paired per sample and clustered by image."""
+    start, goal = DELTAS[name]
+    return paired_difference(_quantity(frame, grading, start), _quantity(frame, grading, goal))
+
+
+def official_rate(frame: ScoreFrame, name: str, denominator: int) -> float | None:
+    """The authors' win rate (0 to 1): wins over a constant, in which what is unscored is a loss.
+
+    Source: the aggregation in the authors' ConvBenchEval/score.py.
+    """
+    if name in MEANS:
+        parts = [
+            (weight, official_rate(frame, part, denominator))
+            for part, weight in MEANS[name].items()
+        ]
+        rates = [weight * rate for weight, rate in parts if rate is not None]
+        return sum(rates) if len(rates) == len(parts) else None
+    wins = _quantity(frame, PAIRWISE, name)
+    if len(wins) == 0:
+        return None
+    return float(wins.numbers[wins.present].sum()) / denominator
+
+
+def _quantity(frame: ScoreFrame, grading: Grading, name: str) -> Column:
+    condition, turn = QUANTITIES[name]
+    return column(frame, grading, condition, turn)

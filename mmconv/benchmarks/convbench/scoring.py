@@ -1,0 +1,86 @@
+"""From outcomes to scores: ratings, wins, and how the answers themselves ended.
+
+Metrics: `rating` (1-10), `win` (1 if the judge chose the candidate's side, else 0; the tag `side`
+says where it stood), and for each own turn `truncated` (0 or 1) and `tokens`. The tag `cluster` is
+the image, because four images of ConvBench are used by two rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from judges import read_verdict
+from mmconv.benchmarks.convbench.chains import own_turns
+from mmconv.benchmarks.convbench.data import Row
+from mmconv.benchmarks.convbench.grading import Grader, Judgement
+from mmconv.values import Failure, Outcome, Reply, Score, Verdict
+
+
+def score_row(
+    row: Row, condition: str, outcomes: Mapping[str, Outcome], grader: Grader | None
+) -> Iterator[Score]:
+    """All scores of one row under one condition; without a grader only those of the answers."""
+    yield from _answers(row, condition, outcomes)
+    if grader is not None:
+        for judgement in grader.judgements(row, condition):
+            yield _judged(row, condition, judgement, outcomes)
+
+
+def _answers(row: Row, condition: str, outcomes: Mapping[str, Outcome]) -> Iterator[Score]:
+    for turn in own_turns(condition):
+        outcome = outcomes[f"turn_{turn}"]
+        for metric in ("truncated", "tokens"):
+            value, why = _answer_value(metric, outcome)
+            yield Score(
+                sample=row.id,
+                condition=condition,
+                metric=metric,
+                turn=turn,
+                tags=_tags(row, turn),
+                value=value,
+                why=why,
+            )
+
+
+def _answer_value(metric: str, outcome: Outcome) -> tuple[float | None, str | None]:
+    if isinstance(outcome, Failure):
+        return None, f"failed: {outcome.kind}"
+    if not isinstance(outcome, Reply):
+        return None, f"skipped: {outcome.because}"
+    if metric == "truncated":
+        return float(outcome.finish == "length"), None
+    if outcome.output_tokens is None:
+        return None, "not told by the server"
+    return float(outcome.output_tokens), None
+
+
+def _judged(
+    row: Row, condition: str, judgement: Judgement, outcomes: Mapping[str, Outcome]
+) -> Score:
+    reading = read_verdict(judgement.call, outcomes)
+    tags = _tags(row, judgement.turn)
+    if judgement.side is not None:
+        tags["side"] = judgement.side
+    return Score(
+        sample=row.id,
+        condition=condition,
+        metric="rating" if judgement.grading == "direct" else "win",
+        turn=judgement.turn,
+        tags=tags,
+        value=None if reading.verdict is None else _value(judgement, reading.verdict),
+        why=reading.why,
+    )
+
+
+def _value(judgement: Judgement, verdict: Verdict) -> float:
+    if judgement.grading == "direct":
+        return verdict.scores["rating"]
+    return float(verdict.label == judgement.side)
+
+
+def _tags(row: Row, turn: int) -> dict[str, str]:
+    tags = {"cluster": row.image.sha256}
+    category = row.categories[turn - 1] if turn else None
+    if category is not None:
+        tags["category"] = category
+    return tags

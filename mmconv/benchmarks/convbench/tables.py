@@ -1,0 +1,293 @@
+"""ConvBench's tables: scores, deltas, the paper's layout, categories, attribution, order, answers.
+
+Every cell carries n, what is missing by reason, and a 95 % interval where there is one. The
+authors' convention stands beside ours, labelled. How a table looks on paper is `mmconv.report`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from mmconv.benchmarks.convbench.attribution import blames, shares
+from mmconv.benchmarks.convbench.chains import own_turns
+from mmconv.benchmarks.convbench.options import ALONE, CONDITIONS
+from mmconv.benchmarks.convbench.quantities import (
+    DELTAS,
+    GRADINGS,
+    MEANINGS,
+    MEANS,
+    PAIRWISE,
+    QUANTITIES,
+    Grading,
+    column,
+    delta,
+    estimate,
+    mean,
+    official_rate,
+)
+from mmconv.stats import ScoreFrame, as_cell, paired_difference, summarise, summarise_share
+from mmconv.values import Cell, Score, Table
+
+LEVELS = {1: "perception", 2: "reasoning", 3: "creation"}
+DEFAULT_DENOMINATOR = 577
+"""The constant of the authors' aggregation code (their file has 578 rows)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """What the tables say besides the scores: who was judged, by whom, and by which conventions."""
+
+    candidate: str
+    judge: str
+    denominator: int
+    failure_rating: float
+    notes: tuple[str, ...] = ()
+
+
+def build_tables(scores: Iterable[Score], layout: Layout) -> list[Table]:
+    """All tables that the scores have something for."""
+    frame = ScoreFrame(scores)
+    metrics = set(frame.distinct("metric"))
+    gradings = [grading for grading in GRADINGS if grading.metric in metrics]
+    made: list[Table] = []
+    if gradings:
+        made += [_scores(frame, gradings, layout), _deltas(frame, gradings, layout)]
+        made += [_paper(frame, grading, layout) for grading in gradings]
+        made += [_attribution(frame, gradings, layout), _blamed(frame, gradings, layout)]
+        made += [_categories(frame, gradings, turn, layout) for turn in LEVELS]
+        made += [_alone(frame, gradings, layout)]
+    if PAIRWISE in gradings:
+        made.append(_order(frame, layout))
+    made.append(_answers(frame, layout))
+    return [table for table in made if table.rows]
+
+
+def _scores(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
+    official = _official_title(layout)
+    names = [name for name in ("R1", "R2", *QUANTITIES) if _is_there(frame, gradings, name)]
+    rows = {}
+    for name in names:
+        cells = {"meaning": Cell(value=MEANINGS[name])}
+        for grading in gradings:
+            cells[grading.title] = as_cell(estimate(frame, grading, name), grading.scale)
+        if PAIRWISE in gradings:
+            rate = official_rate(frame, name, layout.denominator)
+            cells[official] = Cell(value=_percent(rate))
+        rows[name] = cells
+    return Table(
+        name="scores",
+        title=f"ConvBench scores of {layout.candidate}, judged by {layout.judge}",
+        columns=_columns("meaning", gradings, official),
+        rows=rows,
+        notes=layout.notes,
+    )
+
+
+def _deltas(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
+    official = _official_title(layout)
+    rows = {}
+    for name, (start, goal) in DELTAS.items():
+        if not (_is_there(frame, gradings, start) and _is_there(frame, gradings, goal)):
+            continue
+        cells = {
+            grading.title: as_cell(delta(frame, grading, name), grading.scale)
+            for grading in gradings
+        }
+        if PAIRWISE in gradings:
+            ends = [official_rate(frame, end, layout.denominator) for end in (start, goal)]
+            if ends[0] is not None and ends[1] is not None:
+                cells[official] = Cell(value=_percent(ends[1] - ends[0]))
+        rows[name] = cells
+    return Table(
+        name="deltas",
+        title="What perfect earlier turns change",
+        columns=_columns(None, gradings, official),
+        rows=rows,
+        notes=("Deltas are paired per sample and clustered by image.", *layout.notes),
+    )
+
+
+def _paper(frame: ScoreFrame, grading: Grading, layout: Layout) -> Table:
+    """One row in the layout of the paper's Table 1 (pairwise) or 2 (direct), with signs."""
+    cells: dict[str, Cell] = {}
+    for name in ("R1", "R2", *QUANTITIES):
+        cells[name] = as_cell(estimate(frame, grading, name), grading.scale)
+        for label, (_, goal) in DELTAS.items():
+            if goal == name:
+                cells[label] = as_cell(delta(frame, grading, label), grading.scale)
+    there = {name: cell for name, cell in cells.items() if cell.value is not None}
+    return Table(
+        name=f"paper_{grading.name}",
+        title=f"The paper's layout, {grading.title}",
+        columns=tuple(there),
+        rows={layout.candidate: there} if there else {},
+        notes=layout.notes,
+        detail=True,
+    )
+
+
+def _attribution(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
+    rows: dict[str, dict[str, Cell]] = {}
+    for grading in gradings:
+        found = list(blames(frame, grading, layout.failure_rating))
+        for (level, blamed), share in shares(found).items():
+            if share.n or share.missing:
+                row = rows.setdefault(f"{level} failed: laid to {blamed}", {})
+                row[_failures(grading)] = as_cell(share, 100.0)
+    return Table(
+        name="attribution",
+        title="Which level the failures come from (% of failures)",
+        columns=tuple(_failures(grading) for grading in gradings),
+        rows=rows,
+        notes=(_threshold_note(layout), *layout.notes),
+    )
+
+
+def _blamed(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
+    """The samples behind the attribution."""
+    rows = {}
+    for grading in gradings:
+        for each in blames(frame, grading, layout.failure_rating):
+            rows[f"{grading.name}/{each.level}/{each.sample}"] = {
+                "sample": Cell(value=each.sample),
+                "grading": Cell(value=grading.name),
+                "failed": Cell(value=each.level),
+                "laid to": Cell(value=each.laid_to or f"unknown: {each.why}"),
+            }
+    return Table(
+        name="attribution_samples",
+        title="The samples behind the attribution",
+        columns=("sample", "grading", "failed", "laid to"),
+        rows=rows,
+        notes=(_threshold_note(layout),),
+        detail=True,
+    )
+
+
+def _categories(frame: ScoreFrame, gradings: list[Grading], turn: int, layout: Layout) -> Table:
+    rows: dict[str, dict[str, Cell]] = {}
+    conditions = [name for name in CONDITIONS if name not in ALONE and turn in own_turns(name)]
+    for category in frame.distinct("category"):
+        cells = {}
+        for grading in gradings:
+            for condition in conditions:
+                found = frame.select(
+                    metric=grading.metric, condition=condition, turn=turn, category=category
+                )
+                if len(found):
+                    summary = mean(grading, found.per_sample("mean"))
+                    cells[f"{grading.name}, {condition}"] = as_cell(summary, grading.scale)
+        if cells:
+            rows[category] = cells
+    return Table(
+        name=f"categories_{LEVELS[turn]}",
+        title=f"Turn {turn} ({LEVELS[turn]}) by category",
+        columns=tuple(f"{grading.name}, {name}" for grading in gradings for name in conditions),
+        rows=dict(sorted(rows.items())),
+        notes=layout.notes,
+        detail=True,
+    )
+
+
+def _alone(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
+    """Single-turn against multi-turn (paper, Appendix C.1)."""
+    rows: dict[str, dict[str, Cell]] = {}
+    for condition, turn in ALONE.items():
+        for grading in gradings:
+            alone = column(frame, grading, condition, turn)
+            if not len(alone):
+                continue
+            free = column(frame, grading, "free", turn)
+            level = LEVELS[turn]
+            for label, summary in (
+                (f"{level}, asked alone", mean(grading, alone)),
+                (
+                    f"{level}, third of three turns" if turn == 3 else f"{level}, after perception",
+                    mean(grading, free),
+                ),
+                (f"{level}, gain by the turns before", paired_difference(alone, free)),
+            ):
+                rows.setdefault(label, {})[grading.title] = as_cell(summary, grading.scale)
+    return Table(
+        name="single_turn",
+        title="One instruction alone against the conversation",
+        columns=tuple(grading.title for grading in gradings),
+        rows=rows,
+        notes=layout.notes,
+    )
+
+
+def _order(frame: ScoreFrame, layout: Layout) -> Table:
+    """Position bias: how often the candidate wins on either side."""
+    rows = {}
+    for turn, name in {**LEVELS, 0: "overall"}.items():
+        cells = {}
+        for side in ("A", "B"):
+            found = frame.select(metric=PAIRWISE.metric, condition="free", turn=turn, side=side)
+            if len(found):
+                cells[f"win rate as {side} (%)"] = as_cell(summarise_share(found), 100.0)
+        if cells:
+            rows[name] = cells
+    return Table(
+        name="position",
+        title="Position bias of the pairwise judge (free setting)",
+        columns=("win rate as A (%)", "win rate as B (%)"),
+        rows=rows,
+        notes=layout.notes,
+    )
+
+
+def _answers(frame: ScoreFrame, layout: Layout) -> Table:
+    rows = {}
+    for condition in CONDITIONS:
+        for turn in own_turns(condition):
+            cut = frame.select(metric="truncated", condition=condition, turn=turn)
+            if not len(cut):
+                continue
+            tokens = frame.select(metric="tokens", condition=condition, turn=turn)
+            rows[f"{condition}, turn {turn}"] = {
+                "cut off (%)": as_cell(summarise_share(cut), 100.0),
+                "tokens": as_cell(summarise(tokens)),
+            }
+    return Table(
+        name="answers",
+        title=f"How the answers of {layout.candidate} ended",
+        columns=("cut off (%)", "tokens"),
+        rows=rows,
+        notes=layout.notes,
+    )
+
+
+def _is_there(frame: ScoreFrame, gradings: list[Grading], name: str) -> bool:
+    """Whether the run has anything for a quantity, scored or not."""
+    parts = MEANS.get(name, {name: 1.0})
+    return all(
+        any(len(column(frame, grading, *QUANTITIES[part])) for grading in gradings)
+        for part in parts
+    )
+
+
+def _columns(first: str | None, gradings: Iterable[Grading], official: str) -> tuple[str, ...]:
+    names: Iterator[str] = (grading.title for grading in gradings)
+    listed = (*((first,) if first else ()), *names)
+    return (*listed, official) if PAIRWISE.title in listed else listed
+
+
+def _official_title(layout: Layout) -> str:
+    return f"authors' win rate (wins / {layout.denominator}, %)"
+
+
+def _failures(grading: Grading) -> str:
+    return f"{grading.name} failures"
+
+
+def _threshold_note(layout: Layout) -> str:
+    return (
+        f"A rating under {layout.failure_rating:g}, or a lost pairwise judgement, is a failure. "
+        "It is laid to the first level before it whose perfection mends it, else to its own."
+    )
+
+
+def _percent(rate: float | None) -> float | None:
+    return None if rate is None else 100.0 * rate

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from images.door import Limits, decode, inspect
+from images.policy import Policy, fit, prepare, prepare_pixels
+from mmconv import values
+from mmconv.errors import ConfigError
+from tests.images.pictures import encode, halves, noise, turned
+
+LIMITS = Limits()
+
+sides = st.integers(1, 20_000)
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> Policy:
+    max_pixels = draw(st.none() | st.integers(4, 10_000_000))
+    most = 1_000_000 if max_pixels is None else max_pixels // 4
+    return Policy(
+        max_pixels=max_pixels,
+        min_pixels=draw(st.none() | st.integers(1, most)),
+        max_side=draw(st.none() | st.integers(1, 5000)),
+    )
+
+
+def as_value(data: bytes) -> values.Image:
+    facts = inspect(data, LIMITS, "a")
+    return values.Image(
+        sha256=facts.sha256, media_type=facts.media_type, width=facts.width, height=facts.height
+    )
+
+
+@given(policies(), sides, sides)
+def test_a_fitted_size_obeys_the_upper_bounds(policy: Policy, width: int, height: int) -> None:
+    w, h = fit(policy, width, height)
+    assert w >= 1
+    assert h >= 1
+    assert policy.max_pixels is None or w * h <= policy.max_pixels
+    assert policy.max_side is None or max(w, h) <= policy.max_side
+
+
+@given(policies(), sides, sides)
+def test_only_a_full_longer_side_leaves_too_few_pixels(
+    policy: Policy, width: int, height: int
+) -> None:
+    w, h = fit(policy, width, height)
+    if policy.min_pixels is not None and w * h < policy.min_pixels:
+        assert max(w, h) == policy.max_side
+
+
+@given(policies(), sides, sides)
+def test_the_aspect_is_kept_to_a_pixel(policy: Policy, width: int, height: int) -> None:
+    w, h = fit(policy, width, height)
+    # Some scale brings both sides to within a pixel of what was returned.
+    lowest = max((w - 1) / width, (h - 1) / height)
+    highest = min((w + 1) / width, (h + 1) / height)
+    assert lowest <= highest
+
+
+@given(policies(), sides, sides)
+def test_fitting_twice_changes_nothing(policy: Policy, width: int, height: int) -> None:
+    once = fit(policy, width, height)
+    assert fit(policy, *once) == once
+
+
+@given(sides, sides)
+def test_without_bounds_nothing_changes(width: int, height: int) -> None:
+    assert fit(Policy(), width, height) == (width, height)
+
+
+@pytest.mark.parametrize(
+    ("policy", "size", "fitted"),
+    [
+        (Policy(max_side=100), (1000, 500), (100, 50)),
+        (Policy(max_pixels=10_000), (1000, 1000), (100, 100)),
+        (Policy(max_pixels=1000), (100_000, 1), (1000, 1)),
+        (Policy(min_pixels=10_000), (10, 10), (100, 100)),
+        (Policy(min_pixels=10_000, max_side=50), (10, 5), (50, 25)),
+        (Policy(max_side=50, max_pixels=100), (1000, 1000), (10, 10)),
+        (Policy(min_pixels=100, max_pixels=400, max_side=30), (15, 15), (15, 15)),
+    ],
+)
+def test_fitted_sizes(policy: Policy, size: tuple[int, int], fitted: tuple[int, int]) -> None:
+    assert fit(policy, *size) == fitted
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ({"max_pixels": 0}, "max_pixels is 0"),
+        ({"max_side": -1}, "max_side is -1"),
+        ({"min_pixels": 300, "max_pixels": 1000}, "above a quarter"),
+        ({"media_types": ("image/webp",)}, "neither image/png nor image/jpeg"),
+    ],
+)
+def test_a_policy_that_cannot_be_obeyed_is_refused(bounds: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Policy(**bounds)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF"])
+def test_allowed_bytes_stay_untouched(kind: str) -> None:
+    data = encode(noise(), kind)
+    image = as_value(data)
+    prepared = prepare(data, image, Policy(max_pixels=30_000))
+    assert prepared.data == data
+    assert (prepared.media_type, prepared.width, prepared.height) == (image.media_type, 200, 150)
+
+
+@pytest.mark.parametrize(
+    ("kind", "media_type"),
+    [
+        ("JPEG", "image/jpeg"),
+        ("WEBP", "image/jpeg"),
+        ("PNG", "image/png"),
+        ("GIF", "image/png"),
+        ("BMP", "image/png"),
+        ("TIFF", "image/png"),
+    ],
+)
+def test_a_large_image_is_resized_and_keeps_its_nature(kind: str, media_type: str) -> None:
+    data = encode(noise(), kind)
+    prepared = prepare(data, as_value(data), Policy(max_pixels=7500))
+    again = inspect(prepared.data, LIMITS, "a")
+    assert again.media_type == prepared.media_type == media_type
+    assert (again.width, again.height) == (prepared.width, prepared.height) == (100, 75)
+
+
+@pytest.mark.parametrize(
+    ("accepted", "sent"), [("image/jpeg", "image/jpeg"), ("image/png", "image/png")]
+)
+@pytest.mark.parametrize("kind", ["BMP", "WEBP"])
+def test_only_accepted_types_are_sent(kind: str, accepted: str, sent: str) -> None:
+    data = encode(noise(), kind)
+    prepared = prepare(data, as_value(data), Policy(media_types=(accepted,)))
+    assert inspect(prepared.data, LIMITS, "a").media_type == prepared.media_type == sent
+
+
+def test_a_turned_image_is_sent_upright() -> None:
+    data = encode(halves((64, 32)), "JPEG", exif=turned(6))
+    prepared = prepare(data, as_value(data), Policy())
+    with_exif_ignored = decode(prepared.data, LIMITS, "a")
+    assert (prepared.width, prepared.height) == with_exif_ignored.size == (32, 64)
+    assert b"Exif" not in prepared.data
+
+
+def test_transparency_is_sent_as_white() -> None:
+    data = encode(Image.new("RGBA", (4, 4), (0, 0, 0, 0)), "PNG")
+    prepared = prepare(data, as_value(data), Policy())
+    assert inspect(prepared.data, LIMITS, "a").mode == "RGB"
+    assert decode(prepared.data, LIMITS, "a").getpixel((0, 0)) == (255, 255, 255)
+
+
+def test_of_an_animation_the_first_frame_is_sent() -> None:
+    data = encode(halves(), "GIF", save_all=True, append_images=[Image.new("RGB", (32, 16))])
+    prepared = prepare(data, as_value(data), Policy())
+    assert inspect(prepared.data, LIMITS, "a").frames == 1
+    assert decode(prepared.data, LIMITS, "a").getpixel((2, 2)) == (255, 0, 0)
+
+
+@pytest.mark.parametrize("policy", [Policy(), Policy(max_side=50), Policy(min_pixels=100_000)])
+def test_server_and_process_see_the_same(policy: Policy) -> None:
+    data = encode(noise(), "PNG", exif=turned(8))
+    image = as_value(data)
+    pixels = prepare_pixels(data, image, policy)
+    sent = prepare(data, image, policy)
+    assert pixels.mode == "RGB"
+    assert decode(sent.data, LIMITS, "a").tobytes() == pixels.tobytes()
