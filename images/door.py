@@ -215,6 +215,8 @@ def _orientation(image: ImageFile) -> int:
     """The EXIF orientation, 1 to 8; 1 where none can be read, as every viewer has it."""
     if isinstance(image, TiffImageFile):
         return 1  # Pillow turns TIFF files itself, and gives the size so turned.
+    if isinstance(image, PngImageFile):
+        image.load()  # Pillow would do so below, where damage to pixels would pass for no EXIF.
     try:
         value = image.getexif().get(Base.Orientation, 1)
     except _BROKEN:

@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec
 from mmconv.errors import ConfigError
 from mmconv.protocols import Backend, Benchmark, ImageSink, ImageSource
-from mmconv.runner import Seat
+from mmconv.runner import Model, Seat
 
 PROVIDERS = {
     "fake": "model_zoo.fake",
@@ -65,26 +65,33 @@ def build_benchmark(spec: RunSpec, images: ImageSink) -> Benchmark[Any]:
     return builder(spec, images)
 
 
-def build_seat(
-    name: str, spec: ModelSpec, images: ImageSource, sampling: SamplingSpec | None = None
-) -> Seat:
-    """A seat for a model; nothing is loaded until the first call is asked.
+def build_seats(spec: RunSpec, images: ImageSource) -> dict[str, Seat]:
+    """The run's seats; nothing is loaded until the first call is asked.
 
-    `sampling` are the run's overrides; they go before the model's own.
+    Seats whose models are the same share one, so that a model is loaded once and its slots count
+    once. A run's sampling goes before the model file's own.
     """
+    models: dict[str, Model] = {}
+    seats = {}
+    for name, model in spec.seats.items():
+        same = model.model_dump_json(exclude={"name", "system", "sampling"})
+        if same not in models:
+            models[same] = _build_model(model, images)
+        seats[name] = Seat(
+            model=models[same],
+            system=model.system,
+            sampling={**_set_fields(model.sampling), **_set_fields(spec.sampling.get(name))},
+        )
+    return seats
+
+
+def _build_model(spec: ModelSpec, images: ImageSource) -> Model:
     provider = find_provider(spec.provider)
 
     async def open_backend() -> Backend:
         return await provider.open_backend(spec, images)
 
-    return Seat(
-        name,
-        fingerprint=provider.fingerprint(spec),
-        open_backend=open_backend,
-        attempts=spec.attempts,
-        system=spec.system,
-        sampling={**_set_fields(spec.sampling), **_set_fields(sampling)},
-    )
+    return Model(provider.fingerprint(spec), open_backend, spec.attempts)
 
 
 def _set_fields(sampling: SamplingSpec | None) -> dict[str, Any]:

@@ -58,9 +58,7 @@ class DataError(InputError):
         self.where = where
         self.problems = tuple(problems)
         lines = [f"{where}: {len(self.problems)} problem(s)"]
-        lines += [f"  {problem}" for problem in self.problems[:20]]
-        if len(self.problems) > 20:
-            lines.append(f"  ... and {len(self.problems) - 20} more")
+        lines += [f"  {problem}" for problem in self.problems]
         if advice:
             lines.append(advice)
         super().__init__("\n".join(lines))

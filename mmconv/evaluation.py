@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from images import Facts, Library
-from mmconv.assemble import build_benchmark, build_seat
+from mmconv.assemble import build_benchmark, build_seats
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_json
@@ -168,7 +168,7 @@ class Evaluation:
             "conditions": self.benchmark.conditions,
             "samples": self.samples,
             "seed": self.spec.seed,
-            "models": {name: seat.fingerprint for name, seat in self.seats.items()},
+            "models": {name: seat.model.fingerprint for name, seat in self.seats.items()},
             "facts": self.benchmark.facts,
             "notes": self.benchmark.notes,
             **software(),
@@ -183,11 +183,14 @@ class Evaluation:
                 yield plan
 
         def finish(finished: Finished) -> None:
-            sample = under_way.pop(finished.plan.order)
-            condition = finished.plan.condition
-            scores = self.benchmark.score(sample, condition, finished.outcomes)
-            name = finished.plan.sample
-            output.add(finished, (replace(score, sample=name) for score in scores))
+            plan = finished.plan
+            calls = {call.id: call for call in plan.calls}
+            scores = self.benchmark.score(
+                under_way.pop(plan.order), plan.condition, calls, finished.outcomes
+            )
+            if self.spec.trials > 1:
+                scores = (replace(score, sample=plan.sample) for score in scores)
+            output.add(finished, scores)
 
         return await runner.run(take_in(), finish)
 
@@ -214,8 +217,7 @@ async def open_evaluation(
         facts = {key: Facts(**values) for key, values in store.image_facts().items()}
         known = set(facts)
         library = Library(facts=facts)
-        for name, model in spec.seats.items():
-            seats[name] = build_seat(name, model, library, spec.sampling.get(name))
+        seats = build_seats(spec, library)
         benchmark = await asyncio.to_thread(build_benchmark, spec, library)
         store.add_image_facts(asdict(fact) for sha256, fact in facts.items() if sha256 not in known)
         yield Evaluation(
@@ -229,7 +231,7 @@ async def open_evaluation(
         )
     finally:
         for seat in seats.values():
-            await seat.aclose()
+            await seat.model.aclose()
         await store.aclose()
 
 

@@ -7,7 +7,6 @@ the prompts. Scheduling is not done here but in `mmconv.runner`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 
 from mmconv.errors import PlanError
@@ -60,12 +59,14 @@ def resolve(messages: Sequence[Message], replies: Mapping[str, Reply]) -> tuple[
     Neighbouring texts are joined, so that equal prompts are equal values. Raises `KeyError` for a
     reference without a reply: the runner asks only for calls whose needs are met.
     """
-    return tuple(
-        replace(message, parts=tuple(_joined(message.parts, replies))) for message in messages
-    )
+    return tuple(_resolved(message, replies) for message in messages)
 
 
-def _joined(parts: Sequence[Part], replies: Mapping[str, Reply]) -> Iterator[Part]:
+def _resolved(message: Message, replies: Mapping[str, Reply]) -> Message:
+    parts = message.parts
+    if len(parts) == 1 and not isinstance(parts[0], Ref):
+        return message
+    done: list[Part] = []
     pending: list[str] = []
     for part in parts:
         if isinstance(part, Text):
@@ -74,11 +75,12 @@ def _joined(parts: Sequence[Part], replies: Mapping[str, Reply]) -> Iterator[Par
             pending.append(replies[part.call].text)
         else:
             if pending:
-                yield Text(text="".join(pending))
+                done.append(Text(text="".join(pending)))
                 pending = []
-            yield part
+            done.append(part)
     if pending:
-        yield Text(text="".join(pending))
+        done.append(Text(text="".join(pending)))
+    return Message(role=message.role, parts=tuple(done))
 
 
 def _needs(call: Call) -> set[str]:

@@ -95,9 +95,17 @@ class Benchmark(Protocol[Sample]):
         ...
 
     def score(
-        self, sample: Sample, condition: str, outcomes: Mapping[str, Outcome]
+        self,
+        sample: Sample,
+        condition: str,
+        calls: Mapping[str, Call],
+        outcomes: Mapping[str, Outcome],
     ) -> Iterable[Score]:
-        """Read the outcomes, by call id, as scores; what cannot be scored says why."""
+        """Read the outcomes as scores; what cannot be scored says why.
+
+        `calls` are those of `plan`, by id; `outcomes` has their ids and those of rescues that were
+        asked.
+        """
         ...
 
     def tables(self, scores: Iterable[Score]) -> Sequence[Table]:

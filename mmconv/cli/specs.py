@@ -41,56 +41,46 @@ SHORT_FORMS = {
 LISTS = ("grading", "conditions")
 
 
+def _flag(name: str, text: str) -> Callable[[Command], Command]:
+    """A switch that, where it is not given, leaves the run file's word in force."""
+    return click.option(name, is_flag=True, default=None, help=text)
+
+
+OPTIONS = (
+    click.option("--candidate", metavar="MODEL", help="The model to evaluate."),
+    click.option("--judge", metavar="MODEL", help="The model that judges."),
+    click.option("--data", type=FILE, help="The benchmark's data file."),
+    click.option("--images", type=FILE, help="The folder of its images."),
+    click.option("--annotations", type=FILE, help="Columns that the data file lacks, by ID."),
+    click.option("--positions", type=FILE, help="The authors' pairwise.npy."),
+    click.option("--grading", metavar="LIST", help="direct, pairwise, or both with a comma."),
+    click.option(
+        "--order",
+        type=click.Choice(["authors", "random", "both"]),
+        help="Which side the candidate stands on in pairwise grading.",
+    ),
+    click.option("--conditions", metavar="LIST", help="Conditions, with commas."),
+    click.option("--limit", type=int, help="Only the first so many samples."),
+    click.option("--trials", type=int, help="Repeat every sample so often."),
+    click.option("--seed", type=int, help="Seed of whatever is drawn."),
+    click.option("--prompts", type=FILE, help="A folder whose prompt files replace ours."),
+    _flag("--generate-only", "Do not judge."),
+    _flag("--skip-bad-records", "Go on without incomplete records; tables say so."),
+    _flag("--allow-drafts", "Use annotations that no person has verified; tables say so."),
+    _flag("--judge-sees-image", "Send the judge the picture too."),
+    click.option(
+        "--set",
+        "overrides",
+        multiple=True,
+        metavar="FIELD=VALUE",
+        help="Set any field of the run file, as in sampling.candidate.max_tokens=256.",
+    ),
+)
+
+
 def spec_options(command: Command) -> Command:
     """Add the options that stand for fields of a run file."""
-    for option in reversed(
-        [
-            click.option("--candidate", metavar="MODEL", help="The model to evaluate."),
-            click.option("--judge", metavar="MODEL", help="The model that judges."),
-            click.option("--data", type=FILE, help="The benchmark's data file."),
-            click.option("--images", type=FILE, help="The folder of its images."),
-            click.option(
-                "--annotations", type=FILE, help="Columns that the data file lacks, by ID."
-            ),
-            click.option("--positions", type=FILE, help="The authors' pairwise.npy."),
-            click.option(
-                "--grading", metavar="LIST", help="direct, pairwise, or both with a comma."
-            ),
-            click.option(
-                "--order",
-                type=click.Choice(["authors", "random", "both"]),
-                help="Which side the candidate stands on in pairwise grading.",
-            ),
-            click.option("--conditions", metavar="LIST", help="Conditions, with commas."),
-            click.option("--limit", type=int, help="Only the first so many samples."),
-            click.option("--trials", type=int, help="Repeat every sample so often."),
-            click.option("--seed", type=int, help="Seed of whatever is drawn."),
-            click.option("--prompts", type=FILE, help="A folder whose prompt files replace ours."),
-            click.option("--generate-only", is_flag=True, default=None, help="Do not judge."),
-            click.option(
-                "--skip-bad-records",
-                is_flag=True,
-                default=None,
-                help="Go on without records that are incomplete; tables say so.",
-            ),
-            click.option(
-                "--allow-drafts",
-                is_flag=True,
-                default=None,
-                help="Use annotations that no person has verified; tables say so.",
-            ),
-            click.option(
-                "--judge-sees-image", is_flag=True, default=None, help="Send the judge the picture."
-            ),
-            click.option(
-                "--set",
-                "overrides",
-                multiple=True,
-                metavar="FIELD=VALUE",
-                help="Set any field of the run file, as in sampling.candidate.max_tokens=256.",
-            ),
-        ]
-    ):
+    for option in reversed(OPTIONS):
         command = option(command)
     return command
 

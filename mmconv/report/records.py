@@ -7,7 +7,7 @@ caller to say. A file appears under its name only when it is whole.
 from __future__ import annotations
 
 import io
-import mmap
+import os
 import tempfile
 from array import array
 from collections.abc import Iterator
@@ -70,13 +70,13 @@ class OrderedLines:
                         target.write(line)
 
     def _sorted(self) -> Iterator[bytes]:
-        if not self._orders:
-            return
         self._spool.flush()
+        spool = self._spool.fileno()
         offsets = array("q", accumulate(self._lengths, initial=0))
-        with mmap.mmap(self._spool.fileno(), 0, access=mmap.ACCESS_READ) as lines:
-            for place in np.argsort(np.asarray(self._orders), kind="stable"):
-                yield lines[offsets[place] : offsets[place + 1]]
+        for place in np.argsort(np.asarray(self._orders), kind="stable"):
+            # A buffered reader would throw its buffer away at every jump; mapping the file would
+            # count all of it as this process's memory.
+            yield os.pread(spool, self._lengths[place], offsets[place])
 
 
 def write_parquet(

@@ -1,10 +1,10 @@
 """The one impure shell: schedules calls, retries them, commits replies, turns errors into values.
 
-`Runner` drives plans; a `Seat` is a model with its slots. Nothing here knows a benchmark, a prompt
-file or a model library.
+`Runner` drives plans; a `Model` is asked through its slots; a `Seat` is where a model sits. Nothing
+here knows a benchmark, a prompt file or a model library.
 """
 
 from mmconv.runner.driver import Runner
-from mmconv.runner.seat import Seat
+from mmconv.runner.seat import Model, Seat
 
-__all__ = ["Runner", "Seat"]
+__all__ = ["Model", "Runner", "Seat"]

@@ -68,7 +68,7 @@ class Runner:
         """Ask nothing more; calls under way are awaited and kept. Safe to call from a signal."""
         self._stopping = True
         for seat in self._seats.values():
-            seat.stop()
+            seat.model.stop()
         self._room.release()
 
     def close_plan(self) -> None:
@@ -102,25 +102,25 @@ class Runner:
         return outcome, False
 
     async def _ask(self, plan: Plan, asked: Asked, depth: int) -> Outcome:
-        seat = self._seats[asked.call.seat]
-        outcome = await seat.ask(
+        model = self._seats[asked.call.seat].model
+        outcome = await model.ask(
             asked.messages,
             asked.sampling,
             priority=(plan.order, -depth),
             affinity=f"{plan.sample}/{plan.condition}",
             drop_oldest=asked.call.overflow == "drop_oldest",
-            tally=self.tally.seat(seat.name),
+            tally=self.tally.seat(asked.call.seat),
         )
         if isinstance(outcome, Failure):
             await self._store.add_failure(asked.key, outcome)
             return outcome
-        return await self._store.put(asked.key, seat.fingerprint, outcome)
+        return await self._store.put(asked.key, model.fingerprint, outcome)
 
     def address(self, call: Call, replies: Mapping[str, Reply]) -> Asked:
         """Resolve a call whose needs are met, as its seat would send it."""
         seat = self._seats[call.seat]
         messages, sampling = seat.prompt(resolve(call.messages, replies), call.sampling)
-        key = content_key(seat.fingerprint, messages, sampling)
+        key = content_key(seat.model.fingerprint, messages, sampling)
         return Asked(call=call, key=key, messages=messages, sampling=sampling, stored=False)
 
 

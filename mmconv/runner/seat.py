@@ -1,4 +1,4 @@
-"""A seat: one model with its slots, its retries and its sampling overrides.
+"""Seats and the models that sit on them: slots, retries, sampling overrides.
 
 The number of slots adapts to the server: a rate limit halves it, answers win it back one by one.
 A waiting retry holds no slot. The model is opened at the first call that is really asked.
@@ -11,7 +11,7 @@ import heapq
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -31,45 +31,47 @@ class Stopped(Exception):
     """Raised to calls that wait for a slot when the run is being stopped."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Seat:
-    """One model at the table.
+    """A place at the table: a model, and what it is sent beside the benchmark's messages.
 
-    `fingerprint` names the model in content keys; `open_backend` loads or connects it, once.
-    `system` is the model's own system prompt, sent where the benchmark sends none. `sampling`
-    overrides the benchmark's, field by field. `attempts` bounds how often one call is asked.
+    `system` is the model's own system prompt, sent where the benchmark sends none; `sampling`
+    overrides the benchmark's, field by field. Two seats may share one model, and its slots.
+    """
+
+    model: Model
+    system: str | None = None
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+
+    def prompt(
+        self, messages: tuple[Message, ...], sampling: Sampling
+    ) -> tuple[tuple[Message, ...], Sampling]:
+        """What the model is really sent: with its system prompt and sampling overrides."""
+        if self.system is not None and (not messages or messages[0].role != "system"):
+            own = Message(role="system", parts=(Text(text=self.system),))
+            messages = (own, *messages)
+        return messages, replace(sampling, **self.sampling) if self.sampling else sampling
+
+
+class Model:
+    """A model with its slots and retries, opened at the first call that is really asked.
+
+    `fingerprint` names it in content keys; `open_backend` loads or connects it, once. `attempts`
+    bounds how often one call is asked.
     """
 
     def __init__(
-        self,
-        name: str,
-        *,
-        fingerprint: str,
-        open_backend: Callable[[], Awaitable[Backend]],
-        attempts: int = 8,
-        system: str | None = None,
-        sampling: Mapping[str, Any] | None = None,
+        self, fingerprint: str, open_backend: Callable[[], Awaitable[Backend]], attempts: int = 8
     ) -> None:
-        self.name = name
         self.fingerprint = fingerprint
         self._open_backend = open_backend
         self._attempts = attempts
-        self._system = system
-        self._sampling = dict(sampling or {})
         self._backend: Backend | None = None
         self._opening = asyncio.Lock()
         self._stopping = asyncio.Event()
         self._slots = _Slots()
         # Jitter spreads retries over time; it decides no result, so it needs no seed.
         self._random = random.Random()
-
-    def prompt(
-        self, messages: tuple[Message, ...], sampling: Sampling
-    ) -> tuple[tuple[Message, ...], Sampling]:
-        """What this seat's model is really sent: with its system prompt and sampling overrides."""
-        if self._system is not None and (not messages or messages[0].role != "system"):
-            own = Message(role="system", parts=(Text(text=self._system),))
-            messages = (own, *messages)
-        return messages, replace(sampling, **self._sampling) if self._sampling else sampling
 
     async def ask(
         self,

@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import random
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,17 @@ def test_a_truncated_file_is_refused(kind: str, media_type: str) -> None:
             inspect(data[: int(len(data) * share)], LIMITS, "cut.img")
 
 
+@pytest.mark.parametrize("door", [inspect, decode, is_plain])
+def test_damage_to_any_pixel_of_a_png_is_noticed(door: Callable[..., object]) -> None:
+    good = encode(noise((12, 9)), "PNG", exif=turned(6))
+    end = len(good) - 20  # The pixels' and the chunk's checksums and the last chunk follow.
+    for at in range(good.index(b"IDAT") + 4, end):
+        bad = bytearray(good)
+        bad[at] ^= 0x55
+        with pytest.raises(ImageError, match="does not decode"):
+            door(bytes(bad), LIMITS, "a")
+
+
 def test_a_progressive_jpeg_cut_in_its_last_scan_is_refused() -> None:
     data = encode(noise(), "JPEG", progressive=True)
     assert inspect(data, LIMITS, "a").width == 200
@@ -202,8 +214,9 @@ def test_the_type_is_read_from_the_content() -> None:
     ],
     ids=["png", "webp", "gif", "bmp"],
 )
-def test_a_huge_claim_is_refused_before_allocation(door: object, bomb: bytes) -> None:
-    assert callable(door)
+def test_a_huge_claim_is_refused_before_allocation(
+    door: Callable[..., object], bomb: bytes
+) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(ImageError, match=r"bomb: .*(pixels, and at most 100,000,000|decode)"):
@@ -313,7 +326,7 @@ def test_damaged_files_are_refused_or_decode_and_nothing_else(kind: str, media_t
             refused += 1
         else:
             assert decode(bytes(bad), limits, "a").size == (facts.width, facts.height)
-    assert 0 < refused < 300
+    assert refused
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="the real images do not lie beside the repository")

@@ -91,13 +91,17 @@ class ConvBench:
         calls = candidate_calls(sample, condition, sampling, self._options.candidate_system)
         if self._grader is None:
             return calls
-        return (*calls, *(each.call for each in self._grader.judgements(sample, condition)))
+        return (*calls, *self._grader.calls(sample, condition))
 
     def score(
-        self, sample: Row, condition: str, outcomes: Mapping[str, Outcome]
+        self,
+        sample: Row,
+        condition: str,
+        calls: Mapping[str, Call],
+        outcomes: Mapping[str, Outcome],
     ) -> Iterable[Score]:
         """Ratings, wins, and how the answers ended."""
-        return score_row(sample, condition, outcomes, self._grader)
+        return score_row(sample, condition, calls, outcomes, self._grader)
 
     def tables(self, scores: Iterable[Score]) -> list[Table]:
         """The paper's tables and ours."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from judges import Judge, PromptSet
@@ -30,15 +30,20 @@ NOT_JUDGED = "(not judged: in this setting the turn is the human reference)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """One judgement in a plan: what is judged, in which grading, and by which call.
+    """One judgement to be made: in which grading, of which turn (0: the conversation).
 
     `side` is where the candidate's conversation stands in pairwise grading, None in direct.
     """
 
     grading: Literal["direct", "pairwise"]
     turn: int
-    side: Side | None
-    call: Call
+    side: Side | None = None
+
+    @property
+    def call(self) -> str:
+        """The id of the call that makes it: `direct/turn_2`, `pairwise_A/overall`."""
+        prefix = self.grading if self.side is None else f"{self.grading}_{self.side}"
+        return f"{prefix}/overall" if self.turn == OVERALL else f"{prefix}/turn_{self.turn}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +56,22 @@ class Grader:
     seed: int
 
     def judgements(self, row: Row, condition: str) -> Iterator[Judgement]:
-        """All judgements of one conversation; 4, 3, 2 in the paper's settings, per grading."""
+        """What is judged of one conversation; 4, 3, 2 in the paper's settings, per grading."""
+        turns = judged_turns(condition)
         if "direct" in self.options.grading:
-            yield from self._direct(row, condition)
+            yield from (Judgement(grading="direct", turn=turn) for turn in turns)
         if "pairwise" in self.options.grading:
             for side in self.sides(row):
-                yield from self._pairwise(row, condition, side)
+                for turn in turns:
+                    yield Judgement(grading="pairwise", turn=turn, side=side)
+
+    def calls(self, row: Row, condition: str) -> Iterator[Call]:
+        """The calls that make these judgements."""
+        for judgement in self.judgements(row, condition):
+            name, slots = self._filling(row, condition, judgement)
+            yield self.judges[judgement.grading].call(
+                judgement.call, self.prompts[name], slots, picture=row.image
+            )
 
     def sides(self, row: Row) -> tuple[Side, ...]:
         """The sides on which the candidate's conversation is shown."""
@@ -69,51 +84,37 @@ class Grader:
             raise PlanError(f"row {row.id} has no position in the authors' file")
         return (row.position,)
 
-    def _direct(self, row: Row, condition: str) -> Iterator[Judgement]:
-        common: Slots = _common(row)
-        for number in (1, 2, 3):
-            common[f"answer_{number}"] = answer(row, condition, number)
-            common[f"reference_{number}"] = reference(row, number)
-        for turn in judged_turns(condition):
-            call = self._call(row, condition, "direct", turn, dict(common))
-            yield Judgement(grading="direct", turn=turn, side=None, call=call)
+    def _filling(self, row: Row, condition: str, judgement: Judgement) -> tuple[str, Slots]:
+        """The name of the prompt file for a judgement, and what fills its slots."""
+        slots = _conversations(row, condition, judgement)
+        name = f"{judgement.grading}_turn_{judgement.turn}"
+        if judgement.turn == OVERALL:
+            name = f"{judgement.grading}_overall"
+            if not self.options.turn_judgements:
+                return f"{name}_without_judgements", slots
+            return name, slots | self._turn_judgements(condition, judgement)
+        if judgement.turn < 3:
+            return name, slots
+        if not (self.options.focus_points and row.focus_points):
+            return f"{name}_without_focus_points", slots
+        return name, {**slots, "focus_points": row.focus_points}
 
-    def _pairwise(self, row: Row, condition: str, side: Side) -> Iterator[Judgement]:
-        model, human = ("a", "b") if side == "A" else ("b", "a")
-        common: Slots = _common(row)
-        for number in (1, 2, 3):
-            common[f"{model}_{number}"] = answer(row, condition, number)
-            common[f"{human}_{number}"] = reference(row, number)
-        for turn in judged_turns(condition):
-            call = self._call(row, condition, f"pairwise_{side}", turn, dict(common))
-            yield Judgement(grading="pairwise", turn=turn, side=side, call=call)
-
-    def _call(self, row: Row, condition: str, prefix: str, turn: int, slots: Slots) -> Call:
-        grading, _, side = prefix.partition("_")
-        name = f"{grading}_overall" if turn == OVERALL else f"{grading}_turn_{turn}"
-        if turn == OVERALL and not self.options.turn_judgements:
-            name += "_without_judgements"
-        elif turn == OVERALL:
-            slots |= self._turn_judgements(condition, prefix, human="B" if side == "A" else "A")
-        elif turn == 3 and self.options.focus_points and row.focus_points:
-            slots["focus_points"] = row.focus_points
-        elif turn == 3:
-            name += "_without_focus_points"
-        return self.judges[grading].call(
-            judgement_id(prefix, turn), self.prompts[name], slots, picture=row.image
-        )
-
-    def _turn_judgements(self, condition: str, prefix: str, human: Side) -> Slots:
+    def _turn_judgements(self, condition: str, overall: Judgement) -> Slots:
         """What the overall judge reads of the turns: verdicts, or what stands for skipped ones."""
-        skipped: str = NOT_JUDGED
-        if self.options.skipped_turns == "canned" and prefix != "direct":
-            [message] = self.prompts["pairwise_skipped_turn"].fill({"human": human})
-            skipped = "".join(part.text for part in message.parts if isinstance(part, Text))
         own = own_turns(condition)
         return {
-            f"judgement_{turn}": Ref(call=judgement_id(prefix, turn)) if turn in own else skipped
+            f"judgement_{turn}": Ref(call=replace(overall, turn=turn).call)
+            if turn in own
+            else self._skipped(overall)
             for turn in (1, 2, 3)
         }
+
+    def _skipped(self, overall: Judgement) -> str:
+        if self.options.skipped_turns == "none" or overall.side is None:
+            return NOT_JUDGED
+        human = "B" if overall.side == "A" else "A"
+        [message] = self.prompts["pairwise_skipped_turn"].fill({"human": human})
+        return "".join(part.text for part in message.parts if isinstance(part, Text))
 
 
 def judged_turns(condition: str) -> tuple[int, ...]:
@@ -122,15 +123,14 @@ def judged_turns(condition: str) -> tuple[int, ...]:
     return own if condition in ALONE else (*own, OVERALL)
 
 
-def judgement_id(prefix: str, turn: int) -> str:
-    """The id of a judgement's call: `direct/turn_2`, `pairwise_A/overall`."""
-    return f"{prefix}/overall" if turn == OVERALL else f"{prefix}/turn_{turn}"
-
-
-def _common(row: Row) -> Slots:
+def _conversations(row: Row, condition: str, judgement: Judgement) -> Slots:
+    """The slots that every judgement fills: description, instructions, both conversations."""
     if row.caption is None:
         raise PlanError(f"row {row.id} has no caption, and judges read nothing else of the image")
     slots: Slots = {"caption": row.caption}
+    model, human = {None: ("answer", "reference"), "A": ("a", "b"), "B": ("b", "a")}[judgement.side]
     for number, instruction in enumerate(row.instructions, start=1):
         slots[f"instruction_{number}"] = instruction
+        slots[f"{model}_{number}"] = answer(row, condition, number)
+        slots[f"{human}_{number}"] = reference(row, number)
     return slots

@@ -9,21 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from judges import read_verdict
+from judges import Reading, read_verdict
 from mmconv.benchmarks.convbench.chains import own_turns
 from mmconv.benchmarks.convbench.data import Row
 from mmconv.benchmarks.convbench.grading import Grader, Judgement
-from mmconv.values import Failure, Outcome, Reply, Score, Verdict
+from mmconv.values import Call, Failure, Outcome, Reply, Score, Verdict
 
 
 def score_row(
-    row: Row, condition: str, outcomes: Mapping[str, Outcome], grader: Grader | None
+    row: Row,
+    condition: str,
+    calls: Mapping[str, Call],
+    outcomes: Mapping[str, Outcome],
+    grader: Grader | None,
 ) -> Iterator[Score]:
     """All scores of one row under one condition; without a grader only those of the answers."""
     yield from _answers(row, condition, outcomes)
     if grader is not None:
         for judgement in grader.judgements(row, condition):
-            yield _judged(row, condition, judgement, outcomes)
+            reading = read_verdict(calls[judgement.call], outcomes)
+            yield _judged(row, condition, judgement, reading)
 
 
 def _answers(row: Row, condition: str, outcomes: Mapping[str, Outcome]) -> Iterator[Score]:
@@ -54,10 +59,7 @@ def _answer_value(metric: str, outcome: Outcome) -> tuple[float | None, str | No
     return float(outcome.output_tokens), None
 
 
-def _judged(
-    row: Row, condition: str, judgement: Judgement, outcomes: Mapping[str, Outcome]
-) -> Score:
-    reading = read_verdict(judgement.call, outcomes)
+def _judged(row: Row, condition: str, judgement: Judgement, reading: Reading) -> Score:
     tags = _tags(row, judgement.turn)
     if judgement.side is not None:
         tags["side"] = judgement.side

@@ -11,7 +11,7 @@ import pytest
 
 from mmconv.errors import PlanError, Refused, Transient, Unparsed
 from mmconv.plans import Finished, Plan
-from mmconv.runner import Runner, Seat
+from mmconv.runner import Model, Runner, Seat
 from mmconv.store import Store
 from mmconv.values import (
     Call,
@@ -84,17 +84,20 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
     await opened.aclose()
 
 
-def seat_for(backend: Scripted, **options: object) -> Seat:
+def seat_for(
+    backend: Scripted, *, attempts: int = 8, system: str | None = None, seed: int | None = None
+) -> Seat:
     async def open_backend() -> Scripted:
         return backend
 
-    return Seat("candidate", fingerprint="scripted", open_backend=open_backend, **options)  # type: ignore[arg-type]  # options are Seat's own
+    model = Model("scripted", open_backend, attempts)
+    return Seat(model=model, system=system, sampling={} if seed is None else {"seed": seed})
 
 
 async def run(
-    store: Store, backend: Scripted, plans: Sequence[Plan], **options: object
+    store: Store, backend: Scripted, plans: Sequence[Plan], seat: Seat | None = None
 ) -> list[Finished]:
-    runner = Runner({"candidate": seat_for(backend, **options)}, store)
+    runner = Runner({"candidate": seat or seat_for(backend)}, store)
     done: list[Finished] = []
     assert await runner.run(plans, done.append)
     return sorted(done, key=lambda finished: finished.plan.order)
@@ -187,7 +190,9 @@ async def test_transient_failures_are_retried_and_then_given_up(store: Store) ->
     def dead(text: str, sampling: Sampling) -> Reply:
         raise Transient("timeout", "slow", retry_after=0.0)
 
-    [finished] = await run(store, Scripted(dead), [chain_of_two(word="other")], attempts=2)
+    backend = Scripted(dead)
+    seat = seat_for(backend, attempts=2)
+    [finished] = await run(store, backend, [chain_of_two(word="other")], seat)
     assert finished.outcomes["first"] == Failure(kind="timeout", message="slow", attempts=2)
 
 
@@ -324,7 +329,7 @@ async def test_history_is_shortened_only_when_the_call_says_so(store: Store) -> 
 async def test_the_models_system_prompt_and_sampling_are_part_of_the_key(store: Store) -> None:
     plain, other = Scripted(shout), Scripted(shout)
     await run(store, plain, [chain_of_two()])
-    await run(store, other, [chain_of_two()], system="Be brief.", sampling={"seed": 3})
+    await run(store, other, [chain_of_two()], seat_for(other, system="Be brief.", seed=3))
     assert len(other.prompts) == 2
     assert other.prompts[0][0] == ("system", "Be brief.")
 

@@ -1,0 +1,18 @@
+"""Judges: prompt files, the template reader, the parsers, and how a judge is put into a plan.
+
+No model is called here, and no benchmark's scores are computed.
+"""
+
+from judges.judging import Extraction, Judge, Reading, read_verdict
+from judges.template import Prompt, PromptSet, Slot, parse_prompt
+
+__all__ = [
+    "Extraction",
+    "Judge",
+    "Prompt",
+    "PromptSet",
+    "Reading",
+    "Slot",
+    "parse_prompt",
+    "read_verdict",
+]

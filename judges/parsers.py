@@ -1,0 +1,102 @@
+"""Parsers: a judge's reply read as a verdict, or refused. Pure; a verdict is never guessed.
+
+A reply that holds no verdict, or two that differ, raises `mmconv.errors.Unparsed`, and the plan's
+rescues ask again. Markdown around a verdict is tolerated, since judges decorate their last lines.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mmconv.errors import Unparsed
+from mmconv.values import Verdict
+
+LOWEST_RATING = 1
+HIGHEST_RATING = 10
+
+# The word nearest to the colon: "the rating scale helps; Rating: 7" is read from the second one.
+_WORD = r"(?<![^\W_])rating(?![^\W_])"
+_RATING = re.compile(f"{_WORD}(?:(?!{_WORD})[^:：\\n])*[:：]", re.IGNORECASE)
+_FINAL_RATING = re.compile(r"\bFinal (?:Answer|Rating)\b[^\w\n:：]*[:：]", re.IGNORECASE)
+
+# What may stand between the colon and the number, line breaks included; a minus sign may not.
+_DECORATION = re.compile(r"(?:\\boxed|(?![-−–]\d)[\W_])*")
+_SCALE = re.compile(r"(?:/|\b(?:out )?of\b|\b1\s*(?:to|-|–)\s*)\s*10(?![\d.]*\d)", re.IGNORECASE)
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?![^\W_])")
+
+_GAP = r"""[\s*_`"'“”‘’()\[\]{}]+"""
+_BETTER = re.compile(f"response{_GAP}([ab]){_GAP}is{_GAP}better", re.IGNORECASE)
+_SENTENCES = re.compile(r".*[.!?。！？](?=\W)")
+_FINAL_CHOICE = re.compile(r"Final Answer: Response ([AB])")
+
+
+def rating(text: str) -> Verdict:
+    """The number from 1 to 10 after the last `Rating:`, as score `rating`.
+
+    Ratings before the last one are those of single turns, or thoughts on the way. The number must
+    follow the colon at once; a second, different number on its line makes it unreadable.
+    """
+    return _rated(text, _RATING, "Rating: n")
+
+
+def extracted_rating(text: str) -> Verdict:
+    """The number from 1 to 10 after the last `Final Answer:` or, as in the paper, `Final Rating:`.
+
+    Source: ConvBench, Fig. 20.
+    """
+    return _rated(text, _FINAL_RATING, "Final Answer: n")
+
+
+def choice(text: str) -> Verdict:
+    """The side, `A` or `B`, that the reply says is better, in any case.
+
+    Exactly one of "response A is better" and "response B is better" must occur in the reply, as
+    in the authors' code (ConvBench); emphasis, quotes and brackets around the words don't count.
+    """
+    return _chosen(text, _BETTER, "either 'Response A is better' or 'Response B is better'")
+
+
+def extracted_choice(text: str) -> Verdict:
+    """The side after `Final Answer: Response`, case-sensitive as in the authors' code (ConvBench).
+
+    Both sides named, or none, makes it unreadable.
+    """
+    return _chosen(text, _FINAL_CHOICE, "either 'Final Answer: Response A' or '... B'")
+
+
+def _rated(text: str, marker: re.Pattern[str], wanted: str) -> Verdict:
+    matches = list(marker.finditer(text))
+    if not matches:
+        raise Unparsed(f"looked for {wanted!r}")
+    last = matches[-1]
+    value = _number(text[last.end() :], wanted)
+    if not LOWEST_RATING <= value <= HIGHEST_RATING:
+        raise Unparsed(f"rating {value:g} is out of range {LOWEST_RATING}-{HIGHEST_RATING}")
+    return Verdict(scores={"rating": value}, rationale=_before(text, last.start()))
+
+
+def _number(tail: str, wanted: str) -> float:
+    """The number at the start of `tail`; a scale such as `/10` is no number."""
+    line = _DECORATION.sub("", tail, count=1).partition("\n")[0]
+    bare = _SCALE.sub(" ", line)
+    numbers = _NUMBER.findall(bare)
+    if not _NUMBER.match(bare):
+        raise Unparsed(f"looked for {wanted!r}, found {line.strip()[:40]!r} after the colon")
+    if len({float(number) for number in numbers}) > 1:
+        raise Unparsed(f"more than one number after the colon: {line.strip()[:40]!r}")
+    return float(numbers[0])
+
+
+def _chosen(text: str, pattern: re.Pattern[str], wanted: str) -> Verdict:
+    matches = list(pattern.finditer(text))
+    labels = {match[1].upper() for match in matches}
+    if len(labels) != 1:
+        raise Unparsed(f"looked for {wanted}; found {'both' if labels else 'neither'}")
+    return Verdict(label=labels.pop(), rationale=_before(text, matches[-1].start()))
+
+
+def _before(text: str, verdict: int) -> str:
+    """The reasons: all text before the verdict's line, and the sentences before it on its line."""
+    line = text.rfind("\n", 0, verdict) + 1
+    sentences = _SENTENCES.match(text, line, verdict)
+    return text[: sentences.end() if sentences else line].strip()

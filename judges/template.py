@@ -1,0 +1,273 @@
+r"""Prompt files: Markdown with role headings and named slots, read and filled.
+
+A file is UTF-8. Lines before the first role heading are a note to readers and never sent. A role
+heading is a line that is exactly `# system`, `# user` or `# assistant`; its message runs to the
+line break before the next heading or the end of the file, and is sent to the byte.
+
+- `{{name}}` is a slot; names are lower-case letters, digits and underscores.
+- Backslashes right before a slot are halved; one left over makes the braces literal, so
+  `\{{name}}` is sent as `{{name}}`.
+- A line of a message that looks like a role heading is written with a backslash before it.
+
+Slots are filled in one pass: a filled value is never searched for slots. Any sequence of messages
+can be written in this format, to the byte. No prompt's text and no model is known here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import TypeAlias, TypeVar, cast
+
+from mmconv.errors import PromptError
+from mmconv.keys import hash_bytes
+from mmconv.values import Message, Part, Role, Text
+
+Slot: TypeAlias = str | Part | Sequence[str | Part]
+"""What fills a slot: a text, a reply to come, an image, or a whole dialogue of these."""
+
+Other = TypeVar("Other")
+
+_HEADING = re.compile(r"# (system|user|assistant)")
+_HEADING_LIKE = re.compile(r"(\\*)(#[ \t]*(?:system|user|assistant)[ \t\r]*)", re.IGNORECASE)
+_SLOT = re.compile(r"(\\*)\{\{([a-z][a-z0-9_]*)\}\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """The place in a prompt where the slot of this name is filled in."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """One message of a prompt before its slots are filled."""
+
+    role: Role
+    parts: tuple[Text | Gap, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """A prompt file as read; `digest` is the SHA-256 (hex) of the file's bytes.
+
+    A message without slots stands in it as it is sent.
+    """
+
+    name: str
+    digest: str
+    messages: tuple[Template | Message, ...]
+    slots: frozenset[str]
+
+    @property
+    def label(self) -> str:
+        """Name and first half of the hash, as records of calls carry it."""
+        return f"{self.name}@{self.digest[:16]}"
+
+    def fill(self, values: Mapping[str, Slot]) -> tuple[Message, ...]:
+        """The messages with every slot filled, neighbouring texts joined.
+
+        Raises `PromptError` if the names differ from the prompt's slots.
+        """
+        if problems := _differences(self.slots, frozenset(values)):
+            raise PromptError(f"prompt {self.name!r}: {problems}")
+        return tuple(
+            message if isinstance(message, Message) else _filled(message, values)
+            for message in self.messages
+        )
+
+
+class PromptSet:
+    """The prompts of one benchmark: shipped files, some replaced by those of a user's folder.
+
+    Shipped files are read when asked for. Raises `PromptError` if the folder does not exist, if
+    one of its .md files replaces no shipped one, or has other slots than the one it replaces.
+    """
+
+    def __init__(self, benchmark: str, override: Path | None = None) -> None:
+        self._benchmark = benchmark
+        self._files = {
+            file.name.removesuffix(".md"): file
+            for file in _listed(resources.files("judges") / "prompts" / benchmark)
+        }
+        if not self._files:
+            raise PromptError(f"no prompts are shipped for {benchmark!r}")
+        self._read: dict[str, Prompt] = {}
+        if override is not None:
+            self._replace(override)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all prompts, in alphabetical order."""
+        return tuple(sorted(self._files))
+
+    def __getitem__(self, name: str) -> Prompt:
+        """The prompt of this name; raises `PromptError` naming those that there are."""
+        if name not in self._files:
+            raise PromptError(self._unknown(name))
+        if name not in self._read:
+            self._read[name] = _read_prompt(self._files[name], name)
+        return self._read[name]
+
+    def digests(self) -> dict[str, str]:
+        """The SHA-256 (hex) of every prompt's file by name: what a run's manifest records."""
+        return {name: self[name].digest for name in self.names}
+
+    def _replace(self, folder: Path) -> None:
+        if not folder.is_dir():
+            raise PromptError(f"{folder}: no such folder of prompts")
+        for file in _listed(folder):
+            name = file.name.removesuffix(".md")
+            if name not in self._files:
+                raise PromptError(f"{file}: {self._unknown(name)}")
+            replacement = _read_prompt(file, name)
+            if problems := _differences(self[name].slots, replacement.slots):
+                raise PromptError(f"{file}: {problems}")
+            self._read[name] = replacement
+
+    def _unknown(self, name: str) -> str:
+        valid = ", ".join(self.names)
+        return f"{self._benchmark} has no prompt {name!r}; its prompts are {valid}"
+
+
+def parse_prompt(text: str, name: str) -> Prompt:
+    """Read the text of a prompt file; raises `PromptError` naming the prompt and the line."""
+    messages: list[Template | Message] = []
+    role: Role | None = None
+    body: list[str] = []
+    for number, line in enumerate(_lines(text), start=1):
+        heading = _HEADING.fullmatch(line)
+        if heading is None:
+            body.append(_plain_line(line, name, number))
+            continue
+        if role is not None:
+            messages.append(_message(role, "\n".join(body)))
+        role, body = cast(Role, heading[1]), []
+    if role is None:
+        raise PromptError(
+            f"prompt {name!r}, line 1: no role heading anywhere; "
+            "a message starts below a line '# system', '# user' or '# assistant'"
+        )
+    messages.append(_message(role, "\n".join(body)))
+    parts = [part for message in messages for part in message.parts]
+    return Prompt(
+        name=name,
+        digest=hash_bytes(text.encode()),
+        messages=tuple(messages),
+        slots=frozenset(part.name for part in parts if isinstance(part, Gap)),
+    )
+
+
+def _message(role: Role, body: str) -> Template | Message:
+    parts = _parts(body)
+    texts = tuple(part for part in parts if isinstance(part, Text))
+    if len(texts) == len(parts):
+        return Message(role=role, parts=texts)
+    return Template(role=role, parts=parts)
+
+
+def _listed(folder: Traversable) -> list[Traversable]:
+    if not folder.is_dir():
+        return []
+    found = (file for file in folder.iterdir() if file.name.endswith(".md"))
+    return sorted(found, key=lambda file: file.name)
+
+
+def _read_prompt(file: Traversable, name: str) -> Prompt:
+    # Bytes, since reading as text would turn CR LF into LF.
+    try:
+        text = file.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise PromptError(f"{file}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise PromptError(f"{file}: not UTF-8 at byte {error.start}") from error
+    try:
+        return parse_prompt(text, name)
+    except PromptError as error:
+        raise PromptError(f"{file}: {error}") from error
+
+
+def _differences(wanted: frozenset[str], given: frozenset[str]) -> str:
+    lists = [
+        f"{label} {', '.join(sorted(names))}"
+        for label, names in (("missing", wanted - given), ("superfluous", given - wanted))
+        if names
+    ]
+    return f"slots {'; '.join(lists)}" if lists else ""
+
+
+def _lines(text: str) -> list[str]:
+    # Editors on Windows may put a byte order mark first; it is no part of the first line.
+    return text.removeprefix("\ufeff").removesuffix("\n").split("\n")
+
+
+def _plain_line(line: str, name: str, number: int) -> str:
+    """The line as it is sent: unescaped; an almost-heading is an error, as it would be sent."""
+    match = _HEADING_LIKE.fullmatch(line)
+    if match is None:
+        return line
+    if not match[1]:
+        role = match[2].strip("# \t\r").lower()
+        raise PromptError(
+            f"prompt {name!r}, line {number}: {line!r} is almost a role heading; write exactly "
+            f"'# {role}' and end lines in LF, or put a backslash before it to send it as text"
+        )
+    return line[1:]
+
+
+def _parts(body: str) -> tuple[Text | Gap, ...]:
+    return tuple(_joined(_pieces(body)))
+
+
+def _pieces(body: str) -> Iterator[Text | Gap]:
+    end = 0
+    for match in _SLOT.finditer(body):
+        backslashes, name = match.groups()
+        kept = "\\" * (len(backslashes) // 2)
+        yield Text(text=body[end : match.start()] + kept)
+        literal = len(backslashes) % 2 == 1
+        yield Text(text=f"{{{{{name}}}}}") if literal else Gap(name=name)
+        end = match.end()
+    yield Text(text=body[end:])
+
+
+def _filled(template: Template, values: Mapping[str, Slot]) -> Message:
+    """The message, neighbouring texts joined. A plan fills some thirty: this loop is plain."""
+    done: list[Part] = []
+    pending: list[str] = []
+    for part in template.parts:
+        value = values[part.name] if isinstance(part, Gap) else part
+        for piece in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(piece, str):
+                pending.append(piece)
+            elif isinstance(piece, Text):
+                pending.append(piece.text)
+            else:
+                if any(pending):
+                    done.append(Text(text="".join(pending)))
+                pending = []
+                done.append(piece)
+    if any(pending) or not done:
+        done.append(Text(text="".join(pending)))
+    return Message(role=template.role, parts=tuple(done))
+
+
+def _joined(parts: Iterable[Text | Other]) -> Iterator[Text | Other]:
+    """Neighbouring texts as one, and no empty text unless there is nothing else."""
+    pending = ""
+    silent = True
+    for part in parts:
+        if isinstance(part, Text):
+            pending += part.text
+            continue
+        if pending:
+            yield Text(text=pending)
+        yield part
+        pending, silent = "", False
+    if pending or silent:
+        yield Text(text=pending)

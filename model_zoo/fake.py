@@ -1,0 +1,285 @@
+"""Stand-in models for trying things out and for tests: no weights, no network, no randomness.
+
+`spec.model` says which: `echo` (the last user text), `scripted`, `slow`, `failing`, `judge`,
+`unreadable` (a judge that never gives a verdict). `slow` and `failing` echo; latency and failures
+can be had with every one of them through the options. The same request always gets the same reply
+and, attempt by attempt, the same failures. No image is looked at, nothing is cut to `max_tokens`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import yaml
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from mmconv.config import ModelSpec, validate
+from mmconv.errors import ConfigError, Refused, Transient
+from mmconv.keys import content_key, hash_json
+from mmconv.protocols import ImageSource
+from mmconv.values import Image, Message, Reply, Sampling, SeenImage, Text
+
+FailingKind = Literal["timeout", "connection", "rate_limit", "server", "malformed"]
+"""The failures that can be made: those that a runner asks again after."""
+
+Script: TypeAlias = tuple[str, ...] | Mapping[str, str]
+"""Replies by their number, or by a regular expression on the last user text."""
+
+Speaker: TypeAlias = Callable[[Sequence[Message], Sampling], str]
+"""Makes the text of a reply. Pure."""
+
+RATING = "Rating: {rating}"
+"""How the fake judge closes a rating."""
+
+CHOICE = "Overall, Response {choice} is better."
+"""How the fake judge closes a comparison."""
+
+UNDECIDED = "Both sides have their merits, and I would rather not decide."
+"""All that the unreadable judge ever says."""
+
+_NOT_IN_REPLIES = {"script", "seconds", "rate", "kinds", "retry_after"}
+_DEFAULT_SECONDS = 0.05
+_DEFAULT_RATE = 0.2
+_DEFAULT_CONCURRENCY = 64
+_SCRIPT: TypeAdapter[Script] = TypeAdapter(Script)
+
+
+class Options(BaseModel):
+    """What a fake model may be told.
+
+    `script` is a list of replies, a mapping from regular expressions on the last user text to
+    replies, or the path of a YAML or JSON file that holds either. `seconds` is the time a reply
+    takes, `rate` the share of attempts that fail, with one of `kinds`; `retry_after` seconds go
+    with a rate limit. `verdict` says how `judge` closes its reply: `auto` takes the first template
+    of `closing` whose regular expression is found in the prompt, and none if none is. Templates
+    may hold `{rating}`, from `lowest` to `highest`, and `{choice}`, one of `choices`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    script: Path | Script | None = None
+    seconds: float | None = Field(default=None, ge=0)
+    rate: float | None = Field(default=None, ge=0, le=1)
+    kinds: tuple[FailingKind, ...] = Field(
+        default=("rate_limit", "server", "connection", "timeout", "malformed"), min_length=1
+    )
+    retry_after: float | None = Field(default=0.05, ge=0)
+    seed: int = 0
+    verdict: Literal["auto", "rating", "choice"] = "auto"
+    closing: Mapping[str, str] = {r"is better": CHOICE, r"(?i)\brating\b": RATING}
+    lowest: int = 1
+    highest: int = 10
+    choices: tuple[str, ...] = Field(default=("A", "B"), min_length=1)
+
+    @field_validator("closing")
+    @classmethod
+    def _closing_patterns_compile(cls, closing: Mapping[str, str]) -> Mapping[str, str]:
+        for pattern in closing:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+        return closing
+
+    @model_validator(mode="after")
+    def _ratings_are_a_range(self) -> Options:
+        if self.lowest > self.highest:
+            raise ValueError(f"lowest ({self.lowest}) is above highest ({self.highest})")
+        return self
+
+
+def fingerprint(spec: ModelSpec) -> str:
+    """Hash of everything that can change a reply: the model, its options, what its script says.
+
+    Raises `ConfigError` as `open_backend` does.
+    """
+    options = _options(spec)
+    _speaker(spec.model, options)
+    told = options.model_dump(mode="json", exclude=_NOT_IN_REPLIES)
+    script = None if options.script is None else _read_script(options.script)
+    return hash_json(["fake", spec.model, told, script])
+
+
+async def open_backend(spec: ModelSpec, images: ImageSource) -> FakeBackend:
+    """The fake model that `spec.model` names.
+
+    Raises `ConfigError` if there is none of that name, or if its options or script are wrong.
+    """
+    options = _options(spec)
+    speak = _speaker(spec.model, options)
+    seconds = _DEFAULT_SECONDS if spec.model == "slow" else 0.0
+    rate = _DEFAULT_RATE if spec.model == "failing" else 0.0
+    return FakeBackend(
+        speak=speak,
+        max_concurrency=spec.max_concurrency or _DEFAULT_CONCURRENCY,
+        seconds=seconds if options.seconds is None else options.seconds,
+        rate=rate if options.rate is None else options.rate,
+        options=options,
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class FakeBackend:
+    """A backend whose replies are made by `speak`, after `seconds`, if the attempt does not fail.
+
+    `failed` counts the failures of each request that is not answered yet.
+    """
+
+    speak: Speaker
+    max_concurrency: int
+    seconds: float
+    rate: float
+    options: Options
+    failed: dict[str, int] = field(default_factory=dict)
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        """Answer once; raises `Transient` at the set rate, `Refused` where the script ends."""
+        if self.seconds:
+            await asyncio.sleep(self.seconds)
+        self._fail_sometimes(messages, sampling)
+        text = self.speak(messages, sampling)
+        return Reply(
+            text=text,
+            input_tokens=sum(len(_text(message).split()) for message in messages),
+            output_tokens=len(text.split()),
+            seconds=self.seconds,
+            seen=_seen(messages),
+        )
+
+    async def aclose(self) -> None:
+        """Nothing is held that needs releasing."""
+
+    def _fail_sometimes(self, messages: Sequence[Message], sampling: Sampling) -> None:
+        if not self.rate:
+            return
+        request = content_key("", messages, sampling)
+        attempt = self.failed.pop(request, 0)
+        drawn = hash_json([self.options.seed, request, attempt])
+        if int(drawn[:8], 16) >= self.rate * 16**8:
+            return
+        self.failed[request] = attempt + 1
+        kind = self.options.kinds[int(drawn[8:16], 16) % len(self.options.kinds)]
+        wait = self.options.retry_after if kind == "rate_limit" else None
+        raise Transient(kind, f"made to fail, attempt {attempt + 1}", retry_after=wait)
+
+
+def _options(spec: ModelSpec) -> Options:
+    return validate(Options, spec.options, f"model {spec.label}: options")
+
+
+def _speaker(model: str, options: Options) -> Speaker:
+    match model:
+        case "echo" | "slow" | "failing":
+            return lambda messages, _: _last_user_text(messages)
+        case "unreadable":
+            return lambda *_: UNDECIDED
+        case "judge":
+            return lambda messages, sampling: _judgement(options, messages, sampling)
+        case "scripted":
+            return _scripted(options)
+    raise ConfigError(
+        f"fake model {model!r}: choose one of echo, scripted, slow, failing, judge, unreadable"
+    )
+
+
+def _scripted(options: Options) -> Speaker:
+    if options.script is None:
+        raise ConfigError("fake model 'scripted': options.script is missing")
+    script = _read_script(options.script)
+    if isinstance(script, Mapping):
+        patterns = _compile(script)
+        return lambda messages, _: _matching_reply(patterns, messages)
+    return lambda messages, sampling: _numbered_reply(script, messages, sampling)
+
+
+def _compile(script: Mapping[str, str]) -> dict[re.Pattern[str], str]:
+    try:
+        return {re.compile(pattern): reply for pattern, reply in script.items()}
+    except re.error as error:
+        raise ConfigError(
+            f"fake model 'scripted': {error.pattern!r} is no regular expression: {error}"
+        ) from error
+
+
+def _read_script(script: Path | Script) -> Script:
+    if not isinstance(script, Path):
+        return script
+    try:
+        document: Any = yaml.safe_load(script.read_text(encoding="utf-8"))
+        return _SCRIPT.validate_python(document)
+    except OSError as error:
+        raise ConfigError(f"{script}: {error.strerror or error}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{script}: neither YAML nor JSON: {error}") from error
+    except ValidationError as error:
+        raise ConfigError(
+            f"{script}: expected a list of replies, or a mapping from patterns to replies"
+        ) from error
+
+
+def _matching_reply(patterns: Mapping[re.Pattern[str], str], messages: Sequence[Message]) -> str:
+    asked = _last_user_text(messages)
+    for pattern, reply in patterns.items():
+        if pattern.search(asked):
+            return reply
+    raise Refused("rejected", f"no pattern of the script is found in {asked[:80]!r}")
+
+
+def _numbered_reply(replies: Sequence[str], messages: Sequence[Message], sampling: Sampling) -> str:
+    """The reply for this turn; each further trial of a turn takes one reply further on."""
+    turn = sum(message.role == "assistant" for message in messages)
+    if turn + sampling.trial >= len(replies):
+        raise Refused(
+            "rejected",
+            f"the script has {len(replies)} replies; turn {turn + 1}, trial {sampling.trial} "
+            "is past its end",
+        )
+    return replies[turn + sampling.trial]
+
+
+def _judgement(options: Options, messages: Sequence[Message], sampling: Sampling) -> str:
+    drawn = content_key(str(options.seed), messages, sampling)
+    rating = options.lowest + int(drawn[:8], 16) % (options.highest - options.lowest + 1)
+    choice = options.choices[int(drawn[8:16], 16) % len(options.choices)]
+    closing = _closing(options, messages)
+    filled = closing.replace("{rating}", str(rating)).replace("{choice}", choice)
+    return f"I read all of it with care ({drawn[:8]}).\n\n{filled}".rstrip()
+
+
+def _closing(options: Options, messages: Sequence[Message]) -> str:
+    if options.verdict != "auto":
+        return RATING if options.verdict == "rating" else CHOICE
+    prompt = "\n".join(_text(message) for message in messages)
+    return next((line for asked, line in options.closing.items() if re.search(asked, prompt)), "")
+
+
+def _text(message: Message) -> str:
+    return "\n".join(part.text for part in message.parts if isinstance(part, Text))
+
+
+def _last_user_text(messages: Sequence[Message]) -> str:
+    return next((_text(message) for message in reversed(messages) if message.role == "user"), "")
+
+
+def _seen(messages: Sequence[Message]) -> tuple[SeenImage, ...]:
+    return tuple(
+        SeenImage(sha256=part.sha256, width=part.width, height=part.height)
+        for message in messages
+        for part in message.parts
+        if isinstance(part, Image)
+    )

@@ -1,0 +1,217 @@
+"""Provider `reference`: an offline judge that measures overlap of texts, without any model.
+
+It reads the machine-readable prompts of `judges/prompts/convbench_reference` and nothing else, and
+lets a whole run be made where no judge can be reached. Its numbers order answers roughly and are
+not comparable with those of language-model judges; every reply says so. It looks at no picture.
+
+- Direct grading: the sentence score (chrF or BLEU, 0-100) of the answer against its reference. In
+  the creation turn, if there are focus points, the share of their content words that the answer
+  holds is blended in with `focus_weight`. The result (for the whole conversation, the mean over
+  its turns) is mapped linearly to 1-10 and rounded.
+- Pairwise grading: each side's overlap with the image description, the instruction and the focus
+  points; the higher one wins. Neither side is known to be the human's. Equal sides are told apart
+  by the SHA-256 of their texts, the smaller one wins, so that swapping them swaps the verdict;
+  identical texts go to A or B by that hash's last bit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from statistics import fmean
+from typing import TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mmconv.config import ModelSpec, validate
+from mmconv.errors import ConfigError, Refused
+from mmconv.keys import hash_bytes, hash_json
+from mmconv.protocols import ImageSource
+from mmconv.values import Message, Reply, Sampling, Text
+
+Similarity: TypeAlias = Callable[[str, str], float]
+"""How much of the second text (the reference) is found in the first one: 0 to 100."""
+
+METRICS: Mapping[str, str] = {"chrf": "chrF", "bleu": "BLEU"}
+"""Model names of this provider, with the names that replies print."""
+
+_REVISION = 1  # Raised when the same messages would get another reply, so that keys change too.
+_CREATION = 3
+_TASK = re.compile(r"(direct|pairwise) (?:turn ([123])|overall)(?: without .+)?")
+_WORD = re.compile(r"\w+")
+_NUMBERING = re.compile(r"^\s*\d+[.)]\s", re.MULTILINE)
+_FUNCTION_WORDS = frozenset(
+    _WORD.findall(
+        "a about all an and any are as at be been but by can could did do does for from had has "
+        "have how if in into is it its more not of on one or should so some than that the their "
+        "them there these they this those to was were what when where whether which who why will "
+        "with would you your"
+    )
+)
+_DISCLAIMER = (
+    "Overlap of texts, measured without a language model; not comparable with the judgements of"
+    " language models."
+)
+
+
+class ReferenceOptions(BaseModel):
+    """Options of the provider.
+
+    `focus_weight` is the weight of the focus points' words in a creation turn's direct rating;
+    the overlap with the reference has the rest.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    focus_weight: float = Field(default=0.3, ge=0, le=1)
+
+
+def fingerprint(spec: ModelSpec) -> str:
+    """Hash of what decides a reply: metric, options, and the versions of sacrebleu and of this."""
+    options = _options(spec)
+    return hash_json(
+        ["reference", _REVISION, _metric(spec), version("sacrebleu"), options.model_dump()]
+    )
+
+
+async def open_backend(spec: ModelSpec, images: ImageSource) -> ReferenceJudge:
+    """The judge for `reference/chrf` or `reference/bleu`; `ConfigError` for any other model."""
+    metric = _metric(spec)
+    return ReferenceJudge(
+        metric=METRICS[metric],
+        similarity=_similarity(metric),
+        focus_weight=_options(spec).focus_weight,
+        max_concurrency=spec.max_concurrency or 1,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceJudge:
+    """A backend that judges by overlap; `metric` is the name that its replies print."""
+
+    metric: str
+    similarity: Similarity
+    focus_weight: float
+    max_concurrency: int
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        """Judge once; the sampling is without effect.
+
+        Raises `Refused` for messages that are no filled prompt of this judge's own.
+        """
+        start = time.perf_counter()
+        scheme, turns, texts = _task(messages)
+        judge = self._direct if scheme == "direct" else self._pairwise
+        try:
+            # In a thread, since long answers take tens of milliseconds and others share the loop.
+            text = await asyncio.to_thread(judge, turns, texts)
+        except KeyError as error:
+            raise _foreign(f"slot {error} is missing") from error
+        return Reply(text=text, seconds=time.perf_counter() - start)
+
+    async def aclose(self) -> None:
+        """Nothing is held open."""
+
+    def _direct(self, turns: Sequence[int], texts: Mapping[str, str]) -> str:
+        mean = fmean(self._closeness(turn, texts) for turn in turns)
+        rating = int(1 + 9 * mean / 100 + 0.5)
+        measured = f"{self.metric} against the reference"
+        if "focus_points" in texts:
+            measured += f", with the share of the focus points' words (weight {self.focus_weight})"
+        return f"{_DISCLAIMER}\n{measured}: {mean:.1f} of 100.\n\nRating: {rating}"
+
+    def _closeness(self, turn: int, texts: Mapping[str, str]) -> float:
+        answer = texts[f"answer_{turn}"]
+        overlap = self.similarity(answer, texts[f"reference_{turn}"])
+        points = texts.get("focus_points", "") if turn == _CREATION else ""
+        wanted = _content_words(_NUMBERING.sub("", points))
+        if not wanted:
+            return overlap
+        share = len(wanted & _content_words(answer)) / len(wanted)
+        return (1 - self.focus_weight) * overlap + self.focus_weight * 100 * share
+
+    def _pairwise(self, turns: Sequence[int], texts: Mapping[str, str]) -> str:
+        a, b = (self._grounding(side, turns, texts) for side in "ab")
+        if a != b:
+            winner, how = ("A", "") if a > b else ("B", "")
+        else:
+            winner, how = _drawn(turns, texts), " Equal, so drawn by the hash of the texts."
+        measured = f"{self.metric} against the image description and the instruction"
+        if "focus_points" in texts:
+            measured += ", with the focus points"
+        scores = f"Assistant A {a:.1f}, Assistant B {b:.1f} of 100."
+        closing = f"Overall, Response {winner} is better."
+        return f"{_DISCLAIMER}\n{measured}: {scores}{how}\n\n{closing}"
+
+    def _grounding(self, side: str, turns: Sequence[int], texts: Mapping[str, str]) -> float:
+        return fmean(
+            self.similarity(texts[f"{side}_{turn}"], _context(turn, texts)) for turn in turns
+        )
+
+
+def _options(spec: ModelSpec) -> ReferenceOptions:
+    return validate(ReferenceOptions, spec.options, f"model {spec.label!r}: options")
+
+
+def _metric(spec: ModelSpec) -> str:
+    if spec.model not in METRICS:
+        known = ", ".join(f"reference/{name}" for name in METRICS)
+        raise ConfigError(f"no model reference/{spec.model}; there are {known}")
+    return spec.model
+
+
+def _similarity(metric: str) -> Similarity:
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+
+    scorer = CHRF() if metric == "chrf" else BLEU(effective_order=True)
+    return lambda text, reference: float(scorer.sentence_score(text, [reference]).score)
+
+
+def _task(messages: Sequence[Message]) -> tuple[str, tuple[int, ...], dict[str, str]]:
+    """Scheme, turns to judge, and the texts by slot."""
+    named = [_text(message) for message in messages if message.role == "system"]
+    match = _TASK.fullmatch(named[0]) if len(named) == 1 else None
+    if match is None:
+        raise _foreign("no system message names a task that it knows")
+    turns = (int(match[2]),) if match[2] else (1, 2, 3)
+    slots = (_text(message).partition("\n") for message in messages if message.role == "user")
+    return match[1], turns, {name: value for name, _, value in slots}
+
+
+def _text(message: Message) -> str:
+    return "".join(part.text for part in message.parts if isinstance(part, Text))
+
+
+def _foreign(problem: str) -> Refused:
+    return Refused(
+        "rejected",
+        f"the reference judge can't read these messages: {problem}. It judges ConvBench only, with "
+        "the prompts shipped for it: run it without --prompts",
+    )
+
+
+def _content_words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold())) - _FUNCTION_WORDS
+
+
+def _context(turn: int, texts: Mapping[str, str]) -> str:
+    wanted = [texts["caption"], texts[f"instruction_{turn}"]]
+    if turn == _CREATION and "focus_points" in texts:
+        wanted.append(texts["focus_points"])
+    return "\n".join(wanted)
+
+
+def _drawn(turns: Sequence[int], texts: Mapping[str, str]) -> str:
+    a, b = (
+        hash_bytes("\n".join(texts[f"{side}_{turn}"] for turn in turns).encode()) for side in "ab"
+    )
+    if a == b:
+        return "AB"[int(a, 16) % 2]
+    return "A" if a < b else "B"

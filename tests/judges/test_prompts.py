@@ -1,0 +1,82 @@
+"""The shipped prompts: their slots, what they send, and what their verdict lines are read as."""
+
+from __future__ import annotations
+
+import pytest
+
+from judges.parsers import extracted_choice, extracted_rating
+from judges.template import Prompt, PromptSet
+from mmconv.errors import Unparsed
+from mmconv.values import Parser, Text
+from tests.judges.samples import GOLDEN, SLOTS, prompts, rendered
+
+PROMPTS = [
+    pytest.param(folder, prompt, id=f"{folder}/{prompt.name}") for folder, prompt in prompts()
+]
+
+
+@pytest.mark.parametrize("benchmark", SLOTS)
+def test_the_table_names_every_shipped_prompt(benchmark: str) -> None:
+    assert set(PromptSet(benchmark).names) == set(SLOTS[benchmark])
+
+
+@pytest.mark.parametrize(("folder", "prompt"), PROMPTS)
+def test_slots(folder: str, prompt: Prompt) -> None:
+    assert prompt.slots == SLOTS[folder][prompt.name]
+
+
+@pytest.mark.parametrize(("folder", "prompt"), PROMPTS)
+def test_golden(folder: str, prompt: Prompt) -> None:
+    golden = (GOLDEN / folder / f"{prompt.name}.txt").read_text(encoding="utf-8")
+    assert rendered(prompt) == golden, "run `python -m tests.judges.regenerate` and read the diff"
+
+
+def test_no_golden_file_is_left_over() -> None:
+    written = {f"{file.parent.name}/{file.stem}" for file in GOLDEN.glob("*/*.txt")}
+    assert written == {f"{folder}/{name}" for folder, names in SLOTS.items() for name in names}
+
+
+@pytest.mark.parametrize(("folder", "prompt"), PROMPTS)
+def test_no_blank_lines_around_a_message(folder: str, prompt: Prompt) -> None:
+    for message in prompt.messages:
+        first, last = message.parts[0], message.parts[-1]
+        assert not isinstance(first, Text) or first.text == first.text.lstrip("\n")
+        assert not isinstance(last, Text) or last.text == last.text.rstrip("\n")
+
+
+GRADING = [name for name in SLOTS["convbench"] if "_turn_" in name or "_overall" in name]
+
+
+@pytest.mark.parametrize("name", GRADING)
+def test_a_judge_prompt_ends_with_the_closing_line(name: str) -> None:
+    pairwise = name.startswith("pairwise_")
+    wanted = "“Overall, Response X is better.”" if pairwise else "“Rating: n”"
+    last = PromptSet("convbench")[name].messages[-1].parts[-1]
+    assert isinstance(last, Text)
+    assert wanted in last.text.rpartition("\n\n")[2].replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("name", "parser", "expected"),
+    [
+        ("pairwise_extract", extracted_choice, ["A", "B", None]),
+        ("direct_extract", extracted_rating, [8, 4, None]),
+    ],
+)
+def test_the_examples_are_read_as_they_are_meant(
+    name: str, parser: Parser, expected: list[str | float | None]
+) -> None:
+    shown = [
+        "".join(part.text for part in message.parts if isinstance(part, Text))
+        for message in PromptSet("convbench")[name].messages
+        if message.role == "assistant"
+    ]
+    assert [_read(parser, text) for text in shown] == expected
+
+
+def _read(parser: Parser, text: str) -> str | float | None:
+    try:
+        verdict = parser(text)
+    except Unparsed:
+        return None
+    return verdict.label or verdict.scores["rating"]

@@ -1,0 +1,247 @@
+"""Prompt files: the format, its escapes, filling, and folders that replace shipped files."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judges.template import (
+    Gap,
+    Prompt,
+    PromptSet,
+    Template,
+    parse_prompt,
+)
+from mmconv.errors import PromptError
+from mmconv.values import Image, Message, Ref, Role, Text
+from tests.judges.writing import write_prompt
+
+PICTURE = Image(sha256="00" * 32, media_type="image/png", width=1, height=1)
+
+
+def parsed(text: str) -> Prompt:
+    return parse_prompt(text, "sample")
+
+
+def sent(text: str, **values: str) -> list[tuple[str, str]]:
+    """Role and text of every message of a filled prompt."""
+    messages = parsed(text).fill(values)
+    return [
+        (message.role, "".join(part.text for part in message.parts if isinstance(part, Text)))
+        for message in messages
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        ("# user\nhello\n", [("user", "hello")]),
+        ("# user\nhello", [("user", "hello")]),
+        ("# user\n\nhello\n\n", [("user", "\nhello\n")]),
+        ("# user\n", [("user", "")]),
+        ("# user", [("user", "")]),
+        ("a note\n\n# system\nbe kind\n# user\nhi\n", [("system", "be kind"), ("user", "hi")]),
+        ("\ufeff# user\nhi\n", [("user", "hi")]),
+        ("# user\none\n\n# assistant\ntwo\n", [("user", "one\n"), ("assistant", "two")]),
+        ("# user\n# user\nx\n", [("user", ""), ("user", "x")]),
+        ("# user\n\\# user\n", [("user", "# user")]),
+        ("# user\n\\\\# user\n", [("user", "\\# user")]),
+        ("# user\n\\# System \n", [("user", "# System ")]),
+        ("# user\n## user\n # user\n# users\n", [("user", "## user\n # user\n# users")]),
+        ("# user\n\\{{x}}\n", [("user", "{{x}}")]),
+        ("# user\n\\\\\\{{x}}\n", [("user", "\\{{x}}")]),
+        ("# user\n{{X}} {{ x }} {{}} {x} \\n\n", [("user", "{{X}} {{ x }} {{}} {x} \\n")]),
+        ("# user\na\r\nb\x85c\n", [("user", "a\r\nb\x85c")]),
+    ],
+)
+def test_what_is_sent(text: str, messages: list[tuple[str, str]]) -> None:
+    assert sent(text) == messages
+
+
+def test_backslashes_before_a_filled_slot_are_halved() -> None:
+    assert sent("# user\n\\\\{{x}} {{{x}}}\n", x="7") == [("user", "\\7 {7}")]
+
+
+def test_a_filled_value_is_not_expanded() -> None:
+    values = {"a": "{{b}}", "b": "# user\n{{a}}"}
+    assert sent("# user\n{{a}}{{b}}\n", **values) == [("user", "{{b}}# user\n{{a}}")]
+
+
+def test_slots_take_texts_replies_pictures_and_dialogues() -> None:
+    prompt = parsed("# user\n{{picture}}Q: {{question}}\n{{talk}}!\n")
+    filled = prompt.fill(
+        {
+            "picture": PICTURE,
+            "question": Text(text="why?"),
+            "talk": ["A: ", Ref(call="turn_1"), "\nB: ", Ref(call="turn_2"), ""],
+        }
+    )
+    assert filled == (
+        Message(
+            role="user",
+            parts=(
+                PICTURE,
+                Text(text="Q: why?\nA: "),
+                Ref(call="turn_1"),
+                Text(text="\nB: "),
+                Ref(call="turn_2"),
+                Text(text="!"),
+            ),
+        ),
+    )
+
+
+def test_a_message_filled_with_nothing_is_an_empty_text() -> None:
+    assert parsed("# user\n{{x}}\n").fill({"x": ()}) == (
+        Message(role="user", parts=(Text(text=""),)),
+    )
+
+
+def test_slots_must_be_the_ones_that_are_filled() -> None:
+    prompt = parsed("# user\n{{caption}} {{answer}}\n")
+    assert prompt.slots == {"caption", "answer"}
+    with pytest.raises(PromptError, match=r"'sample': slots missing caption; superfluous b, c"):
+        prompt.fill({"answer": "", "c": "", "b": ""})
+
+
+def test_the_digest_is_that_of_the_file() -> None:
+    text = "\ufeffnote\n# user\nhé\r\n"
+    assert parsed(text).digest == hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", 1),
+        ("only a note\n", 1),
+        ("# user\r\nhi\r\n", 1),
+        ("# user\nhi\n# Assistant\n", 3),
+        ("note\n#system\n# user\nx\n", 2),
+        ("# user\nhi\n# system \n", 3),
+    ],
+)
+def test_what_is_no_prompt_names_the_line(text: str, line: int) -> None:
+    with pytest.raises(PromptError, match=rf"'sample', line {line}: "):
+        parsed(text)
+
+
+roles: st.SearchStrategy[Role] = st.sampled_from(["system", "user", "assistant"])
+fragments = st.one_of(
+    st.text(max_size=8),
+    st.sampled_from(["\n", "\r", "\\", "{{", "}}", "{{x}}", "{", "# user", "# System ", "\ufeff"]),
+)
+texts = st.lists(fragments, max_size=8).map(lambda pieces: Text(text="".join(pieces)))
+gaps = st.sampled_from([Gap(name="x"), Gap(name="caption_1")])
+
+
+@st.composite
+def templates(draw: st.DrawFn) -> Template:
+    """A message as reading leaves it: no neighbouring texts, and none empty beside a gap."""
+    parts: list[Text | Gap] = []
+    for part in draw(st.lists(st.one_of(texts, gaps), max_size=6)):
+        last = parts[-1] if parts else None
+        if isinstance(part, Text) and (part.text == "" or isinstance(last, Text)):
+            continue
+        parts.append(part)
+    return Template(role=draw(roles), parts=tuple(parts) or (Text(text=""),))
+
+
+def as_read(message: Template) -> Template | Message:
+    texts = tuple(part for part in message.parts if isinstance(part, Text))
+    whole = len(texts) == len(message.parts)
+    return Message(role=message.role, parts=texts) if whole else message
+
+
+@settings(deadline=None)
+@given(st.lists(templates(), min_size=1, max_size=5))
+def test_any_messages_can_be_written_and_read_back(messages: list[Template]) -> None:
+    read = tuple(as_read(message) for message in messages)
+    assert parsed(write_prompt(messages)).messages == read
+    assert parsed("a note\n\n" + write_prompt(messages)).messages == read
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(roles, texts), min_size=1, max_size=5))
+def test_any_texts_are_sent_to_the_byte(messages: list[tuple[Role, Text]]) -> None:
+    written = write_prompt([Template(role=role, parts=(text,)) for role, text in messages])
+    assert sent(written) == [(role, text.text) for role, text in messages]
+
+
+@settings(deadline=None)
+@given(texts, texts, texts)
+def test_a_filled_value_is_sent_to_the_byte(before: Text, value: Text, after: Text) -> None:
+    template = Template(role="user", parts=(before, Gap(name="x"), after))
+    assert sent(write_prompt([template]), x=value.text) == [
+        ("user", before.text + value.text + after.text)
+    ]
+
+
+def test_a_set_reads_shipped_prompts() -> None:
+    prompts = PromptSet("convbench")
+    assert prompts["pairwise_turn_1"] is prompts["pairwise_turn_1"]
+    assert "caption" in prompts["pairwise_turn_1"].slots
+    assert set(prompts.digests()) == set(prompts.names)
+    assert prompts.digests()["direct_overall"] == prompts["direct_overall"].digest
+
+
+def test_a_set_names_its_prompts_when_one_is_unknown() -> None:
+    with pytest.raises(PromptError, match=r"no prompt 'pairwise'; its prompts are .*direct_turn_1"):
+        PromptSet("convbench")["pairwise"]
+    with pytest.raises(PromptError, match="no prompts are shipped for 'chessbench'"):
+        PromptSet("chessbench")
+
+
+def test_a_file_of_the_folder_replaces_the_shipped_one(tmp_path: Path) -> None:
+    (tmp_path / "pairwise_extract.md").write_bytes(b"# user\n{{judgement}}\r\n")
+    (tmp_path / "README.txt").write_text("no prompt")
+    prompts = PromptSet("convbench", tmp_path)
+    assert prompts["pairwise_extract"].fill({"judgement": "A."}) == (
+        Message(role="user", parts=(Text(text="A.\r"),)),
+    )
+    assert prompts["pairwise_extract"].name == "pairwise_extract"
+    shipped = PromptSet("convbench")
+    assert prompts["direct_extract"] == shipped["direct_extract"]
+    changed = {
+        name for name, digest in shipped.digests().items() if prompts.digests()[name] != digest
+    }
+    assert changed == {"pairwise_extract"}
+
+
+def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(PromptError, match="no such folder of prompts"):
+        PromptSet("convbench", tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "pairwise_turn_4",
+            b"# user\nx\n",
+            r"no prompt 'pairwise_turn_4'; its prompts are .*turn_3",
+        ),
+        ("direct_extract", b"# user\n{{judgment}}\n", "missing judgement; superfluous judgment"),
+        (
+            "direct_extract",
+            b"# user\n\xff{{judgement}}\n",
+            "direct_extract.md: not UTF-8 at byte 7",
+        ),
+        ("direct_extract", b"{{judgement}}\n", "direct_extract.md: .*line 1: no role heading"),
+    ],
+)
+def test_a_wrong_replacement_is_named(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    (tmp_path / f"{name}.md").write_bytes(content)
+    with pytest.raises(PromptError, match=message):
+        PromptSet("convbench", tmp_path)
+
+
+def test_a_replacement_that_can_not_be_opened(tmp_path: Path) -> None:
+    (tmp_path / "direct_extract.md").mkdir()
+    with pytest.raises(PromptError, match=r"direct_extract\.md: Is a directory"):
+        PromptSet("convbench", tmp_path)

@@ -1,0 +1,225 @@
+"""The fake models: what they say, when they fail, and that both can be told beforehand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pytest
+
+from mmconv.config import ModelSpec
+from mmconv.errors import ConfigError, Refused, Transient
+from mmconv.protocols import Backend
+from mmconv.values import Image, Message, Part, Role, Sampling, SeenImage, Text
+from model_zoo.fake import UNDECIDED, fingerprint, open_backend
+
+ONCE = Sampling()
+PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=40, height=30)
+
+
+class NoImages:
+    def read(self, sha256: str) -> bytes:
+        raise AssertionError("a fake model looks at no image")
+
+
+def spec(model: str, **options: Any) -> ModelSpec:
+    return ModelSpec(provider="fake", model=model, options=options)
+
+
+def message(role: Role, *parts: str | Part) -> Message:
+    return Message(
+        role=role, parts=tuple(Text(text=part) if isinstance(part, str) else part for part in parts)
+    )
+
+
+def asked(text: str) -> tuple[Message, ...]:
+    return (message("user", text),)
+
+
+async def backend(model: str, **options: Any) -> Backend:
+    return await open_backend(spec(model, **options), NoImages())
+
+
+async def reply_text(model: Backend, messages: Sequence[Message], sampling: Sampling = ONCE) -> str:
+    return (await model.generate(messages, sampling, affinity="")).text
+
+
+async def test_echo_repeats_the_last_user_text() -> None:
+    history = (
+        message("system", "Be brief."),
+        message("user", PICTURE, "What is it?"),
+        message("assistant", "A cat."),
+        message("user", "What colour?"),
+    )
+    reply = await (await backend("echo")).generate(history, ONCE, affinity="")
+    assert reply.text == "What colour?"
+    assert reply.seen == (SeenImage(sha256=PICTURE.sha256, width=40, height=30),)
+    assert (reply.input_tokens, reply.output_tokens) == (9, 2)
+    assert reply.finish == "stop"
+
+
+@pytest.mark.parametrize("written", ['["one", "two"]', "- one\n- two\n"])
+async def test_a_script_of_replies_is_read_by_turn_and_trial(tmp_path: Path, written: str) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text(written)
+    model = await backend("scripted", script=str(script))
+    second = (*asked("a"), message("assistant", "one"), *asked("b"))
+    assert await reply_text(model, asked("a")) == "one"
+    assert await reply_text(model, second) == "two"
+    assert await reply_text(model, asked("a"), Sampling(trial=1)) == "two"
+    with pytest.raises(Refused, match="2 replies; turn 2, trial 1"):
+        await reply_text(model, second, Sampling(trial=1))
+
+
+async def test_a_script_of_patterns_takes_the_first_that_is_found() -> None:
+    model = await backend("scripted", script={"colou?r": "red", "^What": "a cat"})
+    assert await reply_text(model, asked("What color?")) == "red"
+    assert await reply_text(model, asked("What is it?")) == "a cat"
+    with pytest.raises(Refused, match="Who is it"):
+        await reply_text(model, asked("Who is it?"))
+
+
+async def test_slow_takes_its_time() -> None:
+    begun = perf_counter()
+    reply = await (await backend("slow", seconds=0.02)).generate(asked("a"), ONCE, affinity="")
+    assert perf_counter() - begun >= 0.02
+    assert reply.seconds == 0.02
+
+
+async def outcomes(model: Backend, requests: int, attempts: int) -> list[str]:
+    found: list[str] = []
+    for number in range(requests):
+        for _ in range(attempts):
+            try:
+                await reply_text(model, asked(f"question {number}"))
+            except Transient as error:
+                assert (error.retry_after is not None) == (error.kind == "rate_limit")
+                found.append(error.kind)
+            else:
+                found.append("answered")
+                break
+    return found
+
+
+async def test_failing_fails_at_its_rate_and_the_same_way_each_time() -> None:
+    first = await outcomes(await backend("failing", rate=0.3, seed=1), 200, 20)
+    again = await outcomes(await backend("failing", rate=0.3, seed=1), 200, 20)
+    other = await outcomes(await backend("failing", rate=0.3, seed=2), 200, 20)
+    assert first == again != other
+    counts = Counter(first)
+    assert counts.pop("answered") == 200
+    assert 0.2 < counts.total() / len(first) < 0.4
+    assert set(counts) == {"rate_limit", "server", "connection", "timeout", "malformed"}
+
+
+async def test_any_fake_model_can_fail_and_be_slow() -> None:
+    model = await backend("judge", rate=1.0, kinds=["server"], seconds=0.001)
+    with pytest.raises(Transient, match="attempt 1") as first:
+        await reply_text(model, asked("a"))
+    with pytest.raises(Transient, match="attempt 2"):
+        await reply_text(model, asked("a"))
+    assert first.value.kind == "server"
+
+
+JUDGED: dict[str, tuple[Mapping[str, Any], str, set[str]]] = {
+    "asked for a rating": (
+        {},
+        "End with 'Rating: n'. Answer {}",
+        {f"Rating: {number}" for number in range(1, 11)},
+    ),
+    "asked for a choice": (
+        {},
+        "End with 'Overall, Response X is better.' {}",
+        {"Overall, Response A is better.", "Overall, Response B is better."},
+    ),
+    "made to rate": (
+        {"verdict": "rating", "lowest": 0, "highest": 1},
+        "{}",
+        {"Rating: 0", "Rating: 1"},
+    ),
+    "made to choose": (
+        {"verdict": "choice", "choices": ["A", "B", "C"]},
+        "{}",
+        {f"Overall, Response {choice} is better." for choice in "ABC"},
+    ),
+    "told how to close": (
+        {"closing": {"JSON": '{"score": {rating}}'}, "highest": 2},
+        "Reply in JSON. {}",
+        {'{"score": 1}', '{"score": 2}'},
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "prompt", "closings"), JUDGED.values(), ids=JUDGED)
+async def test_judge_closes_as_asked(
+    options: Mapping[str, Any], prompt: str, closings: set[str]
+) -> None:
+    model = await backend("judge", **options)
+    replies = [await reply_text(model, asked(prompt.format(number))) for number in range(200)]
+    assert {reply.rsplit("\n", 1)[-1] for reply in replies} == closings
+    assert replies[7] == await reply_text(
+        await backend("judge", **options), asked(prompt.format(7))
+    )
+
+
+async def test_judge_judges_otherwise_on_another_trial_or_seed() -> None:
+    model, other = await backend("judge"), await backend("judge", seed=1)
+    prompt = asked("Give a rating.")
+    first = [await reply_text(model, prompt, Sampling(trial=trial)) for trial in range(4)]
+    assert len(set(first)) == 4
+    assert await reply_text(other, prompt) != first[0]
+
+
+async def test_judge_gives_no_verdict_where_none_is_asked() -> None:
+    assert "Rating" not in await reply_text(await backend("judge"), asked("Describe the picture."))
+
+
+async def test_unreadable_never_decides() -> None:
+    model = await backend("unreadable")
+    assert await reply_text(model, asked("End with 'Rating: n'.")) == UNDECIDED
+
+
+def test_fingerprint_names_what_changes_replies(tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text('["one"]')
+    by_file = fingerprint(spec("scripted", script=str(script)))
+    assert by_file == fingerprint(spec("scripted", script=["one"]))
+    script.write_text('["two"]')
+    assert by_file != fingerprint(spec("scripted", script=str(script)))
+    assert fingerprint(spec("echo")) == fingerprint(spec("echo", seconds=1, rate=0.5))
+    assert fingerprint(spec("echo")) != fingerprint(spec("judge"))
+    assert fingerprint(spec("judge")) != fingerprint(spec("judge", seed=1))
+
+
+WRONG: dict[str, tuple[str, Mapping[str, Any], str]] = {
+    "no such model": ("gpt", {}, "choose one of echo"),
+    "no such option": ("echo", {"sekonds": 1}, "sekonds"),
+    "rate above one": ("failing", {"rate": 2}, "rate"),
+    "unknown kind": ("failing", {"kinds": ["context"]}, "kinds"),
+    "upside down": ("judge", {"lowest": 5, "highest": 1}, "above highest"),
+    "closing": ("judge", {"closing": {"(": "x"}}, "no regular expression"),
+    "no script": ("scripted", {}, "options.script is missing"),
+    "no such file": ("scripted", {"script": "missing.yaml"}, "missing.yaml: No such file"),
+    "pattern": ("scripted", {"script": {"(": "x"}}, "no regular expression"),
+}
+
+
+@pytest.mark.parametrize(("model", "options", "words"), WRONG.values(), ids=WRONG)
+async def test_wrong_options_are_told_before_a_run(
+    model: str, options: Mapping[str, Any], words: str
+) -> None:
+    with pytest.raises(ConfigError, match=words):
+        fingerprint(spec(model, **options))
+    with pytest.raises(ConfigError, match=words):
+        await backend(model, **options)
+
+
+@pytest.mark.parametrize("written", ["just words", "- [1, 2]", "{", ""])
+async def test_a_script_file_of_another_shape_is_refused(tmp_path: Path, written: str) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text(written)
+    with pytest.raises(ConfigError, match=r"script\.yaml: "):
+        await backend("scripted", script=str(script))

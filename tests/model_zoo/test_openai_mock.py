@@ -1,0 +1,135 @@
+"""The chat-completions provider against the mock server, and the mock server itself."""
+
+from __future__ import annotations
+
+import asyncio
+import urllib.request
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from mmconv.config import ModelSpec
+from mmconv.errors import Refused, Transient
+from mmconv.protocols import Backend
+from mmconv.values import Message, Reply, Sampling, Text
+from model_zoo import openai_api
+from tests.mock_server import Behaviour, mock_server
+
+ONCE = Sampling()
+
+
+class NoImages:
+    def read(self, sha256: str) -> bytes:
+        raise AssertionError("no prompt here shows an image")
+
+
+def spec(url: str, **fields: Any) -> ModelSpec:
+    return ModelSpec(provider="openai", model="mock", base_url=url, **fields)
+
+
+def asked(text: str) -> tuple[Message, ...]:
+    return (Message(role="user", parts=(Text(text=text),)),)
+
+
+async def ask_until_answered(backend: Backend, text: str, kinds: Counter[str]) -> Reply:
+    while True:
+        try:
+            return await backend.generate(asked(text), ONCE, affinity="")
+        except Transient as error:
+            kinds[error.kind] += 1
+
+
+async def ask_all(url: str, requests: int) -> tuple[list[Reply], Counter[str]]:
+    backend = await openai_api.open_backend(spec(url, timeout=60), NoImages())
+    kinds: Counter[str] = Counter()
+    texts = [f"Question {number}?" for number in range(requests)]
+    replies = await asyncio.gather(*(ask_until_answered(backend, text, kinds) for text in texts))
+    await backend.aclose()
+    return replies, kinds
+
+
+def stats(url: str) -> dict[str, float]:
+    with urllib.request.urlopen(url.removesuffix("/v1") + "/stats") as answer:
+        found: dict[str, float] = orjson.loads(answer.read())
+    return found
+
+
+async def test_failures_are_named_and_every_answer_is_logged_once(tmp_path: Path) -> None:
+    log = tmp_path / "answered"
+    failing = Behaviour(
+        failure_rate=0.3, failures=("429", "500", "drop", "malformed"), seed=1, latency=0.001
+    )
+    with mock_server(failing, log=log) as url:
+        replies, kinds = await ask_all(url, 200)
+        counts = stats(url)
+    with mock_server(failing) as url:
+        _, same_kinds = await ask_all(url, 200)
+    with mock_server() as url:
+        calm, none = await ask_all(url, 200)
+    assert [reply.text for reply in replies] == [reply.text for reply in calm]
+    assert len({reply.text for reply in replies}) == 200
+    assert set(kinds) == {"rate_limit", "server", "connection", "malformed"}
+    assert kinds == same_kinds
+    assert not none
+    answered = log.read_text().split()
+    assert len(answered) == len(set(answered)) == 200 == counts["answered"]
+    assert counts["requests"] == 200 + kinds.total()
+    assert 1 < counts["peak"] <= 64
+
+
+@pytest.mark.parametrize(
+    ("hang", "patience", "kind"), [(60, 0.1, "timeout"), (0.01, 60, "connection")]
+)
+async def test_a_hang_is_a_timeout_until_the_server_gives_up(
+    hang: float, patience: float, kind: str
+) -> None:
+    with mock_server(Behaviour(failure_rate=1, failures=("hang",), hang=hang)) as url:
+        backend = await openai_api.open_backend(spec(url, timeout=patience), NoImages())
+        with pytest.raises(Transient) as raised:
+            await backend.generate(asked("Hm?"), ONCE, affinity="")
+        await backend.aclose()
+    assert raised.value.kind == kind
+
+
+async def test_verdicts_are_given_where_they_are_asked_for() -> None:
+    with mock_server() as url:
+        backend = await openai_api.open_backend(spec(url), NoImages())
+        rated = await backend.generate(asked("End with 'Rating: n'."), ONCE, affinity="")
+        chosen = await backend.generate(asked("End with 'X is better.'"), ONCE, affinity="")
+        await backend.aclose()
+    assert rated.text.rpartition("\n")[2].startswith("Rating: ")
+    assert chosen.text.rpartition("\n")[2] in {
+        "Overall, Response A is better.",
+        "Overall, Response B is better.",
+    }
+    assert rated.input_tokens is not None and rated.input_tokens > 0
+
+
+async def test_probe_lists_the_models_served() -> None:
+    with mock_server(Behaviour(model="tiny/llava")) as url:
+        assert await openai_api.probe(spec(url)) == ("tiny/llava",)
+        with pytest.raises(Refused, match="usually ends in /v1"):
+            await openai_api.probe(spec(url.removesuffix("/v1")))
+    with pytest.raises(Transient) as raised:
+        await openai_api.probe(spec(url, timeout=5))
+    assert raised.value.kind == "connection"
+
+
+async def test_a_prompt_with_images_is_known_by_all_of_it() -> None:
+    body = b'{"model":"mock","messages":[{"role":"user","content":"data:x;base64,%b"}]}'
+    with mock_server() as url:
+        texts = [
+            orjson.loads(post(url, body % image))["choices"][0]["message"]["content"]
+            for image in (b"A" * 200_000, b"B" * 200_000, b"A" * 200_000, b"A" * 200_004)
+        ]
+    assert texts[0] == texts[2]
+    assert len(set(texts)) == 3
+
+
+def post(url: str, body: bytes) -> bytes:
+    with urllib.request.urlopen(f"{url}/chat/completions", body) as answer:
+        found: bytes = answer.read()
+    return found

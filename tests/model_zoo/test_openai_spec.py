@@ -1,0 +1,94 @@
+"""A model file of the chat-completions provider: its name in keys, and what is wrong with it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from mmconv.config import ModelSpec
+from mmconv.errors import ConfigError
+from model_zoo import openai_api
+
+
+class NoImages:
+    def read(self, sha256: str) -> bytes:
+        raise AssertionError("nothing is asked here")
+
+
+def spec(**fields: Any) -> ModelSpec:
+    return ModelSpec(**{"provider": "openai", "model": "some/model", **fields})
+
+
+def fingerprint(url: str | None = "http://a/v1", model: str = "m", **options: Any) -> str:
+    return openai_api.fingerprint(spec(base_url=url, model=model, options=options))
+
+
+def test_fingerprint_names_what_changes_replies() -> None:
+    distinct = [
+        fingerprint(),
+        fingerprint(None),
+        fingerprint("http://b/v1"),
+        fingerprint(model="n"),
+        fingerprint(identity="m at revision 1"),
+        fingerprint(max_pixels=1000),
+        fingerprint(media_types=["image/png"]),
+        fingerprint(max_tokens_field="max_completion_tokens"),
+        fingerprint(guided_json=True),
+        fingerprint(extra_body={"top_k": 1}),
+    ]
+    assert len(set(distinct)) == len(distinct)
+
+
+def test_fingerprint_names_nothing_else() -> None:
+    assert fingerprint() == fingerprint("http://a/v1/") == fingerprint(image_cache_mb=1)
+    assert fingerprint(identity="x") == fingerprint("http://b/v1", identity="x")
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "no such option": ({"options": {"max_pixel": 1}}, "max_pixel"),
+    "our own field": ({"options": {"extra_body": {"stream": True}}}, "stream cannot be set here"),
+    "policy": ({"options": {"media_types": ["image/gif"]}}, "neither image/png nor image/jpeg"),
+    "no scheme": ({"base_url": "host:8000/v1"}, "must be like http"),
+    "no port": ({"base_url": "http://host:port/v1"}, "must be like http"),
+    "password": ({"base_url": "http://me:secret@host/v1"}, "no user, password or query"),
+    "query": ({"base_url": "http://host/v1?key=secret"}, "no user, password or query"),
+    "no URL": ({"provider": "vllm", "base_url": None}, "base_url is missing"),
+}
+
+
+@pytest.mark.parametrize(("fields", "words"), WRONG.values(), ids=WRONG)
+async def test_a_wrong_model_is_told_before_a_run(fields: dict[str, Any], words: str) -> None:
+    wrong = spec(**{"base_url": "http://host/v1", **fields})
+    with pytest.raises(ConfigError, match=words) as raised:
+        openai_api.fingerprint(wrong)
+    assert "secret" not in str(raised.value)
+    with pytest.raises(ConfigError, match=words):
+        await openai_api.open_backend(wrong, NoImages())
+
+
+@pytest.mark.parametrize(
+    ("fields", "variable"),
+    [({}, "OPENAI_API_KEY"), ({"base_url": "http://host/v1", "api_key_env": "NO_KEY"}, "NO_KEY")],
+    ids=["hosted", "named"],
+)
+async def test_a_missing_key_is_told(
+    monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], variable: str
+) -> None:
+    monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(ConfigError, match=variable):
+        await openai_api.open_backend(spec(**fields), NoImages())
+
+
+def test_importing_it_loads_no_client() -> None:
+    code = (
+        "import sys, model_zoo.openai_api as api; from mmconv.config import ModelSpec;"
+        "api.fingerprint(ModelSpec(provider='openai', model='m'));"
+        "print(sorted({'aiohttp', 'httpx2', 'openai', 'torch'} & set(sys.modules)))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+    assert found == "[]\n"

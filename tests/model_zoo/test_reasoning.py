@@ -1,0 +1,49 @@
+"""Splitting reasoning from answers: replies as models send them."""
+
+from __future__ import annotations
+
+import pytest
+
+from model_zoo.reasoning import split_reasoning
+
+SPLIT = {
+    "tagged": ("<think>It is red.</think>Red.", "It is red.", "Red."),
+    "with blank lines": ("<think>\nIt is red.\n</think>\n\nRed.\n", "It is red.", "Red."),
+    "after white space": ("\n <think>a</think> b", "a", "b"),
+    "thinking": ("<thinking>a</thinking>\nb", "a", "b"),
+    "Kimi": ("◁think▷a◁/think▷b", "a", "b"),
+    "opened by the template": ("It is red.\n</think>\n\nRed.", "It is red.", "Red."),
+    "Kimi opened by the template": ("a◁/think▷b", "a", "b"),
+    "nothing thought": ("<think>\n\n</think>\n\nRed.", None, "Red."),
+    "nothing thought, opened by the template": ("\n</think>\n\nRed.", None, "Red."),
+    "cut short": ("<think>It could be red, or", "It could be red, or", ""),
+    "cut short at once": ("<think>\n", None, ""),
+    "nothing but thought": ("<think>a</think>", "a", ""),
+    "another kind of closing tag inside": (
+        "<think>a </thinking> b</think>c",
+        "a </thinking> b",
+        "c",
+    ),
+    "answer with tags of its own": ("<think>a</think>Use <think>.", "a", "Use <think>."),
+    "second closing tag": ("<think>a</think>b</think>c", "a", "b</think>c"),
+}
+
+KEPT = {
+    "plain": "I think it is red.",
+    "empty": "",
+    "tags in the middle": "Wrap it as <think>a</think> before the answer.",
+    "opening tag in the middle": "The model starts with <think> and never ends.",
+    "closing tag in quotation marks": "It ends with `</think>` and then answers.",
+    "white space kept": "\n I think so. \n",
+    "another tag": "<thinks>a</thinks>b",
+}
+
+
+@pytest.mark.parametrize(("text", "reasoning", "answer"), SPLIT.values(), ids=SPLIT)
+def test_reasoning_is_split_off(text: str, reasoning: str | None, answer: str) -> None:
+    assert split_reasoning(text) == (reasoning, answer)
+
+
+@pytest.mark.parametrize("text", KEPT.values(), ids=KEPT)
+def test_an_answer_stays_whole(text: str) -> None:
+    assert split_reasoning(text) == (None, text)
