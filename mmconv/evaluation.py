@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -31,6 +32,12 @@ from mmconv.runner import Runner, Seat
 from mmconv.store import Store
 from mmconv.tally import Tally
 from mmconv.values import Call, Table
+
+Checked = TypeVar("Checked")
+
+
+DEFAULT_SLOTS = 64
+"""How many calls a model is taken to answer at once, where its file does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,16 +80,44 @@ class Result:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equipment:
+    """What calls are made with: a store, an image library, and models on their seats."""
+
+    spec: RunSpec
+    store: Store
+    library: Library
+    seats: dict[str, Seat]
+    facts: dict[str, Facts]
+
+    async def check(self, read: Callable[[Library], Checked]) -> Checked:
+        """Read data in a thread, and keep in the store what that finds out about images."""
+        known = set(self.facts)
+        checked = await asyncio.to_thread(read, self.library)
+        new = (asdict(fact) for sha256, fact in self.facts.items() if sha256 not in known)
+        self.store.add_image_facts(new)
+        return checked
+
+    def runner(self, *, offline: bool = False) -> Runner:
+        """A runner for these models; with `offline` it asks nothing and reads the store."""
+        models = {id(seat.model): self.spec.seats[name] for name, seat in self.seats.items()}
+        slots = sum(model.max_concurrency or DEFAULT_SLOTS for model in models.values())
+        return Runner(self.seats, self.store, window=max(8, 2 * slots), offline=offline)
+
+    async def close_models(self) -> None:
+        """Give back what the models hold; one that is asked again is opened again."""
+        for seat in self.seats.values():
+            await seat.model.aclose()
+
+
 @dataclass(slots=True, kw_only=True)
 class Evaluation:
     """A run with its data checked and its models named, ready to plan, run, score or show."""
 
     spec: RunSpec
     place: Place
-    store: Store
-    library: Library
+    equipment: Equipment
     benchmark: Benchmark[Any]
-    seats: dict[str, Seat]
     shard: Shard = field(default_factory=Shard)
 
     @property
@@ -125,13 +160,12 @@ class Evaluation:
 
     def runner(self, *, offline: bool = False) -> Runner:
         """A runner for this evaluation; with `offline` it asks nothing and reads the store."""
-        slots = sum(model.max_concurrency or 64 for model in self.spec.seats.values())
-        return Runner(self.seats, self.store, window=max(8, slots), offline=offline)
+        return self.equipment.runner(offline=offline)
 
     async def run(self, runner: Runner) -> Result:
         """Run to the end, or until the runner is stopped, and write the run's folder."""
         started = time.monotonic()
-        self.store.add_run(self.run_id, self.spec.model_dump_json())
+        self.equipment.store.add_run(self.run_id, self.spec.model_dump_json())
         output = RunFolder(self.folder)
         output.write_json("spec.json", self._saved())
         output.write_json("manifest.json", self._manifest())
@@ -139,11 +173,14 @@ class Evaluation:
             complete = await self._drive(runner, records)
             if not complete:
                 records.discard()
+        await self.equipment.close_models()
         tables: tuple[Table, ...] = ()
         if complete:
-            tables = tuple(self.benchmark.tables(output.scores()))
-            output.write_tables(tables)
-            output.write_parquet()
+            # Arrow works without the interpreter's lock, so the two share a machine well.
+            tables, _ = await asyncio.gather(
+                asyncio.to_thread(self._make_tables, output),
+                asyncio.to_thread(output.write_parquet),
+            )
         seconds = time.monotonic() - started
         output.write_json("summary.json", summary(self.spec, runner.tally, complete, seconds))
         return Result(
@@ -153,6 +190,11 @@ class Evaluation:
             complete=complete,
             seconds=seconds,
         )
+
+    def _make_tables(self, output: RunFolder) -> tuple[Table, ...]:
+        tables = tuple(self.benchmark.tables(output.scores()))
+        output.write_tables(tables)
+        return tables
 
     def _saved(self) -> dict[str, Any]:
         return {
@@ -168,7 +210,7 @@ class Evaluation:
             "conditions": self.benchmark.conditions,
             "samples": self.samples,
             "seed": self.spec.seed,
-            "models": {name: seat.model.fingerprint for name, seat in self.seats.items()},
+            "models": {name: seat.model.fingerprint for name, seat in self.equipment.seats.items()},
             "facts": self.benchmark.facts,
             "notes": self.benchmark.notes,
             **software(),
@@ -204,35 +246,41 @@ class Evaluation:
 
 
 @asynccontextmanager
+async def open_equipment(spec: RunSpec, store_url: str) -> AsyncIterator[Equipment]:
+    """Open the store and name the models; close all of it afterwards.
+
+    Raises `mmconv.errors.ConfigError` for a model's options, `StoreError` for the store.
+    """
+    store = Store(store_url)
+    try:
+        facts = {key: Facts(**values) for key, values in store.image_facts().items()}
+        library = Library(facts=facts)
+        seats = build_seats(spec, library)
+        equipment = Equipment(spec=spec, store=store, library=library, seats=seats, facts=facts)
+        try:
+            yield equipment
+        finally:
+            await equipment.close_models()
+    finally:
+        await store.aclose()
+
+
+@asynccontextmanager
 async def open_evaluation(
     spec: RunSpec, place: Place, shard: Shard | None = None
 ) -> AsyncIterator[Evaluation]:
-    """Open the store, check options and data, name the models; close all of it afterwards.
+    """Open the equipment, check options and data; close all of it afterwards.
 
     Raises `mmconv.errors.InputError` before anything is paid, `StoreError` for the store.
     """
-    store = Store(place.store_url)
-    seats: dict[str, Seat] = {}
-    try:
-        facts = {key: Facts(**values) for key, values in store.image_facts().items()}
-        known = set(facts)
-        library = Library(facts=facts)
-        seats = build_seats(spec, library)
-        benchmark = await asyncio.to_thread(build_benchmark, spec, library)
-        store.add_image_facts(asdict(fact) for sha256, fact in facts.items() if sha256 not in known)
+    async with open_equipment(spec, place.store_url) as equipment:
         yield Evaluation(
             spec=spec,
             place=place,
-            store=store,
-            library=library,
-            benchmark=benchmark,
-            seats=seats,
+            equipment=equipment,
+            benchmark=await equipment.check(partial(build_benchmark, spec)),
             shard=shard or Shard(),
         )
-    finally:
-        for seat in seats.values():
-            await seat.model.aclose()
-        await store.aclose()
 
 
 def read_run(folder: Path) -> tuple[RunSpec, Place, Shard]:

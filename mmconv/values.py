@@ -218,8 +218,8 @@ class Table:
     """Named rows of cells under named columns, as it is printed and exported.
 
     `name` is a file name without suffix; numbers are printed with `digits` decimals; `notes` say
-    what a reader must know (conventions, drafts, records left out). A `detail` table is written to
-    files and not printed.
+    what a reader must know (conventions, drafts, records left out). In a `signed` table positive
+    numbers have their sign; a `detail` table is written to files and not printed.
     """
 
     name: str
@@ -228,4 +228,5 @@ class Table:
     rows: Mapping[str, Mapping[str, Cell]]
     notes: tuple[str, ...] = ()
     digits: int = 2
+    signed: bool = False
     detail: bool = False

@@ -8,9 +8,6 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
 from mmconv.config import RunSpec
 from mmconv.report.summary import cost
 from mmconv.tally import Tally
@@ -21,9 +18,8 @@ LINE_SECONDS = 10.0
 @asynccontextmanager
 async def progress(spec: RunSpec, tally: Tally, total: int) -> AsyncIterator[None]:
     """Tell progress on standard error until the block ends; `total` counts plans."""
-    console = Console(stderr=True)
-    teller = _live(console, spec, tally, total) if console.is_terminal else _log(spec, tally, total)
-    task = asyncio.create_task(teller)
+    teller = _live if sys.stderr.isatty() else _log
+    task = asyncio.create_task(teller(spec, tally, total))
     try:
         yield
     finally:
@@ -53,7 +49,11 @@ def line(spec: RunSpec, tally: Tally, seconds: float) -> str:
     return ", ".join(parts)
 
 
-async def _live(console: Console, spec: RunSpec, tally: Tally, total: int) -> None:
+async def _live(spec: RunSpec, tally: Tally, total: int) -> None:
+    # rich takes a tenth of a second to import, which a job without a terminal need not pay
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
     started = time.monotonic()
     columns = (
         TextColumn("{task.description}"),
@@ -61,7 +61,7 @@ async def _live(console: Console, spec: RunSpec, tally: Tally, total: int) -> No
         TextColumn("{task.completed}/{task.total} conversations"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console) as bar:
+    with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=total)
         while True:
             told = line(spec, tally, time.monotonic() - started)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from mmconv.cli.session import evaluate
+from mmconv.cli.session import EXIT_FAILURES, EXIT_INTERRUPTED, evaluate, typed
 from mmconv.cli.specs import place, place_options, read_spec, spec_options
 from mmconv.config import RunSpec
 from mmconv.evaluation import Place, Result, Shard, open_evaluation
 from mmconv.report.forecast import forecast
 from mmconv.report.tables import to_text
-
-EXIT_FAILURES = 1
-EXIT_INTERRUPTED = 130
 
 
 @click.command(name="run")
@@ -50,7 +46,7 @@ def command(target: str, out: Path, store: str, shard: str, **chosen: Any) -> No
     result = asyncio.run(_run(spec, where, part))
     lost = result.tally.lost / max(1, result.tally.ended)
     if not result.complete:
-        click.echo(f"Stopped; what was answered is kept. Resume with:\n  {_again()}", err=True)
+        click.echo(f"Stopped; what was answered is kept. Resume with:\n  {typed()}", err=True)
         sys.exit(EXIT_INTERRUPTED)
     if lost > max_failures:
         click.echo(
@@ -70,8 +66,3 @@ async def _forecast(spec: RunSpec, where: Place, part: Shard) -> None:
     async with open_evaluation(spec, where, part) as evaluation:
         plans = (plan for plan, _ in evaluation.plans())
         click.echo(to_text(forecast(spec, plans)))
-
-
-def _again() -> str:
-    """The command that was typed."""
-    return shlex.join(["mmconv", *sys.argv[1:]])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,6 +16,9 @@ from mmconv.evaluation import Evaluation, Result
 from mmconv.report.tables import to_text
 from mmconv.runner import Runner
 
+EXIT_FAILURES = 1
+EXIT_INTERRUPTED = 130
+
 
 async def evaluate(evaluation: Evaluation, *, offline: bool = False) -> Result:
     """Run, or with `offline` score again; prints the tables and where they lie.
@@ -22,7 +27,7 @@ async def evaluate(evaluation: Evaluation, *, offline: bool = False) -> Result:
     """
     runner = evaluation.runner(offline=offline)
     async with progress(evaluation.spec, runner.tally, evaluation.plan_count):
-        with _stopped_by_interrupt(runner):
+        with stopped_by_interrupt(runner):
             result = await evaluation.run(runner)
     for table in result.tables:
         if not table.detail:
@@ -34,8 +39,14 @@ async def evaluate(evaluation: Evaluation, *, offline: bool = False) -> Result:
     return result
 
 
+def typed() -> str:
+    """The command that was typed: what to run again."""
+    return shlex.join(["mmconv", *sys.argv[1:]])
+
+
 @contextmanager
-def _stopped_by_interrupt(runner: Runner) -> Iterator[None]:
+def stopped_by_interrupt(runner: Runner) -> Iterator[None]:
+    """Let the first Ctrl-C stop the runner; the second one interrupts as ever."""
     loop = asyncio.get_running_loop()
 
     def stop() -> None:

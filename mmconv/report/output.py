@@ -13,12 +13,13 @@ import orjson
 from mmconv.plans import Finished
 from mmconv.report.records import OrderedLines, write_parquet
 from mmconv.report.schemas import score_schema, transcript_schema
-from mmconv.report.tables import write_tables
+from mmconv.report.tables import to_markdown, write_tables
 from mmconv.report.transcripts import call_records, read_scores, score_record
 from mmconv.values import Score, Table
 
 SCORES = "scores.jsonl"
 TRANSCRIPTS = "transcripts.jsonl"
+REPORT = "report.md"
 
 
 class RunFolder:
@@ -39,13 +40,18 @@ class RunFolder:
     def write_json(self, name: str, content: Any) -> None:
         """Write a small file of JSON, readable by people."""
         text = orjson.dumps(content, option=orjson.OPT_INDENT_2, default=str)
+        self._write(name, text + b"\n")
+
+    def _write(self, name: str, content: bytes) -> None:
         part = self.path / f"{name}.part"
-        part.write_bytes(text + b"\n")
+        part.write_bytes(content)
         part.replace(self.path / name)
 
     def write_tables(self, tables: Sequence[Table]) -> None:
-        """Write every table as CSV, JSON, Markdown and LaTeX."""
+        """Write every table as CSV, JSON, Markdown and LaTeX, and one report of those to read."""
         write_tables(self.path / "tables", tables)
+        shown = "\n\n".join(to_markdown(table) for table in tables if not table.detail)
+        self._write(REPORT, f"# {self.path.name}\n\n{shown}\n".encode())
 
     def write_parquet(self) -> None:
         """Turn the records into Parquet files beside them."""

@@ -40,20 +40,32 @@ _LATEX = {
 
 
 def to_text(table: Table) -> str:
-    """Aligned plain text: under each value its interval in brackets, its n and how many miss."""
+    """Aligned plain text, a line per row: each value with its interval, n and how many miss."""
     _check(table)
-    blocks = [
-        [
-            ("" if line else _one_line(name), *cells)
-            for line, cells in enumerate(_stacked(table, row))
-        ]
-        for name, row in table.rows.items()
+    columns = [_column(table, column) for column in table.columns]
+    names = [_one_line(name) for name in table.rows]
+    width = max(map(_width, ["", *names]))
+    widths = [max(_width(cell) for cell in column) for column in columns]
+    lines = [
+        "  ".join(
+            [name + " " * (width - _width(name))]
+            + [_right(column[place], widths[at]) for at, column in enumerate(columns)]
+        ).rstrip()
+        for place, name in enumerate(["", *names])
     ]
-    lines = [("", *map(_one_line, table.columns)), *(line for block in blocks for line in block)]
-    widths = [max(_width(line[place]) for line in lines) for place in range(len(lines[0]))]
-    body = ["  ".join(_padded(line, widths)).rstrip() for line in lines]
-    rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
-    return "\n".join([table.title, "", body[0], rule, *body[1:], *_after(table)]) + "\n"
+    rule = "-" * (width + sum(widths) + 2 * len(widths))
+    return "\n".join([table.title, "", lines[0], rule, *lines[1:], *_after(table)]) + "\n"
+
+
+def _column(table: Table, column: str) -> list[str]:
+    """A column as text: its title, then a cell per row, whose parts stand under each other."""
+    parts = [_parts(row.get(column), table) for row in table.rows.values()]
+    widths = [max(map(_width, ["", *each])) for each in zip(*parts, strict=True)] or [0, 0, 0]
+    cells = [
+        " ".join(_right(text, size) for text, size in zip(cell, widths, strict=True) if size)
+        for cell in parts
+    ]
+    return [_one_line(column), *cells]
 
 
 def to_csv(table: Table) -> str:
@@ -105,13 +117,13 @@ def to_markdown(table: Table) -> str:
         line(["---", *("---:" for _ in table.columns)]),
     ]
     for name, row in table.rows.items():
-        cells = (" ".join(filter(None, _parts(row.get(c), table.digits))) for c in table.columns)
+        cells = (" ".join(filter(None, _parts(row.get(c), table))) for c in table.columns)
         lines.append(line([_in_markdown(name), *map(_in_markdown, cells)]))
     return "\n".join([*lines, *_after(table, lambda note: f"- {_in_markdown(note)}")]) + "\n"
 
 
 def to_latex(table: Table) -> str:
-    """A `table` environment in the manner of the package booktabs, stacked as the text is."""
+    """A `table` environment in the manner of the package booktabs, parts stacked in a cell."""
     _check(table)
     lines = [
         r"\begin{table}",
@@ -175,22 +187,23 @@ def _check(table: Table) -> None:
                     raise ValueError(f"table {table.name}: {name!r}, {column!r} is {number}")
 
 
-def _parts(cell: Cell | None, digits: int) -> tuple[str, str, str]:
+def _parts(cell: Cell | None, table: Table) -> tuple[str, str, str]:
     """What a reader sees of a cell: value, interval, counts; each may be empty."""
     if cell is None:
         return "", "", ""
     interval = ""
     if cell.low is not None and cell.high is not None:
-        interval = f"[{_rounded(cell.low, digits)}, {_rounded(cell.high, digits)}]"
+        low, high = _rounded(cell.low, table), _rounded(cell.high, table)
+        interval = f"[{low}, {high}]"
     counts = [] if cell.n is None else [f"n={cell.n}"]
     if missing := sum(cell.missing.values()):
         counts.append(f"{missing} missing")
-    return _value(cell.value, digits), interval, ", ".join(counts)
+    return _value(cell.value, table), interval, ", ".join(counts)
 
 
 def _stacked(table: Table, row: Mapping[str, Cell]) -> Iterator[tuple[str, ...]]:
     """The lines of a row, one text per column: the values, then intervals and counts if any."""
-    parts = [_parts(row.get(column), table.digits) for column in table.columns]
+    parts = [_parts(row.get(column), table) for column in table.columns]
     yield tuple(value for value, _, _ in parts)
     for below in (tuple(part[1] for part in parts), tuple(part[2] for part in parts)):
         if any(below):
@@ -211,17 +224,18 @@ def _why(cell: Cell) -> str:
     return ", ".join(f"{count} {reason}" for reason, count in cell.missing.items() if count)
 
 
-def _value(value: float | str | None, digits: int) -> str:
+def _value(value: float | str | None, table: Table) -> str:
     if value is None:
         return _NONE
-    return _one_line(value) if isinstance(value, str) else _rounded(value, digits)
+    return _one_line(value) if isinstance(value, str) else _rounded(value, table)
 
 
-def _rounded(number: float, digits: int) -> str:
+def _rounded(number: float, table: Table) -> str:
     exact = Decimal(repr(float(number)))
-    rounded = exact.quantize(Decimal(1).scaleb(-digits), context=_EXACT)
+    rounded = exact.quantize(Decimal(1).scaleb(-table.digits), context=_EXACT)
     # what rounds to zero has no sign
-    return f"{rounded if rounded else abs(rounded):f}"
+    text = f"{rounded if rounded else abs(rounded):f}"
+    return f"+{text}" if table.signed and rounded > 0 else text
 
 
 def _csv_entries(cell: Cell | None) -> tuple[float | str | None, ...]:
@@ -257,11 +271,8 @@ def _latex_line(cells: Iterable[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
-def _padded(cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
-    """The first cell to the left, the others to the right."""
-    for place, (cell, width) in enumerate(zip(cells, widths, strict=True)):
-        space = " " * (width - _width(cell))
-        yield space + cell if place else cell + space
+def _right(text: str, width: int) -> str:
+    return " " * (width - _width(text)) + text
 
 
 def _width(text: str) -> int:

@@ -3,14 +3,14 @@
 The calls follow the paper's curation stages ii to v (section 3.2): an instruction-conditioned
 caption, polished from a plain description; three reference answers, given in one conversation;
 focus points; categories. What a row has is never asked again, and goes into the prompts of the
-rest. Nothing is asked here, and no file is read or written: see `mmconv.cli.annotate` and
+rest. Nothing is asked here, and no file is read or written: see
 `mmconv.benchmarks.convbench.drafts`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from judges import Judge, PromptSet, read_verdict
@@ -36,7 +36,7 @@ _COLUMN_OF = {
     "focus_points": FOCUS_POINTS,
 }
 _UNUSABLE = {
-    "length": "cut off at the limit of tokens",
+    "length": "cut off, raise --max-tokens",
     "filter": "stopped by the provider's content filter",
 }
 _LISTS = {"first": PERCEPTION, "second": REASONING, "third": CREATION}
@@ -133,7 +133,7 @@ def gaps(row: Row) -> tuple[str, ...]:
     return tuple(column for column, text in zip(DRAFTED, held, strict=True) if text is None)
 
 
-def read_draft(row: Row, calls: Iterable[Call], outcomes: Mapping[str, Outcome]) -> Draft:
+def read_draft(row: Row, calls: Sequence[Call], outcomes: Mapping[str, Outcome]) -> Draft:
     """Read the outcomes of a row's calls; texts lose blanks around them, and nothing else.
 
     An empty reply, or one that was cut off, is a fault like a failed call.
@@ -147,6 +147,9 @@ def read_draft(row: Row, calls: Iterable[Call], outcomes: Mapping[str, Outcome])
             texts |= _read_choice(row, call, outcomes)
         elif call.id in _COLUMN_OF and isinstance(outcome, Reply):
             texts[_COLUMN_OF[call.id]] = outcome.text.strip()
+    skipped = [call.id for call in calls if isinstance(outcomes[call.id], Skipped)]
+    if skipped:
+        faults.append(f"not asked, for want of that: {', '.join(skipped)}")
     empty = () if faults else tuple(column for column in gaps(row) if column not in texts)
     return Draft(id=row.id, texts=texts, faults=tuple(faults), unreadable=empty)
 
@@ -191,8 +194,6 @@ def _faults(call: Call, outcomes: Mapping[str, Outcome]) -> Iterator[str]:
         match outcomes.get(each.id):
             case Failure(kind=kind, message=message, attempts=attempts):
                 yield f"{each.id}: {kind}, {attempts} attempt(s): {message}"
-            case Skipped(because=because):
-                yield f"{each.id}: not asked, for want of {because}"
             case Reply(text=text, finish=finish) if each.parser is None:
                 if finish in _UNUSABLE:
                     yield f"{each.id}: {_UNUSABLE[finish]}"

@@ -105,6 +105,7 @@ def _deltas(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table
         columns=_columns(None, gradings, official),
         rows=rows,
         notes=("Deltas are paired per sample and clustered by image.", *layout.notes),
+        signed=True,
     )
 
 

@@ -265,7 +265,8 @@ async def test_no_rescue_for_a_failure_or_a_readable_verdict(store: Store) -> No
     assert set(finished.outcomes) == {"judge"}
 
 
-async def test_a_bug_stops_the_run_and_keeps_what_was_answered(store: Store) -> None:
+async def test_a_bug_stops_the_run_and_keeps_what_was_answered(tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "store.sqlite"))
     def buggy(text: str, sampling: Sampling) -> Reply:
         if text == "w5":
             raise ZeroDivisionError("a bug")
@@ -274,8 +275,11 @@ async def test_a_bug_stops_the_run_and_keeps_what_was_answered(store: Store) -> 
     plans = [chain_of_two(order, f"w{order}") for order in range(8)]
     with pytest.raises(ZeroDivisionError):
         await run(store, Scripted(buggy, most=1), plans)
+    await store.aclose()
+    store = Store(str(tmp_path / "store.sqlite"))
     healthy = Scripted(shout)
     await run(store, healthy, plans)
+    await store.aclose()
     assert ["user", "w0"] not in [list(prompt[-1]) for prompt in healthy.prompts]
 
 

@@ -1,0 +1,177 @@
+"""A drafting job and the file that it writes: an annotations file, one line per row, appended to.
+
+The file stands on its own: what an earlier annotations file says of a row stands in the row's line
+too, so that the file can be given as `--annotations` in its place. What the data file says does
+not. A line that is there is never touched, since a person may have verified it; a row has a line
+only when all that it lacked was drafted. Nothing is asked here, and how drafts are made is told in
+`mmconv.benchmarks.convbench.annotation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from mmconv.benchmarks.convbench.annotation import Annotator, gaps, read_draft
+from mmconv.benchmarks.convbench.columns import (
+    CAPTION,
+    CATEGORIES,
+    FOCUS_POINTS,
+    ID,
+    REFERENCES,
+    STATUS,
+    read_id,
+    read_texts,
+)
+from mmconv.benchmarks.convbench.data import Row, Status, annotation_line, append_annotation
+from mmconv.benchmarks.records import read_records
+from mmconv.errors import ConfigError, DataError
+from mmconv.plans import Finished, Plan
+
+Texts: TypeAlias = Mapping[str, str]
+"""What an annotation holds, by column."""
+
+
+class DraftFile:
+    """An annotations file in the making.
+
+    `earlier` is the annotations file that it completes; it may be the same file. Raises
+    `ConfigError` if `path` cannot be written or does not end in .jsonl, and `DataError` if it is
+    there already and a line of it is bad.
+    """
+
+    def __init__(self, path: Path, earlier: Path | None = None) -> None:
+        self.path = path
+        if path.suffix.lower() != ".jsonl":
+            raise ConfigError(f"--out {path}: drafts are JSON Lines; name it .jsonl")
+        _make_room(path)
+        self._lines, faults = _read(path)
+        if faults:
+            raise DataError(str(path), faults, "Mend the lines, or give another --out.")
+        # Bad lines of an earlier file have been refused, or left out on request, by the survey.
+        self._earlier = {} if earlier is None else _read(earlier)[0]
+
+    def line(self, row_id: str) -> Texts | None:
+        """What the row's line holds, None if it has none."""
+        return self._lines.get(row_id)
+
+    def copy(self, row_id: str) -> bool:
+        """Take over the row's line of the earlier file as it is; False if there is none."""
+        texts = self._earlier.get(row_id)
+        if texts is None:
+            return False
+        status: Status = "draft" if texts.get(STATUS) == "draft" else "verified"
+        self._append(row_id, texts, status)
+        return True
+
+    def add(self, row_id: str, drafted: Texts) -> None:
+        """Write a row's draft, and return once it is on disk.
+
+        A line has one status: what a person wrote becomes part of a draft if a model completes it.
+        """
+        self._append(row_id, {**self._earlier.get(row_id, {}), **drafted}, "draft")
+
+    def _append(self, row_id: str, texts: Texts, status: Status) -> None:
+        first, second, third = (texts.get(column) for column in REFERENCES)
+        one, two, three = (texts.get(column) for column in CATEGORIES)
+        line = annotation_line(
+            row_id,
+            texts.get(CAPTION),
+            (first, second, third),
+            texts.get(FOCUS_POINTS),
+            (one, two, three),
+            status,
+        )
+        append_annotation(self.path, line)
+        self._lines[row_id] = texts
+
+
+@dataclass(slots=True, kw_only=True)
+class Drafting:
+    """Which rows are asked about, and what has become of them so far.
+
+    `written` counts drafts, `copied` the rows taken over from the earlier file, `present` those
+    that had a line before. By row: the columns that such a line `lacks`, those left empty because
+    the categories were `unreadable`, and the `faults` for which nothing was written.
+    """
+
+    annotator: Annotator
+    file: DraftFile
+    written: int = 0
+    copied: int = 0
+    present: int = 0
+    lacks: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    unreadable: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    faults: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _under_way: dict[int, Row] = field(default_factory=dict, init=False)
+
+    def settle(self, rows: Iterable[Row]) -> int:
+        """Settle the rows that need no model, and count the others."""
+        left = 0
+        for row in rows:
+            missing = gaps(row)
+            line = self.file.line(row.id)
+            if line is not None:
+                self.present += 1
+                if lacks := tuple(column for column in missing if column not in line):
+                    self.lacks[row.id] = lacks
+            elif missing:
+                left += 1
+            else:
+                self.copied += self.file.copy(row.id)
+        return left
+
+    def plans(self, rows: Iterable[Row]) -> Iterator[Plan]:
+        """A plan for every row without a line that lacks something, streamed."""
+        for order, row in enumerate(rows):
+            if self.file.line(row.id) is None and gaps(row):
+                self._under_way[order] = row
+                calls = self.annotator.calls(row)
+                yield Plan(order=order, sample=row.id, condition="annotate", calls=calls)
+
+    def finish(self, finished: Finished) -> None:
+        """Write the row's line, unless something that it lacks could not be drafted.
+
+        Categories that could not be read are no reason to hold the rest back.
+        """
+        row = self._under_way.pop(finished.plan.order)
+        draft = read_draft(row, finished.plan.calls, finished.outcomes)
+        if draft.faults:
+            self.faults[row.id] = draft.faults
+            return
+        if draft.unreadable:
+            self.unreadable[row.id] = draft.unreadable
+        if draft.texts:
+            self.file.add(row.id, draft.texts)
+            self.written += 1
+        else:
+            self.copied += self.file.copy(row.id)
+
+
+def _make_room(path: Path) -> None:
+    """Find out now whether the file can be written, and not when the first draft is paid for."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("ab").close()
+    except OSError as error:
+        raise ConfigError(f"--out {path}: {error.strerror or error}") from error
+
+
+def _read(path: Path) -> tuple[dict[str, Texts], list[str]]:
+    """The annotations by row, and what is wrong with the lines that are none."""
+    lines: dict[str, Texts] = {}
+    problems = []
+    for record in read_records(path):
+        texts, faults = read_texts(record)
+        key = read_id(texts)
+        if key is None:
+            faults = faults or [f"no {ID}"]
+        elif key in lines:
+            faults.append(f"an earlier line annotates ID {key}")
+        if key is None or faults:
+            problems += [f"{record.where}: {fault}" for fault in faults]
+        else:
+            lines[key] = texts
+    return lines, problems

@@ -1,0 +1,166 @@
+"""`mmconv annotate`: draft the annotations that a data set lacks, for a person to verify."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import click
+
+from judges import PromptSet
+from mmconv.benchmarks.convbench.annotation import SEAT, Annotator
+from mmconv.benchmarks.convbench.data import Row, Source, Survey, load_rows, survey
+from mmconv.benchmarks.convbench.drafts import DraftFile, Drafting
+from mmconv.cli.progress import line, progress
+from mmconv.cli.session import EXIT_FAILURES, EXIT_INTERRUPTED, stopped_by_interrupt, typed
+from mmconv.cli.specs import FILE
+from mmconv.config import RunSpec, validate
+from mmconv.evaluation import Equipment, Place, open_equipment
+from mmconv.values import Sampling
+
+SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What was asked for on the command line."""
+
+    benchmark: str
+    data: Path
+    images: Path
+    annotator: str
+    annotations: Path | None
+    out: Path
+    store: str
+    limit: int | None
+    prompts: Path | None
+    max_tokens: int
+    skip_bad_records: bool
+
+    @property
+    def source(self) -> Source:
+        """The rows, as a run without judges reads them."""
+        return Source(
+            data=self.data,
+            images=self.images,
+            annotations=self.annotations,
+            skip_bad=self.skip_bad_records,
+        )
+
+
+@click.command(name="annotate")
+@click.argument("benchmark", type=click.Choice(["convbench"]))
+@click.option("--data", type=FILE, required=True, help="The benchmark's data file.")
+@click.option("--images", type=FILE, required=True, help="The folder of its images.")
+@click.option("--annotator", metavar="MODEL", required=True, help="The model that drafts.")
+@click.option("--annotations", type=FILE, help="Annotations that there are already, by ID.")
+@click.option("--out", type=FILE, required=True, help="The .jsonl file to add the drafts to.")
+@click.option("--store", default=Place().store_url, show_default=True, help="Path or database URL.")
+@click.option("--limit", type=click.IntRange(min=1), help="Only the first so many rows.")
+@click.option("--prompts", type=FILE, help="A folder whose prompt files replace ours.")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(min=1),
+    default=2048,
+    show_default=True,
+    help="The longest reply; a draft that is cut off is not written.",
+)
+@click.option("--skip-bad-records", is_flag=True, help="Go on without incomplete records.")
+def command(**chosen: Any) -> None:
+    """Draft captions, references, focus points and categories for rows that lack them.
+
+    What a row has is kept, and only what is missing is asked. Drafts are marked "status": "draft"
+    until a person changes that to "verified" in the file; a run on drafts needs --allow-drafts.
+    Running again asks only what is not answered yet. A row with a failed call is not written: such
+    rows are listed, and the exit code is 1.
+    """
+    sys.exit(asyncio.run(_annotate(Job(**chosen))))
+
+
+async def _annotate(job: Job) -> int:
+    """Draft, tell what came of it, and return the exit code."""
+    document = {"benchmark": job.benchmark, "seats": {SEAT: job.annotator}}
+    spec = validate(RunSpec, document, "command line")
+    annotator = Annotator(
+        prompts=PromptSet(job.benchmark, job.prompts), sampling=Sampling(max_tokens=job.max_tokens)
+    )
+    async with open_equipment(spec, job.store) as equipment:
+        found = await equipment.check(partial(survey, job.source))
+        drafting = Drafting(annotator=annotator, file=DraftFile(job.out, job.annotations))
+
+        def rows() -> Iterator[Row]:
+            return islice(load_rows(job.source, equipment.library, found), job.limit)
+
+        complete = await _draft(drafting, equipment, drafting.settle(rows()), rows())
+    for sentence in _told(job, drafting, found):
+        click.echo(sentence)
+    return _ended(drafting, complete)
+
+
+async def _draft(drafting: Drafting, equipment: Equipment, total: int, rows: Iterable[Row]) -> bool:
+    started = time.monotonic()
+    runner = equipment.runner()
+    async with progress(equipment.spec, runner.tally, total):
+        with stopped_by_interrupt(runner):
+            complete = await runner.run(drafting.plans(rows), drafting.finish)
+    click.echo(line(equipment.spec, runner.tally, time.monotonic() - started))
+    return complete
+
+
+def _told(job: Job, drafting: Drafting, found: Survey) -> Iterator[str]:
+    """What was done, what was not, and what a person has to do now."""
+    yield f"{drafting.written} drafts written to {job.out}"
+    if drafting.copied:
+        yield f"{drafting.copied} rows were taken over from {job.annotations} as they are"
+    if drafting.present:
+        yield f"{drafting.present} rows had a line in {job.out} and were not asked about"
+    if drafting.lacks:
+        yield (
+            f"Something is missing in the lines of {_shown(drafting.lacks)}. Lines are never "
+            f"changed; to complete them, give --annotations {job.out} and another --out."
+        )
+    if drafting.unreadable:
+        yield (
+            f"Categories are left empty in {_shown(drafting.unreadable)}: "
+            "neither of two replies could be read."
+        )
+    if found.left_out:
+        yield f"{len(found.left_out)} bad records were left out (--skip-bad-records)"
+    if found.unused_annotations:
+        yield f"{len(found.unused_annotations)} annotations belong to no row, or are bad"
+    if drafting.written:
+        yield (
+            "No person has checked the drafts: read them, mend them, and set status to verified. "
+            f"Until then a run needs --annotations {job.out} --allow-drafts, and its tables say so."
+        )
+
+
+def _ended(drafting: Drafting, complete: bool) -> int:
+    """The exit code; what stands in the way of 0 is told on standard error."""
+    if drafting.faults:
+        click.echo(
+            f"{len(drafting.faults)} rows could not be completed; nothing was written for them:",
+            err=True,
+        )
+        for row_id, faults in drafting.faults.items():
+            click.echo(f"  ID {row_id}: {'; '.join(faults)}", err=True)
+    if not complete:
+        click.echo(f"Stopped; what was answered is kept. Resume with:\n  {typed()}", err=True)
+        return EXIT_INTERRUPTED
+    if drafting.faults:
+        click.echo(f"What was answered is kept. Ask for the rest with:\n  {typed()}", err=True)
+        return EXIT_FAILURES
+    return 0
+
+
+def _shown(rows: Iterable[str]) -> str:
+    names = list(rows)
+    more = "" if len(names) <= SHOWN else f" and {len(names) - SHOWN} more"
+    return f"{len(names)} rows (ID {', '.join(names[:SHOWN])}{more})"

@@ -1,0 +1,285 @@
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from judges import PromptSet
+from mmconv.benchmarks.convbench.annotation import (
+    SEAT,
+    Annotator,
+    Draft,
+    gaps,
+    read_categories,
+    read_draft,
+)
+from mmconv.benchmarks.convbench.categories import CREATION, PERCEPTION, REASONING
+from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES
+from mmconv.benchmarks.convbench.data import Row
+from mmconv.errors import PromptError, Unparsed
+from mmconv.graph import check, dependencies, resolve
+from mmconv.values import Failure, Image, Message, Outcome, Reply, Sampling, Skipped, Text
+
+PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=10, height=10)
+SAMPLING = Sampling(max_tokens=77)
+CHOICE = "First: OCR\nSecond: Age Reasoning\nThird: Navigation"
+ANNOTATOR = Annotator(prompts=PromptSet("convbench"), sampling=SAMPLING)
+
+BARE = Row(
+    id="7",
+    image=PICTURE,
+    instructions=("What is it?", "Why?", "Write a poem."),
+    caption=None,
+    references=(None, None, None),
+    focus_points=None,
+    categories=(None, None, None),
+    position=None,
+    draft=False,
+)
+FULL = replace(
+    BARE,
+    caption="A given caption.",
+    references=("given one", "given two", "given three"),
+    focus_points="1. Does it rhyme?",
+    categories=("OCR", "Age Reasoning", "Poem Writing"),
+)
+
+
+def needs(row: Row) -> dict[str, set[str]]:
+    return {call.id: set(dependencies(call)) for call in check(ANNOTATOR.calls(row))}
+
+
+def replies(row: Row, **texts: str) -> dict[str, Outcome]:
+    """Every call answered with its own name in brackets, or with what is given."""
+    named = {call.id: f"[{call.id}]" for call in ANNOTATOR.calls(row)}
+    if "categories" in named:
+        named["categories"] = CHOICE
+    return {name: Reply(text=text) for name, text in {**named, **texts}.items()}
+
+
+def sent(row: Row, call_id: str) -> list[tuple[str, str]]:
+    """Role and text of each message as it would be sent."""
+    [call] = [call for call in ANNOTATOR.calls(row) if call.id == call_id]
+    known = {name: each for name, each in replies(row).items() if isinstance(each, Reply)}
+    return [(message.role, _text(message)) for message in resolve(call.messages, known)]
+
+
+def _text(message: Message) -> str:
+    return "".join(
+        part.text if isinstance(part, Text) else "<picture>"
+        for part in message.parts
+        if isinstance(part, Text | Image)
+    )
+
+
+def draft(row: Row, outcomes: Mapping[str, Outcome]) -> Draft:
+    return read_draft(row, ANNOTATOR.calls(row), outcomes)
+
+
+class TestCalls:
+    def test_a_bare_row_takes_every_stage(self) -> None:
+        assert needs(BARE) == {
+            "describe": set(),
+            "caption": {"describe"},
+            "turn_1": {"caption"},
+            "turn_2": {"caption", "turn_1"},
+            "turn_3": {"caption", "turn_1", "turn_2"},
+            "focus_points": {"caption", "turn_3"},
+            "categories": set(),
+        }
+
+    def test_a_full_row_takes_none(self) -> None:
+        assert ANNOTATOR.calls(FULL) == ()
+        assert gaps(FULL) == ()
+
+    @pytest.mark.parametrize(
+        ("row", "expected"),
+        [
+            (replace(FULL, caption=None), {"describe": set(), "caption": {"describe"}}),
+            (replace(FULL, references=("one", None, "three")), {"turn_2": set()}),
+            (
+                replace(FULL, references=(None, "two", None)),
+                {"turn_1": set(), "turn_3": {"turn_1"}},
+            ),
+            (replace(FULL, focus_points=None), {"focus_points": set()}),
+            (replace(FULL, categories=("OCR", None, "Navigation")), {"categories": set()}),
+            (
+                replace(FULL, references=("one", "two", None), focus_points=None),
+                {"turn_3": set(), "focus_points": {"turn_3"}},
+            ),
+        ],
+    )
+    def test_only_what_is_missing_is_asked(self, row: Row, expected: dict[str, set[str]]) -> None:
+        assert needs(row) == expected
+
+    def test_all_are_asked_of_the_annotator_with_the_prompt_told(self) -> None:
+        for call in ANNOTATOR.calls(BARE):
+            assert (call.seat, call.sampling) == (SEAT, SAMPLING)
+            assert call.prompt is not None
+            assert call.prompt.startswith("annotate_")
+
+    def test_the_caption_is_polished_from_the_description_for_the_instructions(self) -> None:
+        (_, _), (role, text) = sent(BARE, "caption")
+        assert role == "user"
+        assert text.startswith("<picture>")
+        for expected in ("[describe]", *BARE.instructions):
+            assert expected in text
+
+    def test_the_answers_are_one_conversation_over_caption_and_image(self) -> None:
+        (system, head), *turns = sent(BARE, "turn_3")
+        assert system == "system"
+        assert "[caption]" in head
+        assert turns == [
+            ("user", "<picture>What is it?"),
+            ("assistant", "[turn_1]"),
+            ("user", "Why?"),
+            ("assistant", "[turn_2]"),
+            ("user", "Write a poem."),
+        ]
+
+    def test_given_captions_and_answers_stand_in_the_conversation(self) -> None:
+        row = replace(FULL, references=("given one", None, None))
+        (_, head), *turns = sent(row, "turn_3")
+        assert "A given caption." in head
+        assert turns[1] == ("assistant", "given one")
+        assert turns[3] == ("assistant", "[turn_2]")
+
+    def test_focus_points_read_the_third_answer(self) -> None:
+        assert "[turn_3]" in sent(BARE, "focus_points")[-1][1]
+        assert "given three" in sent(replace(FULL, focus_points=None), "focus_points")[-1][1]
+
+    def test_the_categories_are_offered_and_asked_again_once(self) -> None:
+        [call] = ANNOTATOR.calls(replace(FULL, categories=(None, None, None)))
+        text = _text(call.messages[-1])
+        for names in (PERCEPTION, REASONING, CREATION):
+            assert "\n".join(names) in text
+        assert [(each.id, each.sampling.trial) for each in call.rescues] == [
+            ("categories~retry_1", 1)
+        ]
+
+    def test_a_prompt_that_ends_with_the_assistant_is_refused(self, tmp_path: Path) -> None:
+        slots = "{{caption}}{{image}}{{instruction_1}}"
+        prompt = tmp_path / "annotate_answers.md"
+        prompt.write_text(f"# user\n{slots}\n# assistant\nYes.\n", encoding="utf-8")
+        with pytest.raises(PromptError, match="the user's first turn"):
+            Annotator(prompts=PromptSet("convbench", tmp_path), sampling=SAMPLING)
+
+
+class TestDraft:
+    def test_a_bare_row_gets_all_columns(self) -> None:
+        found = draft(BARE, replies(BARE, caption="\n A kite. \n", turn_2=" 1.\n 2. "))
+        assert found == Draft(
+            id="7",
+            texts={
+                CAPTION: "A kite.",
+                REFERENCES[0]: "[turn_1]",
+                REFERENCES[1]: "1.\n 2.",
+                REFERENCES[2]: "[turn_3]",
+                FOCUS_POINTS: "[focus_points]",
+                CATEGORIES[0]: "OCR",
+                CATEGORIES[1]: "Age Reasoning",
+                CATEGORIES[2]: "Navigation",
+            },
+        )
+        assert set(found.texts) == set(gaps(BARE))
+
+    def test_given_categories_stand(self) -> None:
+        row = replace(FULL, categories=("Human Description", None, None))
+        assert draft(row, replies(row)).texts == {
+            CATEGORIES[1]: "Age Reasoning",
+            CATEGORIES[2]: "Navigation",
+        }
+
+    def test_the_second_reply_about_categories_counts_if_the_first_is_unreadable(self) -> None:
+        row = replace(FULL, categories=(None, None, None))
+        outcomes = replies(row, categories="I cannot say.")
+        outcomes["categories~retry_1"] = Reply(text=CHOICE)
+        assert draft(row, outcomes).texts[CATEGORIES[0]] == "OCR"
+
+    def test_unreadable_categories_are_left_empty_and_told(self) -> None:
+        outcomes = replies(BARE, categories="No idea.")
+        outcomes["categories~retry_1"] = Reply(text="Still none.")
+        found = draft(BARE, outcomes)
+        assert found.unreadable == CATEGORIES
+        assert found.faults == ()
+        assert set(found.texts) == set(gaps(BARE)) - set(CATEGORIES)
+
+    def test_a_failed_retry_is_a_fault(self) -> None:
+        outcomes = replies(BARE, categories="No idea.")
+        outcomes["categories~retry_1"] = Failure(kind="timeout", message="late", attempts=8)
+        found = draft(BARE, outcomes)
+        assert found.faults == ("categories~retry_1: timeout, 8 attempt(s): late",)
+        assert found.unreadable == ()
+
+    def test_a_failed_call_and_what_waits_for_it_are_told(self) -> None:
+        outcomes = replies(BARE)
+        outcomes["turn_2"] = Failure(kind="rejected", message="no", attempts=1)
+        outcomes["turn_3"] = outcomes["focus_points"] = Skipped(because="turn_2")
+        assert draft(BARE, outcomes).faults == (
+            "turn_2: rejected, 1 attempt(s): no",
+            "not asked, for want of that: turn_3, focus_points",
+        )
+
+    @pytest.mark.parametrize(
+        ("reply", "fault"),
+        [
+            (Reply(text=" \n"), "turn_1: an empty reply"),
+            (Reply(text="A long", finish="length"), "turn_1: cut off, raise --max-tokens"),
+            (
+                Reply(text="A", finish="filter"),
+                "turn_1: stopped by the provider's content filter",
+            ),
+        ],
+    )
+    def test_a_reply_that_is_no_answer_is_a_fault(self, reply: Reply, fault: str) -> None:
+        assert draft(BARE, {**replies(BARE), "turn_1": reply}).faults == (fault,)
+
+    def test_a_reply_from_a_server_that_does_not_say_how_it_ended_is_taken(self) -> None:
+        outcomes = {**replies(BARE), "turn_1": Reply(text="A", finish="unknown")}
+        assert draft(BARE, outcomes).faults == ()
+
+
+class TestCategories:
+    @pytest.mark.parametrize(
+        "reply",
+        [
+            "First: OCR Math\nSecond: Math Reasoning\nThird: Rubik's Cube Solution",
+            "FIRST: ocr math\nSECOND:   math  reasoning\nTHIRD: rubik’s cube solution.",
+            "Here you are:\n\n- **First:** OCR Math\n- **Second:** Math Reasoning\n"
+            "- **Third:** Rubik's Cube Solution\n",
+            '1. First: "OCR Math"\n2. Second: “Math Reasoning”\n3. Third: *Rubik\'s Cube Solution*',
+            "Third: Rubik's Cube Solution\r\nFirst：OCR Math\r\nSecond: `Math Reasoning`\r\n",
+            "First: OCR Math\nFirst: **OCR Math**\nSecond: Math Reasoning\n"
+            "Third: Rubik's Cube Solution",
+        ],
+    )
+    def test_names_are_read_as_the_list_spells_them(self, reply: str) -> None:
+        label = read_categories(reply).label
+        assert label is not None
+        assert label.splitlines() == ["OCR Math", "Math Reasoning", "Rubik's Cube Solution"]
+
+    @pytest.mark.parametrize(
+        "reply",
+        [
+            "",
+            "First: OCR\nSecond: Math Reasoning",
+            "First: OCR\nSecond: Math Reasoning\nThird: Cooking",
+            "First: Math Reasoning\nSecond: OCR\nThird: Navigation",
+            "First: OCR\nFirst: OCR Math\nSecond: Math Reasoning\nThird: Navigation",
+            "First: OCR or OCR Math\nSecond: Math Reasoning\nThird: Navigation",
+            "First: \nSecond: Math Reasoning\nThird: Navigation",
+            "OCR\nMath Reasoning\nNavigation",
+        ],
+    )
+    def test_anything_else_is_unparsed(self, reply: str) -> None:
+        with pytest.raises(Unparsed):
+            read_categories(reply)
+
+    @pytest.mark.parametrize("names", [PERCEPTION, REASONING, CREATION])
+    def test_every_name_of_the_lists_can_be_chosen(self, names: tuple[str, ...]) -> None:
+        turn = (PERCEPTION, REASONING, CREATION).index(names)
+        for name in names:
+            chosen = [PERCEPTION[0], REASONING[0], CREATION[0]]
+            chosen[turn] = name
+            reply = "First: {}\nSecond: {}\nThird: {}".format(*(each.upper() for each in chosen))
+            assert read_categories(reply).label == "\n".join(chosen)

@@ -1,0 +1,291 @@
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+from PIL import Image as Picture
+
+from images import Library
+from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES
+from mmconv.benchmarks.convbench.data import Row, Source, load_rows, survey
+from mmconv.cli.annotate import command
+from mmconv.errors import ConfigError, DataError
+
+SCRIPT = {
+    "Describe this image": "A plain description.",
+    "turn it into a caption": "A caption.",
+    "Choose one category": "First: OCR\nSecond: Age Reasoning\nThird: Poem Writing",
+    "focus points": "1. Does it rhyme?",
+    "What is it": "A square.",
+    "Why": "Because.",
+    "poem": "Roses are red.",
+}
+DRAFTED = {
+    CAPTION: "A caption.",
+    REFERENCES[0]: "A square.",
+    REFERENCES[1]: "Because.",
+    REFERENCES[2]: "Roses are red.",
+    FOCUS_POINTS: "1. Does it rhyme?",
+    CATEGORIES[0]: "OCR",
+    CATEGORIES[1]: "Age Reasoning",
+    CATEGORIES[2]: "Poem Writing",
+}
+HUMAN = {column: f"By hand: {column}" for column in DRAFTED}
+
+
+class Desk:
+    """A folder with three rows, their images, and a model file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.out = path / "drafts.jsonl"
+        self.images = path / "pictures"
+        self.images.mkdir()
+        self.rows(*({} for _ in range(3)))
+        self.model(SCRIPT)
+
+    def rows(self, *given: dict[str, str]) -> None:
+        """Write one row for each mapping of columns that the data file has already."""
+        records = []
+        for number, columns in enumerate(given, start=1):
+            image = self.images / f"{number}.png"
+            Picture.new("RGB", (10, 10), (number, 0, 0)).save(image)
+            records.append(
+                {
+                    "ID": number,
+                    "image_id": image.name,
+                    "The_first_turn_instruction": f"What is it? {number}",
+                    "The_second_turn_instruction": "Why?",
+                    "The_third_turn_instruction": "Write a poem.",
+                    **columns,
+                }
+            )
+        self.data = write(self.path / "rows.jsonl", records)
+
+    def model(self, script: dict[str, str], **options: Any) -> None:
+        """The fake model that answers by this script."""
+        spec = {
+            "provider": "fake",
+            "model": "scripted",
+            "max_concurrency": 1,
+            "options": {"script": script, **options},
+        }
+        # The first pattern that is found answers, so their order counts.
+        text = yaml.safe_dump(spec, sort_keys=False)
+        (self.path / "model.yaml").write_text(text, encoding="utf-8")
+
+    def arguments(self, *more: str) -> list[str]:
+        return [
+            "convbench",
+            f"--data={self.data}",
+            f"--images={self.images}",
+            f"--annotator={self.path / 'model.yaml'}",
+            f"--out={self.out}",
+            f"--store={self.path / 'store.sqlite'}",
+            *more,
+        ]
+
+    def annotate(self, *more: str) -> Result:
+        return CliRunner().invoke(command, self.arguments(*more), catch_exceptions=False)
+
+    def lines(self) -> dict[int, dict[str, Any]]:
+        found = [json.loads(line) for line in self.out.read_text("utf-8").splitlines()]
+        assert len({line["ID"] for line in found}) == len(found)
+        return {line.pop("ID"): line for line in found}
+
+    def load(self, **options: Any) -> list[Row]:
+        """The rows as a run with a judge reads them."""
+        source = Source(
+            data=self.data,
+            images=self.images,
+            annotations=self.out,
+            needs=(CAPTION, *REFERENCES),
+            **options,
+        )
+        library = Library()
+        return list(load_rows(source, library, survey(source, library)))
+
+
+def write(path: Path, records: Sequence[dict[str, Any]]) -> Path:
+    path.write_text("".join(f"{json.dumps(each)}\n" for each in records), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+class TestWhatIsWritten:
+    def test_bare_rows_become_drafts_that_a_run_reads_with_leave(self, desk: Desk) -> None:
+        result = desk.annotate()
+        assert result.exit_code == 0
+        assert desk.lines() == {key: {**DRAFTED, "status": "draft"} for key in (1, 2, 3)}
+        assert "3 drafts written to" in result.stdout
+        assert "--allow-drafts" in result.stdout
+        with pytest.raises(DataError, match="--allow-drafts"):
+            desk.load()
+        rows = desk.load(allow_drafts=True)
+        assert [row.draft for row in rows] == [True] * 3
+        assert rows[0].references == ("A square.", "Because.", "Roses are red.")
+
+    def test_verified_lines_need_no_leave(self, desk: Desk) -> None:
+        desk.annotate()
+        text = desk.out.read_text("utf-8").replace('"status":"draft"', '"status":"verified"')
+        desk.out.write_text(text, "utf-8")
+        assert not any(row.draft for row in desk.load())
+
+    def test_what_the_data_file_has_is_kept_and_not_repeated(self, desk: Desk) -> None:
+        some = {CAPTION: "By hand.", REFERENCES[1]: "Said a person."}
+        desk.rows(some, HUMAN, {})
+        desk.annotate()
+        rest = {column: text for column, text in DRAFTED.items() if column not in some}
+        assert desk.lines() == {1: {**rest, "status": "draft"}, 3: {**DRAFTED, "status": "draft"}}
+        first, second, _ = desk.load(allow_drafts=True)
+        assert (first.caption, first.references[1], first.draft) == (
+            "By hand.",
+            "Said a person.",
+            True,
+        )
+        assert (second.caption, second.draft) == (HUMAN[CAPTION], False)
+
+    def test_earlier_annotations_are_completed_or_taken_over(self, desk: Desk) -> None:
+        some = {CAPTION: "By hand.", "status": "verified"}
+        whole = {**HUMAN, "status": "verified"}
+        earlier = write(desk.path / "earlier.jsonl", [{"ID": 1, **some}, {"ID": 2, **whole}])
+        result = desk.annotate(f"--annotations={earlier}")
+        assert "2 drafts written to" in result.stdout
+        assert "1 rows were taken over from" in result.stdout
+        assert desk.lines() == {
+            1: {**DRAFTED, CAPTION: "By hand.", "status": "draft"},
+            2: whole,
+            3: {**DRAFTED, "status": "draft"},
+        }
+        assert [row.draft for row in desk.load(allow_drafts=True)] == [True, False, True]
+
+    def test_a_file_that_completes_itself_is_only_added_to(self, desk: Desk) -> None:
+        part = {"ID": 1, CAPTION: "By hand.", "status": "verified"}
+        write(desk.out, [part])
+        before = desk.out.read_bytes()
+        result = desk.annotate(f"--annotations={desk.out}")
+        assert "Something is missing in the lines of 1 rows (ID 1)" in result.stdout
+        assert desk.out.read_bytes().startswith(before)
+        assert list(desk.lines()) == [1, 2, 3]
+
+    def test_a_limit_leaves_the_rest(self, desk: Desk) -> None:
+        desk.annotate("--limit=2")
+        assert list(desk.lines()) == [1, 2]
+        desk.annotate()
+        assert list(desk.lines()) == [1, 2, 3]
+
+    def test_prompts_of_ones_own_are_used(self, desk: Desk) -> None:
+        prompts = desk.path / "prompts"
+        prompts.mkdir()
+        (prompts / "annotate_describe.md").write_text("# user\n{{image}}Look!\n", "utf-8")
+        script = {key: text for key, text in SCRIPT.items() if "Describe" not in key}
+        desk.model({**script, "Look!": "Looked."})
+        assert desk.annotate("--limit=1").exit_code == 1
+        assert desk.annotate("--limit=1", f"--prompts={prompts}").exit_code == 0
+
+
+class TestAgain:
+    def test_what_is_written_is_not_asked_or_written_again(self, desk: Desk) -> None:
+        desk.annotate()
+        before = desk.out.read_bytes()
+        result = desk.annotate()
+        assert result.exit_code == 0
+        assert result.stdout.startswith("0 calls")
+        assert "0 drafts written" in result.stdout
+        assert "3 rows had a line" in result.stdout
+        assert desk.out.read_bytes() == before
+
+    def test_what_is_answered_is_not_asked_again(self, desk: Desk) -> None:
+        desk.annotate()
+        written = desk.lines()
+        desk.out.unlink()
+        result = desk.annotate()
+        assert result.stdout.startswith("21 calls, 0.0/s, 21 from the store")
+        assert desk.lines() == written
+
+    def test_an_interrupted_job_is_resumed(self, desk: Desk) -> None:
+        desk.rows(*({} for _ in range(6)))
+        desk.model(SCRIPT, seconds=0.05)
+        job = subprocess.Popen(
+            [sys.executable, "-m", "mmconv", "annotate", *desk.arguments()],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        with job:
+            deadline = time.monotonic() + 60
+            while not (desk.out.is_file() and desk.out.stat().st_size):
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            job.send_signal(signal.SIGINT)
+            _, told = job.communicate(timeout=60)
+        assert job.returncode == 130
+        assert "Resume with:\n  mmconv annotate convbench" in told
+        written = desk.lines()
+        assert 1 <= len(written) < 6
+        result = desk.annotate()
+        assert result.exit_code == 0
+        assert "from the store" in result.stdout
+        assert desk.lines().items() >= written.items()
+        assert len(desk.lines()) == 6
+
+
+class TestWhatGoesWrong:
+    def test_a_row_with_a_failed_call_is_told_and_not_written(self, desk: Desk) -> None:
+        script = {key: text for key, text in SCRIPT.items() if key != "What is it"}
+        desk.model({**script, r"What is it\? [13]$": "A square."})
+        result = desk.annotate()
+        assert result.exit_code == 1
+        assert list(desk.lines()) == [1, 3]
+        assert "1 rows could not be completed" in result.stderr
+        assert "ID 2: turn_1: rejected, 1 attempt(s): no pattern" in result.stderr
+        assert "not asked, for want of that: turn_2, turn_3, focus_points" in result.stderr
+
+    def test_categories_that_cannot_be_read_are_left_empty(self, desk: Desk) -> None:
+        desk.model({**SCRIPT, "Choose one category": "First: none of them"})
+        result = desk.annotate("--limit=1")
+        assert result.exit_code == 0
+        assert result.stdout.startswith("8 calls")
+        assert "Categories are left empty in 1 rows (ID 1)" in result.stdout
+        assert not set(CATEGORIES) & set(desk.lines()[1])
+
+    def test_a_row_that_lacked_only_unreadable_categories_is_taken_over(self, desk: Desk) -> None:
+        desk.model({**SCRIPT, "Choose one category": "First: none of them"})
+        given = {key: text for key, text in HUMAN.items() if key != CATEGORIES[1]}
+        earlier = write(desk.path / "earlier.jsonl", [{"ID": 1, **given}])
+        desk.annotate("--limit=1", f"--annotations={earlier}")
+        assert desk.lines() == {1: {**given, "status": "verified"}}
+
+    def test_bad_records_stop_the_job_unless_they_are_to_be_left_out(self, desk: Desk) -> None:
+        (desk.images / "2.png").unlink()
+        with pytest.raises(DataError, match=r"image 2\.png is not in pictures"):
+            desk.annotate()
+        assert not desk.out.exists()
+        result = desk.annotate("--skip-bad-records")
+        assert "1 bad records were left out" in result.stdout
+        assert list(desk.lines()) == [1, 3]
+
+    def test_stray_annotations_are_told_where_they_are_left_out(self, desk: Desk) -> None:
+        earlier = write(desk.path / "earlier.jsonl", [{"ID": 99, CAPTION: "Whose?"}])
+        result = desk.annotate(f"--annotations={earlier}", "--skip-bad-records")
+        assert "1 annotations belong to no row, or are bad" in result.stdout
+
+    def test_an_output_that_is_not_json_lines_is_refused(self, desk: Desk) -> None:
+        desk.out = desk.path / "drafts.xlsx"
+        with pytest.raises(ConfigError, match=r"name it \.jsonl"):
+            desk.annotate()
+
+    def test_an_unknown_model_is_refused(self, desk: Desk) -> None:
+        with pytest.raises(ConfigError, match="no shipped model"):
+            desk.annotate("--annotator=nobody")
