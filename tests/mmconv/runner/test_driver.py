@@ -267,6 +267,7 @@ async def test_no_rescue_for_a_failure_or_a_readable_verdict(store: Store) -> No
 
 async def test_a_bug_stops_the_run_and_keeps_what_was_answered(tmp_path: Path) -> None:
     store = Store(str(tmp_path / "store.sqlite"))
+
     def buggy(text: str, sampling: Sampling) -> Reply:
         if text == "w5":
             raise ZeroDivisionError("a bug")

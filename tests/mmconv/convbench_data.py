@@ -1,0 +1,40 @@
+"""A small ConvBench of drawn pictures, and run files over it, for tests of whole runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import yaml
+
+from mmconv.benchmarks.convbench.drawn import write_drawn_data
+
+CALLS_PER_ROW = 24
+"""Six generations and, per grading, nine judgements."""
+
+
+def write_run(folder: Path, url: str, *, rows: int, **fields: object) -> Path:
+    """Draw `rows` rows and write a run file whose both seats are the server at `url`."""
+    data, images = write_drawn_data(folder / "data", rows)
+    model = {
+        "provider": "openai",
+        "model": "mock",
+        "base_url": url,
+        "attempts": 30,
+        "timeout": 1.0,
+        "options": {"identity": "mock"},
+    }
+    spec = {
+        "benchmark": "convbench",
+        "options": {"data": str(data), "images": str(images)},
+        "seats": {"candidate": model, "judge": model},
+        **fields,
+    }
+    path = folder / "run.yaml"
+    path.write_text(yaml.safe_dump(spec), encoding="utf-8")
+    return path
+
+
+def command(run: Path, out: Path, *more: str) -> list[str]:
+    """The command that runs a run file in a process of its own."""
+    return [sys.executable, "-m", "mmconv", "run", str(run), "--out", str(out), *more]

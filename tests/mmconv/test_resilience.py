@@ -1,0 +1,200 @@
+"""Whole runs against a server that fails, and processes that are killed: the scores stay the same.
+
+The server's log has a line for every request that it answered, so that a reply asked for twice
+would show.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import sqlite3
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import orjson
+import pytest
+
+from mmconv.store import Store
+from tests.mmconv.convbench_data import CALLS_PER_ROW, command, write_run
+from tests.mock_server import Behaviour, mock_server
+
+ROWS = 6
+
+
+def scores(out: Path) -> list[dict[str, object]]:
+    [path] = out.glob("convbench-*/scores.jsonl")
+    return [orjson.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def finish(run: Path, out: Path) -> list[dict[str, object]]:
+    subprocess.run(command(run, out), check=True, capture_output=True, timeout=120)
+    return scores(out)
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
+    """The scores of an uninterrupted run against a healthy server."""
+    folder = tmp_path_factory.mktemp("healthy")
+    with mock_server() as url:
+        return finish(write_run(folder, url, rows=ROWS), folder / "runs")
+
+
+def test_a_whole_run_scores_everything(expected: list[dict[str, object]]) -> None:
+    judged = [score for score in expected if score["metric"] in ("rating", "win")]
+    assert len(judged) == ROWS * 18
+    assert all(score["why"] is None for score in judged)
+
+
+def test_killed_ten_times_and_resumed_equals_uninterrupted(
+    tmp_path: Path, expected: list[dict[str, object]]
+) -> None:
+    """`kill -9` at ten random moments; no reply that was committed is asked for again."""
+    moments = random.Random(0)
+    log = tmp_path / "answered.log"
+    with mock_server(Behaviour(latency=0.03), log=log) as url:
+        run = write_run(tmp_path, url, rows=ROWS)
+        out = tmp_path / "runs"
+        killed_midway = 0
+        for _ in range(10):
+            process = subprocess.Popen(
+                command(run, out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            wait_for_answers(log, process, more=moments.randrange(1, 10))
+            process.send_signal(signal.SIGKILL)
+            killed_midway += process.wait() == -signal.SIGKILL
+        answered_before = Counter(log.read_text().split())
+        kept = committed(out)
+        resumed = finish(run, out)
+        answered = Counter(log.read_text().split())
+    assert killed_midway == 10
+    assert resumed == expected
+    # What the server answered and the process had no time to commit may be asked for once more per
+    # kill; whatever was committed may not.
+    assert sum(answered.values()) - len(answered) <= sum(answered_before.values()) - kept
+
+
+def wait_for_answers(log: Path, process: subprocess.Popen[bytes], more: int) -> None:
+    """Wait until the server has answered so many requests more, or the process has ended."""
+    before = len(log.read_text().split()) if log.exists() else 0
+    deadline = time.monotonic() + 30
+    while process.poll() is None and time.monotonic() < deadline:
+        if log.exists() and len(log.read_text().split()) >= before + more:
+            return
+        time.sleep(0.002)
+
+
+def committed(out: Path) -> int:
+    """How many replies the store holds."""
+    with sqlite3.connect(out / "store.sqlite") as database:
+        return int(database.execute("select count(*) from replies").fetchone()[0])
+
+
+def test_a_fifth_of_all_requests_may_fail(
+    tmp_path: Path, expected: list[dict[str, object]]
+) -> None:
+    """429 with Retry-After, 500, dropped connections, hangs and malformed JSON, retried."""
+    behaviour = Behaviour(failure_rate=0.2, seed=3, hang=1.5, retry_after=0.01)
+    with mock_server(behaviour) as url:
+        assert finish(write_run(tmp_path, url, rows=ROWS), tmp_path / "runs") == expected
+
+
+def test_nothing_is_asked_twice(tmp_path: Path, expected: list[dict[str, object]]) -> None:
+    log = tmp_path / "answered.log"
+    with mock_server(log=log) as url:
+        run = write_run(tmp_path, url, rows=ROWS)
+        assert finish(run, tmp_path / "runs") == expected
+        first = log.read_text().split()
+        assert finish(run, tmp_path / "runs") == expected
+        assert log.read_text().split() == first
+    assert len(first) == ROWS * CALLS_PER_ROW == len(set(first))
+
+
+def test_shards_merge_into_the_whole(tmp_path: Path, expected: list[dict[str, object]]) -> None:
+    log = tmp_path / "answered.log"
+    with mock_server(log=log) as url:
+        run = write_run(tmp_path, url, rows=ROWS)
+        for part in ("1/3", "2/3", "3/3"):
+            out = tmp_path / part.replace("/", "of")
+            subprocess.run(command(run, out, "--shard", part), check=True, capture_output=True)
+        stores = [str(tmp_path / f"{part}of3" / "store.sqlite") for part in (1, 2, 3)]
+        whole = str(tmp_path / "whole.sqlite")
+        merge = [*command(run, tmp_path)[:3], "merge", whole, *stores]
+        subprocess.run(merge, check=True, capture_output=True)
+        answered = len(log.read_text().split())
+        subprocess.run(
+            command(run, tmp_path / "whole", "--store", whole), check=True, capture_output=True
+        )
+        assert len(log.read_text().split()) == answered
+    assert scores(tmp_path / "whole") == expected
+
+
+def test_interrupt_keeps_what_is_answered_and_says_how_to_resume(
+    tmp_path: Path, expected: list[dict[str, object]]
+) -> None:
+    log = tmp_path / "answered.log"
+    with mock_server(Behaviour(latency=0.1), log=log) as url:
+        run = write_run(tmp_path, url, rows=ROWS)
+        process = subprocess.Popen(command(run, tmp_path / "runs"), stderr=subprocess.PIPE)
+        wait_for_answers(log, process, more=10)
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=30)
+        assert process.returncode == 130
+        assert b"Resume with:\n  mmconv run" in error
+        assert len(log.read_text().split()) == committed(tmp_path / "runs")
+        assert finish(run, tmp_path / "runs") == expected
+    assert len(log.read_text().split()) == ROWS * CALLS_PER_ROW
+
+
+def test_an_unreadable_judge_scores_nothing_and_nothing_as_zero(tmp_path: Path) -> None:
+    with mock_server() as url:
+        run = write_run(tmp_path, url, rows=2)
+        more = ["--set", "seats.judge={provider: fake, model: unreadable}"]
+        subprocess.run(command(run, tmp_path / "runs", *more), check=True, capture_output=True)
+    judged = [score for score in scores(tmp_path / "runs") if score["metric"] in ("rating", "win")]
+    assert len(judged) == 36
+    assert {score["value"] for score in judged} == {None}
+    assert {score["why"] for score in judged} == {"unparsed"}
+    [table] = (tmp_path / "runs").glob("convbench-*/tables/scores.json")
+    cell = orjson.loads(table.read_bytes())["rows"]["S1"]["direct (1-10)"]
+    assert (cell["value"], cell["n"], cell["missing"]) == (None, 0, {"unparsed": 2})
+
+
+def test_no_failure_text_ever_stands_in_a_prompt(tmp_path: Path) -> None:
+    """A candidate that fails half of the time, for good: what needs it is skipped, with reasons."""
+    candidate = (
+        "{provider: fake, model: echo, attempts: 1, options: {rate: 0.5, kinds: [server], seed: 2}}"
+    )
+    with mock_server() as url:
+        run = write_run(tmp_path, url, rows=4)
+        more = ["--set", f"seats.candidate={candidate}"]
+        ended = subprocess.run(command(run, tmp_path / "runs", *more), capture_output=True)
+    assert ended.returncode == 1
+    [path] = (tmp_path / "runs").glob("convbench-*/transcripts.jsonl")
+    calls = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+    states = Counter(call["state"] for call in calls)
+    assert states["failure"] > 0
+    assert states["skipped"] > 0
+    problems = {call["problem"] for call in calls if call["state"] == "failure"}
+    for call in calls:
+        for message in call["messages"] or ():
+            for part in message["parts"]:
+                assert not any(problem in part.get("text", "") for problem in problems)
+    failed = {
+        (call["sample"], call["condition"], call["call"])
+        for call in calls
+        if call["state"] == "failure"
+    }
+    for call in calls:
+        if call["state"] == "skipped":
+            assert (call["sample"], call["condition"], call["problem"]) in failed
+
+
+async def test_the_store_of_a_run_opens_again(tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "store.sqlite"))
+    await store.aclose()
+    again = Store(str(tmp_path / "store.sqlite"))
+    assert await again.get("0" * 64) is None
+    await again.aclose()
