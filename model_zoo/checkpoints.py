@@ -1,0 +1,103 @@
+"""Names a checkpoint by what it holds, so that a reply is never looked up under other weights.
+
+Local checkpoints are read, but not in full: small files whole, weights by size and samples. Hub
+names are taken at their word. No model library is imported and nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mmconv.errors import ConfigError
+from mmconv.keys import hash_bytes, hash_json
+
+_SMALL = frozenset({".json", ".txt", ".jinja", ".model", ".py"})
+_WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".gguf"})
+_SMALL_BYTES = 20 * 1024 * 1024
+_BLOCK_BYTES = 64 * 1024
+_BLOCKS = 16
+_TENSOR_BYTES = 4 * 1024
+_HEADER_BYTES = 100 * 1024 * 1024
+
+
+def is_local(model: str) -> bool:
+    """Whether `model` is a path: one that exists, or one that can be nothing else."""
+    return Path(model).expanduser().exists() or model.startswith(("/", "./", "../", "~"))
+
+
+def checkpoint_fingerprint(model: str, revision: str | None = None) -> str:
+    """A hash of a checkpoint's content: a local folder or file, else a hub name and its revision.
+
+    Of a folder count the names and contents of configuration, tokenizer, template and code files
+    and, of weights, the size and samples (of safetensors: of every tensor), so that weights trained
+    further in place get another hash within a fraction of a second. The folder's own name does not
+    count. Raises `mmconv.errors.ConfigError` where a path leads nowhere or holds no checkpoint.
+    """
+    if not is_local(model):
+        return hash_json(["hub", model, revision])
+    path = Path(model).expanduser()
+    if not path.exists():
+        raise ConfigError(f"model {model}: there is no such folder; give a checkpoint's folder")
+    files = {str(file.relative_to(path)): file for file in _files(path)}
+    if not files:
+        raise ConfigError(f"model {model}: holds no checkpoint (no configuration, no weights)")
+    return hash_json(["local", {name: _file_hash(file) for name, file in files.items()}])
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_file():
+        yield path
+        return
+    for file in sorted(path.rglob("*")):
+        hidden = any(step.startswith(".") for step in file.relative_to(path).parts)
+        if not hidden and file.suffix in _SMALL | _WEIGHTS and file.is_file():
+            yield file
+
+
+def _file_hash(file: Path) -> str:
+    size = file.stat().st_size
+    if file.suffix in _SMALL and size <= _SMALL_BYTES:
+        return hash_bytes(file.read_bytes())
+    digest = hashlib.sha256(str(size).encode())
+    with file.open("rb") as stream:
+        for begin, length in _spans(file, size):
+            stream.seek(begin)
+            digest.update(stream.read(length))
+    return digest.hexdigest()
+
+
+def _spans(file: Path, size: int) -> Iterator[tuple[int, int]]:
+    """What is read of a large file, as (offset, length) in bytes: head, tail and some between."""
+    last = max(size - _BLOCK_BYTES, 0)
+    for number in range(_BLOCKS):
+        yield last * number // (_BLOCKS - 1), _BLOCK_BYTES
+    if file.suffix == ".safetensors":
+        yield from _tensor_spans(file)
+
+
+def _tensor_spans(file: Path) -> Iterator[tuple[int, int]]:
+    """The beginning and the middle of every tensor: training may touch a few small ones only."""
+    begin, header = _safetensors_header(file)
+    for name, entry in sorted(header.items()):
+        if name != "__metadata__":
+            first, last = entry["data_offsets"]
+            yield begin + first, min(_TENSOR_BYTES, last - first)
+            middle = (first + last) // 2
+            yield begin + middle, min(_TENSOR_BYTES, last - middle)
+
+
+def _safetensors_header(file: Path) -> tuple[int, dict[str, Any]]:
+    """Where the tensors begin, in bytes, and what lies where (layout: the safetensors format)."""
+    with file.open("rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        if length > _HEADER_BYTES:
+            raise ConfigError(f"{file}: not a safetensors file; copy or download it again")
+        try:
+            header: dict[str, Any] = json.loads(stream.read(length))
+        except ValueError as error:
+            raise ConfigError(f"{file}: cut short or damaged; copy or download it again") from error
+    return 8 + length, header

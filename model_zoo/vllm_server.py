@@ -1,0 +1,270 @@
+"""Provider `vllm`: a checkpoint served by vLLM's own OpenAI server, which is started and stopped.
+
+Requests go over loopback HTTP through `model_zoo.openai_api`, so vLLM may live in an environment
+of its own (option `python`) and is never imported here. A model with a `base_url` is a running
+server, and then all is as with provider `openai`, the options too. Nothing is installed or
+restarted: a server that dies ends the run with the end of its log, and running again goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from mmconv.config import ModelSpec, environment, validate
+from mmconv.errors import ConfigError, Transient
+from mmconv.keys import hash_json
+from mmconv.protocols import Backend, ImageSource
+from mmconv.values import Message, Reply, Sampling
+from model_zoo import openai_api
+from model_zoo.checkpoints import checkpoint_fingerprint, is_local
+from model_zoo.replicas import Replicas
+from model_zoo.server_process import ServerProcess, free_ports
+
+HOST = "127.0.0.1"
+CONCURRENCY = 128
+"""Requests under way per data-parallel rank of a server, where the model file gives no number."""
+
+_DEVICES = "CUDA_VISIBLE_DEVICES"
+
+
+class Options(BaseModel):
+    """How vLLM serves the checkpoint; what is left out is vLLM's own choice.
+
+    `limit_images` is the most images in a prompt. `min_pixels` and `max_pixels` bound an image's
+    area: it is scaled before it is sent, and the model's processor is told the same. `replicas`
+    servers are started, each on `gpus_per_replica` GPUs of its own (as many as its parallel sizes
+    need). `python` is the interpreter that has vLLM, `env` is added to its environment and
+    `extra_args` to its command line. Logs stay in `log_folder`, or in a new temporary folder.
+    `guided_json` and `extra_body` are those of provider `openai`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tensor_parallel_size: int = Field(default=1, gt=0)
+    data_parallel_size: int = Field(default=1, gt=0)
+    dtype: str | None = None
+    max_model_len: int | None = Field(default=None, gt=0)
+    limit_images: int | None = Field(default=None, ge=0)
+    min_pixels: int | None = Field(default=None, gt=0)
+    max_pixels: int | None = Field(default=None, gt=0)
+    gpu_memory_utilization: float | None = Field(default=None, gt=0, le=1)
+    enforce_eager: bool = False
+    enable_prefix_caching: bool = True
+    quantization: str | None = None
+    revision: str | None = None
+    trust_remote_code: bool = False
+    replicas: int = Field(default=1, gt=0)
+    gpus_per_replica: int | None = Field(default=None, gt=0)
+    python: str = sys.executable
+    env: Mapping[str, str] = Field(default_factory=dict)
+    extra_args: tuple[str, ...] = ()
+    guided_json: bool = True
+    extra_body: Mapping[str, Any] = Field(default_factory=dict)
+    startup_seconds: float = Field(default=900.0, gt=0)
+    log_folder: Path | None = None
+
+    @field_validator("python")
+    @classmethod
+    def _expand_home(cls, python: str) -> str:
+        return str(Path(python).expanduser())
+
+
+_CHANGING_REPLIES = (
+    "dtype",
+    # decides which rotary factors a long-context checkpoint takes
+    "max_model_len",
+    "min_pixels",
+    "max_pixels",
+    "quantization",
+    "trust_remote_code",
+    "extra_args",
+    "guided_json",
+    "extra_body",
+)
+
+
+class Served:
+    """A backend whose server belongs to it; raises `ConfigError` once that server has died.
+
+    `base_url` is where the server answers, for whoever wants to ask it beside this backend.
+    """
+
+    def __init__(self, client: Backend, server: ServerProcess, base_url: str) -> None:
+        self._client = client
+        self._server = server
+        self.base_url = base_url
+
+    @property
+    def max_concurrency(self) -> int:
+        """The client's own bound."""
+        return self._client.max_concurrency
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        """Answer once; see `mmconv.protocols.Backend`."""
+        try:
+            return await self._client.generate(messages, sampling, affinity=affinity)
+        except Transient:
+            # asking a dead server again would only fail every call that is still to come
+            self._server.check_running()
+            raise
+
+    async def aclose(self) -> None:
+        """Close the connections, then end the server."""
+        try:
+            await self._client.aclose()
+        finally:
+            await self._server.stop()
+
+
+def fingerprint(spec: ModelSpec) -> str:
+    """A name for the weights and for the options that change replies, not for how they are run.
+
+    What is served at a `base_url` cannot be seen; its fingerprint is that of provider `openai`.
+    """
+    if spec.base_url is not None:
+        return openai_api.fingerprint(spec.model_copy(update={"provider": "openai"}))
+    options = _options(spec)
+    given = options.model_dump(mode="json", include=set(_CHANGING_REPLIES))
+    return hash_json(["vllm", checkpoint_fingerprint(spec.model, options.revision), given])
+
+
+async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
+    """Start the servers and wait until they answer, or attach to the one at `spec.base_url`.
+
+    Raises `ConfigError`, with the end of the server's log, if it cannot be started.
+    """
+    if spec.base_url is not None:
+        attached = spec.model_copy(update={"provider": "openai"})
+        return await openai_api.open_backend(attached, images)
+    options = _options(spec)
+    _check_startable(spec, options)
+    devices = device_groups(options)
+    logs = options.log_folder or Path(tempfile.mkdtemp(prefix="mmconv-vllm-"))
+    servers: dict[int, ServerProcess] = {}
+    async with AsyncExitStack() as undo:
+        for port, gpus in zip(free_ports(options.replicas), devices, strict=True):
+            servers[port] = ServerProcess(
+                spec.label,
+                command(spec, options, port),
+                log=logs / f"vllm-{port}.log",
+                env={**options.env, **gpus},
+            )
+            undo.push_async_callback(servers[port].stop)
+        await _wait_for_all(servers, options.startup_seconds)
+        backends: list[Backend] = []
+        for port, server in servers.items():
+            url = f"http://{HOST}:{port}/v1"
+            client = await openai_api.open_backend(_client_spec(spec, options, url), images)
+            backends.append(Served(client, server, url))
+        undo.pop_all()
+    return backends[0] if len(backends) == 1 else Replicas(backends)
+
+
+def command(spec: ModelSpec, options: Options, port: int) -> list[str]:
+    """The command line that serves the model on a loopback port under `spec.label`."""
+    pixels = options.model_dump(include={"min_pixels", "max_pixels"}, exclude_none=True)
+    images = None if options.limit_images is None else {"image": options.limit_images}
+    values = {
+        "--model": str(Path(spec.model).expanduser()) if is_local(spec.model) else spec.model,
+        "--served-model-name": spec.label,
+        "--host": HOST,
+        "--port": port,
+        "--tensor-parallel-size": options.tensor_parallel_size,
+        "--data-parallel-size": options.data_parallel_size,
+        "--dtype": options.dtype,
+        "--max-model-len": options.max_model_len,
+        "--limit-mm-per-prompt": _json(images),
+        "--mm-processor-kwargs": _json(pixels),
+        "--gpu-memory-utilization": options.gpu_memory_utilization,
+        "--quantization": options.quantization,
+        "--revision": options.revision,
+    }
+    caching = "enable" if options.enable_prefix_caching else "no-enable"
+    switches = {
+        f"--{caching}-prefix-caching": True,
+        "--disable-uvicorn-access-log": True,
+        "--enforce-eager": options.enforce_eager,
+        "--trust-remote-code": options.trust_remote_code,
+    }
+    line = [options.python, "-m", "vllm.entrypoints.openai.api_server"]
+    for flag, value in values.items():
+        if value is not None:
+            line += [flag, str(value)]
+    line += [flag for flag, on in switches.items() if on]
+    return [*line, *options.extra_args]
+
+
+def device_groups(options: Options) -> list[dict[str, str]]:
+    """For each replica, the environment that gives it its GPUs; empty where one server takes all.
+
+    GPUs are taken from `CUDA_VISIBLE_DEVICES` where it is set (by a batch system, say), else
+    counted from 0. Raises `ConfigError` if there are too few.
+    """
+    if options.replicas == 1 and options.gpus_per_replica is None:
+        return [{}]
+    each = options.gpus_per_replica or options.tensor_parallel_size * options.data_parallel_size
+    needed = each * options.replicas
+    visible = options.env.get(_DEVICES) or environment(_DEVICES, "")
+    devices = visible.split(",") if visible else [str(number) for number in range(needed)]
+    if len(devices) < needed:
+        raise ConfigError(
+            f"{options.replicas} replicas of {each} GPUs need {needed}, but "
+            f"{_DEVICES}={visible} shows {len(devices)}; lower replicas or gpus_per_replica"
+        )
+    return [{_DEVICES: ",".join(devices[first : first + each])} for first in range(0, needed, each)]
+
+
+async def _wait_for_all(servers: Mapping[int, ServerProcess], seconds: float) -> None:
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for port, server in servers.items():
+                health = f"http://{HOST}:{port}/health"
+                tasks.create_task(server.wait_until_healthy(health, seconds))
+    except* ConfigError as failures:
+        raise failures.exceptions[0] from None
+
+
+def _options(spec: ModelSpec) -> Options:
+    return validate(Options, spec.options, f"model {spec.label}: options")
+
+
+def _check_startable(spec: ModelSpec, options: Options) -> None:
+    if shutil.which(options.python) is None:
+        raise ConfigError(
+            f"model {spec.label}: option python: {options.python!r} is no program; "
+            "give the interpreter of the environment that vLLM is installed in"
+        )
+    if options.trust_remote_code and not options.revision and not is_local(spec.model):
+        raise ConfigError(
+            f"model {spec.label}: trust_remote_code runs code from the hub; "
+            "pin it with the option revision (a commit), or give a local folder"
+        )
+
+
+def _client_spec(spec: ModelSpec, options: Options, url: str) -> ModelSpec:
+    """The spec by which `model_zoo.openai_api` talks to the server at `url`."""
+    passed_on = {"min_pixels", "max_pixels", "guided_json", "extra_body"}
+    changes = {
+        "provider": "openai",
+        "model": spec.label,
+        "base_url": url,
+        "max_concurrency": spec.max_concurrency or CONCURRENCY * options.data_parallel_size,
+        "options": options.model_dump(include=passed_on, exclude_none=True),
+    }
+    return spec.model_copy(update=changes)
+
+
+def _json(value: Mapping[str, int] | None) -> str | None:
+    return orjson.dumps(value).decode() if value else None

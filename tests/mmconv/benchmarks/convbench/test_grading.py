@@ -1,0 +1,149 @@
+"""What is judged, what the judge reads, and every switch on which paper and code disagree."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from judges import PromptSet
+from mmconv.benchmarks.convbench.chains import candidate_calls
+from mmconv.benchmarks.convbench.grading import NOT_JUDGED
+from mmconv.benchmarks.convbench.options import ALONE, GIVEN
+from mmconv.graph import check, resolve
+from mmconv.values import Call, Reply, Sampling
+from tests.mmconv.benchmarks.convbench.rows import PICTURE, ROW, grader, texts
+
+
+def replies() -> dict[str, Reply]:
+    own = {f"turn_{number}": Reply(text=f"own {number}") for number in (1, 2, 3)}
+    for prefix in ("direct", "pairwise_A", "pairwise_B"):
+        for number in (1, 2, 3):
+            own[f"{prefix}/turn_{number}"] = Reply(text=f"{prefix} says {number}")
+    return own
+
+
+def prompt_of(call: Call) -> str:
+    """The judge's last message, resolved."""
+    return texts(resolve(call.messages, replies()))[-1][1]
+
+
+def calls(condition: str, **options: object) -> dict[str, Call]:
+    return {call.id: call for call in grader(**options).calls(ROW, condition)}  # type: ignore[arg-type]  # options are ConvBench's own
+
+
+def test_a_sample_needs_six_generations_and_nine_judgements_per_grading() -> None:
+    generations = judgements = 0
+    for condition in GIVEN:
+        own = candidate_calls(ROW, condition, Sampling())
+        judged = tuple(grader().calls(ROW, condition))
+        check((*own, *judged))
+        generations += len(own)
+        judgements += len(judged)
+    assert (generations, judgements) == (6, 18)
+
+
+@pytest.mark.parametrize("condition", ALONE)
+def test_alone_judges_the_one_turn(condition: str) -> None:
+    turn = ALONE[condition]
+    assert set(calls(condition, order="both")) == {
+        f"direct/turn_{turn}",
+        f"pairwise_A/turn_{turn}",
+        f"pairwise_B/turn_{turn}",
+    }
+
+
+def test_both_conversations_stand_whole_in_every_judgement() -> None:
+    for call in calls("free", order="both").values():
+        for text in ("A red kite.", "own 1", "own 2", "own 3", "A kite.", "For fun.", "Fly high!"):
+            assert text in prompt_of(call)
+
+
+def test_the_order_decides_the_side() -> None:
+    by_authors = calls("free", order="authors", positions="pairwise.npy")
+    assert {name.partition("/")[0] for name in by_authors} == {"direct", "pairwise_B"}
+    prompt = prompt_of(by_authors["pairwise_B/turn_1"])
+    assert prompt.index("A kite.") < prompt.index("own 1")
+    drawn = {grader(seed=seed).sides(ROW) for seed in range(20)}
+    assert drawn == {("A",), ("B",)}
+    assert grader(seed=3).sides(ROW) == grader(seed=3).sides(ROW)
+
+
+def test_focus_points_only_for_the_creation_and_only_if_wanted() -> None:
+    wanted = calls("free")
+    assert [name for name, call in wanted.items() if "Is it a slogan?" in prompt_of(call)] == [
+        "direct/turn_3",
+        next(name for name in wanted if name.startswith("pairwise") and name.endswith("turn_3")),
+    ]
+    for call in calls("free", focus_points=False).values():
+        assert "Is it a slogan?" not in prompt_of(call)
+    without = replace(ROW, focus_points=None)
+    assert any(call.id == "direct/turn_3" for call in grader().calls(without, "free"))
+
+
+def test_the_overall_judge_reads_the_turns_judgements() -> None:
+    overall = prompt_of(calls("perception")["direct/overall"])
+    assert NOT_JUDGED in overall
+    assert "direct says 2" in overall
+    assert "direct says 3" in overall
+    assert "direct says" not in prompt_of(
+        calls("perception", turn_judgements=False)["direct/overall"]
+    )
+
+
+def test_skipped_turns_may_get_the_authors_canned_verdict_for_the_human() -> None:
+    canned = calls("reasoning", skipped_turns="canned", order="both")
+    for side, human in (("A", "B"), ("B", "A")):
+        overall = prompt_of(canned[f"pairwise_{side}/overall"])
+        assert overall.count(f"Response {human} is better") >= 2
+        assert NOT_JUDGED not in overall
+    assert NOT_JUDGED in prompt_of(canned["direct/overall"])
+
+
+def test_the_judge_sees_the_picture_only_if_told() -> None:
+    for shown in (False, True):
+        for call in calls("free", judge_sees_image=shown).values():
+            pictures = [PICTURE in message.parts for message in call.messages]
+            assert pictures == [False] * (len(pictures) - 1) + [shown]
+
+
+def test_prompts_of_a_folder_are_sent_to_the_byte(tmp_path: Path) -> None:
+    """Odd layout, a canned answer, no line break at the end: as a script's format strings give."""
+    layout = (
+        "Context:{caption}\n\n\n [1] {instruction_1}\t{a_1}|{b_1}\n[2] {instruction_2} {a_2} {b_2} "
+        "\n\n[3] {instruction_3}\n{a_3}\n{b_3}\n\nEvaluations: {judgement_1}.\n {judgement_2}.\n "
+        "{judgement_3}.\n\nSay who is better. "
+    )
+    file = "a note\n# system\n Two\n\nlines \n# user\nReady?\n# assistant\nYes.\n# user\n" + (
+        layout.replace("{", "{{").replace("}", "}}")
+    )
+    (tmp_path / "pairwise_overall.md").write_bytes(file.encode())
+    planned = {
+        call.id: call
+        for call in grader(
+            tmp_path, order="authors", positions="x.npy", skipped_turns="canned"
+        ).calls(ROW, "perception")
+    }
+    verdict = texts(PromptSet("convbench")["pairwise_skipped_turn"].fill({"human": "A"}))[0][1]
+    expected = layout.format(
+        caption="A red kite.",
+        instruction_1="What is it?",
+        instruction_2="Why?",
+        instruction_3="Write a slogan.",
+        a_1="A kite.",
+        a_2="For fun.",
+        a_3="Fly high!",
+        b_1="A kite.",
+        b_2="own 2",
+        b_3="own 3",
+        judgement_1=verdict,
+        judgement_2="pairwise_B says 2",
+        judgement_3="pairwise_B says 3",
+    )
+    assert texts(resolve(planned["pairwise_B/overall"].messages, replies())) == [
+        ("system", " Two\n\nlines "),
+        ("user", "Ready?"),
+        ("assistant", "Yes."),
+        ("user", expected),
+    ]

@@ -1,0 +1,56 @@
+"""Stands in for an interpreter that has vLLM: serves `/health` and chat completions, at once.
+
+It answers with its own process id and the GPUs it was given, and keeps a child that ignores
+SIGTERM, as an engine may. The model's name says how it misbehaves: `broken` ends at once with a
+long log, `slow` never gets healthy, `mortal` dies at the first question.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
+
+ENGINE = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(300)"
+
+arguments = dict(pairwise(sys.argv))
+model = arguments["--model"].rsplit("/", 1)[-1]
+
+
+class Answers(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.reply(503 if model == "slow" else 200, {})
+
+    def do_POST(self) -> None:
+        if model == "mortal":
+            sys.stdout.write("the engine died\n")
+            sys.stdout.flush()
+            os._exit(9)
+        self.rfile.read(int(self.headers["Content-Length"]))
+        content = {"pid": os.getpid(), "gpus": os.environ.get("CUDA_VISIBLE_DEVICES", "")}
+        message = {"role": "assistant", "content": json.dumps(content)}
+        self.reply(200, {"choices": [{"message": message, "finish_reason": "stop"}]})
+
+    def reply(self, status: int, document: object) -> None:
+        body = json.dumps(document).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def main() -> None:
+    if model == "broken":
+        sys.stdout.writelines(f"line {number} of the log\n" for number in range(60))
+        sys.exit("no weights here")
+    engine = subprocess.Popen([sys.executable, "-c", ENGINE])
+    sys.stdout.write(json.dumps({"pids": [os.getpid(), engine.pid], "arguments": sys.argv}) + "\n")
+    sys.stdout.flush()
+    ThreadingHTTPServer(("127.0.0.1", int(arguments["--port"])), Answers).serve_forever()
+
+
+if __name__ == "__main__":
+    main()

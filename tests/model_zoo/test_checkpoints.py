@@ -1,0 +1,105 @@
+"""Checkpoints are told apart by what they hold."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from mmconv.errors import ConfigError
+from model_zoo.checkpoints import checkpoint_fingerprint, is_local
+
+TENSORS = 40
+TENSOR_BYTES = 200_000
+
+
+def write_weights(file: Path, changed: int | None = None, seed: int = 0) -> None:
+    """A safetensors file of random bytes; the tensor `changed` differs."""
+    header = {
+        f"layer.{number}": {
+            "dtype": "U8",
+            "shape": [TENSOR_BYTES],
+            "data_offsets": [number * TENSOR_BYTES, (number + 1) * TENSOR_BYTES],
+        }
+        for number in range(TENSORS)
+    }
+    told = json.dumps(header).encode()
+    body = [random.Random(seed + number).randbytes(TENSOR_BYTES) for number in range(TENSORS)]
+    if changed is not None:
+        body[changed] = random.Random("changed").randbytes(TENSOR_BYTES)
+    file.write_bytes(len(told).to_bytes(8, "little") + told + b"".join(body))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    write_weights(tmp_path / "model.safetensors")
+    return tmp_path
+
+
+def test_the_same_files_have_the_same_fingerprint(folder: Path) -> None:
+    before = checkpoint_fingerprint(str(folder))
+    (folder / "README.md").write_text("no part of the model")
+    (folder / ".cache").mkdir()
+    (folder / ".cache" / "lock.json").write_text("{}")
+    assert checkpoint_fingerprint(str(folder)) == before
+
+
+@pytest.mark.parametrize("tensor", [0, 7, 23, 39])
+def test_one_tensor_trained_further_changes_it(folder: Path, tensor: int) -> None:
+    before = checkpoint_fingerprint(str(folder))
+    write_weights(folder / "model.safetensors", changed=tensor)
+    assert checkpoint_fingerprint(str(folder)) != before
+
+
+@pytest.mark.parametrize("name", ["config.json", "chat_template.jinja", "modeling_own.py"])
+def test_small_files_count_in_full(folder: Path, name: str) -> None:
+    (folder / name).write_text('{"a": 1}')
+    before = checkpoint_fingerprint(str(folder))
+    (folder / name).write_text('{"a": 2}')
+    assert checkpoint_fingerprint(str(folder)) != before
+
+
+def test_files_below_the_folder_count(folder: Path) -> None:
+    before = checkpoint_fingerprint(str(folder))
+    (folder / "qformer_tokenizer").mkdir()
+    (folder / "qformer_tokenizer" / "vocab.txt").write_text("a b")
+    assert checkpoint_fingerprint(str(folder)) != before
+
+
+def test_weights_of_another_format_count_by_size_and_samples(folder: Path) -> None:
+    weights = folder / "pytorch_model.bin"
+    weights.write_bytes(bytes(3_000_000))
+    before = checkpoint_fingerprint(str(folder))
+    weights.write_bytes(bytes(3_000_001))
+    longer = checkpoint_fingerprint(str(folder))
+    weights.write_bytes(bytes(2_999_999) + b"x")
+    assert len({before, longer, checkpoint_fingerprint(str(folder))}) == 3
+
+
+def test_a_single_file_is_a_checkpoint_too(folder: Path) -> None:
+    (folder / "model.gguf").write_bytes(b"weights")
+    assert checkpoint_fingerprint(str(folder / "model.gguf"))
+
+
+def test_a_hub_name_counts_with_its_revision() -> None:
+    plain = checkpoint_fingerprint("org/model")
+    assert plain == checkpoint_fingerprint("org/model", None)
+    assert plain != checkpoint_fingerprint("org/model", "4f2a")
+    assert not is_local("org/model")
+
+
+def test_a_path_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no such folder"):
+        checkpoint_fingerprint(str(tmp_path / "none"))
+    with pytest.raises(ConfigError, match="holds no checkpoint"):
+        checkpoint_fingerprint(str(tmp_path))
+
+
+@pytest.mark.parametrize("content", [b"\xff" * 40, b"\x08" + bytes(7) + b"not json"])
+def test_damaged_weights_are_named(folder: Path, content: bytes) -> None:
+    (folder / "model.safetensors").write_bytes(content)
+    with pytest.raises(ConfigError, match=r"model\.safetensors: .* again"):
+        checkpoint_fingerprint(str(folder))

@@ -1,0 +1,136 @@
+"""Fixtures of real servers: vLLM serving a tiny checkpoint, and a PostgreSQL.
+
+`.ci/run` prepares both and tells in the environment where they are; where it does not run, the
+tests that need them are skipped. A module that wants a fixture imports it in its `conftest.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psutil
+import pytest
+import pytest_asyncio
+
+from images import Library
+from mmconv.config import ModelSpec
+from model_zoo.vllm_server import Served, open_backend
+from tests.model_zoo.processes import wait_until_gone
+
+ROOT = Path(__file__).parents[2]
+
+VLLM_PYTHON = "MMCONV_TEST_VLLM_PYTHON"
+POSTGRES_URL = "MMCONV_TEST_POSTGRES_URL"
+
+MAX_PIXELS = 224 * 224
+
+_WIDER_HEADS = {
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [4, 6, 6]},
+}
+
+CPU_ARGUMENTS = (
+    # the decoder's heads of 16 taken as half as many of 32: there are no narrower ones on a CPU
+    "--hf-overrides",
+    json.dumps({"text_config": _WIDER_HEADS}),
+    # on a CPU a seeded request whose prompt is taken in pieces kills vLLM 0.32
+    "--no-enable-chunked-prefill",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealVllm:
+    """A running vLLM: the spec it was started by, the backend, and the images it can be shown."""
+
+    spec: ModelSpec
+    backend: Served
+    images: Library
+
+
+@pytest.fixture(scope="session")
+def vllm_options() -> dict[str, Any]:
+    """Options by which the real vLLM starts on a CPU; skips where there is none."""
+    python = os.environ.get(VLLM_PYTHON)
+    if not python:
+        pytest.skip(f"{VLLM_PYTHON} names no interpreter with vLLM (.ci/run sets it)")
+    return {
+        "python": python,
+        "dtype": "float32",
+        "enforce_eager": True,
+        "max_model_len": 2048,
+        "limit_images": 4,
+        "max_pixels": MAX_PIXELS,
+        "extra_args": CPU_ARGUMENTS,
+        "env": {"VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1"},
+        "startup_seconds": 300,
+    }
+
+
+@pytest.fixture(scope="session")
+def vllm_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny Qwen2-VL with random weights."""
+    folder = tmp_path_factory.mktemp("checkpoint")
+    subprocess.run(
+        [sys.executable, "-m", "tests.real.make_checkpoint", "qwen2-vl", str(folder)],
+        cwd=ROOT,
+        check=True,
+    )
+    return folder
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def real_vllm(
+    vllm_options: dict[str, Any],
+    vllm_checkpoint: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[RealVllm]:
+    """The checkpoint, served by vLLM through our own provider for the whole session.
+
+    Tests that use the backend run in the session's event loop; others ask its `base_url`.
+    """
+    logs = str(tmp_path_factory.mktemp("vllm"))
+    spec = ModelSpec(
+        provider="vllm",
+        model=str(vllm_checkpoint),
+        name="tiny-qwen2-vl",
+        options={**vllm_options, "log_folder": logs},
+    )
+    images = Library(tmp_path_factory.mktemp("images"))
+    before = _children()
+    backend = await open_backend(spec, images)
+    assert isinstance(backend, Served)
+    started = _children() - before
+    yield RealVllm(spec=spec, backend=backend, images=images)
+    await backend.aclose()
+    wait_until_gone(started, 5)
+
+
+@pytest.fixture
+def postgres_url() -> Iterator[str]:
+    """A SQLAlchemy URL of an empty PostgreSQL database of the test's own, dropped afterwards."""
+    server = os.environ.get(POSTGRES_URL)
+    if not server:
+        pytest.skip(f"{POSTGRES_URL} names no PostgreSQL server (.ci/run starts one)")
+    from sqlalchemy import create_engine, make_url, text
+
+    name = f"mmconv_{uuid4().hex}"
+    engine = create_engine(server, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    yield make_url(server).set(database=name).render_as_string(hide_password=False)
+    with engine.connect() as connection:
+        connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+    engine.dispose()
+
+
+def _children() -> set[int]:
+    return {child.pid for child in psutil.Process().children(recursive=True)}

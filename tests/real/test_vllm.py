@@ -1,0 +1,157 @@
+"""The provider against a real vLLM: what a stand-in cannot show."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from images import Library
+from images.drawing import draw_scene
+from mmconv.config import ModelSpec
+from mmconv.errors import ConfigError, Refused
+from mmconv.values import Image, Message, Reply, Role, Sampling, SeenImage, Text
+from model_zoo.vllm_server import open_backend
+from tests.real.servers import MAX_PIXELS, RealVllm
+
+pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="session")]
+
+SHORT = Sampling(max_tokens=16)
+TURNS = ("What does the picture show?", "Why do you think so?", "Write a slogan for it.")
+
+
+def say(role: Role, text: str, image: Image | None = None) -> Message:
+    words = Text(text=text)
+    return Message(role=role, parts=(words,) if image is None else (image, words))
+
+
+async def ask(server: RealVllm, *messages: Message, sampling: Sampling = SHORT) -> Reply:
+    return await server.backend.generate(messages, sampling, affinity="test")
+
+
+async def converse(server: RealVllm, image: Image) -> list[Reply]:
+    history: list[Message] = []
+    replies = []
+    for number, turn in enumerate(TURNS):
+        history.append(say("user", turn, image if number == 0 else None))
+        replies.append(await ask(server, *history))
+        history.append(say("assistant", replies[-1].text))
+    return replies
+
+
+def add_scene(server: RealVllm, seed: int, size: tuple[int, int] = (640, 640)) -> Image:
+    return server.images.add_bytes(draw_scene(seed, size)[0])
+
+
+async def prefix_hits(server: RealVllm) -> float:
+    """Prompt tokens that vLLM has found in its prefix cache so far."""
+    url = server.backend.base_url.removesuffix("/v1") + "/metrics"
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        metrics = await response.text()
+    found = re.search(r"^vllm:prefix_cache_hits_total\{.*\} (\S+)$", metrics, re.MULTILINE)
+    assert found, "vLLM reports no prefix cache"
+    return float(found[1])
+
+
+async def test_three_turns_about_an_image(real_vllm: RealVllm) -> None:
+    image = add_scene(real_vllm, 1)
+    replies = await converse(real_vllm, image)
+    seen = SeenImage(sha256=image.sha256, width=224, height=224)
+    assert [reply.seen for reply in replies] == [(seen,)] * 3
+    lengths = [reply.input_tokens or 0 for reply in replies]
+    # 224 x 224 pixels are 64 visual tokens: patches of 14 pixels, merged two by two
+    assert 64 < lengths[0] < lengths[1] < lengths[2]
+    assert all(0 < (reply.output_tokens or 0) <= 16 for reply in replies)
+    assert [reply.text for reply in replies] == [
+        reply.text for reply in await converse(real_vllm, image)
+    ]
+
+
+async def test_the_image_is_looked_at(real_vllm: RealVllm) -> None:
+    replies = [
+        await ask(real_vllm, say("user", TURNS[0], add_scene(real_vllm, seed))) for seed in (1, 2)
+    ]
+    assert replies[0].input_tokens == replies[1].input_tokens
+    assert replies[0].text != replies[1].text
+
+
+async def test_the_pixel_bound_is_kept(real_vllm: RealVllm) -> None:
+    wide = add_scene(real_vllm, 3, (1200, 300))
+    without = await ask(real_vllm, say("user", TURNS[0]))
+    reply = await ask(real_vllm, say("user", TURNS[0], wide))
+    seen = reply.seen[0]
+    assert 0.97 * MAX_PIXELS < seen.width * seen.height <= MAX_PIXELS
+    assert 48 <= (reply.input_tokens or 0) - (without.input_tokens or 0) <= 64 + 2
+
+
+async def test_many_conversations_at_once(real_vllm: RealVllm) -> None:
+    scenes = [add_scene(real_vllm, seed, (160, 80)) for seed in range(8)]
+    async with asyncio.TaskGroup() as tasks:
+        running = [
+            tasks.create_task(converse(real_vllm, scenes[number % len(scenes)]))
+            for number in range(32)
+        ]
+    replies = [reply for task in running for reply in task.result()]
+    assert len(replies) == 96
+    assert all(reply.output_tokens for reply in replies)
+
+
+async def test_a_conversation_finds_its_prefix_cached(real_vllm: RealVllm) -> None:
+    opening = say("user", "An opening that no other test sends. " * 20)
+    reply = await ask(real_vllm, opening)
+    before = await prefix_hits(real_vllm)
+    await ask(real_vllm, opening, say("assistant", reply.text), say("user", "Go on."))
+    hits = await prefix_hits(real_vllm) - before
+    assert 128 <= hits <= (reply.input_tokens or 0)
+
+
+async def test_a_prompt_that_is_too_long_is_refused(real_vllm: RealVllm) -> None:
+    with pytest.raises(Refused, match="2048") as caught:
+        await ask(real_vllm, say("user", "many words " * 2000))
+    assert caught.value.kind == "context"
+
+
+async def test_too_many_images_are_refused(real_vllm: RealVllm) -> None:
+    image = add_scene(real_vllm, 1)
+    crowd = Message(role="user", parts=(image,) * 5)
+    with pytest.raises(Refused) as caught:
+        await ask(real_vllm, crowd)
+    assert caught.value.kind == "rejected"
+
+
+async def test_seeds_and_trials_draw_anew_and_can_be_repeated(real_vllm: RealVllm) -> None:
+    async def drawn(trial: int) -> str:
+        sampling = Sampling(temperature=1.0, max_tokens=16, seed=7, trial=trial)
+        return (await ask(real_vllm, say("user", TURNS[0]), sampling=sampling)).text
+
+    assert await drawn(0) == await drawn(0)
+    assert await drawn(0) != await drawn(1)
+
+
+async def test_a_schema_is_obeyed(real_vllm: RealVllm) -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {"better": {"enum": ["A", "B"]}},
+        "required": ["better"],
+        "additionalProperties": False,
+    }
+    sampling = Sampling(temperature=1.0, max_tokens=64, seed=1, schema=json.dumps(schema))
+    reply = await ask(real_vllm, say("user", "Which answer is better?"), sampling=sampling)
+    assert json.loads(reply.text)["better"] in {"A", "B"}
+
+
+async def test_a_start_that_fails_shows_why(vllm_options: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "no_such_model"}')
+    spec = ModelSpec(
+        provider="vllm",
+        model=str(tmp_path),
+        name="nonsense",
+        options={**vllm_options, "log_folder": str(tmp_path)},
+    )
+    with pytest.raises(ConfigError, match=r"nonsense: the server ended(.|\n)*no_such_model"):
+        await open_backend(spec, Library())
