@@ -1,0 +1,123 @@
+"""The backend: prepares prompts beside the running model, and makes replies of what it says.
+
+Images are decoded and prompts encoded in threads of their own while the model works on the batch
+before. What the model says is not interpreted, beyond splitting reasoning from the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from images.policy import Policy, prepare_pixels
+from mmconv.errors import Transient
+from mmconv.protocols import ImageSource
+from mmconv.values import Image, Message, Reply, Sampling, SeenImage
+from model_zoo.hf.batching import Budget, Request
+from model_zoo.hf.decoding import Completion, Decoder
+from model_zoo.hf.encoding import Tensors, check_context, encode
+from model_zoo.hf.loading import Checkpoint, release_memory
+from model_zoo.hf.options import HfOptions
+from model_zoo.hf.prompting import check_images, images_of, render
+from model_zoo.hf.queue import BatchQueue
+from model_zoo.reasoning import split_reasoning
+
+
+class HfBackend:
+    """A checkpoint in this process as a `mmconv.protocols.Backend`; made by `open_backend`.
+
+    Greedy replies (temperature 0) do not depend on what else is in the batch, up to rounding (8-bit
+    weights excepted: their outliers are picked over the batch); sampled ones follow from seed,
+    trial and prompt alone. A temperature of None takes the checkpoint's own generation settings.
+    `Sampling.schema` is not enforced.
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        options: HfOptions,
+        policy: Policy,
+        images: ImageSource,
+        max_concurrency: int | None = None,
+    ) -> None:
+        self.checkpoint: Checkpoint | None = checkpoint
+        self.images = images
+        self.policy = policy
+        self.template = options.template_text()
+        # twice a batch: the next one is prepared while one is answered
+        self.max_concurrency = max_concurrency or 2 * options.max_batch
+        budget = Budget(rows=options.max_batch, tokens=options.max_batch_tokens)
+        self.decoder = Decoder(checkpoint, budget, options.threads)
+        self.queue = BatchQueue(self.decoder.answer, budget)
+        # processors and fast tokenizers are not made for several threads at once
+        self.encoding = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hf-prompts")
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        """Answer once, in a batch with whatever else is asked at the time.
+
+        Raises `mmconv.errors.Refused`: the prompt is too long ("context"), does not fit into
+        memory even alone ("memory"), or the model's template or processor does not take it
+        ("rejected"). `seconds` is the batch's time divided by its prompts.
+        """
+        checkpoint = self._open_checkpoint()
+        check_images(checkpoint, messages)
+        with self.queue.expecting():
+            pictures = [
+                await asyncio.to_thread(self._pixels, image) for image in images_of(messages)
+            ]
+            tensors = await asyncio.get_running_loop().run_in_executor(
+                self.encoding, self._encode, checkpoint, messages, pictures
+            )
+        length = int(tensors["input_ids"].shape[1])
+        check_context(checkpoint, length, sampling.max_tokens)
+        # it may have been closed meanwhile
+        self._open_checkpoint()
+        completion = await self.queue.ask(
+            Request(tensors=tensors, length=length, sampling=sampling)
+        )
+        seen = [
+            SeenImage(sha256=image.sha256, width=picture.width, height=picture.height)
+            for image, picture in zip(images_of(messages), pictures, strict=True)
+        ]
+        return _reply(completion, length, tuple(seen))
+
+    async def aclose(self) -> None:
+        """Stop at the next token, cancel what waits and free the model's memory."""
+        if self.checkpoint is None:
+            return
+        self.checkpoint = None
+        self.decoder.closing.set()
+        await self.queue.aclose()
+        await asyncio.to_thread(self.encoding.shutdown)
+        del self.decoder, self.queue
+        release_memory()
+
+    def _open_checkpoint(self) -> Checkpoint:
+        if self.checkpoint is None:
+            raise Transient("connection", "the backend was closed")
+        return self.checkpoint
+
+    def _pixels(self, image: Image) -> Any:
+        return prepare_pixels(self.images.read(image.sha256), image, self.policy)
+
+    def _encode(
+        self, checkpoint: Checkpoint, messages: Sequence[Message], pictures: Sequence[Any]
+    ) -> Tensors:
+        return encode(checkpoint, render(checkpoint, messages, self.template), pictures)
+
+
+def _reply(completion: Completion, length: int, seen: tuple[SeenImage, ...]) -> Reply:
+    reasoning, answer = split_reasoning(completion.text)
+    return Reply(
+        text=answer,
+        reasoning=reasoning,
+        finish=completion.finish,
+        input_tokens=length,
+        output_tokens=completion.tokens,
+        seconds=completion.seconds,
+        seen=seen,
+    )

@@ -1,0 +1,149 @@
+"""Which prompts go into a batch, and how their tensors are put together.
+
+Prompts are batched only where padding cannot change what the model computes: token-wise tensors are
+padded on the prompt's side under an attention mask; image tensors are padded only if the processor
+gives sizes or masks that tell the padding from the picture, and must agree in shape otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from mmconv.values import Sampling
+from model_zoo.hf.encoding import Tensors
+
+_TOKENWISE = frozenset(
+    {
+        "input_ids",
+        "attention_mask",
+        "token_type_ids",
+        "mm_token_type_ids",
+        "cross_attention_mask",
+    }
+)
+"""Tensors of shape (1, prompt length, ...); what follows the length must agree.
+
+Mllama's cross_attention_mask goes on with images and tiles: text before the first image attends to
+all of them, padding included, so prompts with other numbers of images cannot join.
+"""
+
+_SELF_DESCRIBED = frozenset({"pixel_attention_mask", "qformer_input_ids", "qformer_attention_mask"})
+"""Tensors that are masks themselves, or are read under one: zeros at the end mean nothing."""
+
+_PIXEL_SIZES = frozenset({"image_sizes", "pixel_attention_mask"})
+"""Tensors that tell the model which part of `pixel_values` is picture."""
+
+Side = Literal["left", "right"]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Request:
+    """A prompt that waits for its reply; `length` is in tokens."""
+
+    tensors: Tensors
+    length: int
+    sampling: Sampling
+    answer: asyncio.Future[Any] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    group: Hashable = field(init=False)
+
+    def __post_init__(self) -> None:
+        sampling = self.sampling
+        settings = (sampling.temperature, sampling.top_p, sampling.stop)
+        self.group = (settings, _shapes(self.tensors))
+
+
+@dataclass(slots=True, kw_only=True)
+class Budget:
+    """What a batch may hold: `rows` prompts, `tokens` in all (rows times the longest row).
+
+    Grows smaller when the model runs out of memory.
+    """
+
+    rows: int
+    tokens: int
+
+    def holds(self, requests: Sequence[Request]) -> bool:
+        """Whether these requests may form one batch; one alone always may."""
+        if len(requests) == 1:
+            return True
+        return len(requests) <= self.rows and batch_tokens(requests) <= self.tokens
+
+
+def batch_tokens(requests: Sequence[Request]) -> int:
+    """The tokens of a batch, padding included."""
+    longest = max(request.length for request in requests)
+    return len(requests) * (longest + max(request.sampling.max_tokens for request in requests))
+
+
+def choose_batch(waiting: Sequence[Request], budget: Budget) -> list[Request]:
+    """The oldest request and, nearest in length first, others that may share its batch."""
+    oldest = waiting[0]
+    fellows = [request for request in waiting[1:] if request.group == oldest.group]
+    fellows.sort(key=lambda request: abs(request.length - oldest.length))
+    batch = [oldest]
+    for request in fellows:
+        if budget.holds([*batch, request]):
+            batch.append(request)
+    return batch
+
+
+def merge(rows: Sequence[Tensors], pad_id: int, side: Side) -> dict[str, Any]:
+    """One batch of tensors from those of single prompts (one group): padded, then concatenated.
+
+    Token-wise tensors come out as (rows, longest prompt, ...); image tensors keep the order of
+    the rows along their first dimension.
+    """
+    if len(rows) == 1:
+        return dict(rows[0])
+    return {
+        name: _concatenate(
+            [row[name] for row in rows],
+            fill=pad_id if name == "input_ids" else 0,
+            side=side if name in _TOKENWISE else "right",
+        )
+        for name in rows[0]
+    }
+
+
+def _concatenate(tensors: Sequence[torch.Tensor], fill: int, side: Side) -> torch.Tensor:
+    shapes = [tensor.shape[1:] for tensor in tensors]
+    largest = [max(sizes) for sizes in zip(*shapes, strict=True)]
+    return torch.cat([_pad(tensor, largest, fill, side) for tensor in tensors])
+
+
+def _pad(tensor: torch.Tensor, sizes: Sequence[int], fill: int, side: Side) -> torch.Tensor:
+    """Grow all dimensions but the first to `sizes`; `side` is where the second one grows."""
+    widths: list[int] = []
+    # torch counts dimensions from the last one
+    for dimension in range(tensor.dim() - 1, 0, -1):
+        missing = sizes[dimension - 1] - tensor.shape[dimension]
+        before = missing if dimension == 1 and side == "left" else 0
+        widths += [before, missing - before]
+    if not any(widths):
+        return tensor
+    return torch.nn.functional.pad(tensor, widths, value=fill)
+
+
+def _shapes(tensors: Tensors) -> Hashable:
+    """Equal for prompts whose tensors can be merged."""
+    paddable = _SELF_DESCRIBED
+    if _PIXEL_SIZES & tensors.keys():
+        paddable |= {"pixel_values"}
+    return frozenset((name, _shape(name, value, paddable)) for name, value in tensors.items())
+
+
+def _shape(name: str, value: Any, paddable: frozenset[str]) -> Hashable:
+    """What must agree with the same tensor of other prompts."""
+    if not isinstance(value, torch.Tensor):
+        # a ragged list of tensors: nobody knows how to merge it, so its prompt runs alone
+        return id(value)
+    if name in _TOKENWISE:
+        return tuple(value.shape[2:])
+    return value.dim() if name in paddable else tuple(value.shape[1:])

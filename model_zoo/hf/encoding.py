@@ -1,0 +1,51 @@
+"""Turns one written prompt and its pixels into the tensors that the model takes.
+
+Every prompt is encoded alone, by the checkpoint's own processor: a batch is put together from these
+tensors later, so that a prompt's tensors never depend on its neighbours. Nothing is truncated.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from mmconv.errors import Refused
+from model_zoo.hf.loading import Checkpoint
+from model_zoo.hf.prompting import Rendered
+
+Tensors: TypeAlias = Mapping[str, Any]
+"""A model's inputs by name. Tensors, first dimension 1 or a count of images, patches or tiles."""
+
+
+def encode(checkpoint: Checkpoint, rendered: Rendered, pixels: Sequence[Any]) -> Tensors:
+    """The inputs for one prompt; `pixels` are its images, decoded, in order.
+
+    Raises `mmconv.errors.Refused` with the processor's own words where it does not take them.
+    """
+    arguments: dict[str, Any] = {
+        "text": [rendered.text],
+        "return_tensors": "pt",
+        "add_special_tokens": rendered.special_tokens,
+    }
+    if pixels:
+        arguments["images"] = [list(pixels)]
+    try:
+        encoded = dict((checkpoint.processor or checkpoint.tokenizer)(**arguments))
+    except ValueError as error:
+        raise Refused("rejected", f"the processor does not take this prompt: {error}") from error
+    # generic tokenizers add it, and models that have no use for it raise
+    if "token_type_ids" not in inspect.signature(checkpoint.model.forward).parameters:
+        encoded.pop("token_type_ids", None)
+    return encoded
+
+
+def check_context(checkpoint: Checkpoint, length: int, max_tokens: int) -> None:
+    """Raise `mmconv.errors.Refused` if prompt and reply do not fit the model's positions."""
+    needed = max(length, max_tokens) if checkpoint.encoder_decoder else length + max_tokens
+    if checkpoint.context is not None and needed > checkpoint.context:
+        raise Refused(
+            "context",
+            f"the prompt has {length} tokens and up to {max_tokens} are asked for; "
+            f"the model has room for {checkpoint.context}",
+        )

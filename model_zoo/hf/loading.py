@@ -1,0 +1,192 @@
+"""Loads a checkpoint from a folder or the hub: weights, tokenizer, processor, generation settings.
+
+What a checkpoint is (image-text, text, encoder-decoder) is read off its configuration, never off
+its name. Nothing is generated here.
+"""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+
+from mmconv.config import ModelSpec
+from mmconv.errors import ConfigError
+from model_zoo.checkpoints import is_local
+from model_zoo.hf.options import HfOptions, Kind
+
+# most of its loaders are untyped
+_library: Any = transformers
+
+_AUTO_CLASSES: dict[Kind, str] = {
+    "image-text": "AutoModelForImageTextToText",
+    "text": "AutoModelForCausalLM",
+    "encoder-decoder": "AutoModelForSeq2SeqLM",
+}
+
+
+_MEMORY_SIGNS = ("out of memory", "not enough memory", "can't allocate memory", "alloc_failed")
+"""How CUDA, MPS, the CPU allocator and cuBLAS say it, in lower case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A loaded model with what turns conversations into its inputs and tokens into text.
+
+    `processor` is None where the model sees no images. `context` is the number of positions, in
+    tokens, or None if it has no limit. `encoder_decoder` says that prompt and reply do not share
+    them. `one_image` says that the architecture (a Q-Former) takes exactly one image, at the front.
+    `settings` are the checkpoint's generation settings.
+    """
+
+    model: Any
+    tokenizer: Any
+    processor: Any | None
+    settings: Any
+    context: int | None
+    encoder_decoder: bool
+    one_image: bool
+
+    @property
+    def stop_ids(self) -> frozenset[int]:
+        """The token ids that end a reply."""
+        stop = self.settings.eos_token_id
+        if stop is None:
+            stop = self.tokenizer.eos_token_id
+        if stop is None:
+            return frozenset()
+        return frozenset([stop] if isinstance(stop, int) else stop)
+
+    @property
+    def pad_id(self) -> int:
+        """The token id that fills up rows; any will do, it is masked."""
+        for candidate in (self.settings.pad_token_id, self.tokenizer.pad_token_id):
+            if candidate is not None:
+                return int(candidate)
+        return min(self.stop_ids, default=0)
+
+
+def load_checkpoint(spec: ModelSpec, options: HfOptions) -> Checkpoint:
+    """Load what `spec.model` names; blocks for as long as reading the weights takes.
+
+    Raises `mmconv.errors.ConfigError` that names the model and says what is missing or too large.
+    """
+    try:
+        return _load(spec.model, options)
+    except ImportError as error:
+        raise ConfigError(
+            f"model {spec.label}: needs a library that is not installed: {_short(error)}; run: "
+            "pip install 'mmconv[hf,quant]', and pip install torchvision where that is asked for"
+        ) from error
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        release_memory()
+        raise ConfigError(
+            f"model {spec.label}: does not fit into memory: {_short(error)}; "
+            "set options.quantization, options.dtype or options.device_map"
+        ) from error
+    except (OSError, ValueError, KeyError) as error:
+        raise ConfigError(f"model {spec.label}: cannot be loaded: {_short(error)}") from error
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Whether torch ran out of memory, on whatever device."""
+    if isinstance(error, torch.OutOfMemoryError):
+        return True
+    told = str(error).lower()
+    return any(sign in told for sign in _MEMORY_SIGNS)
+
+
+def release_memory() -> None:
+    """Give back what torch keeps cached after tensors are gone."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def _load(name: str, options: HfOptions) -> Checkpoint:
+    source = str(Path(name).expanduser()) if is_local(name) else name
+    if is_local(name) and not Path(source).is_dir():
+        raise ConfigError(f"model {name}: there is no such folder; give a checkpoint's folder")
+    origin: dict[str, Any] = {"trust_remote_code": options.trust_remote_code}
+    if options.revision is not None:
+        origin["revision"] = options.revision
+    config = _library.AutoConfig.from_pretrained(source, **origin)
+    kind = detect_kind(config) if options.kind == "auto" else options.kind
+    processor = None
+    if kind == "image-text":
+        processor = _library.AutoProcessor.from_pretrained(source, **origin)
+        tokenizer = getattr(processor, "tokenizer", processor)
+        processor = None if tokenizer is processor else processor
+    else:
+        tokenizer = _library.AutoTokenizer.from_pretrained(source, **origin)
+    auto_class = getattr(_library, _AUTO_CLASSES[kind])
+    model = auto_class.from_pretrained(source, **origin, **_placement(options)).eval()
+    return as_checkpoint(model, tokenizer, processor)
+
+
+def detect_kind(config: Any) -> Kind:
+    """What a configuration describes: a model that sees images, an encoder-decoder, or neither."""
+    if config.model_type in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES:
+        return "image-text"
+    if getattr(config, "vision_config", None) is not None:
+        return "image-text"
+    return "encoder-decoder" if config.is_encoder_decoder else "text"
+
+
+def _placement(options: HfOptions) -> dict[str, Any]:
+    """Where the weights go, and as what."""
+    dtype: Any = "auto" if options.dtype == "auto" else getattr(torch, options.dtype)
+    if options.quantization == "8bit" and dtype == "auto":
+        # bitsandbytes multiplies in float16 whatever it is given
+        dtype = torch.float16
+    chosen: dict[str, Any] = {"dtype": dtype}
+    accelerator = torch.cuda.is_available() or torch.backends.mps.is_available()
+    if options.device_map is not None or accelerator:
+        chosen["device_map"] = options.device_map or "auto"
+    if options.attn_implementation is not None:
+        chosen["attn_implementation"] = options.attn_implementation
+    if options.quantization is not None:
+        chosen["quantization_config"] = _quantization(options, accelerator)
+    return chosen
+
+
+def _quantization(options: HfOptions, accelerator: bool) -> Any:
+    """8-bit integers with float16 outliers, or 4-bit normal floats (the QLoRA paper's)."""
+    if options.quantization == "8bit":
+        return _library.BitsAndBytesConfig(load_in_8bit=True)
+    compute = torch.bfloat16 if accelerator else torch.float32
+    if options.dtype != "auto":
+        compute = getattr(torch, options.dtype)
+    return _library.BitsAndBytesConfig(
+        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=compute
+    )
+
+
+def as_checkpoint(model: Any, tokenizer: Any, processor: Any | None) -> Checkpoint:
+    """What is to be known about a model that is loaded; `processor` None if it sees no images."""
+    config = model.config
+    text = config.get_text_config(decoder=True)
+    one_image = getattr(config, "qformer_config", None) is not None
+    # BLIP-like models hand generation over to their language model and its settings
+    speaker = model.language_model if one_image else model
+    return Checkpoint(
+        model=model,
+        tokenizer=tokenizer,
+        processor=processor,
+        settings=speaker.generation_config,
+        context=getattr(text, "max_position_embeddings", None),
+        encoder_decoder=bool(speaker.config.is_encoder_decoder),
+        one_image=one_image,
+    )
+
+
+def _short(error: BaseException) -> str:
+    """An exception's first lines, on one line: libraries append pages of advice."""
+    return " ".join(str(error).split())[:400]

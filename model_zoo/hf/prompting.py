@@ -1,0 +1,148 @@
+"""Writes a conversation as the text that a checkpoint expects, images in their places.
+
+The checkpoint's own chat template is used where it has one. Without one (BLIP-2, InstructBLIP,
+T5) a conversation becomes a transcript: the system message if there is one, then for every turn
+`Question: ... Answer: ...`, ending with `Answer:`, the form that BLIP-2's paper asks questions in
+(section 4.2), carried over to several turns. What a template cannot express is refused: nothing is
+merged, moved or left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import TemplateError
+
+from mmconv.errors import Refused
+from mmconv.values import Image, Message, Text
+from model_zoo.hf.loading import Checkpoint
+
+_TURN_MARKS = {"user": "Question: ", "assistant": "Answer: ", "system": ""}
+_REASONING_ENDS = "</think>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """A conversation as text; `special_tokens` says whether the tokenizer shall add its own."""
+
+    text: str
+    special_tokens: bool
+
+
+def images_of(messages: Sequence[Message]) -> tuple[Image, ...]:
+    """All images of a conversation, in order."""
+    return tuple(part for message in messages for part in message.parts if isinstance(part, Image))
+
+
+def check_images(checkpoint: Checkpoint, messages: Sequence[Message]) -> None:
+    """Raise `mmconv.errors.Refused` if the architecture does not take these images.
+
+    That is: any at all where the model sees none, other than one where it takes one, or a text
+    that holds the very mark that stands for an image.
+    """
+    count = len(images_of(messages))
+    if count and checkpoint.processor is None:
+        raise Refused("rejected", "this model sees no images; use a vision-language model")
+    if checkpoint.one_image and count != 1:
+        raise Refused(
+            "rejected", f"this architecture takes exactly one image per conversation, not {count}"
+        )
+    mark = _image_mark(checkpoint)
+    if mark and any(mark in part.text for message in messages for part in _texts(message)):
+        raise Refused("rejected", f"a message holds {mark!r}, which stands for an image here")
+
+
+def render(checkpoint: Checkpoint, messages: Sequence[Message], template: str | None) -> Rendered:
+    """The prompt for `messages`; `template` replaces the checkpoint's chat template.
+
+    Raises `mmconv.errors.Refused` if the template cannot express the conversation.
+    """
+    mark = _image_mark(checkpoint)
+    writer, own = _template_of(checkpoint, template)
+    if own is None:
+        inline = "" if checkpoint.one_image else mark
+        return Rendered(text=_transcript(messages, inline), special_tokens=True)
+    as_parts = writer is checkpoint.processor
+    text = _apply_template(writer, own, _conversation(messages, mark, as_parts))
+    _check_complete(text, messages, mark)
+    begin = checkpoint.tokenizer.bos_token
+    # a tokenizer's template is complete; a processor's may leave the first token to the tokenizer
+    special = as_parts and not (begin and text.startswith(begin))
+    return Rendered(text=text, special_tokens=special)
+
+
+def _image_mark(checkpoint: Checkpoint) -> str:
+    """What stands for an image in a prompt's text; empty if the processor does not tell."""
+    return str(getattr(checkpoint.processor, "image_token", None) or "")
+
+
+def _template_of(checkpoint: Checkpoint, template: str | None) -> tuple[Any, str | None]:
+    """Who writes the conversation, and by which template (None: there is none)."""
+    processor, tokenizer = checkpoint.processor, checkpoint.tokenizer
+    if processor is not None and (template or getattr(processor, "chat_template", None)):
+        return processor, template or processor.chat_template
+    return tokenizer, template or tokenizer.chat_template
+
+
+def _texts(message: Message) -> list[Text]:
+    return [part for part in message.parts if isinstance(part, Text)]
+
+
+def _conversation(messages: Sequence[Message], mark: str, as_parts: bool) -> list[dict[str, Any]]:
+    """The messages as templates want them: lists of typed parts, or plain strings."""
+    return [
+        {
+            "role": message.role,
+            "content": _parts(message) if as_parts else _plain(message, mark),
+        }
+        for message in messages
+    ]
+
+
+def _parts(message: Message) -> list[dict[str, str]]:
+    return [
+        {"type": "text", "text": part.text} if isinstance(part, Text) else {"type": "image"}
+        for part in message.parts
+    ]
+
+
+def _plain(message: Message, mark: str) -> str:
+    return "".join(part.text if isinstance(part, Text) else mark for part in message.parts)
+
+
+def _apply_template(writer: Any, template: str, conversation: list[dict[str, Any]]) -> str:
+    try:
+        written = writer.apply_chat_template(
+            conversation, chat_template=template, tokenize=False, add_generation_prompt=True
+        )
+    except (TemplateError, TypeError, ValueError, KeyError) as error:
+        raise Refused(
+            "rejected",
+            f"the chat template cannot write this conversation: {error} (roles here: "
+            f"{', '.join(message['role'] for message in conversation)})",
+        ) from error
+    return str(written)
+
+
+def _check_complete(text: str, messages: Sequence[Message], mark: str) -> None:
+    """Templates may skip what they do not know, a system message above all, without a word."""
+    images = len(images_of(messages))
+    if mark and text.count(mark) != images:
+        raise Refused(
+            "rejected", f"the chat template made {text.count(mark)} places for {images} image(s)"
+        )
+    for message in messages:
+        for part in _texts(message):
+            if part.text.strip() not in text and _REASONING_ENDS not in part.text:
+                raise Refused(
+                    "rejected",
+                    f"the chat template leaves out the text of a {message.role} message; "
+                    "use a model without a system prompt, or set options.chat_template",
+                )
+
+
+def _transcript(messages: Sequence[Message], mark: str) -> str:
+    lines = [_TURN_MARKS[message.role] + _plain(message, mark) for message in messages]
+    return " ".join([*lines, "Answer:"])

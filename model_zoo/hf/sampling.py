@@ -1,0 +1,146 @@
+"""How the next token of every row is chosen, when sampling and when a row is done.
+
+Rows of a batch are independent: each draws from its own random stream and ends at its own limit.
+These objects have the shape of transformers' logits processors and stopping criteria.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from transformers import (
+    MinPLogitsWarper,
+    RepetitionPenaltyLogitsProcessor,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
+
+from mmconv.errors import Refused
+from mmconv.values import Sampling
+
+_SLACK_TOKENS = 4
+"""A stop string may begin and end inside tokens that hold parts of a character."""
+
+
+def stream_seed(sampling: Sampling, prompt: Sequence[int]) -> int:
+    """The seed of a row's random stream: from seed, trial and prompt, never from the batch.
+
+    A `seed` of None counts as 0: a request that is asked again gets the same reply.
+    """
+    told = f"{sampling.seed or 0}|{sampling.trial}|{','.join(map(str, prompt))}"
+    return int.from_bytes(hashlib.sha256(told.encode()).digest()[:8], "little") >> 1
+
+
+def warpers(sampling: Sampling, settings: Any) -> list[Any] | None:
+    """What shapes the distribution before a token is drawn from it; None for greedy decoding.
+
+    `settings` are the checkpoint's: they hold where `sampling` leaves something open. Raises
+    `mmconv.errors.Refused` if they ask for a beam search.
+    """
+    temperature = sampling.temperature
+    if temperature is None:
+        if (settings.num_beams or 1) > 1:
+            raise Refused(
+                "rejected",
+                "the checkpoint's own settings ask for a beam search; set a temperature instead",
+            )
+        temperature = (settings.temperature or 1.0) if settings.do_sample else 0.0
+    if temperature == 0:
+        return None
+    top_p = settings.top_p if sampling.top_p is None else sampling.top_p
+    chosen: list[Any] = [TemperatureLogitsWarper(float(temperature))]
+    if settings.top_k:
+        chosen.append(TopKLogitsWarper(settings.top_k))
+    if top_p is not None and top_p < 1:
+        chosen.append(TopPLogitsWarper(float(top_p)))
+    if settings.min_p is not None:
+        chosen.append(MinPLogitsWarper(settings.min_p))
+    return chosen
+
+
+class RowSampler:
+    """Draws each row's token from that row's own random stream (the Gumbel-max trick).
+
+    Adds Gumbel noise to the warped scores, so that the largest is a fair draw from their softmax;
+    the same seed gives the same text whatever else is in the batch.
+    """
+
+    def __init__(self, warping: Sequence[Any], seeds: Sequence[int], device: torch.device) -> None:
+        self.warping = warping
+        self.streams = [torch.Generator(device).manual_seed(seed) for seed in seeds]
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Scores (rows, vocabulary) with noise; -inf stays -inf."""
+        for warp in self.warping:
+            scores = warp(input_ids, scores)
+        noise = torch.empty_like(scores)
+        for row, stream in zip(noise, self.streams, strict=True):
+            row.exponential_(generator=stream)
+        return scores - noise.clamp_min_(torch.finfo(noise.dtype).tiny).log_()
+
+
+class RepetitionPenalty:
+    """The checkpoint's penalty on tokens seen before, blind to padding.
+
+    transformers' own counts the padding of shorter rows as a token that was said.
+    """
+
+    def __init__(self, penalty: float, prompt_mask: torch.Tensor) -> None:
+        self.rule = RepetitionPenaltyLogitsProcessor(penalty)
+        self.prompt_mask = prompt_mask.bool()
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Scores (rows, vocabulary) after the penalty; prompts are padded on the left."""
+        seen = input_ids.clone()
+        width = self.prompt_mask.shape[1]
+        last = input_ids[:, width - 1 : width].expand(-1, width)
+        seen[:, :width] = torch.where(self.prompt_mask, input_ids[:, :width], last)
+        penalised: torch.Tensor = self.rule(seen, scores)
+        return penalised
+
+
+class RowLimits:
+    """Ends each row at its own number of tokens or at a stop string, and all rows when closing.
+
+    `begin` is where replies start in the generated ids, known after the first step: behind the
+    prompt, or behind the start token of a decoder that gets its prompt elsewhere.
+    """
+
+    def __init__(
+        self,
+        limits: Sequence[int],
+        stop: Sequence[str],
+        decode: Callable[[Any], str],
+        closing: threading.Event,
+    ) -> None:
+        self.begin: int | None = None
+        self.limits = torch.tensor(limits)
+        self.stop = tuple(stop)
+        self.decode = decode
+        self.closing = closing
+        longest = max((len(text.encode()) for text in stop), default=0)
+        self.tail = longest + _SLACK_TOKENS
+
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
+        """Which rows (rows,) are done."""
+        if self.begin is None:
+            self.begin = input_ids.shape[1] - 1
+            self.limits = self.limits.to(input_ids.device)
+        generated = input_ids.shape[1] - self.begin
+        done = self.limits <= generated
+        if self.closing.is_set():
+            return torch.ones_like(done)
+        if self.stop:
+            tails = input_ids[:, -min(self.tail, generated) :].tolist()
+            stopped = [self._has_stop(tail) for tail in tails]
+            done = done | torch.tensor(stopped, device=done.device)
+        return done
+
+    def _has_stop(self, tail: list[int]) -> bool:
+        text = self.decode(tail)
+        return any(stop in text for stop in self.stop)

@@ -1,0 +1,44 @@
+"""Tiny checkpoints with random weights, for demonstrations and tests without a hub.
+
+They are real architectures in miniature (under a million parameters each), saved as hub
+checkpoints are, and load through the same code. They know nothing: their replies are noise.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mmconv.errors import ConfigError
+from model_zoo.tiny.families import FAMILIES, Family
+from model_zoo.tiny.parts import chat_template, train_tokenizer
+
+__all__ = ["FAMILIES", "Family", "make_checkpoint"]
+
+
+def make_checkpoint(family: str, folder: Path | str, seed: int = 0) -> Path:
+    """Save a tiny checkpoint of `family` in `folder` and return the folder.
+
+    The same seed gives the same weights; the caller's random state is left alone. Raises
+    `mmconv.errors.ConfigError` for a family that is not in `FAMILIES`.
+    """
+    if family not in FAMILIES:
+        raise ConfigError(f"no tiny family {family!r}; there are: {', '.join(FAMILIES)}")
+    import torch
+    import transformers
+
+    recipe = FAMILIES[family]
+    path = Path(folder)
+    tokenizer = train_tokenizer(transformers, recipe.tokens)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model, processor = recipe.build(transformers, tokenizer)
+        for name, parameter in model.named_parameters():
+            if not name.endswith("bias") and not parameter.any():
+                # gates, queries and projections that start at zero would hide the picture
+                torch.nn.init.uniform_(parameter, 0.5, 1.5)
+    saved = tokenizer if processor is None else processor
+    if recipe.template:
+        saved.chat_template = chat_template(recipe.image)
+    model.save_pretrained(path)
+    saved.save_pretrained(path)
+    return path

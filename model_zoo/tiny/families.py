@@ -1,0 +1,112 @@
+"""The architectures that tiny checkpoints exist of, and how their prompts are written.
+
+Each has a small builder: transformers and a tokenizer in, a random model and its processor out. The
+classes are transformers' own; nothing is subclassed or patched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from model_zoo.tiny.blip import blip2, blip2_opt, instructblip
+from model_zoo.tiny.llava import llava, llava_next, llava_onevision
+from model_zoo.tiny.others import gemma3, idefics3, internvl, mistral3, mllama
+from model_zoo.tiny.parts import Pair
+from model_zoo.tiny.qwen import qwen2_5_vl, qwen2_vl
+from model_zoo.tiny.text import llama_text, qwen2_text, t5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """An architecture and how its prompts are written.
+
+    `image` stands in the chat template for an image, empty where the model sees none; `tokens` are
+    special tokens by the attribute that the processor reads; `template` False makes a checkpoint
+    without a chat template; `torchvision` says that the processor does not load without it.
+    """
+
+    build: Callable[[Any, Any], Pair]
+    image: str = ""
+    tokens: Mapping[str, str] = field(default_factory=dict)
+    template: bool = True
+    torchvision: bool = False
+
+
+_QWEN_TOKENS = {
+    "image_token": "<|image_pad|>",
+    "video_token": "<|video_pad|>",
+    "vision_bos_token": "<|vision_start|>",
+    "vision_eos_token": "<|vision_end|>",
+}
+# not named image_token: the BLIP processors fail on a tokenizer that has one
+_QUERIES = {"query_token": "<image>"}
+_QWEN_IMAGE = "<|vision_start|><|image_pad|><|vision_end|>"
+
+FAMILIES: Mapping[str, Family] = {
+    "llama": Family(build=llama_text),
+    "qwen2": Family(build=qwen2_text),
+    "t5": Family(build=t5, template=False),
+    "llava": Family(build=llava, image="<image>", tokens={"image_token": "<image>"}),
+    "llava-next": Family(build=llava_next, image="<image>", tokens={"image_token": "<image>"}),
+    "llava-onevision": Family(
+        build=llava_onevision,
+        image="<image>",
+        tokens={"image_token": "<image>", "video_token": "<video>"},
+        torchvision=True,
+    ),
+    "blip2": Family(build=blip2, tokens=_QUERIES, template=False),
+    "blip2-opt": Family(build=blip2_opt, tokens=_QUERIES, template=False),
+    "instructblip": Family(build=instructblip, tokens=_QUERIES, template=False),
+    "qwen2-vl": Family(build=qwen2_vl, image=_QWEN_IMAGE, tokens=_QWEN_TOKENS, torchvision=True),
+    "qwen2.5-vl": Family(
+        build=qwen2_5_vl, image=_QWEN_IMAGE, tokens=_QWEN_TOKENS, torchvision=True
+    ),
+    "internvl": Family(
+        build=internvl,
+        image="<IMG_CONTEXT>",
+        tokens={
+            "start_image_token": "<img>",
+            "end_image_token": "</img>",
+            "context_image_token": "<IMG_CONTEXT>",
+            "video_token": "<video>",
+        },
+        torchvision=True,
+    ),
+    "idefics3": Family(
+        build=idefics3,
+        image="<image>",
+        tokens={
+            "image_token": "<image>",
+            "fake_image_token": "<fake_token_around_image>",
+            "end_of_utterance_token": "<end_of_utterance>",
+            "global_image_token": "<global-img>",
+        },
+    ),
+    "gemma3": Family(
+        build=gemma3,
+        image="<start_of_image>",
+        tokens={
+            "boi_token": "<start_of_image>",
+            "eoi_token": "<end_of_image>",
+            "image_token": "<image_soft_token>",
+        },
+    ),
+    "mllama": Family(
+        build=mllama,
+        image="<|image|>",
+        tokens={"image_token": "<|image|>", "python_token": "<|python_tag|>"},
+    ),
+    "mistral3": Family(
+        build=mistral3,
+        image="[IMG]",
+        tokens={
+            "image_token": "[IMG]",
+            "image_break_token": "[IMG_BREAK]",
+            "image_end_token": "[IMG_END]",
+        },
+        torchvision=True,
+    ),
+}
+"""The architectures by name; what they need beside transformers is told by the `Family`."""

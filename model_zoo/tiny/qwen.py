@@ -1,0 +1,68 @@
+"""Builders of tiny Qwen vision-language models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from model_zoo.tiny.parts import Pair, decoder_fields, token_id
+
+
+def _qwen_ids(tokenizer: Any) -> dict[str, int]:
+    return {
+        "image_token_id": token_id(tokenizer, "<|image_pad|>"),
+        "video_token_id": token_id(tokenizer, "<|video_pad|>"),
+        "vision_start_token_id": token_id(tokenizer, "<|vision_start|>"),
+        "vision_end_token_id": token_id(tokenizer, "<|vision_end|>"),
+    }
+
+
+def _qwen_text_fields(tokenizer: Any) -> dict[str, Any]:
+    rope = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3]}
+    return {**decoder_fields(tokenizer), "rope_parameters": rope}
+
+
+def _qwen_pixels(library: Any) -> tuple[Any, Any]:
+    bounds = {"shortest_edge": 28 * 28, "longest_edge": 112 * 112}
+    return library.Qwen2VLImageProcessor(size=bounds), library.Qwen2VLVideoProcessor(size=bounds)
+
+
+def qwen2_vl(library: Any, tokenizer: Any) -> Pair:
+    """Qwen2-VL: images in their own resolution, positions in three dimensions."""
+    config = library.Qwen2VLConfig(
+        text_config=_qwen_text_fields(tokenizer),
+        vision_config={
+            "depth": 2,
+            "embed_dim": 64,
+            "hidden_size": 64,
+            "num_heads": 2,
+            "initializer_range": 0.2,
+        },
+        **_qwen_ids(tokenizer),
+    )
+    pixels, frames = _qwen_pixels(library)
+    return library.Qwen2VLForConditionalGeneration(config), library.Qwen2VLProcessor(
+        pixels, tokenizer, frames
+    )
+
+
+def qwen2_5_vl(library: Any, tokenizer: Any) -> Pair:
+    """Qwen2.5-VL: as Qwen2-VL, with windowed attention in the tower."""
+    config = library.Qwen2_5_VLConfig(
+        text_config=_qwen_text_fields(tokenizer),
+        vision_config={
+            "depth": 2,
+            "hidden_size": 64,
+            "intermediate_size": 128,
+            "num_heads": 2,
+            "out_hidden_size": 64,
+            "window_size": 56,
+            "fullatt_block_indexes": [1],
+            "initializer_range": 0.2,
+        },
+        **_qwen_ids(tokenizer),
+    )
+    pixels, frames = _qwen_pixels(library)
+    return (
+        library.Qwen2_5_VLForConditionalGeneration(config),
+        library.Qwen2_5_VLProcessor(pixels, tokenizer, frames),
+    )

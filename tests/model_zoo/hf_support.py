@@ -1,0 +1,151 @@
+"""What the tests of the transformers backend share: checkpoints, pictures, conversations."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import functools
+import hashlib
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from images.drawing import draw_scene
+from mmconv.config import ModelSpec
+from mmconv.values import Image, Message, Part, Reply, Sampling, Text
+from model_zoo.hf import open_backend
+from model_zoo.tiny import FAMILIES, make_checkpoint
+from tests import torchvision_stub
+
+if TYPE_CHECKING:
+    from model_zoo.hf.backend import HfBackend
+
+pytest.importorskip("transformers", reason="needs the extra hf")
+
+WITHOUT_TORCHVISION = torchvision_stub.install()
+"""Why torchvision cannot be used, or None."""
+
+_FOLDER = tempfile.TemporaryDirectory(prefix="mmconv-tiny-")
+atexit.register(_FOLDER.cleanup)
+
+SIZES = ((80, 40), (120, 90), (90, 150), (200, 60), (128, 128), (300, 220))
+"""Of the pictures that conversations show, in pixels."""
+
+_WORDS = (
+    *("the", "red", "circle", "stands", "left", "of", "a", "blue", "square"),
+    *("and", "why", "is", "it", "written", "there"),
+)
+
+
+class Pictures:
+    """An image source of drawn scenes."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+
+    def draw(self, seed: int) -> Image:
+        width, height = SIZES[seed % len(SIZES)]
+        data, _ = draw_scene(seed, (width, height))
+        sha256 = hashlib.sha256(data).hexdigest()
+        self.files[sha256] = data
+        return Image(sha256=sha256, media_type="image/png", width=width, height=height)
+
+    def read(self, sha256: str) -> bytes:
+        return self.files[sha256]
+
+
+PICTURES = Pictures()
+
+
+@functools.cache
+def checkpoint(family: str) -> Path:
+    """A tiny checkpoint, made once per run; skips where its processor cannot be had."""
+    if FAMILIES[family].torchvision and WITHOUT_TORCHVISION is not None:
+        pytest.skip(WITHOUT_TORCHVISION)
+    return make_checkpoint(family, Path(_FOLDER.name) / family)
+
+
+def spec(family: str, **options: Any) -> ModelSpec:
+    told = {"dtype": "float32", "threads": 1, **options}
+    return ModelSpec(provider="hf", model=str(checkpoint(family)), options=told)
+
+
+@asynccontextmanager
+async def backend(family: str, **options: Any) -> AsyncIterator[HfBackend]:
+    opened = await open_backend(spec(family, **options), PICTURES)
+    try:
+        yield opened
+    finally:
+        await opened.aclose()
+
+
+def loaded(model: HfBackend) -> Any:
+    """The checkpoint of a backend that is open, to look into or to bend."""
+    assert model.checkpoint is not None
+    return model.checkpoint
+
+
+def user(*parts: Part | str) -> Message:
+    return Message(
+        role="user",
+        parts=tuple(Text(text=part) if isinstance(part, str) else part for part in parts),
+    )
+
+
+def said(text: str, role: Any = "assistant") -> Message:
+    return Message(role=role, parts=(Text(text=text),))
+
+
+async def ask(model: HfBackend, *messages: Message, **sampling: Any) -> Reply:
+    told = Sampling(**{"max_tokens": 8, **sampling})
+    return await model.generate(messages, told, affinity="")
+
+
+def turns(number: int, pictures: Sequence[int]) -> list[Message]:
+    """Three user messages of lengths that depend on `number`; images by the turn they enter at."""
+    messages = []
+    for turn in range(3):
+        words = " ".join(_WORDS[: 2 + (number * 5 + turn * 3) % 12])
+        shown = [PICTURES.draw(number + place) for place, at in enumerate(pictures) if at == turn]
+        messages.append(user(*shown, f"{words} {number}?"))
+    return messages
+
+
+async def converse(model: HfBackend, messages: Sequence[Message], sampling: Sampling) -> list[str]:
+    """The model's replies, each turn's in the history of the next."""
+    history: list[Message] = []
+    replies = []
+    for message in messages:
+        history.append(message)
+        reply = await model.generate(history, sampling, affinity="")
+        replies.append(reply.text)
+        history.append(said(reply.text))
+    return replies
+
+
+async def both_ways(
+    model: HfBackend, conversations: Sequence[Sequence[Message]], sampling: Sampling
+) -> tuple[list[list[str]], list[list[str]]]:
+    """The replies to all conversations, held one after the other and all at once."""
+    alone = [await converse(model, messages, sampling) for messages in conversations]
+    together = await asyncio.gather(
+        *[converse(model, messages, sampling) for messages in conversations]
+    )
+    return alone, list(together)
+
+
+def count_batches(model: HfBackend) -> list[int]:
+    """A list that grows by the size of every batch that the model is given from now on."""
+    sizes: list[int] = []
+    answer = model.queue.answer
+
+    def counted(batch: Any) -> Any:
+        sizes.append(len(batch))
+        return answer(batch)
+
+    model.queue.answer = counted
+    return sizes

@@ -1,0 +1,107 @@
+"""Which prompts share a batch, and what a batch's tensors look like."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import torch
+
+from mmconv.values import Sampling
+from model_zoo.hf.batching import Budget, Request, choose_batch, merge
+from model_zoo.hf.sampling import RowSampler, stream_seed
+
+
+def request(length: int = 4, max_tokens: int = 6, **others: Any) -> Request:
+    sampling = Sampling(max_tokens=max_tokens, **others.pop("sampling", {}))
+    ids = torch.arange(1, length + 1)[None]
+    tensors = {"input_ids": ids, "attention_mask": torch.ones_like(ids), **others}
+    answer: asyncio.Future[Any] = asyncio.Future()
+    return Request(tensors=tensors, length=length, sampling=sampling, answer=answer)
+
+
+async def test_the_oldest_goes_first_with_its_nearest_in_length() -> None:
+    waiting = [request(length) for length in (50, 10, 49, 90, 52, 51)]
+    batch = choose_batch(waiting, Budget(rows=4, tokens=10_000))
+    assert [one.length for one in batch] == [50, 49, 51, 52]
+
+
+async def test_the_budget_counts_padding_and_room_for_replies() -> None:
+    waiting = [request(10), request(10), request(40), request(10)]
+    batch = choose_batch(waiting, Budget(rows=9, tokens=60))
+    assert [one.length for one in batch] == [10, 10, 10]
+    alone = choose_batch([request(100)], Budget(rows=9, tokens=60))
+    assert len(alone) == 1
+
+
+async def test_pictures_of_other_shapes_share_a_batch_only_if_sizes_tell_them_apart() -> None:
+    small, large = torch.ones(1, 3, 8, 8), torch.ones(1, 3, 8, 16)
+    sizes = torch.tensor([[8, 8]])
+    assert request(pixel_values=small).group == request(9, pixel_values=small).group
+    assert request(pixel_values=small).group != request(pixel_values=large).group
+    assert (
+        request(pixel_values=small, image_sizes=sizes).group
+        == request(pixel_values=large, image_sizes=sizes).group
+    )
+
+
+async def test_ragged_inputs_and_missing_images_stay_apart() -> None:
+    ragged = [torch.ones(3, 8, 8)]
+    assert request(pixel_values=ragged).group != request(pixel_values=list(ragged)).group
+    assert request(pixel_values=torch.ones(1, 3, 8, 8)).group != request().group
+
+
+async def test_trial_and_seed_and_limit_do_not_divide_a_group() -> None:
+    first = request(sampling={"seed": 1, "trial": 0})
+    assert first.group == request(max_tokens=9, sampling={"seed": 2, "trial": 3}).group
+    assert first.group != request(sampling={"temperature": 0.5}).group
+
+
+def test_tokens_are_padded_on_the_prompts_side_and_pictures_at_the_end() -> None:
+    rows = [
+        {
+            "input_ids": torch.tensor([[5, 6]]),
+            "attention_mask": torch.tensor([[1, 1]]),
+            "pixel_values": torch.ones(2, 1, 1, 2),
+        },
+        {
+            "input_ids": torch.tensor([[7, 8, 9]]),
+            "attention_mask": torch.tensor([[1, 1, 1]]),
+            "pixel_values": torch.ones(1, 1, 2, 1),
+        },
+    ]
+    left = merge(rows, pad_id=0, side="left")
+    assert left["input_ids"].tolist() == [[0, 5, 6], [7, 8, 9]]
+    assert left["attention_mask"].tolist() == [[0, 1, 1], [1, 1, 1]]
+    assert left["pixel_values"].tolist() == [
+        [[[1, 1], [0, 0]]],
+        [[[1, 1], [0, 0]]],
+        [[[1, 0], [1, 0]]],
+    ]
+    right = merge(rows, pad_id=9, side="right")
+    assert right["input_ids"].tolist() == [[5, 6, 9], [7, 8, 9]]
+
+
+def test_a_streams_seed_is_made_of_seed_trial_and_prompt() -> None:
+    base = stream_seed(Sampling(seed=1), [1, 2])
+    assert base == stream_seed(Sampling(seed=1, temperature=0.3), [1, 2])
+    others = [
+        stream_seed(Sampling(seed=2), [1, 2]),
+        stream_seed(Sampling(seed=1, trial=1), [1, 2]),
+        stream_seed(Sampling(seed=1), [1, 3]),
+    ]
+    assert len({base, *others}) == 4
+    assert stream_seed(Sampling(), [1]) == stream_seed(Sampling(seed=0), [1])
+
+
+def test_the_sampler_draws_from_the_softmax() -> None:
+    rows = 4000
+    scores = torch.log(torch.tensor([[0.6, 0.3, 0.1, 0.0]])).expand(rows, -1)
+    sampler = RowSampler([], range(rows), torch.device("cpu"))
+    drawn = sampler(torch.empty(rows, 0), scores).argmax(-1)
+    shares = [float((drawn == token).float().mean()) for token in range(4)]
+    assert shares[3] == 0
+    # three standard errors at n = 4000
+    assert all(
+        abs(share - want) < 0.024 for share, want in zip(shares, (0.6, 0.3, 0.1), strict=False)
+    )

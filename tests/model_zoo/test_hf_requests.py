@@ -1,0 +1,338 @@
+"""Single requests to the transformers backend: limits, refusals, failures, closing."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import subprocess
+import sys
+import weakref
+from typing import Any
+
+import pytest
+
+from mmconv.errors import ConfigError, Refused, Transient
+from mmconv.values import Sampling
+from model_zoo.hf import open_backend
+from model_zoo.hf.backend import HfBackend
+from model_zoo.hf.decoding import Completion
+from model_zoo.hf.prompting import render
+from tests.model_zoo.hf_support import (
+    PICTURES,
+    ask,
+    backend,
+    checkpoint,
+    count_batches,
+    loaded,
+    said,
+    spec,
+    user,
+)
+
+ALTERNATING = (
+    "{% if messages[0]['role'] == 'system' %}"
+    "{{ raise_exception('the system role is not supported') }}{% endif %}"
+    "{% for message in messages %}"
+    "{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('roles must alternate') }}{% endif %}"
+    "{{ '<|' + message['role'] + '|>' + message['content'] }}{% endfor %}<|assistant|>"
+)
+FORGETFUL = (
+    "{% for message in messages %}{% if message['role'] != 'system' %}"
+    "{{ '<|' + message['role'] + '|>' + message['content'] }}{% endif %}{% endfor %}<|assistant|>"
+)
+
+
+async def test_a_reply_says_how_long_it_is_and_why_it_ended() -> None:
+    async with backend("llama") as model:
+        cut = await ask(model, user("What is it?"), max_tokens=5)
+        drawn = [
+            ask(model, user("What is it?"), max_tokens=300, temperature=3.0, trial=trial)
+            for trial in range(8)
+        ]
+        replies = await asyncio.gather(*drawn)
+    assert (cut.finish, cut.output_tokens) == ("length", 5)
+    assert cut.seconds > 0
+    ended = [reply for reply in replies if reply.finish == "stop"]
+    assert 0 < len(ended) < 8
+    assert all(reply.input_tokens == cut.input_tokens for reply in replies)
+    assert all((reply.output_tokens or 0) <= 300 for reply in ended)
+    assert all(reply.output_tokens == 300 for reply in replies if reply.finish == "length")
+
+
+async def test_requests_of_one_batch_end_at_their_own_limits() -> None:
+    async with backend("llama") as model:
+        sizes = count_batches(model)
+        limits = (3, 9, 6)
+        short, *others = await asyncio.gather(
+            *[ask(model, user("What is it?"), max_tokens=limit) for limit in limits]
+        )
+    assert sizes == [3]
+    assert [reply.output_tokens for reply in (short, *others)] == [3, 9, 6]
+    assert others[0].text.encode().startswith(others[1].text.encode()[:3])
+
+
+async def test_only_requests_with_equal_settings_share_a_batch() -> None:
+    async with backend("llama") as model:
+        sizes = count_batches(model)
+        await asyncio.gather(
+            *[ask(model, user(f"What is {number}?")) for number in range(3)],
+            *[ask(model, user(f"What is {number}?"), temperature=1.0) for number in range(2)],
+            ask(model, user("What is it?"), temperature=1.0, top_p=0.5),
+            ask(model, user("What is it?"), stop=("x",)),
+        )
+    assert sorted(sizes) == [1, 1, 2, 3]
+
+
+async def test_a_budget_bounds_the_batch() -> None:
+    async with backend("llama", max_batch=4) as model:
+        rows = count_batches(model)
+        await asyncio.gather(*[ask(model, user(f"What is {number}?")) for number in range(10)])
+    async with backend("llama", max_batch_tokens=80) as model:
+        tokens = count_batches(model)
+        replies = await asyncio.gather(*[ask(model, user("What is it?")) for _ in range(6)])
+    assert rows == [4, 4, 2]
+    fitting = 80 // ((replies[0].input_tokens or 0) + 8)
+    assert tokens == [fitting, 6 - fitting]
+
+
+async def test_a_stop_string_ends_the_reply_and_is_not_part_of_it() -> None:
+    async with backend("llama") as model:
+        whole = await ask(model, user("What is it?"), max_tokens=60)
+        stop = whole.text[-6:-3]
+        place = whole.text.index(stop)
+        short = await ask(model, user("What is it?"), max_tokens=60, stop=("never", stop))
+    assert short.text == whole.text[:place].strip()
+    assert short.finish == "stop"
+    assert (short.output_tokens or 0) < (whole.output_tokens or 0)
+
+
+async def test_the_checkpoints_own_sampling_holds_without_a_temperature() -> None:
+    async with backend("llama") as model:
+        settings = loaded(model).settings
+        greedy = await ask(model, user("What is it?"), temperature=0.0)
+        plain = await ask(model, user("What is it?"), temperature=None)
+        settings.update(do_sample=True, temperature=1.5, top_k=20, top_p=0.9, min_p=0.01)
+        drawn = {
+            (await ask(model, user("What is it?"), temperature=None, trial=n)).text
+            for n in (1, 2, 3)
+        }
+        settings.update(top_k=1)
+        certain = await ask(model, user("What is it?"), temperature=None)
+        settings.update(do_sample=False, num_beams=4)
+        with pytest.raises(Refused, match="beam search"):
+            await ask(model, user("What is it?"), temperature=None)
+    assert plain.text == greedy.text == certain.text
+    assert len(drawn) == 3
+
+
+async def test_too_long_a_prompt_is_refused_and_never_cut() -> None:
+    async with backend("llama") as model:
+        reply = await ask(model, user("What is it?"))
+        room = 2048 - (reply.input_tokens or 0)
+        with pytest.raises(Refused, match="the model has room for 2048") as refusal:
+            await ask(model, user("What is it?"), max_tokens=room + 1)
+        assert (await ask(model, user("What is it?"), max_tokens=room)).text
+    assert refusal.value.kind == "context"
+
+
+async def test_a_text_that_holds_the_image_mark_is_refused() -> None:
+    async with backend("llava") as model:
+        with pytest.raises(Refused, match="'<image>', which stands for an image"):
+            await ask(model, user(PICTURES.draw(0), "What does <image> mean?"))
+
+
+async def test_what_a_template_cannot_write_is_refused() -> None:
+    async with backend("llama", chat_template=ALTERNATING) as model:
+        assert (await ask(model, user("What?"), said("That."), user("Why?"))).output_tokens
+        with pytest.raises(Refused, match="the system role is not supported"):
+            await ask(model, said("Be brief.", "system"), user("What?"))
+        with pytest.raises(Refused, match="roles must alternate"):
+            await ask(model, user("What?"), user("Why?"))
+
+
+async def test_what_a_template_leaves_out_is_refused() -> None:
+    async with backend("llama", chat_template=FORGETFUL) as model:
+        with pytest.raises(Refused, match="leaves out the text of a system message"):
+            await ask(model, said("Be brief.", "system"), user("What?"))
+    blind = FORGETFUL.replace("message['content']", "message['content'][-1]['text']")
+    async with backend("llava", chat_template=blind) as model:
+        with pytest.raises(Refused, match=r"made 0 places for 1 image\(s\)"):
+            await ask(model, user(PICTURES.draw(0), "What?"))
+
+
+async def test_system_messages_reach_models_that_take_them() -> None:
+    for family in ("llama", "t5"):
+        async with backend(family) as model:
+            plain = await ask(model, user("What?"))
+            told = await ask(model, said("Be brief.", "system"), user("What?"))
+        assert (told.input_tokens or 0) > (plain.input_tokens or 0)
+
+
+async def test_a_template_of_the_tokenizer_gets_images_as_marks() -> None:
+    plain = FORGETFUL.replace("'<|' +", "bos_token + '<|' +")
+    async with backend("llava") as model:
+        loaded(model).processor.chat_template = None
+        loaded(model).tokenizer.chat_template = plain
+        one = await ask(model, user(PICTURES.draw(0), "What is it?"))
+        two = await ask(model, user(PICTURES.draw(0), "What", PICTURES.draw(1), " is it?"))
+    assert one.input_tokens is not None
+    assert two.input_tokens == one.input_tokens + 16
+
+
+async def test_without_any_template_images_stand_in_a_transcript() -> None:
+    async with backend("llava") as model:
+        loaded(model).processor.chat_template = None
+        loaded(model).tokenizer.chat_template = None
+        messages = [said("Be brief.", "system"), user("Look:", PICTURES.draw(0)), said("Yes?")]
+        rendered = render(loaded(model), [*messages, user("Why?")], None)
+        assert (await ask(model, *messages, user("Why?"))).output_tokens
+    assert rendered.text == ("Be brief. Question: Look:<image> Answer: Yes? Question: Why? Answer:")
+
+
+async def test_images_are_scaled_by_the_stated_policy_first() -> None:
+    async with backend("qwen2-vl", max_pixels=2500) as model:
+        reply = await ask(model, user(PICTURES.draw(5), "What?"))
+    seen = reply.seen[0]
+    assert seen.width * seen.height <= 2500
+    assert seen.width / seen.height == pytest.approx(300 / 220, rel=0.05)
+
+
+async def test_reasoning_is_split_from_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    thought = Completion(
+        text="<think>A shape.</think>It is red.", finish="stop", tokens=9, seconds=1
+    )
+    async with backend("llama") as model:
+        monkeypatch.setattr(model.queue, "answer", lambda batch: [thought] * len(batch))
+        reply = await ask(model, user("What?"))
+    assert (reply.reasoning, reply.text) == ("A shape.", "It is red.")
+
+
+def limit_rows(
+    model: HfBackend, monkeypatch: pytest.MonkeyPatch, rows: int, error: Exception
+) -> None:
+    generate = loaded(model).model.generate
+
+    def limited(**inputs: Any) -> Any:
+        if len(inputs["input_ids"]) > rows:
+            raise error
+        return generate(**inputs)
+
+    monkeypatch.setattr(loaded(model).model, "generate", limited)
+
+
+async def test_out_of_memory_halves_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with backend("llama") as model:
+        expected = [await ask(model, user(f"What is {number}?")) for number in range(8)]
+        limit_rows(model, monkeypatch, 3, RuntimeError("CUDA out of memory"))
+        sizes = count_batches(model)
+        asked = [ask(model, user(f"What is {number}?")) for number in range(8)]
+        replies = await asyncio.gather(*asked)
+        again = [ask(model, user(f"What is {number}?")) for number in range(8)]
+        await asyncio.gather(*again)
+    assert [reply.text for reply in replies] == [reply.text for reply in expected]
+    assert sizes == [8, 2, 2, 2, 2]
+
+
+async def test_a_single_prompt_without_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    async with backend("llama") as model:
+        limit_rows(model, monkeypatch, 0, torch.OutOfMemoryError("CUDA out of memory"))
+        asked = [ask(model, user(f"What is {number}?")) for number in range(2)]
+        failures = await asyncio.gather(*asked, return_exceptions=True)
+    assert [type(failure) for failure in failures] == [Refused, Refused]
+    assert {getattr(failure, "kind", None) for failure in failures} == {"memory"}
+
+
+async def test_a_bug_reaches_everyone_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with backend("llama") as model:
+        limit_rows(model, monkeypatch, 0, ZeroDivisionError("a bug"))
+        asked = [ask(model, user(f"What is {number}?")) for number in range(3)]
+        failures = await asyncio.gather(*asked, return_exceptions=True)
+    assert [str(failure) for failure in failures] == ["a bug"] * 3
+
+
+async def test_a_caller_that_gives_up_costs_the_others_nothing() -> None:
+    async with backend("llama", max_batch=1) as model:
+        sizes = count_batches(model)
+        tasks = [asyncio.create_task(ask(model, user(f"What is {n}?"))) for n in range(4)]
+        await asyncio.sleep(0)
+        tasks[3].cancel()
+        replies = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(replies[3], asyncio.CancelledError)
+    assert [type(reply).__name__ for reply in replies[:3]] == ["Reply"] * 3
+    assert sizes == [1, 1, 1]
+
+
+async def test_closing_stops_at_the_next_token_and_cancels_what_waits() -> None:
+    async with backend("t5", max_batch=1) as model:
+        asked = [
+            asyncio.create_task(
+                model.generate([user("What?")], Sampling(max_tokens=100_000), affinity="")
+            )
+            for _ in range(2)
+        ]
+        await asyncio.sleep(0.5)
+        async with asyncio.timeout(20):
+            await model.aclose()
+        outcomes = await asyncio.gather(*asked, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [asyncio.CancelledError] * 2
+        with pytest.raises(Transient, match="closed"):
+            await ask(model, user("What?"))
+
+
+async def test_closing_twice_is_safe_and_frees_the_model() -> None:
+    async with backend("llava") as model:
+        await ask(model, user(PICTURES.draw(0), "What?"))
+        weights = weakref.ref(loaded(model).model)
+        await model.aclose()
+        await model.aclose()
+        gc.collect()
+        assert weights() is None
+
+
+async def test_a_missing_folder_and_a_broken_checkpoint_are_named(tmp_path: Any) -> None:
+    missing = spec("llama").model_copy(update={"model": str(tmp_path / "none")})
+    with pytest.raises(ConfigError, match="there is no such folder"):
+        await open_backend(missing, PICTURES)
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    broken = spec("llama").model_copy(update={"model": str(tmp_path)})
+    with pytest.raises(ConfigError, match="cannot be loaded"):
+        await open_backend(broken, PICTURES)
+
+
+async def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "model_zoo.hf.backend", None)
+    with pytest.raises(ConfigError, match=r"pip install 'mmconv\[hf\]'"):
+        await open_backend(spec("llama"), PICTURES)
+
+
+async def test_bounds_that_no_image_can_obey_are_refused_before_loading() -> None:
+    with pytest.raises(ConfigError, match="min_pixels"):
+        await open_backend(spec("llava", min_pixels=100, max_pixels=50), PICTURES)
+
+
+def test_a_processor_without_its_library_is_a_configuration_error() -> None:
+    """In a process of its own: here torchvision has been made importable."""
+    program = (
+        "import asyncio, importlib.util, sys\n"
+        "from mmconv.config import ModelSpec\n"
+        "from mmconv.errors import ConfigError\n"
+        "from model_zoo.hf import open_backend\n"
+        "if importlib.util.find_spec('torchvision'): sys.exit('torchvision is there')\n"
+        "try:\n"
+        "    asyncio.run(open_backend(ModelSpec(provider='hf', model=sys.argv[1]), None))\n"
+        "except ConfigError as error: print(error)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(checkpoint("qwen2-vl"))],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    if "torchvision is there" in ran.stderr:
+        pytest.skip("torchvision is installed in the ordinary way")
+    assert "needs a library that is not installed" in ran.stdout
+    assert "orchvision" in ran.stdout
