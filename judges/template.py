@@ -74,7 +74,8 @@ class Prompt:
 
         Raises `PromptError` if the names differ from the prompt's slots.
         """
-        if problems := _differences(self.slots, frozenset(values)):
+        if values.keys() != self.slots:
+            problems = _differences(self.slots, frozenset(values))
             raise PromptError(f"prompt {self.name!r}: {problems}")
         return tuple(
             message if isinstance(message, Message) else _filled(message, values)

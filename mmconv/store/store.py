@@ -2,7 +2,8 @@
 
 Requests that arrive together share one query or one transaction (group commit): reads run on one
 thread, writes on another, so that a lookup never waits for the disk. A write is acknowledged only
-after its transaction is on disk; an acknowledged reply is never asked for again.
+after its transaction is on disk; an acknowledged reply is never asked for again. Which keys there
+are is read once, at eight bytes each, so that a call that was never asked costs no query.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ Result = TypeVar("Result")
 BATCH = 500
 """Keys per query; SQLite allows about 32,000 variables, PostgreSQL 65,535."""
 
+GATHER_SECONDS = 0.005
+"""How long a write waits for others to share its transaction; it holds up no request."""
+
 
 class Store:
     """Replies, failures, image facts and run specifications in one database.
@@ -36,11 +40,18 @@ class Store:
 
     def __init__(self, url: str) -> None:
         self._engine = connect(url)
+        self._known = self._read_keys()
         self._reader = _Batcher(self._read_replies)
-        self._writer = _Batcher(self._write_outcomes)
+        self._writer = _Batcher(self._write_outcomes, gather=GATHER_SECONDS)
 
     async def get(self, key: str) -> Reply | None:
-        """The reply kept under this key, if there is one."""
+        """The reply kept under this key, if there is one.
+
+        A reply that another process has kept since this store was opened may not be found; `put`
+        then hands that one out.
+        """
+        if _short(key) not in self._known:
+            return None
         return await self._reader.submit(key)
 
     async def put(self, key: str, fingerprint: str, reply: Reply) -> Reply:
@@ -50,6 +61,7 @@ class Store:
         key first, that one stands, so that every run sees the same text.
         """
         stored = await self._writer.submit((key, fingerprint, reply))
+        self._known.add(_short(key))
         return cast("Reply", stored)
 
     async def add_failure(self, key: str, failure: Failure) -> None:
@@ -80,6 +92,10 @@ class Store:
         await self._writer.aclose()
         self._engine.dispose()
 
+    def _read_keys(self) -> set[int]:
+        with self._engine.connect() as connection:
+            return {_short(key) for key in connection.scalars(select(replies.c.key))}
+
     def _read_replies(self, keys: Sequence[str]) -> list[Reply | None]:
         with self._engine.connect() as connection:
             found = read_replies(connection, keys)
@@ -108,10 +124,16 @@ class Store:
 
 
 class _Batcher(Generic[Item, Result]):
-    """Runs a function of many items on its own thread, over whatever has gathered meanwhile."""
+    """Runs a function of many items on its own thread, over whatever has gathered meanwhile.
 
-    def __init__(self, work: Callable[[Sequence[Item]], Sequence[Result]]) -> None:
+    `gather` is how many seconds the first of a batch waits for others.
+    """
+
+    def __init__(
+        self, work: Callable[[Sequence[Item]], Sequence[Result]], gather: float = 0.0
+    ) -> None:
         self._work = work
+        self._gather = gather
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mmconv-store")
         self._waiting: list[tuple[Item, asyncio.Future[Result]]] = []
         self._pump: asyncio.Task[None] | None = None
@@ -132,6 +154,7 @@ class _Batcher(Generic[Item, Result]):
     async def _drain(self) -> None:
         loop = asyncio.get_running_loop()
         while self._waiting:
+            await asyncio.sleep(self._gather)
             batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
             try:
                 results = await loop.run_in_executor(
@@ -164,6 +187,11 @@ def read_replies(connection: Connection, keys: Sequence[str]) -> dict[str, Reply
         for row in connection.execute(select(replies).where(chosen)):
             found[row.key] = _reply(row)
     return found
+
+
+def _short(key: str) -> int:
+    """Half of a key, as a number: enough to say that a key is surely not there."""
+    return int(key[:16], 16)
 
 
 def _reply_row(key: str, fingerprint: str, reply: Reply) -> dict[str, Any]:

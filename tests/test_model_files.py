@@ -1,0 +1,191 @@
+"""The shipped model files: each one is read, is named in keys offline, and says only what it must.
+
+Whether a checkpoint of that name exists and fits its comment cannot be seen from here.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from mmconv.assemble import PROVIDERS, find_provider
+from mmconv.config import ModelSpec, SamplingSpec, load_model, model_files
+from mmconv.errors import ConfigError
+from mmconv.values import Image, Message, Text
+from model_zoo import vllm_server
+from model_zoo.hf import HfOptions
+from model_zoo.openai_api import request
+
+FILES = model_files()
+OPTIONS: dict[str, type[BaseModel]] = {
+    "hf": HfOptions,
+    "openai": request.Options,
+    "vllm": vllm_server.Options,
+}
+each_file = pytest.mark.parametrize("name", FILES)
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a network nor a secret."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("no connection may be opened")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    for name in FILES:
+        monkeypatch.delenv(load_model(name).api_key_env or "OPENAI_API_KEY", raising=False)
+
+
+def fingerprint(name: str) -> str:
+    spec = load_model(name)
+    return find_provider(spec.provider).fingerprint(spec)
+
+
+def test_there_is_a_choice() -> None:
+    assert len(FILES) >= 36
+    assert {load_model(name).provider for name in FILES} == set(OPTIONS)
+
+
+@each_file
+@pytest.mark.usefixtures("bare")
+def test_a_file_has_a_fingerprint_without_network_or_secret(name: str) -> None:
+    assert load_model(name).provider in PROVIDERS
+    assert re.fullmatch("[0-9a-f]{64}", fingerprint(name))
+
+
+def test_no_two_files_are_the_same_model() -> None:
+    owners: dict[tuple[str, str], str] = {}
+    for name in FILES:
+        key = (load_model(name).provider, fingerprint(name))
+        assert key not in owners, f"{name} is {owners[key]}"
+        owners[key] = name
+
+
+@each_file
+def test_a_file_is_short_and_opens_with_a_sentence(name: str) -> None:
+    lines = FILES[name].read_text(encoding="utf-8").splitlines()
+    assert re.fullmatch(r"# [A-Z].*\.", lines[0])
+    assert len(lines) <= 12
+    assert max(map(len, lines)) <= 100
+
+
+@each_file
+def test_a_label_is_the_name_and_tells_the_provider(name: str) -> None:
+    spec = load_model(name)
+    assert re.fullmatch("[a-z0-9]+([.-][a-z0-9]+)*", name)
+    assert spec.label == name
+    assert name.endswith("-vllm") == (spec.provider == "vllm")
+
+
+@each_file
+def test_what_is_set_is_no_default(name: str) -> None:
+    spec = load_model(name)
+    assert repeated(ModelSpec, spec.model_dump(exclude_unset=True)) == []
+    assert repeated(OPTIONS[spec.provider], dict(spec.options)) == []
+    if spec.sampling is not None:
+        assert repeated(SamplingSpec, spec.sampling.model_dump(exclude_unset=True)) == []
+
+
+def repeated(kind: type[BaseModel], told: dict[str, Any]) -> list[str]:
+    return [field for field, value in told.items() if kind.model_fields[field].default == value]
+
+
+@each_file
+def test_no_file_runs_code_from_the_hub(name: str) -> None:
+    assert "trust_remote_code" not in load_model(name).options
+
+
+@each_file
+def test_a_key_is_sent_only_to_whom_it_belongs(name: str) -> None:
+    spec = load_model(name)
+    assert (spec.base_url is None) == (spec.api_key_env is None)
+    if spec.base_url is not None:
+        assert spec.base_url.startswith("https://")
+
+
+def conversation(spec: ModelSpec, *parts: Text | Image) -> list[Message]:
+    return [
+        Message(role="system", parts=(Text(text=spec.system or ""),)),
+        Message(role="user", parts=parts),
+        Message(role="assistant", parts=(Text(text="A red bus."),)),
+        Message(role="user", parts=(Text(text="Where is it?"),)),
+    ]
+
+
+def written(name: str, family: str, *parts: Text | Image) -> str:
+    """A two-turn conversation as the file's template writes it, by a tiny model of that family."""
+    pytest.importorskip("transformers", reason="needs the extra hf")
+    from model_zoo.hf.loading import load_checkpoint
+    from model_zoo.hf.prompting import render
+    from tests.model_zoo import hf_support
+
+    spec = load_model(name)
+    checkpoint = load_checkpoint(hf_support.spec(family), HfOptions(dtype="float32"))
+    template = str(spec.options["chat_template"])
+    return render(checkpoint, conversation(spec, *parts), template).text
+
+
+@pytest.mark.parametrize("name", ["llava-1.5-7b", "llava-1.5-13b", "llava-1.6-vicuna-13b"])
+def test_llava_turns_are_written_as_in_its_training(name: str) -> None:
+    picture = Image(sha256="0" * 64, media_type="image/png", width=8, height=8)
+    assert written(name, "llava", picture, Text(text="What is this?")) == (
+        "A chat between a curious human and an artificial intelligence assistant. The assistant "
+        "gives helpful, detailed, and polite answers to the human's questions. "
+        "USER: <image>\nWhat is this? ASSISTANT: A red bus.</s>USER: Where is it? ASSISTANT:"
+    )
+
+
+@pytest.mark.parametrize("name", ["vicuna-7b-v1.5", "vicuna-13b-v1.5"])
+def test_vicuna_turns_are_written_as_in_its_training(name: str) -> None:
+    text = written(name, "llama", Text(text="What is this?"))
+    assert text == (
+        "<|begin|>A chat between a curious user and an artificial intelligence assistant. "
+        "The assistant gives helpful, detailed, and polite answers to the user's questions. "
+        "USER: What is this? ASSISTANT: A red bus.</s>USER: Where is it? ASSISTANT:"
+    )
+
+
+def test_a_model_is_named_by_its_shipped_file() -> None:
+    assert load_model("qwen2.5-vl-7b").model == "Qwen/Qwen2.5-VL-7B-Instruct"
+
+
+def test_a_model_is_named_by_a_path(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(yaml.safe_dump({"provider": "hf", "model": "some/model", "name": "mine"}))
+    assert load_model(str(file)) == ModelSpec(provider="hf", model="some/model", name="mine")
+
+
+@pytest.mark.parametrize(
+    ("name", "provider", "model"),
+    [
+        ("hf/Qwen/Qwen2-0.5B-Instruct", "hf", "Qwen/Qwen2-0.5B-Instruct"),
+        ("hf//ckpts/x", "hf", "/ckpts/x"),
+        ("vllm/./ckpts/x", "vllm", "./ckpts/x"),
+        ("fake/echo", "fake", "echo"),
+    ],
+)
+def test_a_model_is_named_by_provider_and_model(name: str, provider: str, model: str) -> None:
+    assert load_model(name) == ModelSpec(provider=provider, model=model)
+
+
+@pytest.mark.parametrize("name", ["qwen2.5-vl-8b", "hf/", "/ckpts/x", ""])
+def test_an_unknown_name_is_told_with_what_was_looked_for(name: str) -> None:
+    told = (
+        f"model {name!r} is no shipped model (see `mmconv models`), no .yaml file, "
+        "and not of the form provider/model"
+    )
+    with pytest.raises(ConfigError, match=f"^{re.escape(told)}$"):
+        load_model(name)
+
+
+def test_a_missing_file_is_told_by_its_path(tmp_path: Path) -> None:
+    file = tmp_path / "gone.yaml"
+    with pytest.raises(ConfigError, match=re.escape(f"{file}: No such file")):
+        load_model(str(file))
