@@ -169,10 +169,12 @@ class Evaluation:
         output = RunFolder(self.folder)
         output.write_json("spec.json", self._saved())
         output.write_json("manifest.json", self._manifest())
+        warm_up = asyncio.create_task(asyncio.to_thread(output.warm_up))
         with output.records() as records:
             complete = await self._drive(runner, records)
             if not complete:
                 records.discard()
+        await warm_up
         await self.equipment.close_models()
         tables: tuple[Table, ...] = ()
         if complete:

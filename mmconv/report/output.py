@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -53,6 +54,11 @@ class RunFolder:
         shown = "\n\n".join(to_markdown(table) for table in tables if not table.detail)
         self._write(REPORT, f"# {self.path.name}\n\n{shown}\n".encode())
 
+    def warm_up(self) -> None:
+        """Import what the end of a run needs; done while models answer, it costs no time."""
+        for module in ("pyarrow.json", "pyarrow.parquet", "scipy.special"):
+            import_module(module)
+
     def write_parquet(self) -> None:
         """Turn the records into Parquet files beside them."""
         for name, schema in ((SCORES, score_schema()), (TRANSCRIPTS, transcript_schema())):
@@ -80,10 +86,8 @@ class Records:
     def add(self, finished: Finished, scores: Iterable[Score]) -> None:
         """Take in one finished plan and its scores."""
         order = finished.plan.order
-        for record in call_records(finished):
-            self._transcripts.append(order, orjson.dumps(record))
-        for score in scores:
-            self._scores.append(order, orjson.dumps(score_record(score)))
+        self._transcripts.append(order, *map(orjson.dumps, call_records(finished)))
+        self._scores.append(order, *(orjson.dumps(score_record(score)) for score in scores))
 
     def discard(self) -> None:
         """Write nothing at the end: the run was stopped before it was whole."""

@@ -17,8 +17,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
-import numpy as np
-
 from mmconv.errors import DataError
 
 if TYPE_CHECKING:
@@ -31,8 +29,9 @@ class OrderedLines:
     """Takes lines in any order and leaves a file of them in ascending order.
 
     A context manager. Lines wait in an unnamed file in the target's folder, which the system
-    removes with the process; memory holds 16 bytes for each. Leaving the block writes the target
-    at once and whole; leaving it by an exception writes nothing and keeps what was there before.
+    removes with the process; memory holds 16 bytes for each group that came together. Leaving the
+    block writes the target at once and whole; leaving it by an exception writes nothing and keeps
+    what was there before.
     """
 
     def __init__(self, path: Path) -> None:
@@ -45,17 +44,19 @@ class OrderedLines:
         self._spool: IO[bytes] = tempfile.TemporaryFile(buffering=_BUFFER, dir=self._path.parent)
         return self
 
-    def append(self, order: int, line: bytes) -> None:
-        """Take a line without its end; lines of equal order keep the order in which they came.
+    def append(self, order: int, *lines: bytes) -> None:
+        """Take lines without their ends; those of equal order keep the order in which they came.
 
-        Raises `ValueError` if the line holds a line end.
+        Raises `ValueError` if one of them holds a line end.
         """
-        if b"\n" in line:
-            raise ValueError(f"the record of order {order} is more than one line")
-        self._spool.write(line)
-        self._spool.write(b"\n")
+        if not lines:
+            return
+        if any(b"\n" in line for line in lines):
+            raise ValueError(f"a record of order {order} is more than one line")
+        block = b"\n".join((*lines, b""))
+        self._spool.write(block)
         self._orders.append(order)
-        self._lengths.append(len(line) + 1)
+        self._lengths.append(len(block))
 
     def __exit__(
         self,
@@ -66,14 +67,14 @@ class OrderedLines:
         with self._spool:
             if kind is None:
                 with _whole(self._path) as part, part.open("wb", buffering=_BUFFER) as target:
-                    for line in self._sorted():
-                        target.write(line)
+                    for block in self._sorted():
+                        target.write(block)
 
     def _sorted(self) -> Iterator[bytes]:
         self._spool.flush()
         spool = self._spool.fileno()
         offsets = array("q", accumulate(self._lengths, initial=0))
-        for place in np.argsort(np.asarray(self._orders), kind="stable"):
+        for place in sorted(range(len(self._orders)), key=self._orders.__getitem__):
             # A buffered reader would throw its buffer away at every jump; mapping the file would
             # count all of it as this process's memory.
             yield os.pread(spool, self._lengths[place], offsets[place])

@@ -49,8 +49,12 @@ class ChatClient:
 
     @property
     def max_concurrency(self) -> int:
-        """How many requests may be under way at once; as many connections are kept open."""
-        return self._concurrency
+        """An eighth more than there are connections.
+
+        What is over waits, ready to send, for a connection that comes free: none of them idles
+        while the next request is put together, and no more are under way than allowed.
+        """
+        return self._concurrency + self._concurrency // 8
 
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str

@@ -15,7 +15,6 @@ from mmconv.benchmarks.convbench.data import Row, Source, Survey, load_rows, sur
 from mmconv.benchmarks.convbench.grading import Grader
 from mmconv.benchmarks.convbench.options import ALONE, CONDITIONS, GIVEN, ConvBenchOptions
 from mmconv.benchmarks.convbench.scoring import score_row
-from mmconv.benchmarks.convbench.tables import DEFAULT_DENOMINATOR, Layout, build_tables
 from mmconv.config import RunSpec, validate
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_file
@@ -105,6 +104,9 @@ class ConvBench:
 
     def tables(self, scores: Iterable[Score]) -> list[Table]:
         """The paper's tables and ours."""
+        # numpy comes with them, and only the end of a run needs it
+        from mmconv.benchmarks.convbench.tables import DEFAULT_DENOMINATOR, Layout, build_tables
+
         seats = self._spec.seats
         denominator = self._options.denominator
         if denominator is None:

@@ -1,0 +1,124 @@
+"""The store: what is put is found, the first reply stands, shards merge, the schema is one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from sqlalchemy import create_engine
+
+from mmconv.errors import StoreError
+from mmconv.store import Store, merge
+from mmconv.store.schema import HEAD, metadata, versions
+from mmconv.values import Failure, Reply, SeenImage
+
+REPLY = Reply(
+    text="yes \x00 ünï",
+    reasoning="hm",
+    finish="length",
+    input_tokens=3,
+    output_tokens=None,
+    seconds=0.25,
+    dropped=2,
+    seen=(SeenImage(sha256="ab", width=3, height=4),),
+)
+
+
+def key(number: int) -> str:
+    return f"{number:064x}"
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    opened = Store(str(tmp_path / "store.sqlite"))
+    yield opened
+    await opened.aclose()
+
+
+async def test_a_reply_comes_back_whole(store: Store, tmp_path: Path) -> None:
+    assert await store.get(key(1)) is None
+    assert await store.put(key(1), "model", REPLY) == REPLY
+    assert await store.get(key(1)) == REPLY
+    await store.aclose()
+    again = Store(str(tmp_path / "store.sqlite"))
+    assert await again.get(key(1)) == REPLY
+    await again.aclose()
+
+
+async def test_the_first_reply_stands(store: Store, tmp_path: Path) -> None:
+    """Also where another process put it after this store was opened."""
+    other = Store(str(tmp_path / "store.sqlite"))
+    await other.put(key(1), "model", Reply(text="first"))
+    assert (await store.put(key(1), "model", Reply(text="second"))).text == "first"
+    assert await store.get(key(1)) == Reply(text="first")
+    await other.aclose()
+
+
+async def test_many_at_once_share_transactions(store: Store) -> None:
+    replies = [Reply(text=str(number)) for number in range(1200)]
+    put = [store.put(key(number), "model", reply) for number, reply in enumerate(replies)]
+    assert await asyncio.gather(*put) == replies
+    got = [store.get(key(number)) for number in range(1200)]
+    assert await asyncio.gather(*got) == replies
+
+
+async def test_failures_are_history_and_never_answers(store: Store) -> None:
+    await store.add_failure(key(1), Failure(kind="timeout", message="slow", attempts=3))
+    assert await store.get(key(1)) is None
+
+
+async def test_stores_merge_by_key(tmp_path: Path) -> None:
+    names = [str(tmp_path / f"{name}.sqlite") for name in ("a", "b")]
+    for name, texts in zip(names, ({1: "one", 2: "two"}, {2: "other", 3: "three"}), strict=True):
+        store = Store(name)
+        for number, text in texts.items():
+            await store.put(key(number), "model", Reply(text=text))
+        await store.add_failure(key(9), Failure(kind="server", message="500", attempts=1))
+        await store.aclose()
+    target = str(tmp_path / "all.sqlite")
+    report = merge(target, names)
+    assert (report.added, report.present, report.conflicts) == (3, 1, 1)
+    assert merge(target, names).added == 0
+    store = Store(target)
+    found = [await store.get(key(number)) for number in (1, 2, 3)]
+    assert [reply and reply.text for reply in found] == ["one", "two", "three"]
+    await store.aclose()
+
+
+def test_merging_what_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"no store at .*gone\.sqlite"):
+        merge(str(tmp_path / "all.sqlite"), [str(tmp_path / "gone.sqlite")])
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "store.sqlite").write_text("this is no database, whatever its name says")
+    with pytest.raises(StoreError, match=r"cannot open the store .*store\.sqlite"):
+        Store(str(tmp_path / "store.sqlite"))
+
+
+async def test_a_newer_database_is_refused(store: Store, tmp_path: Path) -> None:
+    engine = create_engine(f"sqlite:///{tmp_path / 'store.sqlite'}")
+    with engine.begin() as connection:
+        connection.execute(versions.update(), {"version_num": "9999"})
+    engine.dispose()
+    with pytest.raises(StoreError, match="newer mmconv"):
+        Store(str(tmp_path / "store.sqlite"))
+
+
+def test_migrations_lead_to_the_tables_of_the_schema(tmp_path: Path) -> None:
+    config = Config()
+    config.set_main_option("script_location", "mmconv.store:migrations")
+    config.set_main_option("path_separator", "os")
+    engine = create_engine(f"sqlite:///{tmp_path / 'migrated.sqlite'}")
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+        assert connection.scalar(versions.select()) == HEAD
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+    engine.dispose()
