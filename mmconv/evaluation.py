@@ -102,7 +102,7 @@ class Equipment:
         """A runner for these models; with `offline` it asks nothing and reads the store."""
         models = {id(seat.model): self.spec.seats[name] for name, seat in self.seats.items()}
         slots = sum(model.max_concurrency or DEFAULT_SLOTS for model in models.values())
-        return Runner(self.seats, self.store, window=max(8, 2 * slots), offline=offline)
+        return Runner(self.seats, self.store, window=max(8, slots), offline=offline)
 
     async def close_models(self) -> None:
         """Give back what the models hold; one that is asked again is opened again."""

@@ -92,6 +92,8 @@ def write_parquet(
     import pyarrow
     from pyarrow import parquet
 
+    # Arrow's own allocator keeps what it has freed, tens of megabytes that this process lacks
+    pyarrow.set_memory_pool(pyarrow.system_memory_pool())
     done = 0
     with (
         _whole(target) as part,
