@@ -24,7 +24,15 @@ from collections.abc import Sequence
 from typing import Literal
 
 FailureKind = Literal[
-    "timeout", "connection", "rate_limit", "server", "malformed", "context", "rejected", "memory"
+    "timeout",
+    "connection",
+    "rate_limit",
+    "server",
+    "malformed",
+    "context",
+    "rejected",
+    "memory",
+    "image",
 ]
 
 

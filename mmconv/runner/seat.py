@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
-from mmconv.errors import Refused, Transient
+from mmconv.errors import ImageError, Refused, Transient
 from mmconv.protocols import Backend
 from mmconv.tally import SeatTally
 from mmconv.values import Failure, Message, Reply, Sampling, Text
@@ -96,6 +96,8 @@ class Model:
             try:
                 async with self._slots.held(priority) as epoch:
                     reply = await backend.generate(messages, sampling, affinity=affinity)
+            except ImageError as error:
+                return Failure(kind="image", message=str(error), attempts=attempt)
             except Refused as error:
                 shorter = _without_oldest(messages) if drop_oldest else None
                 if error.kind != "context" or shorter is None:
