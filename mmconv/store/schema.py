@@ -14,6 +14,7 @@ from sqlalchemy import (
     Column,
     Connection,
     DateTime,
+    Dialect,
     Engine,
     Float,
     Integer,
@@ -21,6 +22,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    TypeDecorator,
     create_engine,
     event,
     inspect,
@@ -36,13 +38,39 @@ HEAD = "0001"
 
 metadata = MetaData()
 
+_STANDIN = "\x1a"
+
+
+class AnyText(TypeDecorator[str]):
+    """Text with any characters: PostgreSQL's has no place for NUL, which a model can well say.
+
+    There, NUL and the sign that stands for it are written with that sign before them.
+    """
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Write."""
+        if value is None or dialect.name != "postgresql":
+            return value
+        return value.replace(_STANDIN, _STANDIN * 2).replace("\x00", f"{_STANDIN}0")
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
+        """Read back what was written."""
+        if value is None or dialect.name != "postgresql" or _STANDIN not in value:
+            return value
+        pieces = value.split(_STANDIN * 2)
+        return _STANDIN.join(piece.replace(f"{_STANDIN}0", "\x00") for piece in pieces)
+
+
 replies = Table(
     "replies",
     metadata,
     Column("key", String(64), primary_key=True),
     Column("fingerprint", Text, nullable=False),
-    Column("text", Text, nullable=False),
-    Column("reasoning", Text),
+    Column("text", AnyText, nullable=False),
+    Column("reasoning", AnyText),
     Column("finish", String(16), nullable=False),
     Column("input_tokens", Integer),
     Column("output_tokens", Integer),
@@ -58,7 +86,7 @@ failures = Table(
     Column("id", Integer, primary_key=True),
     Column("key", String(64), nullable=False, index=True),
     Column("kind", String(16), nullable=False),
-    Column("message", Text, nullable=False),
+    Column("message", AnyText, nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("created", DateTime(timezone=True), nullable=False),
 )

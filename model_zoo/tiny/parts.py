@@ -15,7 +15,7 @@ Pair: TypeAlias = tuple[Any, Any]
 VOCABULARY = 320
 """Entries of the byte-level BPE, without the special tokens."""
 
-CONTEXT = 2048
+CONTEXT = 16384
 """Longest prompt and reply together, in tokens."""
 
 PAD, BEGIN, END = "<|pad|>", "<|begin|>", "<|end|>"
@@ -94,8 +94,8 @@ def decoder_fields(tokenizer: Any) -> dict[str, Any]:
         "hidden_size": 64,
         "intermediate_size": 128,
         "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
         "max_position_embeddings": CONTEXT,
         "initializer_range": 0.2,
         **special_ids(tokenizer),

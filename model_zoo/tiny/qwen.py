@@ -17,7 +17,7 @@ def _qwen_ids(tokenizer: Any) -> dict[str, int]:
 
 
 def _qwen_text_fields(tokenizer: Any) -> dict[str, Any]:
-    rope = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3]}
+    rope = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [4, 6, 6]}
     return {**decoder_fields(tokenizer), "rope_parameters": rope}
 
 

@@ -17,7 +17,7 @@ from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError, Refused
 from mmconv.values import Image, Message, Reply, Role, Sampling, SeenImage, Text
 from model_zoo.vllm_server import open_backend
-from tests.real.servers import MAX_PIXELS, RealVllm
+from tests.real.servers import MAX_LENGTH, MAX_PIXELS, RealVllm
 
 pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="session")]
 
@@ -111,8 +111,8 @@ async def test_a_conversation_finds_its_prefix_cached(real_vllm: RealVllm) -> No
 
 
 async def test_a_prompt_that_is_too_long_is_refused(real_vllm: RealVllm) -> None:
-    with pytest.raises(Refused, match="2048") as caught:
-        await ask(real_vllm, say("user", "many words " * 2000))
+    with pytest.raises(Refused, match=str(MAX_LENGTH)) as caught:
+        await ask(real_vllm, say("user", "many words " * MAX_LENGTH))
     assert caught.value.kind == "context"
 
 
