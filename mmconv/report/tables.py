@@ -46,10 +46,14 @@ def to_text(table: Table) -> str:
     names = [_one_line(name) for name in table.rows]
     width = max(map(_width, ["", *names]))
     widths = [max(_width(cell) for cell in column) for column in columns]
+    aligned = [_left if _is_text(table, title) else _right for title in table.columns]
     lines = [
         "  ".join(
-            [name + " " * (width - _width(name))]
-            + [_right(column[place], widths[at]) for at, column in enumerate(columns)]
+            [_left(name, width)]
+            + [
+                align(column[place], size)
+                for align, column, size in zip(aligned, columns, widths, strict=True)
+            ]
         ).rstrip()
         for place, name in enumerate(["", *names])
     ]
@@ -269,6 +273,15 @@ def _in_latex(text: str) -> str:
 
 def _latex_line(cells: Iterable[str]) -> str:
     return " & ".join(cells) + r" \\"
+
+
+def _is_text(table: Table, column: str) -> bool:
+    cells = [row[column].value for row in table.rows.values() if column in row]
+    return all(isinstance(value, str) for value in cells)
+
+
+def _left(text: str, width: int) -> str:
+    return text + " " * (width - _width(text))
 
 
 def _right(text: str, width: int) -> str:

@@ -3,7 +3,8 @@
 Everything follows from one formula. With u_g the sum, over the rows i of cluster g, of
 (x_i - mean) / n, the standard error is sqrt(G / (G - 1) * sum_g u_g^2) for G clusters, and the
 interval uses Student's t with G - 1 degrees of freedom. Rows of their own clusters make it the
-usual s / sqrt(n). Missing rows are counted and left out; nothing is imputed here.
+usual s / sqrt(n). Values without any spread tell nothing of their precision: they get no interval.
+Missing rows are counted and left out; nothing is imputed here.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from mmconv.values import Cell, Summary
 def summarise(column: Column) -> Summary:
     """The mean with its cluster-robust standard error and interval.
 
-    Fewer than two clusters leave error and interval None.
+    Fewer than two clusters leave error and interval None, values that are all equal the interval.
     """
     return _estimate(((column, 1.0),))
 
@@ -135,6 +136,8 @@ def _estimate(terms: Sequence[tuple[Column, float]]) -> Summary:
         return replace(none, mean=mean)
     sums = np.bincount(codes, weights=np.concatenate(influences))
     stderr = math.sqrt(groups / (groups - 1) * float(sums @ sums))
+    if stderr == 0:
+        return replace(none, mean=mean, stderr=0.0)
     half = _t_quantile(groups - 1) * stderr
     return replace(none, mean=mean, stderr=stderr, low=mean - half, high=mean + half)
 

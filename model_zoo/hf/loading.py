@@ -7,6 +7,7 @@ its name. Nothing is generated here.
 from __future__ import annotations
 
 import gc
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,9 @@ def load_checkpoint(spec: ModelSpec, options: HfOptions) -> Checkpoint:
 
     Raises `mmconv.errors.ConfigError` that names the model and says what is missing or too large.
     """
+    if not sys.stderr.isatty():
+        # a progress bar is for a person who waits, and litters a job's log
+        transformers.utils.logging.disable_progress_bar()
     try:
         return _load(spec.model, options)
     except ImportError as error:

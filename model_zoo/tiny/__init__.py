@@ -6,7 +6,10 @@ checkpoints are, and load through the same code. They know nothing: their replie
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from mmconv.errors import ConfigError
 from model_zoo.tiny.families import FAMILIES, Family
@@ -23,11 +26,16 @@ def make_checkpoint(family: str, folder: Path | str, seed: int = 0) -> Path:
     """
     if family not in FAMILIES:
         raise ConfigError(f"no tiny family {family!r}; there are: {', '.join(FAMILIES)}")
+    import transformers
+
+    with _quiet(transformers.utils.logging):
+        return _save(FAMILIES[family], Path(folder), seed)
+
+
+def _save(recipe: Family, path: Path, seed: int) -> Path:
     import torch
     import transformers
 
-    recipe = FAMILIES[family]
-    path = Path(folder)
     tokenizer = train_tokenizer(transformers, recipe.tokens)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -42,3 +50,18 @@ def make_checkpoint(family: str, folder: Path | str, seed: int = 0) -> Path:
     model.save_pretrained(path)
     saved.save_pretrained(path)
     return path
+
+
+@contextmanager
+def _quiet(logging: Any) -> Iterator[None]:
+    """No progress bars and advice while a checkpoint of half a megabyte is written."""
+    verbosity = logging.get_verbosity()
+    shown = logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if shown:
+            logging.enable_progress_bar()

@@ -59,14 +59,14 @@ MEANINGS = {
     "S1": "perception",
     "S2": "reasoning",
     "S3": "creation",
-    "S0": "whole conversation",
-    "S2_hat": "reasoning, perfect perception",
-    "S3_hat": "creation, perfect perception",
-    "S0_hat": "conversation, perfect perception",
-    "S3_tilde": "creation, perfect perception and reasoning",
-    "S0_tilde": "conversation, perfect perception and reasoning",
+    "S0": "overall",
+    "S2_hat": "reasoning, turn 1 given",
+    "S3_hat": "creation, turn 1 given",
+    "S0_hat": "overall, turn 1 given",
+    "S3_tilde": "creation, turns 1-2 given",
+    "S0_tilde": "overall, turns 1-2 given",
     "R2": "mean of S1, S2, S3",
-    "R1": "mean of R2 and S0",
+    "R1": "mean of R2, S0",
 }
 
 

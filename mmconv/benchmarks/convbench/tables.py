@@ -276,7 +276,7 @@ def _columns(first: str | None, gradings: Iterable[Grading], official: str) -> t
 
 
 def _official_title(layout: Layout) -> str:
-    return f"authors' win rate (wins / {layout.denominator}, %)"
+    return f"authors: wins/{layout.denominator} (%)"
 
 
 def _failures(grading: Grading) -> str:
