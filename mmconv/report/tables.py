@@ -64,6 +64,8 @@ def to_text(table: Table) -> str:
 def _column(table: Table, column: str) -> list[str]:
     """A column as text: its title, then a cell per row, whose parts stand under each other."""
     parts = [_parts(row.get(column), table) for row in table.rows.values()]
+    if _is_text(table, column):
+        return [_one_line(column), *(value for value, _, _ in parts)]
     widths = [max(map(_width, ["", *each])) for each in zip(*parts, strict=True)] or [0, 0, 0]
     cells = [
         " ".join(_right(text, size) for text, size in zip(cell, widths, strict=True) if size)
