@@ -6,11 +6,11 @@ from tests.judges.samples import GOLDEN, prompts, rendered
 
 
 def main() -> None:
-    """Fill every shipped prompt of ConvBench with the sample and write what is sent."""
+    """Fill every shipped prompt with its benchmark's sample and write what is sent."""
     for benchmark, prompt in prompts():
         folder = GOLDEN / benchmark
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{prompt.name}.txt").write_text(rendered(prompt), encoding="utf-8")
+        (folder / f"{prompt.name}.txt").write_text(rendered(benchmark, prompt), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,9 @@ def test_slots(folder: str, prompt: Prompt) -> None:
 @pytest.mark.parametrize(("folder", "prompt"), PROMPTS)
 def test_golden(folder: str, prompt: Prompt) -> None:
     golden = (GOLDEN / folder / f"{prompt.name}.txt").read_text(encoding="utf-8")
-    assert rendered(prompt) == golden, "run `python -m tests.judges.regenerate` and read the diff"
+    assert rendered(folder, prompt) == golden, (
+        "run `python -m tests.judges.regenerate` and read the diff"
+    )
 
 
 def test_no_golden_file_is_left_over() -> None:
