@@ -146,20 +146,18 @@ def _attribution(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> 
 
 
 def _blamed(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
-    """The samples behind the attribution."""
-    rows = {}
-    for grading in gradings:
-        for each in blames(frame, grading, layout.failure_rating):
-            rows[f"{grading.name}/{each.level}/{each.sample}"] = {
-                "sample": Cell(value=each.sample),
-                "grading": Cell(value=grading.name),
-                "failed": Cell(value=each.level),
-                "laid to": Cell(value=each.laid_to or f"unknown: {each.why}"),
-            }
+    """The samples behind the attribution: grading/failed level/sample -> the level blamed."""
+    rows = {
+        f"{grading.name}/{each.level}/{each.sample}": {
+            "laid to": Cell(value=each.laid_to or f"unknown: {each.why}")
+        }
+        for grading in gradings
+        for each in blames(frame, grading, layout.failure_rating)
+    }
     return Table(
         name="attribution_samples",
         title="The samples behind the attribution",
-        columns=("sample", "grading", "failed", "laid to"),
+        columns=("laid to",),
         rows=rows,
         notes=(_threshold_note(layout),),
         detail=True,
