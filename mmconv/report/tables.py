@@ -161,6 +161,28 @@ FORMATS: Mapping[str, Callable[[Table], str]] = {
 """The renderings by file name suffix."""
 
 
+def as_printed(tables: Iterable[Table], *, intervals: bool = False) -> dict[str, Any]:
+    """Table -> row -> column -> value, n and missing (reason -> count), numbers as printed.
+
+    That is rounded, for comparison with what was published; with `intervals` low and high stand
+    there too. Raises `ValueError` for two tables of one name.
+    """
+    document: dict[str, Any] = {}
+    for table in tables:
+        _check(table)
+        if table.name in document:
+            raise ValueError(f"two tables have one name: {table.name!r}")
+        document[table.name] = {
+            name: {
+                column: _printed(row[column], table, intervals)
+                for column in table.columns
+                if column in row
+            }
+            for name, row in table.rows.items()
+        }
+    return document
+
+
 def write_tables(folder: Path, tables: Sequence[Table]) -> tuple[Path, ...]:
     """Write every table in every format as `<name>.<suffix>`, and return the files.
 
@@ -242,6 +264,15 @@ def _rounded(number: float, table: Table) -> str:
     # what rounds to zero has no sign
     text = f"{rounded if rounded else abs(rounded):f}"
     return f"+{text}" if table.signed and rounded > 0 else text
+
+
+def _printed(cell: Cell, table: Table, intervals: bool) -> dict[str, Any]:
+    def printed(value: float | str | None) -> float | str | None:
+        return value if isinstance(value, str | None) else float(_rounded(value, table))
+
+    entry = {"value": printed(cell.value), "n": cell.n, "missing": dict(cell.missing)}
+    ends = {"low": printed(cell.low), "high": printed(cell.high)} if intervals else {}
+    return entry | ends
 
 
 def _csv_entries(cell: Cell | None) -> tuple[float | str | None, ...]:

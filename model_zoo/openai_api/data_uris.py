@@ -10,6 +10,7 @@ import asyncio
 from base64 import b64encode
 from collections import OrderedDict
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import orjson
@@ -38,6 +39,8 @@ class DataUris:
         self._size = 0
         self._ready: OrderedDict[str, DataUri] = OrderedDict()
         self._under_way: dict[str, asyncio.Task[DataUri]] = {}
+        # each thread that handles images keeps some megabytes for itself
+        self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="mmconv-images")
 
     async def get(self, wanted: Iterable[Image]) -> list[DataUri]:
         """The images' data URIs, in their order; raises `ImageError` where one cannot be read."""
@@ -46,6 +49,7 @@ class DataUris:
     async def aclose(self) -> None:
         """Wait for what is under way and drop everything."""
         await asyncio.gather(*self._under_way.values(), return_exceptions=True)
+        self._threads.shutdown()
         self._ready.clear()
         self._size = 0
 
@@ -65,7 +69,8 @@ class DataUris:
 
     async def _make_and_keep(self, image: Image) -> DataUri:
         try:
-            uri = await asyncio.to_thread(self._encode, image)
+            loop = asyncio.get_running_loop()
+            uri = await loop.run_in_executor(self._threads, self._encode, image)
         finally:
             del self._under_way[image.sha256]
         self._ready[image.sha256] = uri

@@ -34,7 +34,7 @@ class Options(BaseModel):
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     guided_json: bool = False
     extra_body: Mapping[str, Any] = Field(default_factory=dict)
-    image_cache_mb: int = Field(default=24, ge=0)
+    image_cache_mb: int = Field(default=16, ge=0)
 
     @field_validator("extra_body")
     @classmethod
