@@ -81,7 +81,7 @@ class OrderedLines:
 
 
 def write_parquet(
-    lines: Path, target: Path, schema: pyarrow.Schema, *, group_bytes: int = 2 << 20
+    lines: Path, target: Path, schema: pyarrow.Schema, *, group_bytes: int = 1 << 20
 ) -> None:
     """Turn a JSON Lines file into a Parquet file with this schema.
 
