@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from judges.template import Prompt, Slot
 from mmconv.errors import PromptError, Unparsed
 from mmconv.values import (
+    UNPARSED,
     Call,
     Failure,
     Image,
@@ -129,4 +130,4 @@ def _read(call: Call, outcome: Outcome) -> Reading:
     try:
         return Reading(call=call.id, verdict=call.parser(outcome.text))
     except Unparsed:
-        return Reading(call=call.id, why="unparsed")
+        return Reading(call=call.id, why=UNPARSED)

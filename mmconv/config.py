@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
@@ -141,7 +142,7 @@ def load_model(name: str) -> ModelSpec:
     if not slash or not provider or not model:
         raise ConfigError(
             f"model {name!r} is no shipped model (see `mmconv models`), no .yaml file, "
-            "and not of the form provider/model"
+            f"and not of the form provider/model{nearest(name, list(shipped)) if not slash else ''}"
         )
     return ModelSpec(provider=provider, model=model)
 
@@ -190,11 +191,29 @@ def validate(kind: type[Spec], document: Mapping[str, Any], where: str) -> Spec:
     try:
         return kind.model_validate(document)
     except ValidationError as error:
-        lines = [
-            f"  {'.'.join(str(step) for step in problem['loc']) or '(whole)'}: {problem['msg']}"
-            for problem in error.errors()
-        ]
+        lines = [f"  {_told(problem, kind)}" for problem in error.errors()]
         raise ConfigError("\n".join([f"{where}: wrong configuration", *lines])) from error
+
+
+def _told(problem: Mapping[str, Any], kind: type[BaseModel]) -> str:
+    """One problem in plain words: the field, what is wrong with it, and the nearest right name."""
+    place = [str(step) for step in problem["loc"]]
+    name = ".".join(place)
+    if problem["type"] == "missing":
+        return f"{name} is needed and not set"
+    if problem["type"] == "extra_forbidden":
+        fields = list(kind.model_fields) if len(place) == 1 else []
+        return f"{name} is no field here{nearest(place[-1], fields)}"
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    return f"{name}: {message}" if name else message
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """What to add to a message about an unknown name: the nearest known one, or all of them."""
+    close = get_close_matches(word, known, n=1)
+    if close:
+        return f"; did you mean {close[0]}?"
+    return f"; there are: {', '.join(known)}" if 0 < len(known) <= 30 else ""
 
 
 def _copy(document: Mapping[str, Any]) -> dict[str, Any]:

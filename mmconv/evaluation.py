@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,9 +21,10 @@ from typing import Any, TypeVar
 import orjson
 
 from images import Facts, Library
+from mmconv import __version__
 from mmconv.assemble import build_benchmark, build_seats
 from mmconv.config import RunSpec
-from mmconv.errors import ConfigError
+from mmconv.errors import ConfigError, StoreError
 from mmconv.keys import hash_json
 from mmconv.plans import Finished, Plan
 from mmconv.protocols import Benchmark
@@ -35,6 +37,9 @@ from mmconv.values import Call, Table
 
 Checked = TypeVar("Checked")
 
+
+CANDIDATE = "candidate"
+"""The seat that every benchmark has: the model that is evaluated."""
 
 DEFAULT_SLOTS = 64
 """How many calls a model is taken to answer at once, where its file does not say."""
@@ -51,6 +56,12 @@ class Place:
     def store_url(self) -> str:
         """The store's path or URL; by default a file beside the runs."""
         return self.store or str(self.out / "store.sqlite")
+
+    @property
+    def absolute_store(self) -> str:
+        """The same, whatever folder it is read from."""
+        url = self.store_url
+        return url if "://" in url else str(Path(url).absolute())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +82,18 @@ class Shard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """How a run ended: its folder, tables and counts, and whether it went to its end."""
+    """How a run ended: its folder, tables and counts, and whether it went to its end.
+
+    `unscored` counts scores without a value by reason, out of `scores` in all.
+    """
 
     folder: Path
     tables: tuple[Table, ...]
     tally: Tally
     complete: bool
     seconds: float
+    scores: int
+    unscored: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +139,7 @@ class Evaluation:
     @property
     def run_id(self) -> str:
         """Benchmark, candidate and a hash of the specification; shards are told apart."""
-        candidate = self.spec.seats["candidate"]
+        candidate = self.spec.seats[CANDIDATE]
         label = re.sub(r"[^A-Za-z0-9._-]+", "-", candidate.label)
         digest = hash_json(self.spec.model_dump(mode="json"))[:8]
         part = f"-{self.shard.index + 1}of{self.shard.count}" if self.shard.count > 1 else ""
@@ -163,17 +179,23 @@ class Evaluation:
         return self.equipment.runner(offline=offline)
 
     async def run(self, runner: Runner) -> Result:
-        """Run to the end, or until the runner is stopped, and write the run's folder."""
+        """Run to the end, or until the runner is stopped, and write the run's folder.
+
+        Raises `StoreError`, and writes nothing, where an offline runner finds no reply at all.
+        """
         started = time.monotonic()
-        self.equipment.store.add_run(self.run_id, self.spec.model_dump_json())
         output = RunFolder(self.folder)
-        output.write_json("spec.json", self._saved())
-        output.write_json("manifest.json", self._manifest())
+        if not runner.offline:
+            self.equipment.store.add_run(self.run_id, self.spec.model_dump_json())
+            output.write_json("spec.json", self._saved())
         warm_up = asyncio.create_task(asyncio.to_thread(output.warm_up))
         with output.records() as records:
             complete = await self._drive(runner, records)
             if not complete:
                 records.discard()
+            if runner.offline and not runner.tally.replies:
+                raise StoreError(f"{self.place.store_url} holds no reply of {self.run_id}")
+        output.write_json("manifest.json", self._manifest())
         await warm_up
         await self.equipment.close_models()
         tables: tuple[Table, ...] = ()
@@ -184,24 +206,41 @@ class Evaluation:
                 asyncio.to_thread(output.write_parquet),
             )
         seconds = time.monotonic() - started
-        output.write_json("summary.json", summary(self.spec, runner.tally, complete, seconds))
+        if not runner.offline:
+            output.write_json("summary.json", summary(self.spec, runner.tally, complete, seconds))
         return Result(
             folder=self.folder,
             tables=tables,
             tally=runner.tally,
             complete=complete,
             seconds=seconds,
+            scores=records.count,
+            unscored=records.unscored,
         )
 
     def _make_tables(self, output: RunFolder) -> tuple[Table, ...]:
         tables = tuple(self.benchmark.tables(output.scores()))
-        output.write_tables(tables)
+        output.write_tables(tables, self._facts())
         return tables
+
+    def _facts(self) -> dict[str, str]:
+        """What stands at the head of the report."""
+        models = {seat: model.label for seat, model in self.spec.seats.items()}
+        options = self.spec.model_dump(mode="json")["options"]
+        return {
+            **models,
+            "samples": f"{self.samples} of {self.benchmark.name}, {self.spec.trials} trial(s)",
+            "conditions": ", ".join(self.benchmark.conditions),
+            "options": ", ".join(f"{name} {value}" for name, value in options.items()),
+            "seed": str(self.spec.seed),
+            "written": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC by mmconv {__version__}",
+        }
 
     def _saved(self) -> dict[str, Any]:
         return {
             "spec": self.spec.model_dump(mode="json"),
-            "store": self.place.store_url,
+            "store": self.place.absolute_store,
+            "started_in": str(Path.cwd()),
             "shard": asdict(self.shard),
         }
 
@@ -248,12 +287,15 @@ class Evaluation:
 
 
 @asynccontextmanager
-async def open_equipment(spec: RunSpec, store_url: str) -> AsyncIterator[Equipment]:
+async def open_equipment(
+    spec: RunSpec, store_url: str, *, create: bool = True
+) -> AsyncIterator[Equipment]:
     """Open the store and name the models; close all of it afterwards.
 
-    Raises `mmconv.errors.ConfigError` for a model's options, `StoreError` for the store.
+    Without `create` the store must be there. Raises `mmconv.errors.ConfigError` for a model's
+    options, `StoreError` for the store.
     """
-    store = Store(store_url)
+    store = Store(store_url, create=create)
     try:
         facts = {key: Facts(**values) for key, values in store.image_facts().items()}
         library = Library(facts=facts)
@@ -269,13 +311,16 @@ async def open_equipment(spec: RunSpec, store_url: str) -> AsyncIterator[Equipme
 
 @asynccontextmanager
 async def open_evaluation(
-    spec: RunSpec, place: Place, shard: Shard | None = None
+    spec: RunSpec, place: Place, shard: Shard | None = None, *, create: bool = True
 ) -> AsyncIterator[Evaluation]:
     """Open the equipment, check options and data; close all of it afterwards.
 
-    Raises `mmconv.errors.InputError` before anything is paid, `StoreError` for the store.
+    Raises `mmconv.errors.InputError` before anything is paid, `StoreError` for the store, which
+    must be there without `create`.
     """
-    async with open_equipment(spec, place.store_url) as equipment:
+    if CANDIDATE not in spec.seats:
+        raise ConfigError("nothing to evaluate: name the model (--candidate, or seats.candidate)")
+    async with open_equipment(spec, place.store_url, create=create) as equipment:
         yield Evaluation(
             spec=spec,
             place=place,
@@ -285,15 +330,19 @@ async def open_evaluation(
         )
 
 
-def read_run(folder: Path) -> tuple[RunSpec, Place, Shard]:
-    """What a run's folder says of itself; raises `ConfigError` if it is none."""
+def read_run(folder: Path) -> tuple[RunSpec, Place, Shard, Path]:
+    """What a run's folder says of itself, and the folder that its relative paths start from.
+
+    Raises `ConfigError` if it is no run's folder.
+    """
     path = folder / "spec.json"
     try:
         saved = orjson.loads(path.read_bytes())
     except OSError as error:
         raise ConfigError(f"{folder}: no run lies here ({path.name} cannot be read)") from error
-    place = Place(out=folder.parent, store=saved["store"])
-    return RunSpec.model_validate(saved["spec"]), place, Shard(**saved["shard"])
+    place = Place(out=folder.parent.absolute(), store=saved["store"])
+    spec = RunSpec.model_validate(saved["spec"])
+    return spec, place, Shard(**saved["shard"]), Path(saved["started_in"])
 
 
 def _repeated(call: Call, trial: int) -> Call:

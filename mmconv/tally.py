@@ -10,7 +10,11 @@ from mmconv.values import Failure, Outcome, Reply
 
 @dataclass(slots=True, kw_only=True)
 class SeatTally:
-    """One seat's counts: calls by how they ended, retries, tokens of the calls that were asked."""
+    """One seat's counts: calls by how they ended, retries, tokens.
+
+    `input_tokens` and `output_tokens` are of the calls asked now; the totals include those of
+    replies that the store held. `examples` has one message for each kind of failure.
+    """
 
     asked: int = 0
     stored: int = 0
@@ -20,7 +24,10 @@ class SeatTally:
     truncated: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    total_input_tokens: int = 0
+    total_output_tokens: int = 0
     failures: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
 
     @property
     def ended(self) -> int:
@@ -34,11 +41,14 @@ class SeatTally:
         elif isinstance(outcome, Failure):
             self.failed += 1
             self.failures[outcome.kind] += 1
+            self.examples.setdefault(outcome.kind, outcome.message)
         else:
             self.skipped += 1
 
     def _count_reply(self, reply: Reply, *, stored: bool) -> None:
         self.truncated += reply.finish == "length"
+        self.total_input_tokens += reply.input_tokens or 0
+        self.total_output_tokens += reply.output_tokens or 0
         if stored:
             self.stored += 1
             return
@@ -68,6 +78,11 @@ class Tally:
     def asked(self) -> int:
         """Calls that were sent to a model and answered."""
         return sum(seat.asked for seat in self.seats.values())
+
+    @property
+    def replies(self) -> int:
+        """Calls that have a reply, asked now or before."""
+        return sum(seat.asked + seat.stored for seat in self.seats.values())
 
     @property
     def lost(self) -> int:

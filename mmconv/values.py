@@ -155,6 +155,8 @@ class Skipped:
 
 
 UNASKED = "not asked yet"
+UNPARSED = "unparsed"
+"""Why a score is None, where a judge's replies hold no readable verdict."""
 
 Outcome: TypeAlias = Reply | Failure | Skipped
 

@@ -11,7 +11,7 @@ from images import Library
 from mmconv.assemble import find_provider
 from mmconv.cli.specs import FILE
 from mmconv.config import ModelSpec, load_model
-from mmconv.errors import BackendError
+from mmconv.errors import BackendError, ImageError
 from mmconv.protocols import Backend
 from mmconv.values import Message, Part, Reply, Sampling, Text
 
@@ -24,28 +24,41 @@ from mmconv.values import Message, Part, Reply, Sampling, Text
 def command(model: str, pictures: tuple[Path, ...], max_tokens: int, temperature: float) -> None:
     """Talk to MODEL; an empty line or Ctrl-D ends.  /image PATH shows it another picture."""
     sampling = Sampling(max_tokens=max_tokens, temperature=temperature)
-    asyncio.run(_chat(load_model(model), pictures, sampling))
+    # A line is read outside of the event loop, so that Ctrl-C ends the program at once.
+    with asyncio.Runner() as runner:
+        _chat(runner, load_model(model), pictures, sampling)
 
 
-async def _chat(spec: ModelSpec, pictures: tuple[Path, ...], sampling: Sampling) -> None:
+def _chat(
+    runner: asyncio.Runner, spec: ModelSpec, pictures: tuple[Path, ...], sampling: Sampling
+) -> None:
     library = Library()
     shown: list[Part] = [library.add_file(str(path)) for path in pictures]
     history: list[Message] = []
     if spec.system is not None:
         history.append(Message(role="system", parts=(Text(text=spec.system),)))
-    backend = await find_provider(spec.provider).open_backend(spec, library)
+    backend = runner.run(find_provider(spec.provider).open_backend(spec, library))
     try:
-        while line := await asyncio.to_thread(_read_line):
+        while line := _read_line():
             if line.startswith("/image "):
-                shown.append(library.add_file(line.removeprefix("/image ").strip()))
+                shown += _pictures(library, line.removeprefix("/image ").strip())
                 continue
             said = Message(role="user", parts=(*shown, Text(text=line)))
-            reply = await _answer(backend, [*history, said], sampling)
+            reply = runner.run(_answer(backend, [*history, said], sampling))
             if reply is not None:
                 history += [said, Message(role="assistant", parts=(Text(text=reply.text),))]
                 shown = []
     finally:
-        await backend.aclose()
+        runner.run(backend.aclose())
+
+
+def _pictures(library: Library, path: str) -> list[Part]:
+    """The picture at the path, or none: a wrong path is told, and the conversation goes on."""
+    try:
+        return [library.add_file(path)]
+    except ImageError as error:
+        click.echo(f"({error})", err=True)
+        return []
 
 
 async def _answer(backend: Backend, messages: list[Message], sampling: Sampling) -> Reply | None:

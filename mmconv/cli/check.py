@@ -29,4 +29,5 @@ async def _check(spec: Any, where: Any) -> None:
             click.echo(f"  {seat}: {model.label} ({model.provider})")
         for note in evaluation.benchmark.notes:
             click.echo(f"  note: {note}")
+        click.echo("Not checked: keys, checkpoints and servers; `mmconv chat MODEL` tries one.")
         click.echo(f"A run would be written to {evaluation.folder}")

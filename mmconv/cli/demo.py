@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 
 import click
@@ -40,7 +41,7 @@ def command(out: Path, samples: int) -> None:
     )
     result = asyncio.run(_demo(spec, Place(out=out)))
     click.echo(f"The report: {result.folder / REPORT}")
-    click.echo(f"A transcript: mmconv show {result.folder} 1")
+    click.echo(f"A transcript: {sys.argv[0]} show {result.folder} 1")
 
 
 async def _demo(spec: RunSpec, place: Place) -> Result:

@@ -15,6 +15,7 @@ from mmconv.config import RunSpec
 from mmconv.evaluation import Place, Result, Shard, open_evaluation
 from mmconv.report.forecast import forecast
 from mmconv.report.tables import to_text
+from mmconv.values import UNPARSED
 
 
 @click.command(name="run")
@@ -28,10 +29,12 @@ from mmconv.report.tables import to_text
     type=click.FloatRange(0, 1),
     default=0.01,
     show_default=True,
-    help="Leave with exit code 1 if a larger share of calls failed.",
+    help="Leave with exit code 1 if a larger share of calls failed, or of verdicts was unreadable.",
 )
 def command(target: str, out: Path, store: str, shard: str, **chosen: Any) -> None:
     """Run a benchmark from a run file, or by name with options; running it again resumes.
+
+    Conditions of convbench: free, perception, reasoning, reasoning_alone, creation_alone.
 
     A model is a .yaml file, a name listed by `mmconv models`, or provider/model:
     hf//checkpoints/llava, vllm//checkpoints/x, openai/gpt-4o, reference/chrf.
@@ -45,6 +48,7 @@ def command(target: str, out: Path, store: str, shard: str, **chosen: Any) -> No
         return
     result = asyncio.run(_run(spec, where, part))
     lost = result.tally.lost / max(1, result.tally.ended)
+    unread = result.unscored[UNPARSED] / max(1, result.scores)
     if not result.complete:
         click.echo(f"Stopped; what was answered is kept. Resume with:\n  {typed()}", err=True)
         sys.exit(EXIT_INTERRUPTED)
@@ -54,6 +58,9 @@ def command(target: str, out: Path, store: str, shard: str, **chosen: Any) -> No
             f"{result.folder / 'transcripts.jsonl'} says why. Run again to ask them again.",
             err=True,
         )
+        sys.exit(EXIT_FAILURES)
+    if unread > max_failures:
+        click.echo(f"{unread:.1%} of the scores wait for a verdict that can be read.", err=True)
         sys.exit(EXIT_FAILURES)
 
 

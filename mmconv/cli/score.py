@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from mmconv.cli.session import evaluate
-from mmconv.cli.specs import FILE
-from mmconv.evaluation import open_evaluation, read_run
+from mmconv.cli.specs import FILE, enter_run
+from mmconv.evaluation import open_evaluation
 
 
 @click.command(name="score")
@@ -20,6 +20,6 @@ def command(run: Path) -> None:
 
 
 async def _score(folder: Path) -> None:
-    spec, place, shard = read_run(folder)
-    async with open_evaluation(spec, place, shard) as evaluation:
+    spec, place, shard = enter_run(folder)
+    async with open_evaluation(spec, place, shard, create=False) as evaluation:
         await evaluate(evaluation, offline=True)

@@ -16,6 +16,7 @@ from mmconv.cli.progress import line, progress
 from mmconv.evaluation import Evaluation, Result
 from mmconv.report.tables import to_text
 from mmconv.runner import Runner
+from mmconv.values import UNASKED, UNPARSED
 
 EXIT_FAILURES = 1
 EXIT_INTERRUPTED = 130
@@ -35,10 +36,24 @@ async def evaluate(evaluation: Evaluation, *, offline: bool = False) -> Result:
         if not table.detail:
             click.echo(to_text(table))
             click.echo()
+    for message in _losses(result):
+        click.echo(message, err=True)
     told = line(evaluation.spec, result.tally, result.seconds)
     click.echo(f"{told}; {result.seconds:.1f} s")
     click.echo(f"Everything is in {result.folder}")
     return result
+
+
+def _losses(result: Result) -> Iterator[str]:
+    """What was not answered, with an example for each kind of failure."""
+    for name, seat in result.tally.seats.items():
+        for kind, count in seat.failures.items():
+            yield f"{count} calls of {name} failed ({kind}), for instance: {seat.examples[kind]}"
+    unasked = sum(count for why, count in result.unscored.items() if UNASKED in why)
+    if unasked:
+        yield f"{unasked} scores wait for calls that were never asked: this run is not finished"
+    if result.unscored[UNPARSED]:
+        yield f"{result.unscored[UNPARSED]} verdicts could not be read and are unscored"
 
 
 def typed() -> str:

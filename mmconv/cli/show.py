@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from mmconv.cli.specs import FILE
-from mmconv.evaluation import Evaluation, open_evaluation, read_run
+from mmconv.cli.specs import FILE, enter_run
+from mmconv.evaluation import Evaluation, open_evaluation
 from mmconv.plans import Asked, Finished
 from mmconv.report.transcripts import judged_as
 from mmconv.values import Failure, Image, Message, Outcome, Ref, Reply, Skipped, Text
@@ -32,8 +32,8 @@ def command(run: Path, sample: str, condition: str, with_judge: bool) -> None:
 
 
 async def _show(folder: Path, sample: str, condition: str, with_judge: bool) -> None:
-    spec, place, shard = read_run(folder)
-    async with open_evaluation(spec, place, shard) as evaluation:
+    spec, place, shard = enter_run(folder)
+    async with open_evaluation(spec, place, shard, create=False) as evaluation:
         found = await _finished(evaluation, sample, condition)
     if not found:
         raise click.ClickException(
@@ -73,7 +73,8 @@ def transcript(finished: Finished, *, with_judge: bool = False) -> Iterator[str]
             yield ""
             yield f"--- {each.id} (asked of: {each.seat})"
             if each.prompt is not None:
-                yield f"prompt file {each.prompt}"
+                hidden = "" if with_judge else " (--judge prints it filled in)"
+                yield f"prompt file {each.prompt}{hidden}"
             if asked is not None and (each.prompt is None or with_judge):
                 yield from _sent(asked, outcome)
             yield from _came_back(outcome)
@@ -132,8 +133,9 @@ def _came_back(outcome: Outcome) -> Iterator[str]:
 
 
 def _facts(reply: Reply) -> str:
-    parts = [f"{reply.input_tokens or '?'} tokens in, {reply.output_tokens or '?'} out"]
-    parts.append(f"{reply.seconds:.2f} s")
+    parts = [f"{reply.seconds:.2f} s"]
+    if reply.output_tokens is not None:
+        parts.insert(0, f"{reply.input_tokens} tokens in, {reply.output_tokens} out")
     if reply.finish != "stop":
         parts.append("CUT OFF at max_tokens" if reply.finish == "length" else reply.finish)
     if reply.dropped:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ import click
 from mmconv.assemble import BENCHMARKS
 from mmconv.config import RunSpec, override, read_document, validate
 from mmconv.errors import ConfigError
-from mmconv.evaluation import Place
+from mmconv.evaluation import Place, Shard, read_run
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -99,6 +100,22 @@ def place_options(command: Command) -> Command:
 def place(out: Path, store: str) -> Place:
     """Where the run is written."""
     return Place(out=out, store=store)
+
+
+def enter_run(folder: Path) -> tuple[RunSpec, Place, Shard]:
+    """What a run's folder says of itself, from the folder that the run was started in.
+
+    A run's paths are as they were typed, so the process goes there. Raises `ConfigError`.
+    """
+    spec, found, shard, started_in = read_run(folder)
+    try:
+        os.chdir(started_in)
+    except OSError as error:
+        raise ConfigError(
+            f"{folder} was started in {started_in}, where its data are looked for: "
+            f"{error.strerror or error}"
+        ) from error
+    return spec, found, shard
 
 
 def read_spec(target: str, chosen: Mapping[str, Any]) -> RunSpec:

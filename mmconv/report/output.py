@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, Self
 
 import orjson
 
+from mmconv.errors import ConfigError
 from mmconv.plans import Finished
 from mmconv.report.records import OrderedLines, write_parquet
 from mmconv.report.schemas import score_schema, transcript_schema
@@ -28,7 +30,10 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"cannot make {path}: {error.strerror or error}") from error
 
     def records(self) -> Records:
         """Take in scores and transcripts, to be written in the run's order at the end."""
@@ -48,11 +53,18 @@ class RunFolder:
         part.write_bytes(content)
         part.replace(self.path / name)
 
-    def write_tables(self, tables: Sequence[Table]) -> None:
-        """Write every table as CSV, JSON, Markdown and LaTeX, and one report of those to read."""
+    def write_tables(self, tables: Sequence[Table], facts: Mapping[str, str]) -> None:
+        """Write every table as CSV, JSON, Markdown and LaTeX, and one report of those to read.
+
+        `facts` stand at the report's head.
+        """
         write_tables(self.path / "tables", tables)
+        head = [f"# {self.path.name}", ""]
+        head += [f"- **{name}**: {value}" for name, value in facts.items()]
+        head += [f"- **more tables**: {', '.join(f'`tables/{table.name}.md`' for table in tables)}"]
+        head += ["- **every call**: `transcripts.jsonl`; **versions and hashes**: `manifest.json`"]
         shown = "\n\n".join(to_markdown(table) for table in tables if not table.detail)
-        self._write(REPORT, f"# {self.path.name}\n\n{shown}\n".encode())
+        self._write(REPORT, "\n".join([*head, "", f"{shown}\n"]).encode())
 
     def warm_up(self) -> None:
         """Import what the end of a run needs; done while models answer, it costs no time."""
@@ -70,6 +82,7 @@ class Records:
     """Scores and transcripts on their way to files; a context manager.
 
     Leaving the block by an exception, or after `discard`, writes nothing and keeps what was there.
+    `count` and `unscored` (by reason) tell of the scores taken in.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -77,6 +90,8 @@ class Records:
         self._transcripts = OrderedLines(folder / TRANSCRIPTS)
         self._stack = ExitStack()
         self._discarded = False
+        self.count = 0
+        self.unscored: Counter[str] = Counter()
 
     def __enter__(self) -> Self:
         self._stack.enter_context(self._scores)
@@ -87,7 +102,14 @@ class Records:
         """Take in one finished plan and its scores."""
         order = finished.plan.order
         self._transcripts.append(order, *map(orjson.dumps, call_records(finished)))
-        self._scores.append(order, *(orjson.dumps(score_record(score)) for score in scores))
+        self._scores.append(order, *map(orjson.dumps, self._counted(scores)))
+
+    def _counted(self, scores: Iterable[Score]) -> Iterator[dict[str, Any]]:
+        for score in scores:
+            self.count += 1
+            if score.why is not None:
+                self.unscored[score.why] += 1
+            yield score_record(score)
 
     def discard(self) -> None:
         """Write nothing at the end: the run was stopped before it was whole."""

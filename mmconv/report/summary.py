@@ -30,7 +30,10 @@ def software() -> dict[str, Any]:
 
 
 def summary(spec: RunSpec, tally: Tally, complete: bool, seconds: float) -> dict[str, Any]:
-    """Counts by seat, with cost where the model's file gives prices; seconds of this session."""
+    """Counts by seat, with cost where the model's file gives prices.
+
+    Seconds, and what is not called total, are of this session: a resumed run asks only the rest.
+    """
     return {
         "complete": complete,
         "seconds": round(seconds, 3),
@@ -59,4 +62,7 @@ def _seat(model: ModelSpec, counts: SeatTally) -> dict[str, Any]:
         "input_tokens": counts.input_tokens,
         "output_tokens": counts.output_tokens,
         "cost_usd": cost(model, counts.input_tokens, counts.output_tokens),
+        "total_input_tokens": counts.total_input_tokens,
+        "total_output_tokens": counts.total_output_tokens,
+        "total_cost_usd": cost(model, counts.total_input_tokens, counts.total_output_tokens),
     }

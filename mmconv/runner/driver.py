@@ -26,7 +26,7 @@ from mmconv.values import UNASKED, Call, Failure, Outcome, Reply, Skipped
 class Runner:
     """Runs plans against seats and a store.
 
-    `offline` asks nothing: what the store does not hold is `Skipped` because it was never asked.
+    `offline` asks nothing: what the store does not hold has failed before, or was never asked.
     `window` bounds how many plans are open at once.
     """
 
@@ -41,7 +41,7 @@ class Runner:
         self._seats = seats
         self._store = store
         self._room = asyncio.Semaphore(window)
-        self._offline = offline
+        self.offline = offline
         self._stopping = False
         self._flights: dict[str, asyncio.Future[Outcome]] = {}
         self.tally = Tally()
@@ -83,8 +83,9 @@ class Runner:
         reply = await self._store.get(asked.key)
         if reply is not None:
             return reply, True
-        if self._offline:
-            return Skipped(because=UNASKED), False
+        if self.offline:
+            failure = await self._store.last_failure(asked.key)
+            return failure or Skipped(because=UNASKED), False
         flying = self._flights.get(asked.key)
         if flying is not None:
             return await asyncio.shield(flying), True

@@ -8,6 +8,7 @@ return `mmconv.values.Summary`. The authors' official aggregations are not here 
 from mmconv.stats.column import Column
 from mmconv.stats.estimates import (
     as_cell,
+    bounded,
     combine,
     paired_difference,
     summarise,
@@ -19,6 +20,7 @@ __all__ = [
     "Column",
     "ScoreFrame",
     "as_cell",
+    "bounded",
     "combine",
     "paired_difference",
     "summarise",

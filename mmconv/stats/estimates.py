@@ -82,9 +82,9 @@ def combine(columns: Mapping[str, Column], weights: Mapping[str, float]) -> Summ
     With u_g = sum_k w_k * sum_{i in g} (x_ik - mean_k) / n_k over the columns k, the linear
     influence of cluster g, the error is that of the module's formula: it holds for columns that
     share samples, have different gaps, or enter with negative weight (a difference). `n` counts
-    the samples that any column has a number of, `missing` the rows of all columns; the mean is
-    None if any column has no number. Raises `ValueError` unless every column has a weight and
-    every weight a column.
+    the samples that any column has a number of, `missing` those that a column lacks, by the first
+    column's reason; the mean is None if any column has no number. Raises `ValueError` unless every
+    column has a weight and every weight a column.
     """
     if not columns or columns.keys() != weights.keys():
         raise ValueError(f"columns {sorted(columns)} and weights {sorted(weights)} do not match")
@@ -94,7 +94,22 @@ def combine(columns: Mapping[str, Column], weights: Mapping[str, float]) -> Summ
         for column in columns.values()
         for row in np.flatnonzero(column.present).tolist()
     }
-    return replace(summary, n=len(samples))
+    lacking: dict[str, str] = {}
+    for column in columns.values():
+        for sample, reason in zip(column.samples, column.reasons, strict=True):
+            if reason is not None:
+                lacking.setdefault(sample, reason)
+    return replace(summary, n=len(samples), missing=dict(Counter(lacking.values())))
+
+
+def bounded(summary: Summary, lowest: float | None = None, highest: float | None = None) -> Summary:
+    """The summary with its interval cut where the scale ends."""
+    low, high = summary.low, summary.high
+    if low is not None and lowest is not None:
+        low = max(low, lowest)
+    if high is not None and highest is not None:
+        high = min(high, highest)
+    return replace(summary, low=low, high=high)
 
 
 def as_cell(summary: Summary, scale: float = 1.0) -> Cell:

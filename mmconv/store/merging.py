@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Table, select
 
-from mmconv.errors import StoreError
 from mmconv.store.schema import connect, failures, images, replies, runs
 from mmconv.store.store import BATCH, insert_new
 
@@ -29,24 +27,19 @@ class MergeReport:
 def merge(target: str, sources: Sequence[str]) -> MergeReport:
     """Copy everything from the stores `sources` into the store `target`.
 
-    Raises `StoreError` if a source is a path that does not exist.
+    Raises `StoreError` if a source is not there.
     """
-    for source in sources:
-        if "://" not in source and not Path(source).is_file():
-            raise StoreError(f"there is no store at {source}")
+    opened = [connect(source, create=False) for source in sources]
     into = connect(target)
     added = present = conflicts = 0
     try:
-        for source in sources:
-            out_of = connect(source)
-            try:
-                new, old, other = _copy_replies(out_of, into)
-                _copy_rest(out_of, into)
-            finally:
-                out_of.dispose()
+        for out_of in opened:
+            new, old, other = _copy_replies(out_of, into)
+            _copy_rest(out_of, into)
             added, present, conflicts = added + new, present + old, conflicts + other
     finally:
-        into.dispose()
+        for engine in (*opened, into):
+            engine.dispose()
     return MergeReport(added=added, present=present, conflicts=conflicts)
 
 

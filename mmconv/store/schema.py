@@ -116,14 +116,15 @@ versions = Table("alembic_version", metadata, Column("version_num", String(32), 
 """Alembic's own table."""
 
 
-def connect(url: str) -> Engine:
+def connect(url: str, *, create: bool = True) -> Engine:
     """Open a database by URL, or an SQLite file by path, migrated to `HEAD`.
 
-    Raises `StoreError` naming the database, without its password.
+    Without `create` an SQLite file must be there. Raises `StoreError` naming the database, without
+    its password.
     """
     parsed = make_url(url if "://" in url else f"sqlite:///{url}")
     if parsed.get_backend_name() == "sqlite" and parsed.database:
-        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+        _prepare_file(Path(parsed.database), create=create)
     engine = create_engine(parsed)
     if parsed.get_backend_name() == "sqlite":
         event.listen(engine, "connect", _tune_sqlite)
@@ -135,6 +136,15 @@ def connect(url: str) -> Engine:
         shown = parsed.render_as_string(hide_password=True)
         raise StoreError(f"cannot open the store {shown}: {reason}") from error
     return engine
+
+
+def _prepare_file(path: Path, *, create: bool) -> None:
+    if not create and not path.is_file():
+        raise StoreError(f"there is no store at {path}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"cannot make {path.parent}: {error.strerror or error}") from error
 
 
 def _tune_sqlite(connection: Any, _record: object) -> None:

@@ -38,8 +38,8 @@ class Store:
     loop; `aclose` waits for what is under way.
     """
 
-    def __init__(self, url: str) -> None:
-        self._engine = connect(url)
+    def __init__(self, url: str, *, create: bool = True) -> None:
+        self._engine = connect(url, create=create)
         self._known = _Filter()
         self._read_keys()
         self._reader = _Batcher(self._read_replies)
@@ -68,6 +68,10 @@ class Store:
     async def add_failure(self, key: str, failure: Failure) -> None:
         """Append to the history of failures, which is never consulted as an answer."""
         await self._writer.submit((key, "", failure))
+
+    async def last_failure(self, key: str) -> Failure | None:
+        """How a call failed the last time, for the record."""
+        return await asyncio.to_thread(self._read_failure, key)
 
     def add_run(self, run_id: str, spec: str) -> None:
         """Keep a run's specification (JSON) under its id; the first one stands."""
@@ -103,6 +107,14 @@ class Store:
         with self._engine.connect() as connection:
             found = read_replies(connection, keys)
         return [found.get(key) for key in keys]
+
+    def _read_failure(self, key: str) -> Failure | None:
+        newest = select(failures).where(failures.c.key == key).order_by(failures.c.id.desc())
+        with self._engine.connect() as connection:
+            row = connection.execute(newest.limit(1)).first()
+        if row is None:
+            return None
+        return Failure(kind=row.kind, message=row.message, attempts=row.attempts)
 
     def _write_outcomes(
         self, items: Sequence[tuple[str, str, Reply | Failure]]

@@ -79,7 +79,7 @@ def load_checkpoint(spec: ModelSpec, options: HfOptions) -> Checkpoint:
     """
     if not sys.stderr.isatty():
         # a progress bar is for a person who waits, and litters a job's log
-        transformers.utils.logging.disable_progress_bar()
+        _library.utils.logging.disable_progress_bar()
     try:
         return _load(spec.model, options)
     except ImportError as error:

@@ -16,7 +16,9 @@ from mmconv.values import Sampling
 from model_zoo.hf import open_backend
 from model_zoo.hf.backend import HfBackend
 from model_zoo.hf.decoding import Completion
+from model_zoo.hf.encoding import check_context
 from model_zoo.hf.prompting import render
+from model_zoo.tiny.parts import CONTEXT
 from tests.model_zoo.hf_support import (
     PICTURES,
     ask,
@@ -128,11 +130,15 @@ async def test_the_checkpoints_own_sampling_holds_without_a_temperature() -> Non
 
 async def test_too_long_a_prompt_is_refused_and_never_cut() -> None:
     async with backend("llama") as model:
-        reply = await ask(model, user("What is it?"))
-        room = 2048 - (reply.input_tokens or 0)
-        with pytest.raises(Refused, match="the model has room for 2048") as refusal:
-            await ask(model, user("What is it?"), max_tokens=room + 1)
-        assert (await ask(model, user("What is it?"), max_tokens=room)).text
+        short = await ask(model, user("What is it?" * 100), max_tokens=1)
+        question = user("What is it?" * (100 * (CONTEXT - 500) // (short.input_tokens or 1)))
+        reply = await ask(model, question, max_tokens=1)
+        room = CONTEXT - (reply.input_tokens or 0)
+        assert 0 < room < CONTEXT // 2
+        with pytest.raises(Refused, match=f"the model has room for {CONTEXT}") as refusal:
+            await ask(model, question, max_tokens=room + 1)
+        assert model.checkpoint is not None
+        check_context(model.checkpoint, reply.input_tokens or 0, room)
     assert refusal.value.kind == "context"
 
 

@@ -126,7 +126,7 @@ async def test_replicas_have_gpus_of_their_own(python: str, tmp_path: Path) -> N
         env={"CUDA_VISIBLE_DEVICES": "4,5,6,7"},
     )
     async with aclosing(await open_backend(spec, Library())) as backend:
-        assert backend.max_concurrency == 2 * 128
+        assert backend.max_concurrency == 2 * (128 + 128 // 8)
         assert (await ask(backend))["gpus"] == "4,5"
     wait_until_gone(pids(tmp_path, servers=2), 2)
 
@@ -174,7 +174,10 @@ async def test_a_base_url_is_used_as_it_is(python: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tensor_parallel": 2}, r"model name: options.*\n.*tensor_parallel: Extra inputs"),
+        (
+            {"tensor_parallel": 2},
+            r"model name: options.*\n.*tensor_parallel is no field.*tensor_parallel_size",
+        ),
         ({"gpu_memory_utilization": 1.5}, "gpu_memory_utilization"),
         ({"python": "no-such-python"}, "'no-such-python' is no program"),
         ({"trust_remote_code": True}, "pin it with the option revision"),

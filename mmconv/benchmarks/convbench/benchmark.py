@@ -72,7 +72,7 @@ class ConvBench:
             "drafts": self._survey.drafts,
             "left_out": [
                 {"where": each.where, "id": each.id, "reasons": list(each.reasons)}
-                for each in self._survey.left_out
+                for each in (*self._survey.left_out, *self._survey.unused_annotations)
             ],
         }
 
@@ -134,6 +134,8 @@ def _conditions(spec: RunSpec, options: ConvBenchOptions) -> tuple[str, ...]:
 
 def _grader(spec: RunSpec, options: ConvBenchOptions) -> Grader:
     offline = spec.seats["judge"].provider == REFERENCE_JUDGE
+    if offline and spec.prompts is not None:
+        raise ConfigError("the reference judge has prompt files of its own; leave out --prompts")
     prompts = PromptSet("convbench_reference" if offline else "convbench", spec.prompts)
     sampling = Sampling(max_tokens=options.judge_max_tokens)
     ways = {
@@ -180,7 +182,13 @@ def _notes(spec: RunSpec, found: Survey) -> Iterator[str]:
     if found.drafts:
         yield f"{found.drafts} of {found.rows} rows are drafts that no person has verified."
     if found.left_out:
+        whole = found.rows + len(found.left_out)
         yield (
-            f"{len(found.left_out)} records were left out as bad (--skip-bad-records); "
-            "the manifest lists them."
+            f"{len(found.left_out)} of {whole} records are left out (--skip-bad-records): they "
+            "lack what this run needs; the manifest lists them."
+        )
+    if found.unused_annotations:
+        yield (
+            f"{len(found.unused_annotations)} annotations are not used, for instance "
+            f"{found.unused_annotations[0].line(found.unused_annotations[0].reasons[0])}."
         )

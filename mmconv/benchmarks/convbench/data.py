@@ -344,16 +344,15 @@ def _triple(texts: Mapping[str, str], columns: tuple[str, str, str]) -> Triple:
 def _refusal(
     source: Source, tally: _Tally, unused: Iterable[LeftOut], unread: Collection[str]
 ) -> DataError:
-    """All that is wrong in one message: what many rows lack first, single images last."""
-    problems = [
+    """All that is wrong in one message: what many rows lack last, where it is still on screen."""
+    problems = [*tally.images, *tally.faults]
+    problems += [out.line(reason) for out in unused for reason in out.reasons]
+    if tally.refused:
+        problems.append(f"{STATUS}: draft in {_shown(tally.refused, tally.rows)}")
+    problems += [
         f"{', '.join(columns)}: nothing in {_shown(rows, tally.rows)}"
         for columns, rows in tally.gaps.items()
     ]
-    if tally.refused:
-        problems.append(f"{STATUS}: draft in {_shown(tally.refused, tally.rows)}")
-    problems += tally.faults
-    problems += [out.line(reason) for out in unused for reason in out.reasons]
-    problems += tally.images
     advice = []
     if any(column not in REQUIRED for columns in tally.gaps for column in columns):
         advice.append(

@@ -9,22 +9,48 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mmconv.stats import Column, ScoreFrame, combine, paired_difference, summarise, summarise_share
+from mmconv.stats import (
+    Column,
+    ScoreFrame,
+    bounded,
+    combine,
+    paired_difference,
+    summarise,
+    summarise_share,
+)
 from mmconv.values import Summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grading:
-    """A grading's metric and how it is printed: ratings as they are, wins in percent."""
+    """A grading's metric and how it is printed: ratings as they are, wins in percent.
+
+    `lowest` and `highest` are the ends of its scale; intervals are cut there.
+    """
 
     name: str
     metric: str
     scale: float
     title: str
+    lowest: float
+    highest: float
+
+    def bounded(self, summary: Summary) -> Summary:
+        """The summary with its interval cut at the ends of the scale."""
+        return bounded(summary, self.lowest, self.highest)
 
 
-DIRECT = Grading(name="direct", metric="rating", scale=1.0, title="direct (1-10)")
-PAIRWISE = Grading(name="pairwise", metric="win", scale=100.0, title="pairwise win rate (%)")
+DIRECT = Grading(
+    name="direct", metric="rating", scale=1.0, title="direct (1-10)", lowest=1.0, highest=10.0
+)
+PAIRWISE = Grading(
+    name="pairwise",
+    metric="win",
+    scale=100.0,
+    title="pairwise win rate (%)",
+    lowest=0.0,
+    highest=1.0,
+)
 GRADINGS = (DIRECT, PAIRWISE)
 
 QUANTITIES: dict[str, tuple[str, int]] = {
@@ -80,14 +106,17 @@ def estimate(frame: ScoreFrame, grading: Grading, name: str) -> Summary:
     """A quantity, R1 or R2 with its interval, in the grading's own unit (wins from 0 to 1)."""
     if name in MEANS:
         weights = MEANS[name]
-        return combine({part: _quantity(frame, grading, part) for part in weights}, weights)
+        parts = {part: _quantity(frame, grading, part) for part in weights}
+        return grading.bounded(combine(parts, weights))
     found = _quantity(frame, grading, name)
     return mean(grading, found)
 
 
 def mean(grading: Grading, values: Column) -> Summary:
     """The mean of one value per sample, with the interval that suits the grading."""
-    return summarise_share(values) if grading is PAIRWISE else summarise(values)
+    if grading is PAIRWISE:
+        return summarise_share(values)
+    return grading.bounded(summarise(values))
 
 
 def delta(frame: ScoreFrame, grading: Grading, name: str) -> Summary:
@@ -109,7 +138,7 @@ def official_rate(frame: ScoreFrame, name: str, denominator: int) -> float | Non
         rates = [weight * rate for weight, rate in parts if rate is not None]
         return sum(rates) if len(rates) == len(parts) else None
     wins = _quantity(frame, PAIRWISE, name)
-    if len(wins) == 0:
+    if not wins.present.any():
         return None
     return float(wins.numbers[wins.present].sum()) / denominator
 

@@ -6,8 +6,8 @@ authors' convention stands beside ours, labelled. How a table looks on paper is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from mmconv.benchmarks.convbench.attribution import blames, shares
 from mmconv.benchmarks.convbench.chains import own_turns
@@ -26,10 +26,24 @@ from mmconv.benchmarks.convbench.quantities import (
     mean,
     official_rate,
 )
-from mmconv.stats import ScoreFrame, as_cell, paired_difference, summarise, summarise_share
+from mmconv.stats import (
+    ScoreFrame,
+    as_cell,
+    bounded,
+    paired_difference,
+    summarise,
+    summarise_share,
+)
 from mmconv.values import Cell, Score, Table
 
 LEVELS = {1: "perception", 2: "reasoning", 3: "creation"}
+OFFICIAL = "authors (%)"
+
+INTERVALS = (
+    "Brackets hold 95 % intervals, clustered by image: Wilson's for shares, Student's t for the "
+    "rest, cut at the ends of the scale; none where all values are equal."
+)
+
 DEFAULT_DENOMINATOR = 577
 """The constant of the authors' aggregation code (their file has 578 rows)."""
 
@@ -48,6 +62,7 @@ class Layout:
 def build_tables(scores: Iterable[Score], layout: Layout) -> list[Table]:
     """All tables that the scores have something for."""
     frame = ScoreFrame(scores)
+    layout = replace(layout, notes=(INTERVALS, *layout.notes))
     metrics = set(frame.distinct("metric"))
     gradings = [grading for grading in GRADINGS if grading.metric in metrics]
     made: list[Table] = []
@@ -64,7 +79,6 @@ def build_tables(scores: Iterable[Score], layout: Layout) -> list[Table]:
 
 
 def _scores(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
-    official = _official_title(layout)
     names = [name for name in ("R1", "R2", *QUANTITIES) if _is_there(frame, gradings, name)]
     rows = {}
     for name in names:
@@ -73,19 +87,23 @@ def _scores(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table
             cells[grading.title] = as_cell(estimate(frame, grading, name), grading.scale)
         if PAIRWISE in gradings:
             rate = official_rate(frame, name, layout.denominator)
-            cells[official] = Cell(value=_percent(rate))
+            cells[OFFICIAL] = Cell(value=_percent(rate))
         rows[name] = cells
     return Table(
         name="scores",
         title=f"ConvBench scores of {layout.candidate}, judged by {layout.judge}",
-        columns=_columns("meaning", gradings, official),
+        columns=_columns("meaning", gradings),
         rows=rows,
-        notes=layout.notes,
+        notes=(
+            f"{OFFICIAL}: wins over {layout.denominator}; what is unscored counts as lost.",
+            *layout.notes,
+        )
+        if PAIRWISE in gradings
+        else layout.notes,
     )
 
 
 def _deltas(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
-    official = _official_title(layout)
     rows = {}
     for name, (start, goal) in DELTAS.items():
         if not (_is_there(frame, gradings, start) and _is_there(frame, gradings, goal)):
@@ -97,14 +115,18 @@ def _deltas(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table
         if PAIRWISE in gradings:
             ends = [official_rate(frame, end, layout.denominator) for end in (start, goal)]
             if ends[0] is not None and ends[1] is not None:
-                cells[official] = Cell(value=_percent(ends[1] - ends[0]))
+                cells[OFFICIAL] = Cell(value=_percent(ends[1] - ends[0]))
         rows[name] = cells
     return Table(
         name="deltas",
         title="What perfect earlier turns change",
-        columns=_columns(None, gradings, official),
+        columns=_columns(None, gradings),
         rows=rows,
-        notes=("Deltas are paired per sample and clustered by image.", *layout.notes),
+        notes=(
+            "Deltas are paired per sample. In S0_hat and S0_tilde the judged conversation contains "
+            "the given reference turns, which by themselves raise it.",
+            *layout.notes,
+        ),
         signed=True,
     )
 
@@ -247,7 +269,7 @@ def _answers(frame: ScoreFrame, layout: Layout) -> Table:
             tokens = frame.select(metric="tokens", condition=condition, turn=turn)
             rows[f"{condition}, turn {turn}"] = {
                 "cut off (%)": as_cell(summarise_share(cut), 100.0),
-                "tokens": as_cell(summarise(tokens)),
+                "tokens": as_cell(bounded(summarise(tokens), lowest=0.0)),
             }
     return Table(
         name="answers",
@@ -267,14 +289,9 @@ def _is_there(frame: ScoreFrame, gradings: list[Grading], name: str) -> bool:
     )
 
 
-def _columns(first: str | None, gradings: Iterable[Grading], official: str) -> tuple[str, ...]:
-    names: Iterator[str] = (grading.title for grading in gradings)
-    listed = (*((first,) if first else ()), *names)
-    return (*listed, official) if PAIRWISE.title in listed else listed
-
-
-def _official_title(layout: Layout) -> str:
-    return f"authors: wins/{layout.denominator} (%)"
+def _columns(first: str | None, gradings: Iterable[Grading]) -> tuple[str, ...]:
+    listed = (*((first,) if first else ()), *(grading.title for grading in gradings))
+    return (*listed, OFFICIAL) if PAIRWISE.title in listed else listed
 
 
 def _failures(grading: Grading) -> str:

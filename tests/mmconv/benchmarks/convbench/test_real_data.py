@@ -26,7 +26,7 @@ def test_what_is_missing_is_told() -> None:
     with pytest.raises(DataError) as caught:
         survey(replace(SOURCE, needs=(CAPTION, *REFERENCES)), Library())
     error = caught.value
-    assert "nothing in 570 of 578 rows" in error.problems[0]
+    assert "nothing in 570 of 578 rows" in error.problems[-1]
     assert sum("is not in visit_bench_images" in problem for problem in error.problems) == 518
     assert "goes on with the complete rows: 8 of 578." in str(error)
 
