@@ -25,6 +25,7 @@ PROVIDERS = {
 
 BENCHMARKS = {
     "convbench": "mmconv.benchmarks.convbench.benchmark:build",
+    "fbbench": "mmconv.benchmarks.fbbench.benchmark:build",
 }
 
 

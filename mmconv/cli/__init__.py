@@ -21,6 +21,8 @@ COMMANDS = {
     "check": "Check a configuration and its data, asking nothing.",
     "models": "List the models that ship with mmconv.",
     "chat": "Talk to a model, with pictures.",
+    "rescore": "Read published judgements, and print the tables that they lead to.",
+    "agree": "Compare a judge's ratings with people's.",
     "annotate": "Draft the annotations that a data set lacks.",
     "merge": "Join the stores of shards.",
     "demo": "Run the main job on drawn pictures: no data, no key, no GPU.",

@@ -1,0 +1,157 @@
+"""FB-Bench's judgements: a JSON object with an entry per criterion, matched to the checklist.
+
+What the authors' code asks again for is refused here. What it does not look at is counted: renamed,
+missing, added and reweighted criteria. What a sample scores in the end is the benchmark's business.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+from mmconv.errors import Unparsed
+from mmconv.values import Verdict
+
+REASON = "评判理由"
+RESULT = "评判结果"
+WEIGHT = "weight"
+MET = "是"
+UNMET = "否"
+
+OFFICIAL = "authors"
+"""The score in a verdict that is computed as in the authors' code."""
+
+FAULTS = ("renamed", "missing", "added", "reweighted")
+"""The scores in a verdict that count how the reply departs from the checklist."""
+
+_FENCED = re.compile(r"```(?:json)?\s*(\{.*\})\s*```", re.DOTALL | re.IGNORECASE)
+_BRACED = re.compile(r"\{.*\}", re.DOTALL)
+_BACKSLASH = re.compile(r'(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Criterion:
+    """One line of a checklist; `weight` is None in response maintenance."""
+
+    text: str
+    weight: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChecklistParser:
+    """Reads judgements of one checklist."""
+
+    checklist: tuple[Criterion, ...]
+
+    def __call__(self, text: str) -> Verdict:
+        """Read a reply.
+
+        The verdict's scores: `criterion n` (1 or 0, absent where the reply has no entry for it),
+        `authors`, and a count for each of `FAULTS`. Raises `Unparsed` where the authors' code asks
+        again: no JSON object, an entry without a reason, a result other than 是 or 否, a weight
+        that is neither null nor in (0, 1].
+        """
+        entries = [_entry(name, value) for name, value in _document(text).items()]
+        if not entries:
+            raise Unparsed("the JSON object holds no criterion")
+        matched = _match([each.text for each in self.checklist], [each.name for each in entries])
+        taken = [
+            (number, criterion, entries[place])
+            for number, (criterion, place) in enumerate(zip(self.checklist, matched, strict=True))
+            if place is not None
+        ]
+        scores = {criterion_score(number): float(entry.met) for number, _, entry in taken}
+        counts = {
+            "renamed": sum(entry.name != criterion.text for _, criterion, entry in taken),
+            "missing": len(self.checklist) - len(taken),
+            "added": len(entries) - len(taken),
+            "reweighted": sum(entry.weight != criterion.weight for _, criterion, entry in taken),
+        }
+        return Verdict(
+            scores={**scores, OFFICIAL: _official(entries), **counts},
+            rationale="\n".join(f"{entry.name}: {entry.reason}" for entry in entries),
+        )
+
+
+def criterion_score(number: int) -> str:
+    """The name of a criterion's score in the verdict; `number` counts from 0, the name from 1."""
+    return f"criterion {number + 1}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """What the judge said of one criterion, under the name that it gave it."""
+
+    name: str
+    reason: str
+    met: bool
+    weight: float | None
+
+
+def _document(text: str) -> dict[str, Any]:
+    found = _FENCED.search(text) or _BRACED.search(text)
+    if found is None:
+        raise Unparsed("looked for a JSON object")
+    body = found[found.lastindex or 0]
+    # Criteria hold LaTeX, and judges forget to escape its backslashes; no verdict hangs on them.
+    for attempt in (body, _BACKSLASH.sub(lambda match: match[1] or r"\\", body)):
+        try:
+            # Judges break lines inside strings, which only the lax mode reads.
+            document = json.loads(attempt, strict=False)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(document, dict):
+            return document
+    raise Unparsed("looked for a JSON object, found none that can be read")
+
+
+def _entry(name: str, value: Any) -> _Entry:
+    if not isinstance(value, dict):
+        raise Unparsed(f"{name[:40]!r} holds no object")
+    reason = str(value.get(REASON) or "")
+    if not reason:
+        raise Unparsed(f"{name[:40]!r} has no {REASON}")
+    result = value.get(RESULT)
+    if not isinstance(result, str) or result.strip() not in (MET, UNMET):
+        raise Unparsed(f"{name[:40]!r}: {RESULT} is {result!r}, not {MET} or {UNMET}")
+    weight = value.get(WEIGHT)
+    if weight is not None and not _is_weight(weight):
+        raise Unparsed(f"{name[:40]!r}: the weight {weight!r} is not in (0, 1]")
+    return _Entry(name=name, reason=reason, met=result.strip() == MET, weight=weight)
+
+
+def _is_weight(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1
+
+
+def _match(texts: Sequence[str], names: Sequence[str]) -> list[int | None]:
+    """The place of each criterion's entry, by name; a renamed one by its position.
+
+    A position counts only between entries that keep their names, and only where as many entries
+    as criteria stand there: which one is missing, and which is renamed, is never guessed.
+    """
+    places = {name: place for place, name in enumerate(names)}
+    found = [places.get(text) for text in texts]
+    matcher = SequenceMatcher(a=texts, b=names, autojunk=False)
+    for change, start, end, first, last in matcher.get_opcodes():
+        if change != "replace" or end - start != last - first:
+            continue
+        for number, place in zip(range(start, end), range(first, last), strict=True):
+            if found[number] is None and names[place] not in texts:
+                found[number] = place
+    return found
+
+
+def _official(entries: Sequence[_Entry]) -> float:
+    """The authors' `get_score`: weights of the reply, added in order; one without a weight is 1."""
+    total = 0.0
+    for entry in entries:
+        if entry.met:
+            if entry.weight is None:
+                return 1.0
+            total += entry.weight
+    return total

@@ -1,0 +1,135 @@
+"""FB-Bench as a benchmark: options, data, grading and tables put together.
+
+Source: the FB-Bench paper and the authors' repository; every switch is in `options`. Published
+judgements are rescored in `rescore`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from judges import PromptSet
+from mmconv.benchmarks.fbbench.data import Sample, Survey, load_samples, survey
+from mmconv.benchmarks.fbbench.grading import Grader, answer_call
+from mmconv.benchmarks.fbbench.options import CONDITION, FBBenchOptions
+from mmconv.benchmarks.fbbench.scoring import score_answer, score_judgement
+from mmconv.config import RunSpec, validate
+from mmconv.errors import ConfigError
+from mmconv.keys import hash_file
+from mmconv.protocols import ImageSink
+from mmconv.values import Call, Outcome, Sampling, Score, Table
+
+
+def build(spec: RunSpec, images: ImageSink) -> FBBench:
+    """Check options and data; raises `ConfigError` or `DataError` before anything is paid."""
+    options = validate(FBBenchOptions, spec.options, "options of fbbench")
+    return FBBench(spec, options)
+
+
+class FBBench:
+    """The benchmark; see `mmconv.protocols.Benchmark`."""
+
+    name = "fbbench"
+    conditions = (CONDITION,)
+
+    def __init__(self, spec: RunSpec, options: FBBenchOptions) -> None:
+        self._spec = spec
+        self._options = options
+        if spec.conditions not in (None, self.conditions):
+            raise ConfigError(f"fbbench has the one condition {CONDITION!r}: leave it unset")
+        if not options.generate_only and "judge" not in spec.seats:
+            raise ConfigError("the checklists need a judge: name one, or give --generate-only")
+        self._survey = survey(
+            options.data,
+            reference=options.reference and not options.generate_only,
+            skip_bad=options.skip_bad_records,
+        )
+        self._grader = None if options.generate_only else _grader(spec, options, self._survey)
+
+    @property
+    def size(self) -> int:
+        """How many samples will be run."""
+        return self._survey.samples
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the judge reads, the convention of response maintenance, and records left out."""
+        return tuple(_notes(self._options, self._grader, self._survey))
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Hashes of data and prompts, conventions in force, and what the survey left out."""
+        path = self._options.data
+        return {
+            "data": {path.name: hash_file(path)},
+            "prompts": {} if self._grader is None else self._grader.prompts.digests(),
+            "samples": self._survey.samples,
+            "reference": self._grader is not None and self._grader.reference,
+            "maintenance": self._options.maintenance,
+            "left_out": [
+                {"where": where, "reasons": list(reasons)}
+                for where, reasons in self._survey.left_out.items()
+            ],
+        }
+
+    def load(self) -> Iterator[Sample]:
+        """Stream the samples that the survey found good."""
+        return load_samples(self._options.data, self._survey)
+
+    def key(self, sample: Sample) -> str:
+        """The sample's ID, which is made of its query."""
+        return sample.id
+
+    def plan(self, sample: Sample, condition: str) -> tuple[Call, ...]:
+        """The answer to the feedback, and its judgement."""
+        answer = answer_call(sample, self._options.max_tokens)
+        return (answer,) if self._grader is None else (answer, self._grader.call(sample))
+
+    def score(
+        self,
+        sample: Sample,
+        condition: str,
+        calls: Mapping[str, Call],
+        outcomes: Mapping[str, Outcome],
+    ) -> Iterable[Score]:
+        """The answer's score by us and by the authors, and what is odd about its judgement."""
+        yield from score_answer(sample, outcomes)
+        if self._grader is not None:
+            yield from score_judgement(sample, calls, outcomes, self._options.maintenance)
+
+    def tables(self, scores: Iterable[Score]) -> list[Table]:
+        """The paper's tables and ours."""
+        # numpy comes with them, and only the end of a run needs it
+        from mmconv.benchmarks.fbbench.tables import Layout, build_tables
+        from mmconv.stats import ScoreFrame
+
+        seats = self._spec.seats
+        judge = seats["judge"].label if self._grader is not None else "nobody"
+        frames = {seats["candidate"].label: ScoreFrame(scores)}
+        return build_tables(frames, Layout(judge=judge, notes=self.notes))
+
+
+def _grader(spec: RunSpec, options: FBBenchOptions, found: Survey) -> Grader:
+    return Grader(
+        prompts=PromptSet("fbbench", spec.prompts),
+        sampling=Sampling(max_tokens=options.judge_max_tokens),
+        retries=options.judge_retries,
+        reference=found.referenced if options.reference is None else options.reference,
+    )
+
+
+def _notes(options: FBBenchOptions, grader: Grader | None, found: Survey) -> Iterator[str]:
+    if grader is not None:
+        read = "with" if grader.reference else "without"
+        yield f"Judged {read} reference answers."
+    if options.maintenance == "all":
+        yield (
+            "Response maintenance counts only where all criteria are met (the paper's formula); "
+            "the authors' columns count any."
+        )
+    if found.left_out:
+        yield (
+            f"{len(found.left_out)} records were left out as bad (--skip-bad-records); "
+            "the manifest lists them."
+        )

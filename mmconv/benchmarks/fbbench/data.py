@@ -1,0 +1,260 @@
+"""FB-Bench's samples: both releases' JSON list, checked and streamed.
+
+`survey` reads the whole file before anything is paid for and tells all that is wrong in one
+message; `load_samples` then streams. The authors' judgement files hold the same fields, so
+`read_sample` serves rescoring too. Nothing is prompted or scored here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from judges.parsers_fbbench import Criterion
+from mmconv.benchmarks.fbbench.options import CORRECTION, MAINTENANCE, SCENARIOS, TEMPERATURES
+from mmconv.benchmarks.records import Record, read_records
+from mmconv.errors import DataError
+from mmconv.keys import hash_bytes
+
+_TEXTS = (
+    "bench_type",
+    "task_type",
+    "sub_task_type",
+    "user_query",
+    "origin_first_response",
+    "feedback",
+)
+_REFERENCE = "reference_second_response"
+_NEEDS_REFERENCE = f"{_REFERENCE} is empty, and the judge shall read it"
+# The authors' weights are decimals such as 0.05, whose float sum is off in the last places.
+_SUM_TOLERANCE = 1e-6
+_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """A user's query, the preset answer to it, the user's feedback, and how the next is judged.
+
+    `id` is made of the query, which the authors join by: both releases and the judgement files
+    have it in common. `deficiencies` are those of the preset answer, none in response maintenance.
+    """
+
+    id: str
+    scenario: str
+    task: str
+    subtask: str
+    query: str
+    first_answer: str
+    feedback: str
+    deficiencies: tuple[str, ...]
+    feedback_types: tuple[str, ...]
+    checklist: tuple[Criterion, ...]
+    reference: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What a file holds: how many `samples` will be loaded, and the records `left_out` by place.
+
+    `referenced` says whether every sample has a reference answer.
+    """
+
+    samples: int
+    referenced: bool
+    left_out: Mapping[str, tuple[str, ...]]
+
+
+def survey(path: Path, *, reference: bool | None, skip_bad: bool) -> Survey:
+    """Check every record; `reference` True wants a reference answer in each.
+
+    Raises `DataError` with all problems in one message; with `skip_bad` only where the file cannot
+    be read or no sample is left.
+    """
+    samples = references = 0
+    left_out: dict[str, tuple[str, ...]] = {}
+    seen: dict[str, str] = {}
+    for record in read_records(path):
+        sample, faults = _checked(record, reference, seen)
+        if sample is None:
+            left_out[record.where] = faults
+            continue
+        samples += 1
+        references += sample.reference is not None
+    if not samples or (left_out and not skip_bad):
+        raise _refusal(path, left_out, samples)
+    return Survey(samples=samples, referenced=references == samples, left_out=left_out)
+
+
+def load_samples(path: Path, found: Survey) -> Iterator[Sample]:
+    """Stream the samples that the survey found good, in the file's order.
+
+    Raises `DataError` for a record that has gone bad since.
+    """
+    for record in read_records(path):
+        if record.where not in found.left_out:
+            yield read_sample(record)
+
+
+def read_sample(record: Record) -> Sample:
+    """Read a record's fields; raises `DataError` naming all that are missing or malformed.
+
+    Weights and task names are taken as they are: `misfits` looks at them.
+    """
+    faults: list[str] = []
+    texts = {name: _text(record, name, faults) for name in _TEXTS}
+    if texts["bench_type"] not in ("", *SCENARIOS):
+        faults.append(f"bench_type is {texts['bench_type']!r}, not {' or '.join(SCENARIOS)}")
+    sample = Sample(
+        id=hash_bytes(texts["user_query"].encode())[:12],
+        scenario=texts["bench_type"],
+        task=texts["task_type"],
+        subtask=texts["sub_task_type"],
+        query=texts["user_query"],
+        first_answer=texts["origin_first_response"],
+        feedback=texts["feedback"],
+        deficiencies=_names(record, "error_type", faults),
+        feedback_types=_names(record, "feedback_type", faults),
+        checklist=_checklist(record, faults),
+        reference=_reference(record, faults),
+    )
+    if faults:
+        raise DataError(record.where, faults, "Mend the record and run again.")
+    return sample
+
+
+def misfits(sample: Sample) -> list[str]:
+    """What keeps a readable sample from being run: its task, its weights, a repeated criterion."""
+    faults = []
+    if sample.task not in TEMPERATURES:
+        faults.append(f"task_type is {sample.task!r}; there are: {', '.join(TEMPERATURES)}")
+    for number, criterion in enumerate(sample.checklist, start=1):
+        if (fault := _misweighted(criterion.weight, sample.scenario)) is not None:
+            faults.append(f"checklist item {number}: {fault}")
+    if (total := off_balance(sample)) is not None:
+        faults.append(f"checklist: the weights sum to {total:.6g}, not 1")
+    texts = [criterion.text for criterion in sample.checklist]
+    faults += [
+        f"checklist: {text!r} stands there twice"
+        for text in dict.fromkeys(texts)
+        if texts.count(text) > 1
+    ]
+    return faults
+
+
+def off_balance(sample: Sample) -> float | None:
+    """The sum of the weights of error correction where it is not 1; None where it is."""
+    if sample.scenario != CORRECTION:
+        return None
+    total = math.fsum(criterion.weight or 0.0 for criterion in sample.checklist)
+    return total if abs(total - 1) > _SUM_TOLERANCE else None
+
+
+def _checked(
+    record: Record, reference: bool | None, seen: dict[str, str]
+) -> tuple[Sample | None, tuple[str, ...]]:
+    """The sample, or None and why; `seen` holds the samples so far by ID with their places."""
+    try:
+        sample = read_sample(record)
+    except DataError as error:
+        return None, error.problems
+    faults = misfits(sample)
+    if reference and sample.reference is None:
+        faults.append(_NEEDS_REFERENCE)
+    if sample.id in seen:
+        faults.append(f"user_query is that of {seen[sample.id]}")
+    seen.setdefault(sample.id, record.where)
+    return (None, tuple(faults)) if faults else (sample, ())
+
+
+def _refusal(path: Path, left_out: Mapping[str, tuple[str, ...]], samples: int) -> DataError:
+    problems = [f"{where}: {fault}" for where, faults in left_out.items() for fault in faults]
+    if not problems:
+        return DataError(str(path), ["holds no records"], "Give the authors' file.")
+    advice = []
+    if any(_NEEDS_REFERENCE in faults for faults in left_out.values()):
+        advice.append("options.reference=false judges without reference answers, as release v3.")
+    if samples:
+        advice.append(f"--skip-bad-records goes on with the {samples} good records.")
+    return DataError(str(path), problems, "\n".join(advice))
+
+
+def _text(record: Record, name: str, faults: list[str]) -> str:
+    value = record.fields.get(name)
+    if isinstance(value, str) and value.strip():
+        return value
+    faults.append(f"{name} {_found(record, name)}")
+    return ""
+
+
+def _names(record: Record, name: str, faults: list[str]) -> tuple[str, ...]:
+    """A list of labels, or none where it is null, as `error_type` is in response maintenance."""
+    value = record.fields.get(name)
+    if name in record.fields and value is None:
+        return ()
+    if isinstance(value, list) and all(isinstance(each, str) and each for each in value):
+        return tuple(dict.fromkeys(value))
+    faults.append(f"{name} {_found(record, name)}: a list of names is wanted, or null")
+    return ()
+
+
+def _reference(record: Record, faults: list[str]) -> str | None:
+    value = record.fields.get(_REFERENCE)
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    if isinstance(value, str):
+        return value
+    faults.append(f"{_REFERENCE} {_found(record, _REFERENCE)}")
+    return None
+
+
+def _checklist(record: Record, faults: list[str]) -> tuple[Criterion, ...]:
+    value = record.fields.get("checklist")
+    if not isinstance(value, list) or not value:
+        faults.append(f"checklist {_found(record, 'checklist')}: a list of criteria is wanted")
+        return ()
+    criteria = []
+    for number, item in enumerate(value, start=1):
+        criterion = _criterion(item)
+        if criterion is None:
+            faults.append(f"checklist item {number} is {_short(item)}: no criterion")
+        else:
+            criteria.append(criterion)
+    return tuple(criteria)
+
+
+def _criterion(item: Any) -> Criterion | None:
+    """A criterion from `[text, weight]`, `[text]` or a bare text; None for anything else."""
+    text, weight = item, None
+    if isinstance(item, list) and len(item) in (1, 2):
+        text, weight = item[0], item[1] if len(item) == 2 else None
+    if not isinstance(text, str) or not text.strip():
+        return None
+    if weight is None:
+        return Criterion(text=text)
+    if isinstance(weight, bool) or not isinstance(weight, int | float):
+        return None
+    return Criterion(text=text, weight=float(weight))
+
+
+def _misweighted(weight: float | None, scenario: str) -> str | None:
+    if scenario == MAINTENANCE and weight is not None:
+        return "criteria of response maintenance have no weights"
+    if scenario == CORRECTION and (weight is None or not 0 < weight <= 1):
+        return f"its weight is {weight}, not a number in (0, 1]"
+    return None
+
+
+def _found(record: Record, name: str) -> str:
+    """What stands in a field, for a message that says it is wrong."""
+    if name not in record.fields:
+        return "is missing"
+    value = record.fields[name]
+    return "is empty" if value in (None, "", []) else f"holds {_short(value)}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -1,0 +1,113 @@
+"""How a sample is asked and judged: one answer to the feedback, one judgement of its checklist.
+
+The judge reads the two turns, the reference answer where the run shows it, and the checklist, and
+fills in a JSON form with an entry per criterion (paper, section 2.3 and Fig. 12). Prompts come from
+`judges`; what became of the judgements is read in `scoring`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from judges import Judge, PromptSet
+from judges.parsers_fbbench import MET, REASON, RESULT, UNMET, WEIGHT, ChecklistParser, Criterion
+from mmconv.benchmarks.fbbench.data import Sample
+from mmconv.benchmarks.fbbench.options import TEMPERATURES
+from mmconv.conversation import Turn, chain
+from mmconv.errors import PlanError
+from mmconv.values import Call, Ref, Sampling, Text
+
+ANSWER = "turn_2"
+"""The id of the call that answers the feedback."""
+
+JUDGEMENT = "judgement"
+"""The id of the call that judges it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grader:
+    """Plans judgements, asked up to `1 + retries` times; `reference` shows the reference answer."""
+
+    prompts: PromptSet
+    sampling: Sampling
+    retries: int
+    reference: bool
+
+    def call(self, sample: Sample) -> Call:
+        """The judgement of the candidate's answer."""
+        prompt = self.prompts["judge_with_reference" if self.reference else "judge"]
+        slots: dict[str, str | Ref] = {
+            "query": sample.query,
+            "first_answer": sample.first_answer,
+            "feedback": sample.feedback,
+            "answer": Ref(call=ANSWER),
+            "checklist": list_criteria(sample.checklist),
+            "form": draw_form(sample.checklist),
+        }
+        if self.reference:
+            slots["reference"] = _reference(sample)
+        judge = Judge(
+            parser=ChecklistParser(checklist=sample.checklist),
+            sampling=replace(self.sampling, schema=draw_schema(sample.checklist)),
+            retries=self.retries,
+        )
+        return judge.call(JUDGEMENT, prompt, slots)
+
+
+def answer_call(sample: Sample, max_tokens: int) -> Call:
+    """The candidate's answer to the feedback, after the preset first one."""
+    turns = [
+        Turn(user=(Text(text=sample.query),), answer=sample.first_answer, generate=False),
+        Turn(user=(Text(text=sample.feedback),)),
+    ]
+    sampling = Sampling(temperature=TEMPERATURES[sample.task], max_tokens=max_tokens)
+    [call] = chain(turns, seat="candidate", sampling=sampling)
+    return call
+
+
+def list_criteria(checklist: Sequence[Criterion]) -> str:
+    """The checklist as numbered lines, with weights where there are any."""
+    return "\n".join(
+        f"{number}. {each.text}" + ("" if each.weight is None else f"（权重：{each.weight:g}）")
+        for number, each in enumerate(checklist, start=1)
+    )
+
+
+def draw_form(checklist: Sequence[Criterion]) -> str:
+    """The JSON form that the judge fills in: an entry per criterion, its weight already there."""
+    form = {each.text: {REASON: "", RESULT: "", WEIGHT: each.weight} for each in checklist}
+    return orjson.dumps(form, option=orjson.OPT_INDENT_2).decode()
+
+
+def draw_schema(checklist: Sequence[Criterion]) -> str:
+    """The JSON schema of the filled form, in the subset that hosted servers guide by."""
+    entries = {each.text: _entry_schema(each) for each in checklist}
+    return orjson.dumps(_object(entries)).decode()
+
+
+def _entry_schema(criterion: Criterion) -> dict[str, Any]:
+    weight: dict[str, Any] = {"type": "null"}
+    if criterion.weight is not None:
+        weight = {"type": "number", "enum": [criterion.weight]}
+    result = {"type": "string", "enum": [MET, UNMET]}
+    # The reason stands first, so that a judge that writes in order thinks before it decides.
+    return _object({REASON: {"type": "string"}, RESULT: result, WEIGHT: weight})
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _reference(sample: Sample) -> str:
+    if sample.reference is None:
+        raise PlanError(f"sample {sample.id} has no reference answer")
+    return sample.reference

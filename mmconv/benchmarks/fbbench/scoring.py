@@ -1,0 +1,120 @@
+"""From outcomes to scores: what the answer is worth, by us and by the authors, and what is odd.
+
+Metrics: `score` (0 to 1; criteria matched to the checklist, weights taken from it), `authors` (as
+their code computes it from the reply alone), the judge's departures from the checklist as counts
+(`renamed`, `missing`, `added`, `reweighted`), `refused` (0 or 1), and of the answer itself
+`truncated` (0 or 1) and `tokens`. Tags: scenario, task, subtask, deficiency, feedback.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from judges import Reading, read_verdict
+from judges.parsers_fbbench import FAULTS, OFFICIAL, criterion_score
+from mmconv.benchmarks.fbbench.data import Sample
+from mmconv.benchmarks.fbbench.grading import ANSWER, JUDGEMENT
+from mmconv.benchmarks.fbbench.options import CONDITION, CORRECTION, Maintenance
+from mmconv.values import Call, Failure, Outcome, Reply, Score, Verdict
+
+LABEL_SEPARATOR = "; "
+"""Stands between the labels of a tag that holds several."""
+
+REFUSAL = "repetitive patterns"
+"""A server's words for refusing a prompt, which the authors' code scores as 0."""
+
+_INCOMPLETE = "criteria missing in the judgement"
+
+
+def score_answer(sample: Sample, outcomes: Mapping[str, Outcome]) -> Iterator[Score]:
+    """How the answer itself ended."""
+    outcome = outcomes[ANSWER]
+    for metric in ("truncated", "tokens"):
+        value, why = _ending(metric, outcome)
+        yield _score(sample, metric, value, why)
+
+
+def score_judgement(
+    sample: Sample,
+    calls: Mapping[str, Call],
+    outcomes: Mapping[str, Outcome],
+    maintenance: Maintenance,
+) -> Iterator[Score]:
+    """What the judgement says of the answer, and how it departs from the checklist."""
+    reading = read_verdict(calls[JUDGEMENT], outcomes)
+    answer, judgement = outcomes[ANSWER], outcomes[JUDGEMENT]
+    refused = isinstance(judgement, Failure) and REFUSAL in judgement.message.lower()
+    yield _score(sample, "score", *_value(sample, reading, answer, maintenance))
+    if refused and reading.verdict is None:
+        yield _score(sample, OFFICIAL, 0.0)
+    else:
+        yield _read(sample, OFFICIAL, reading)
+    for fault in FAULTS:
+        yield _read(sample, fault, reading)
+    yield _score(sample, "refused", float(refused))
+
+
+def _value(
+    sample: Sample, reading: Reading, answer: Outcome, maintenance: Maintenance
+) -> tuple[float | None, str | None]:
+    """The sample's score, or None and why: an error that was judged as an answer has none."""
+    if isinstance(answer, Failure):
+        return None, f"no answer: {answer.kind}"
+    if reading.verdict is None:
+        return None, reading.why
+    met = _met(sample, reading.verdict)
+    if sample.scenario == CORRECTION:
+        if None in met:
+            return None, _INCOMPLETE
+        weights = [criterion.weight or 0.0 for criterion in sample.checklist]
+        return math.fsum(w * each for w, each in zip(weights, met, strict=True) if each), None
+    # One criterion can decide the sample, whatever became of the others.
+    decisive = 1.0 if maintenance == "any" else 0.0
+    if decisive in met:
+        return decisive, None
+    return (None, _INCOMPLETE) if None in met else (1.0 - decisive, None)
+
+
+def _met(sample: Sample, verdict: Verdict) -> list[float | None]:
+    """1 or 0 for each criterion, None for one that the judgement lacks."""
+    return [verdict.scores.get(criterion_score(number)) for number in range(len(sample.checklist))]
+
+
+def _ending(metric: str, outcome: Outcome) -> tuple[float | None, str | None]:
+    if isinstance(outcome, Failure):
+        return None, f"failed: {outcome.kind}"
+    if not isinstance(outcome, Reply):
+        return None, f"skipped: {outcome.because}"
+    if metric == "truncated":
+        return float(outcome.finish == "length"), None
+    if outcome.output_tokens is None:
+        return None, "not told by the server"
+    return float(outcome.output_tokens), None
+
+
+def _read(sample: Sample, metric: str, reading: Reading) -> Score:
+    value = None if reading.verdict is None else reading.verdict.scores[metric]
+    return _score(sample, metric, value, reading.why)
+
+
+def _score(sample: Sample, metric: str, value: float | None, why: str | None = None) -> Score:
+    return Score(
+        sample=sample.id,
+        condition=CONDITION,
+        metric=metric,
+        tags=_tags(sample),
+        value=value,
+        why=why,
+    )
+
+
+def _tags(sample: Sample) -> dict[str, str]:
+    tags = {
+        "scenario": sample.scenario,
+        "task": sample.task,
+        "subtask": sample.subtask,
+        "deficiency": LABEL_SEPARATOR.join(sample.deficiencies),
+        "feedback": LABEL_SEPARATOR.join(sample.feedback_types),
+    }
+    return {name: text for name, text in tags.items() if text}

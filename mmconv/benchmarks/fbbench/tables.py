@@ -1,0 +1,236 @@
+"""FB-Bench's tables: scores, tasks, subtasks, deficiencies, feedback, faults, answers.
+
+Every cell carries n, what is missing by reason, and ours a 95 % interval. The authors' convention
+stands beside ours, labelled. Several models stand below each other, as rescoring needs it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from mmconv.benchmarks.fbbench.options import CORRECTION, MAINTENANCE, SCENARIOS
+from mmconv.benchmarks.fbbench.quantities import (
+    Where,
+    estimate,
+    holding,
+    labels,
+    official,
+    tasks,
+)
+from mmconv.stats import Column, ScoreFrame, as_cell, summarise, summarise_share
+from mmconv.values import Cell, Table
+
+QUANTITIES: dict[str, tuple[str, ...]] = {
+    "error correction": (CORRECTION,),
+    "response maintenance": (MAINTENANCE,),
+    "overall": SCENARIOS,
+}
+"""Column -> the scenarios whose cells it is the mean of."""
+
+FAULT_LABELS = {
+    "renamed": "criteria renamed by the judge",
+    "missing": "criteria missing in the judgement",
+    "added": "entries that are no criterion",
+    "reweighted": "criteria whose weight the judge changed",
+    "refused": "prompts refused by the judge's server (authors: 0)",
+    "error_text": "error texts stored and judged as answers",
+    "off_balance": "checklists whose weights do not sum to 1",
+    "misstored": "stored scores that the judgement does not give",
+}
+"""Metric -> the row that counts it; the last three occur in published files only."""
+
+_TYPES = {"deficiency": ("error correction",), "feedback": tuple(QUANTITIES)[:2]}
+_AUTHORS = "authors: "
+_DIGITS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """What the tables say besides the scores: who judged, and what a reader must know."""
+
+    judge: str
+    notes: tuple[str, ...] = ()
+
+
+def build_tables(frames: Mapping[str, ScoreFrame], layout: Layout) -> list[Table]:
+    """All tables that the scores, by model, have something for."""
+    made = [
+        _scores(frames, layout),
+        _tasks(frames, layout),
+        _subtasks(frames, layout),
+        _types(frames, "deficiency", "the preset answer's deficiency", layout),
+        _types(frames, "feedback", "the user's feedback", layout),
+        _faults(frames, layout),
+        _faulty_samples(frames, layout),
+        _answers(frames, layout),
+    ]
+    return [table for table in made if table.rows]
+
+
+def _scores(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
+    rows = {model: _row(frame, tuple(QUANTITIES), {}) for model, frame in frames.items()}
+    return Table(
+        name="scores",
+        title=f"FB-Bench scores (%), judged by {layout.judge}",
+        columns=_columns(tuple(QUANTITIES)),
+        digits=_DIGITS,
+        rows={model: row for model, row in rows.items() if row},
+        notes=layout.notes,
+    )
+
+
+def _tasks(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
+    return Table(
+        name="tasks",
+        title="Scores by task (%)",
+        columns=_columns(tuple(QUANTITIES)),
+        digits=_DIGITS,
+        rows=_rows(
+            (_label(frames, model, task), _row(frame, tuple(QUANTITIES), {"task": task}))
+            for model, frame in frames.items()
+            for task in tasks(frame)
+        ),
+        notes=layout.notes,
+    )
+
+
+def _subtasks(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
+    return Table(
+        name="subtasks",
+        title="Scores by subtask (%)",
+        columns=_columns(tuple(QUANTITIES)),
+        digits=_DIGITS,
+        rows=_rows(
+            (
+                _label(frames, model, f"{task} / {subtask}"),
+                _row(frame, tuple(QUANTITIES), {"task": task, "subtask": subtask}),
+            )
+            for model, frame in frames.items()
+            for task in tasks(frame)
+            for subtask in sorted(frame.distinct("subtask"))
+        ),
+        notes=layout.notes,
+    )
+
+
+def _types(frames: Mapping[str, ScoreFrame], tag: str, meaning: str, layout: Layout) -> Table:
+    """The macro mean over tasks within the samples that carry each label of the tag."""
+    quantities = _TYPES[tag]
+    return Table(
+        name=tag,
+        title=f"Scores by {meaning} (%)",
+        columns=_columns(quantities),
+        digits=_DIGITS,
+        rows=_rows(
+            (
+                _label(frames, model, label),
+                _row(frame, quantities, {tag: holding(frame, tag, label)}),
+            )
+            for model, frame in frames.items()
+            for label in labels(frame, tag)
+        ),
+        notes=("A sample with several types counts for each of them.", *layout.notes),
+    )
+
+
+def _faults(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
+    """How judgements depart from their checklists, and what published files hide besides."""
+    rows = {}
+    for model, frame in frames.items():
+        for metric, label in FAULT_LABELS.items():
+            found = frame.select(metric=metric)
+            if len(found):
+                rows[_label(frames, model, label)] = _counts(found)
+    return Table(
+        name="faults",
+        title="What is odd about the judgements",
+        columns=("samples", "count"),
+        rows=rows,
+        notes=layout.notes,
+        digits=0,
+    )
+
+
+def _faulty_samples(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
+    rows: dict[str, dict[str, Cell]] = {}
+    for model, frame in frames.items():
+        for metric in FAULT_LABELS:
+            found = frame.select(metric=metric)
+            for sample, value in zip(found.samples, found.values, strict=True):
+                if value:
+                    row = rows.setdefault(_label(frames, model, sample), {})
+                    row[metric] = Cell(value=value)
+    return Table(
+        name="fault_samples",
+        title="The samples whose judgements are odd",
+        columns=tuple(FAULT_LABELS),
+        rows=rows,
+        notes=layout.notes,
+        digits=0,
+        detail=True,
+    )
+
+
+def _answers(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
+    rows = {}
+    for model, frame in frames.items():
+        for scenario in SCENARIOS:
+            cut = frame.select(metric="truncated", scenario=scenario)
+            if len(cut):
+                tokens = frame.select(metric="tokens", scenario=scenario)
+                rows[_label(frames, model, scenario)] = {
+                    "cut off (%)": as_cell(summarise_share(cut), 100.0),
+                    "tokens": as_cell(summarise(tokens)),
+                }
+    return Table(
+        name="answers",
+        title="How the answers ended",
+        columns=("cut off (%)", "tokens"),
+        rows=rows,
+        notes=layout.notes,
+    )
+
+
+def _row(frame: ScoreFrame, quantities: Sequence[str], where: Where) -> dict[str, Cell]:
+    """A quantity's own cell and the authors', for those quantities that have samples."""
+    cells: dict[str, Cell] = {}
+    for name in quantities:
+        ours = estimate(frame, QUANTITIES[name], where)
+        theirs = official(frame, QUANTITIES[name], where)
+        if ours is not None and theirs is not None:
+            cells |= {name: _break_tie(ours, theirs), f"{_AUTHORS}{name}": theirs}
+    return cells
+
+
+def _break_tie(ours: Cell, theirs: Cell) -> Cell:
+    """Ours, printed as theirs where it lies halfway: equal means shall not look different."""
+    pair = (ours.value, theirs.value)
+    if isinstance(pair[0], float) and isinstance(pair[1], float):
+        halfway = math.isclose(abs(pair[0] - pair[1]), 0.5 * 10**-_DIGITS, abs_tol=1e-9)
+        return replace(ours, value=pair[1]) if halfway else ours
+    return ours
+
+
+def _rows(found: Iterator[tuple[str, dict[str, Cell]]]) -> dict[str, dict[str, Cell]]:
+    return {label: row for label, row in found if row}
+
+
+def _counts(found: Column) -> dict[str, Cell]:
+    """How many samples have the fault, and how often in all."""
+    numbers = [value for value in found.values if value is not None]
+    n, missing = len(numbers), dict(found.missing)
+    return {
+        "samples": Cell(value=float(sum(value > 0 for value in numbers)), n=n, missing=missing),
+        "count": Cell(value=sum(numbers, start=0.0), n=n, missing=missing),
+    }
+
+
+def _columns(quantities: Sequence[str]) -> tuple[str, ...]:
+    return (*quantities, *(f"{_AUTHORS}{name}" for name in quantities))
+
+
+def _label(frames: Mapping[str, ScoreFrame], model: str, name: str) -> str:
+    """A row's name: the model stands before it where there are several."""
+    return name if len(frames) == 1 else f"{model}: {name}"

@@ -1,0 +1,233 @@
+"""Which ratings by judges and by people are of the same unit: files of ratings become panels.
+
+A unit is a sample with whatever else both sides tell apart: metric, condition, turn. What only one
+side tells apart must be chosen, so that nothing is mixed up in silence. Nothing is measured here:
+that is `mmconv.stats.panel`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from mmconv.cli.ratings import Rating
+from mmconv.errors import ConfigError, DataError
+from mmconv.stats.agreement import Level, Matrix
+from mmconv.stats.panel import Panel
+
+FIELDS = ("metric", "condition", "turn")
+"""What tells ratings of one sample apart, beside the rater."""
+
+TIE = "tie"
+"""The label of a tie, unless another one is named."""
+
+_SHOWN = 8
+
+_Unit: TypeAlias = tuple[str | None, ...]
+_Raters: TypeAlias = dict[str, dict[_Unit, Rating]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """The units of one metric ("" where none is named) that people rated.
+
+    `unrated` counts the units that judges rated and no person did.
+    """
+
+    metric: str
+    panel: Panel
+    unrated: int
+
+
+def choose(ratings: Iterable[Rating], **chosen: str | None) -> list[Rating]:
+    """The ratings whose fields have the chosen values, or lack the field; None chooses nothing."""
+    wanted = {name: value for name, value in chosen.items() if value is not None}
+    return [
+        rating
+        for rating in ratings
+        if all(getattr(rating, name) in (None, value) for name, value in wanted.items())
+    ]
+
+
+def match(
+    judged: Sequence[Rating],
+    human: Sequence[Rating],
+    *,
+    tie: str | None = None,
+    level: Level | None = None,
+) -> list[Match]:
+    """One panel for each metric that people rated.
+
+    `tie` is the value of a tie; where it is None, the label `tie` is one. `level` None stands for
+    ordinal, or for nominal where values are labels. Raises `InputError` where ratings of one unit
+    cannot be told apart, the two sides rate in different ways, or nothing matches.
+    """
+    rated = [*filter(_is_rated, human)]
+    if not judged or not rated:
+        raise _odds("sample", judged, rated, "Nothing is left: choose fewer things.")
+    shared = [name for name in FIELDS if _distinct(name, judged) and _distinct(name, human)]
+    for name in FIELDS:
+        if name not in shared:
+            _refuse_several(name, judged, human)
+    scale = _scale(judged, human, tie, level)
+    metrics: list[str | None] = [None]
+    if "metric" in shared:
+        metrics = [*_distinct("metric", rated)]
+        _refuse_unknown(metrics, _distinct("metric", judged))
+    matches = [
+        _matched(choose(judged, metric=metric), choose(rated, metric=metric), shared, scale)
+        for metric in metrics
+    ]
+    if all(np.isnan(each.panel.judges).all() for each in matches):
+        raise _odds("sample", judged, rated, "Units must have the same names in all files.")
+    return matches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scale:
+    """How values become numbers: themselves, or the places of their labels if there are any."""
+
+    labels: tuple[str, ...]
+    tie: float | None
+    level: Level
+
+    def number(self, value: float | str | None) -> float:
+        if value is None:
+            return math.nan
+        return float(self.labels.index(_label(value)) if self.labels else value)
+
+
+def _scale(
+    judged: Sequence[Rating], human: Sequence[Rating], tie: str | None, level: Level | None
+) -> _Scale:
+    given = _distinct("value", judged), _distinct("value", human)
+    values = dict.fromkeys((*given[0], *given[1]))
+    named = any(isinstance(value, str) for value in values)
+    if named and not {*map(_label, given[0])} & {*map(_label, given[1])}:
+        raise _odds("value", judged, human, "Write the same labels, or numbers, in all files.")
+    if named and level not in (None, "nominal"):
+        raise ConfigError(f"--level {level}: {_names(values)} are labels, which are nominal")
+    labels = tuple(sorted({_label(value) for value in values})) if named else ()
+    scale = _Scale(labels=labels, tie=None, level=level or ("nominal" if named else "ordinal"))
+    ties = [value for value in values if _label(value) == (TIE if tie is None else tie)]
+    if tie is not None and not ties:
+        raise ConfigError(f"--tie {tie}: no rating has this value; there are {_names(values)}")
+    return replace(scale, tie=scale.number(ties[0]) if ties else None)
+
+
+def _matched(
+    judged: Sequence[Rating], rated: Sequence[Rating], shared: Sequence[str], scale: _Scale
+) -> Match:
+    judges, people = _by_rater(judged, shared), _by_rater(rated, shared)
+    units = list(dict.fromkeys(unit for ratings in people.values() for unit in ratings))
+    ours = [_ratings_of(unit, judges) for unit in units]
+    theirs = [_ratings_of(unit, people) for unit in units]
+    scored = {unit for ratings in judges.values() for unit in ratings if _is_rated(ratings[unit])}
+    panel = Panel(
+        judges=_matrix(judges, units, scale),
+        people=_matrix(people, units, scale),
+        clusters=tuple(map(_cluster, ours, theirs)),
+        unjudged=tuple(map(_why_unjudged, ours)),
+        level=scale.level,
+        ordered=not scale.labels,
+        tie=scale.tie,
+    )
+    metric = next(iter(_distinct("metric", (*rated, *judged))), "")
+    return Match(metric=metric, panel=panel, unrated=len(scored - set(units)))
+
+
+def _matrix(raters: _Raters, units: Sequence[_Unit], scale: _Scale) -> Matrix:
+    rows = [
+        [scale.number(ratings[unit].value) if unit in ratings else math.nan for unit in units]
+        for ratings in raters.values()
+    ]
+    return np.array(rows, dtype=np.float64)
+
+
+def _by_rater(ratings: Iterable[Rating], shared: Sequence[str]) -> _Raters:
+    """Rater -> unit -> rating; raises `DataError` where a rater rated a unit twice."""
+    raters: _Raters = {}
+    for rating in ratings:
+        unit = (rating.sample, *(getattr(rating, name) for name in shared))
+        before = raters.setdefault(rating.rater, {}).setdefault(unit, rating)
+        if before is not rating:
+            raise DataError(
+                rating.where,
+                [f"{rating.rater!r} rates {_unit_name(unit)} again, after {before.where}"],
+                "Name the raters in a field rater, or tell the units apart by "
+                f"{', '.join(FIELDS)} in all files.",
+            )
+    return raters
+
+
+def _ratings_of(unit: _Unit, raters: _Raters) -> list[Rating]:
+    return [ratings[unit] for ratings in raters.values() if unit in ratings]
+
+
+def _cluster(ours: Sequence[Rating], theirs: Sequence[Rating]) -> str:
+    """The dialogue that a unit belongs to: the one named first, or the sample."""
+    named = (rating.cluster for rating in (*ours, *theirs) if rating.cluster)
+    return next(named, theirs[0].sample)
+
+
+def _is_rated(rating: Rating) -> bool:
+    return rating.value is not None
+
+
+def _why_unjudged(found: Sequence[Rating]) -> str | None:
+    """Why no judge rated a unit, None if one did."""
+    if any(map(_is_rated, found)):
+        return None
+    return found[0].why if found else "no judgement"
+
+
+def _refuse_several(name: str, judged: Sequence[Rating], human: Sequence[Rating]) -> None:
+    """Refuse ratings that one side tells apart by this field, and the other does not."""
+    for side, ratings in (("judges", judged), ("people", human)):
+        values = _distinct(name, ratings)
+        if len(values) > 1:
+            raise ConfigError(
+                f"the {side} rated several {name}s ({_names(values)}), which the other files do "
+                f"not tell apart: choose one with --{name}, or add a field {name} to them"
+            )
+
+
+def _refuse_unknown(metrics: Iterable[str | None], known: Iterable[str]) -> None:
+    unknown = [metric for metric in metrics if metric not in {*known}]
+    if unknown:
+        raise ConfigError(
+            f"people rated {_names(unknown)}, which no judge did (judges: {_names(known)}): "
+            "choose with --metric, or write the judge's names"
+        )
+
+
+def _odds(name: str, judged: Sequence[Rating], human: Sequence[Rating], advice: str) -> DataError:
+    problems = [
+        f"{side} have these {name}s: {_names(_distinct(name, ratings))}"
+        for side, ratings in (("judges", judged), ("people", human))
+    ]
+    return DataError("judges and people do not meet", problems, advice)
+
+
+def _distinct(name: str, ratings: Iterable[Rating]) -> tuple[Any, ...]:
+    """The values of a field in order of first appearance, None left out."""
+    values = dict.fromkeys(getattr(rating, name) for rating in ratings)
+    return tuple(value for value in values if value is not None)
+
+
+def _label(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.15g}"
+
+
+def _unit_name(unit: _Unit) -> str:
+    return " / ".join(part for part in unit if part is not None)
+
+
+def _names(values: Iterable[Any]) -> str:
+    labels = [_label(value) for value in values]
+    more = f", ... ({len(labels)})" if len(labels) > _SHOWN else ""
+    return ", ".join(labels[:_SHOWN]) + more or "none"

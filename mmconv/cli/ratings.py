@@ -1,0 +1,113 @@
+"""Ratings by judges and people, read from files.
+
+A file is a run's `scores.jsonl`, or records (.csv, .jsonl, .json, .xlsx) with the fields `sample`
+and `value` and, where there are several, `rater`, `metric`, `condition`, `turn` and `cluster` (the
+dialogue, by default the sample). A value is a number or a label; an empty one is no rating. Which
+ratings belong together is the business of `mmconv.cli.matching`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmconv.benchmarks.records import Record, read_records, text
+from mmconv.errors import DataError
+from mmconv.report.transcripts import read_scores
+from mmconv.stats import ScoreFrame
+
+_SCORE_FIELDS = frozenset({"sample", "condition", "metric", "turn", "value", "why", "tags"})
+_ADVICE = "A rating has a sample and a value (a number or a label); a turn is a whole number."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rating:
+    """What a rater gave a sample, or None and why not; `where` it stands, for messages."""
+
+    where: str
+    sample: str
+    rater: str
+    value: float | str | None
+    why: str = "no value"
+    metric: str | None = None
+    condition: str | None = None
+    turn: str | None = None
+    cluster: str | None = None
+
+
+def read_ratings(path: Path) -> list[Rating]:
+    """The ratings of a file; where it names no rater, the rater is the file's stem.
+
+    Raises `DataError` naming file, record and field, for all records in one message.
+    """
+    ratings: list[Rating] = []
+    problems: list[str] = []
+    for record in read_records(path):
+        if record.fields.keys() >= _SCORE_FIELDS:
+            return list(_scores(path))
+        try:
+            ratings.append(_rating(record, path.stem))
+        except DataError as error:
+            problems += [f"{error.where}: {problem}" for problem in error.problems]
+    if problems or not ratings:
+        raise DataError(str(path), problems or ["holds no rating"], _ADVICE)
+    return ratings
+
+
+def _scores(path: Path) -> Iterator[Rating]:
+    scores = list(read_scores(path))
+    clusters = ScoreFrame(scores).select().clusters
+    for number, (score, cluster) in enumerate(zip(scores, clusters, strict=True), start=1):
+        yield Rating(
+            where=f"{path.name} line {number}",
+            sample=score.sample,
+            rater=path.stem,
+            value=score.value,
+            why=score.why or "",
+            metric=score.metric,
+            condition=score.condition,
+            turn=None if score.turn is None else str(score.turn),
+            cluster=cluster,
+        )
+
+
+def _rating(record: Record, rater: str) -> Rating:
+    sample = text(record, "sample")
+    if sample is None:
+        raise DataError(record.where, ["no sample"])
+    return Rating(
+        where=record.where,
+        sample=sample,
+        rater=text(record, "rater") or rater,
+        value=_value(record),
+        metric=text(record, "metric"),
+        condition=text(record, "condition"),
+        turn=_turn(record),
+        cluster=text(record, "cluster"),
+    )
+
+
+def _value(record: Record) -> float | str | None:
+    if "value" not in record.fields:
+        raise DataError(record.where, ["no field value"])
+    written = text(record, "value")
+    if written is None or not written.strip():
+        return None
+    try:
+        number = float(written)
+    except ValueError:
+        return written.strip()
+    if not math.isfinite(number):
+        raise DataError(record.where, [f"value is {written}, which is no rating"])
+    return number
+
+
+def _turn(record: Record) -> str | None:
+    written = text(record, "turn")
+    if written is None:
+        return None
+    if not written.strip().isdecimal():
+        raise DataError(record.where, [f"turn is {written!r}"])
+    return str(int(written))

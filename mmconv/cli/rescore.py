@@ -1,0 +1,67 @@
+"""`mmconv rescore`: the tables that judgements published by a benchmark's authors lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TypeAlias, cast
+
+import click
+
+from mmconv.benchmarks.rescoring import Rescored
+from mmconv.cli.tabling import show_tables, table_options
+from mmconv.errors import ConfigError
+
+Rescorer: TypeAlias = Callable[[Sequence[Path]], Rescored]
+"""Reads files in the authors' layout; raises `mmconv.errors.DataError` where they are wrong."""
+
+RESCORERS = {
+    "fbbench": "mmconv.benchmarks.fbbench.rescore:rescore",
+    "cmteval": "mmconv.benchmarks.cmteval.rescore:rescore",
+    "mtbench101": "mmconv.benchmarks.mtbench101.rescore:rescore",
+    "botchat": "mmconv.benchmarks.botchat.rescore:rescore",
+}
+"""Benchmark -> the function that reads its authors' judgements, imported when it is named."""
+
+_EXISTING = click.Path(exists=True, path_type=Path)
+
+
+@click.command(name="rescore", options_metavar="", no_args_is_help=True)
+@click.argument("benchmark", metavar="|".join(RESCORERS))
+@click.option(
+    "--judgements",
+    "files",
+    metavar="FILE...",
+    type=_EXISTING,
+    multiple=True,
+    required=True,
+    help="Files in the authors' layout, one for each model.",
+)
+# An option takes one value each time it is given: further files come as arguments.
+@click.argument("more", nargs=-1, type=_EXISTING, metavar="--judgements FILE... [OPTIONS]")
+@table_options
+def command(
+    benchmark: str,
+    files: tuple[Path, ...],
+    more: tuple[Path, ...],
+    form: str,
+    out: Path | None,
+) -> None:
+    """Read published judgements with the parsers, scores and tables of a live run.
+
+    Nothing is asked. Every table of the benchmark is printed, and what the files hide: what is
+    missing, renamed, merged or out of range. With --format json that is one object: table -> row
+    -> column -> value, n, missing, the values rounded as they were published.
+    """
+    rescored = _find(benchmark)([*files, *more])
+    show_tables(rescored.tables, form, out)
+
+
+def _find(benchmark: str) -> Rescorer:
+    if benchmark not in RESCORERS:
+        raise ConfigError(
+            f"no judgements of {benchmark!r} can be read; there are: {', '.join(RESCORERS)}"
+        )
+    module, _, attribute = RESCORERS[benchmark].partition(":")
+    return cast("Rescorer", getattr(import_module(module), attribute))

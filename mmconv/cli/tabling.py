@@ -1,0 +1,59 @@
+"""How the commands that end in tables hand them over: `--format` and `--out`.
+
+Which tables there are is the commands' business; the renderings are `mmconv.report.tables`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import orjson
+
+from mmconv.cli.specs import FILE
+from mmconv.report.tables import FORMATS, as_printed, to_text, write_tables
+from mmconv.values import Table
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def table_options(command: Command) -> Command:
+    """Add `--format` and `--out`, as `show_tables` takes them."""
+    form = click.option(
+        "--format",
+        "form",
+        type=click.Choice(["table", "json", "csv", "md", "tex"]),
+        default="table",
+        show_default=True,
+        help="How the tables are printed.",
+    )
+    out = click.option("--out", type=FILE, help="Write them into this folder too, in all formats.")
+    return form(out(command))
+
+
+def show_tables(
+    tables: Sequence[Table], form: str, out: Path | None, *, intervals: bool = False
+) -> None:
+    """Print all tables, `detail` ones too, and write them to `out` where that is given.
+
+    As `json` they are one object, see `mmconv.report.tables.as_printed`; in CSV, a line `# name`
+    stands before each. Where they were written to goes to standard error, so that programs can
+    read standard output.
+    """
+    if form == "json":
+        document = as_printed(tables, intervals=intervals)
+        click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+    else:
+        click.echo("\n".join(_rendered(table, form) for table in tables), nl=False)
+    if out is not None:
+        write_tables(out, tables)
+        click.echo(f"The tables are in {out}", err=True)
+
+
+def _rendered(table: Table, form: str) -> str:
+    if form == "table":
+        return to_text(table)
+    name = f"# {table.name}\n" if form == "csv" else ""
+    return name + FORMATS[form](table)

@@ -1,0 +1,152 @@
+"""What the candidate and the judge are asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from images import Library
+from mmconv.benchmarks.fbbench.benchmark import FBBench, build
+from mmconv.config import ModelSpec, RunSpec
+from mmconv.errors import ConfigError
+from mmconv.graph import check
+from mmconv.values import Message, Ref, Text
+from tests.mmconv.benchmarks.fbbench.samples import (
+    RELEASE,
+    correction,
+    maintenance,
+    needs_release,
+    write,
+)
+
+FAKE = ModelSpec(provider="fake", model="echo")
+
+
+def benchmark(data: Path, **options: Any) -> FBBench:
+    seats = {"candidate": FAKE, "judge": FAKE}
+    spec = RunSpec(benchmark="fbbench", options={"data": str(data), **options}, seats=seats)
+    return build(spec, Library())
+
+
+def text(message: Message) -> str:
+    return "".join(
+        part.text if isinstance(part, Text) else f"<{part.call}>"
+        for part in message.parts
+        if isinstance(part, Text | Ref)
+    )
+
+
+@needs_release
+def test_the_whole_release_is_591_answers_and_591_judgements() -> None:
+    planned = benchmark(RELEASE)
+    seats = [
+        call.seat
+        for sample in planned.load()
+        for call in check(planned.plan(sample, planned.conditions[0]))
+    ]
+    assert planned.size == 591
+    assert (seats.count("candidate"), seats.count("judge"), len(seats)) == (591, 591, 1182)
+
+
+def test_the_candidate_sees_the_preset_answer_and_no_system_prompt(tmp_path: Path) -> None:
+    planned = benchmark(write(tmp_path / "data.json", [correction()]))
+    [sample] = planned.load()
+    answer, _ = planned.plan(sample, "preset")
+    assert answer.id == "turn_2"
+    assert [(message.role, text(message)) for message in answer.messages] == [
+        ("user", "1加1等于几？"),
+        ("assistant", "等于1。"),
+        ("user", "你算错了。"),
+    ]
+    assert answer.sampling.max_tokens == 4096
+
+
+@pytest.mark.parametrize(
+    ("task", "temperature"),
+    [("Text Creation", 0.7), ("Text Translation", 0.7), ("Knowledge Q&A", 0.1), ("Coding", 0.0)],
+)
+def test_the_task_sets_the_temperature(tmp_path: Path, task: str, temperature: float) -> None:
+    planned = benchmark(write(tmp_path / "data.json", [correction(task_type=task)]))
+    [sample] = planned.load()
+    answer, judgement = planned.plan(sample, "preset")
+    assert answer.sampling.temperature == temperature
+    assert judgement.sampling.temperature == 0.0
+
+
+def test_the_judge_reads_everything_and_fills_a_form(tmp_path: Path) -> None:
+    planned = benchmark(write(tmp_path / "data.json", [correction()]))
+    [sample] = planned.load()
+    _, judgement = planned.plan(sample, "preset")
+    [message] = judgement.messages
+    prompt = text(message)
+    for part in (
+        "1加1等于几？",
+        "等于1。",
+        "你算错了。",
+        "<turn_2>",
+        "1. 回答是否致歉（权重：0.3）",
+    ):
+        assert part in prompt
+    form = orjson.loads(prompt.rpartition("```json\n")[2].removesuffix("\n```"))
+    assert form == {
+        "回答是否致歉": {"评判理由": "", "评判结果": "", "weight": 0.3},
+        "回答是否为2": {"评判理由": "", "评判结果": "", "weight": 0.7},
+    }
+    assert [rescue.sampling.trial for rescue in judgement.rescues] == [1, 2]
+
+
+def test_the_schema_is_the_filled_form(tmp_path: Path) -> None:
+    planned = benchmark(write(tmp_path / "data.json", [correction(), maintenance()]))
+    schemas = [planned.plan(sample, "preset")[1].sampling.schema for sample in planned.load()]
+    weighed, bare = (orjson.loads(schema or "") for schema in schemas)
+    assert weighed["required"] == ["回答是否致歉", "回答是否为2"]
+    assert weighed["additionalProperties"] is False
+    entry = weighed["properties"]["回答是否致歉"]
+    assert list(entry["properties"]) == entry["required"] == ["评判理由", "评判结果", "weight"]
+    assert entry["properties"]["评判结果"]["enum"] == ["是", "否"]
+    assert entry["properties"]["weight"] == {"type": "number", "enum": [0.3]}
+    maintained = bare["properties"]["是否坚持这些是成语"]["properties"]
+    assert maintained["weight"] == {"type": "null"}
+
+
+@pytest.mark.parametrize(
+    ("references", "option", "shown"),
+    [(2, None, True), (1, None, False), (2, False, False), (2, True, True)],
+)
+def test_the_reference_is_shown_where_all_have_one_or_as_told(
+    tmp_path: Path, references: int, option: bool | None, shown: bool
+) -> None:
+    records = [
+        correction(number, reference_second_response="抱歉，参考。" if number <= references else "")
+        for number in (1, 2)
+    ]
+    planned = benchmark(write(tmp_path / "data.json", records), reference=option)
+    sample = next(planned.load())
+    _, judgement = planned.plan(sample, "preset")
+    assert ("抱歉，参考。" in text(judgement.messages[0])) is shown
+    assert planned.facts["reference"] is shown
+    assert planned.notes == (f"Judged {'with' if shown else 'without'} reference answers.",)
+
+
+def test_without_a_judge_only_answers_are_asked_for(tmp_path: Path) -> None:
+    data = write(tmp_path / "data.json", [correction()])
+    options = {"data": str(data), "reference": True}
+    seats = {"candidate": FAKE}
+    spec = RunSpec(benchmark="fbbench", options=options, seats=seats)
+    with pytest.raises(ConfigError, match="--generate-only"):
+        build(spec, Library())
+    alone = spec.model_copy(update={"options": {**options, "generate_only": True}})
+    planned = build(alone, Library())
+    assert [call.seat for call in planned.plan(next(planned.load()), "preset")] == ["candidate"]
+
+
+def test_there_is_one_condition(tmp_path: Path) -> None:
+    data = write(tmp_path / "data.json", [correction()])
+    seats = {"candidate": FAKE, "judge": FAKE}
+    options = {"data": str(data)}
+    spec = RunSpec(benchmark="fbbench", options=options, seats=seats, conditions=("free",))
+    with pytest.raises(ConfigError, match="one condition 'preset'"):
+        build(spec, Library())

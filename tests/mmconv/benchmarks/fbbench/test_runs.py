@@ -1,0 +1,86 @@
+"""Whole runs: the authors' file with fakes, and a tiny language model through transformers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from mmconv.config import ModelSpec, RunSpec
+from mmconv.evaluation import Place, Result, open_evaluation
+from tests.mmconv.benchmarks.fbbench.samples import RELEASE, mixed, needs_release, write
+
+ECHO = ModelSpec(provider="fake", model="echo")
+JUDGE = ModelSpec(provider="tests.mmconv.benchmarks.fbbench.judge", model="form")
+
+
+def spec(data: Path, candidate: ModelSpec = ECHO, **options: Any) -> RunSpec:
+    return RunSpec(
+        benchmark="mmconv.benchmarks.fbbench.benchmark:build",
+        options={"data": str(data), **options},
+        seats={"candidate": candidate, "judge": JUDGE},
+    )
+
+
+async def run(chosen: RunSpec, out: Path) -> Result:
+    async with open_evaluation(chosen, Place(out=out)) as evaluation:
+        return await evaluation.run(evaluation.runner())
+
+
+def scores(result: Result) -> list[dict[str, Any]]:
+    lines = (result.folder / "scores.jsonl").read_bytes().splitlines()
+    return sorted(map(orjson.loads, lines), key=lambda score: (score["sample"], score["metric"]))
+
+
+@needs_release
+async def test_the_authors_file_runs_to_its_end(tmp_path: Path) -> None:
+    result = await run(spec(RELEASE), tmp_path)
+    assert result.complete
+    asked = {name: seat.asked for name, seat in result.tally.seats.items()}
+    assert asked == {"candidate": 591, "judge": 591}
+    tables = {table.name: table for table in result.tables}
+    row = tables["scores"].rows["echo"]
+    assert (row["overall"].n, row["overall"].missing) == (591, {})
+    assert len(tables["subtasks"].rows) == 24
+    assert {cell["samples"].value for cell in tables["faults"].rows.values()} == {0.0}
+
+
+async def test_interrupted_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
+    whole = spec(write(tmp_path / "data.json", mixed(12)))
+    expected = await run(whole, tmp_path / "whole")
+    half = await run(whole.model_copy(update={"limit": 5}), tmp_path / "parts")
+    assert half.tally.seats["judge"].asked == 5
+    resumed = await run(whole, tmp_path / "parts")
+    assert scores(resumed) == scores(expected)
+    assert resumed.tables == expected.tables
+    assert resumed.tally.seats["candidate"].asked == 7
+    assert resumed.tally.seats["judge"].stored == 5
+
+
+async def test_a_tiny_language_model_answers(tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason="needs the extra hf")
+    from model_zoo.tiny import make_checkpoint
+
+    folder = make_checkpoint("qwen2", tmp_path / "qwen2")
+    candidate = ModelSpec(provider="hf", model=str(folder))
+    data = write(tmp_path / "data.json", mixed(6))
+    result = await run(spec(data, candidate, max_tokens=8), tmp_path / "runs")
+    assert result.tally.seats["candidate"].asked == 6
+    assert [seat.failed for seat in result.tally.seats.values()] == [0, 0]
+    tables = {table.name: table for table in result.tables}
+    assert tables["scores"].rows["qwen2"]["overall"].n == 6
+    assert tables["answers"].rows["Error Correction"]["tokens"].n == 3
+
+
+async def test_an_unreadable_judge_scores_nothing(tmp_path: Path) -> None:
+    chosen = spec(write(tmp_path / "data.json", mixed(4)))
+    unreadable = ModelSpec(provider="fake", model="unreadable")
+    chosen = chosen.model_copy(update={"seats": {"candidate": ECHO, "judge": unreadable}})
+    result = await run(chosen, tmp_path / "runs")
+    assert result.tally.seats["judge"].asked == 12
+    row = {table.name: table for table in result.tables}["scores"].rows["echo"]
+    for cell in row.values():
+        assert (cell.value, cell.n) == (None, 0)
+        assert sum(cell.missing.values()) in (2, 4)

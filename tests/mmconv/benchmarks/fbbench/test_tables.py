@@ -1,0 +1,106 @@
+"""The macro means over tasks, by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from mmconv.benchmarks.fbbench.tables import Layout, build_tables
+from mmconv.stats import ScoreFrame
+from mmconv.values import Score, Table
+
+EC, RM = "Error Correction", "Response Maintenance"
+
+
+def scores(
+    scenario: str, task: str, *values: float | None, feedback: str = "Misinformation"
+) -> Iterator[Score]:
+    for number, value in enumerate(values):
+        for metric in ("score", "authors"):
+            yield Score(
+                sample=f"{scenario}/{task}/{feedback}/{number}",
+                condition="preset",
+                metric=metric,
+                tags={
+                    "scenario": scenario,
+                    "task": task,
+                    "subtask": f"{task} 1",
+                    "feedback": feedback,
+                },
+                value=value,
+                why="unparsed" if value is None else None,
+            )
+
+
+def made(*columns: Iterator[Score]) -> dict[str, Table]:
+    frame = ScoreFrame(score for column in columns for score in column)
+    return {table.name: table for table in build_tables({"m": frame}, Layout(judge="j"))}
+
+
+def test_scores_are_means_of_task_means_and_overall_of_all_cells() -> None:
+    tables = made(
+        scores(EC, "Coding", 1.0, 0.0, 0.5, 0.5),
+        scores(EC, "Reasoning", 0.2),
+        scores(RM, "Coding", 1.0, 1.0, 0.0),
+    )
+    row = tables["scores"].rows["m"]
+    assert row["authors: error correction"].value == 35.0
+    assert row["authors: response maintenance"].value == 66.67
+    assert row["authors: overall"].value == 45.56
+    assert row["error correction"].value == pytest.approx(35.0)
+    assert row["overall"].value == pytest.approx(100 * (0.5 + 0.2 + 2 / 3) / 3)
+    assert (row["overall"].n, row["authors: overall"].n) == (8, 8)
+
+
+def test_tasks_stand_in_the_papers_order_with_blank_cells_where_there_are_no_samples() -> None:
+    tables = made(scores(RM, "Coding", 1.0, 0.0), scores(EC, "Mathematics", 0.5, 0.1))
+    assert list(tables["tasks"].rows) == ["Mathematics", "Coding"]
+    row = tables["tasks"].rows["Coding"]
+    assert "error correction" not in row
+    assert row["response maintenance"].value == row["overall"].value == 50.0
+    assert list(tables["subtasks"].rows) == [
+        "Mathematics / Mathematics 1",
+        "Coding / Coding 1",
+    ]
+
+
+def test_a_sample_counts_for_each_of_its_types() -> None:
+    tables = made(
+        scores(EC, "Coding", 1.0, 0.0, feedback="Clarifying Intent; Simple Questioning"),
+        scores(EC, "Reasoning", 0.4, feedback="Simple Questioning"),
+        scores(RM, "Reasoning", 1.0, feedback="Simple Questioning"),
+    )
+    rows = tables["feedback"].rows
+    assert rows["Clarifying Intent"]["authors: error correction"].value == 50.0
+    assert rows["Simple Questioning"]["authors: error correction"].value == 45.0
+    assert rows["Simple Questioning"]["authors: response maintenance"].value == 100.0
+    assert "response maintenance" not in rows["Clarifying Intent"]
+
+
+def test_what_is_missing_is_counted_and_a_mean_of_nothing_is_none() -> None:
+    tables = made(scores(EC, "Coding", 1.0, None), scores(EC, "Reasoning", None))
+    row = tables["scores"].rows["m"]
+    assert row["error correction"].value is None
+    assert row["error correction"].missing == {"unparsed": 2}
+    # The authors leave out what has no judgement, and then the empty cell.
+    assert row["authors: error correction"].value == 100.0
+    assert row["authors: error correction"].missing == {"unparsed": 2}
+
+
+HALFWAY = (0.3, 0.05, 1.0, 0.45, 0.45, 0.2, 0.5, 0.2)
+"""Their mean is 0.39375; added one by one, or in exact arithmetic, they end on either side."""
+
+
+def test_the_authors_sums_are_exact() -> None:
+    running = 0.0
+    for value in HALFWAY:
+        running += value
+    assert round(running / len(HALFWAY), 4) == 0.3938
+    row = made(scores(EC, "Coding", *HALFWAY))["scores"].rows["m"]
+    assert row["authors: error correction"].value == 39.37
+
+
+def test_equal_means_are_printed_alike_where_they_lie_halfway() -> None:
+    row = made(scores(EC, "Coding", *HALFWAY))["scores"].rows["m"]
+    assert row["error correction"].value == 39.37

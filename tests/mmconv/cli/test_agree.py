@@ -1,0 +1,207 @@
+"""`mmconv agree`: files of ratings and of scores in, tables out; nothing mixed up in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from click.testing import CliRunner, Result
+
+from mmconv.cli import agree
+from mmconv.cli.agree import command
+from mmconv.errors import ConfigError, DataError
+from mmconv.report.transcripts import score_record
+from mmconv.stats.panel import ALL, CONSENSUS, EACH, PEOPLE
+from mmconv.values import Score
+
+
+class Desk:
+    """A folder of rating files and the command over them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def csv(self, name: str, header: str, *rows: str) -> str:
+        path = self.folder / name
+        path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+        return str(path)
+
+    def scores(self, *scores: Score) -> str:
+        path = self.folder / "scores.jsonl"
+        path.write_bytes(b"".join(orjson.dumps(score_record(score)) + b"\n" for score in scores))
+        return str(path)
+
+    def run(self, judge: str, *people: str, more: Sequence[str] = ()) -> Result:
+        files = [part for person in people for part in ("--human", person)]
+        return CliRunner().invoke(command, ["--judge", judge, *files, "--replicates", "20", *more])
+
+    def document(self, judge: str, *people: str, more: Sequence[str] = ()) -> Any:
+        result = self.run(judge, *people, more=["--format", "json", *more])
+        assert result.exit_code == 0, result.output
+        return orjson.loads(result.stdout)
+
+    def refusal(self, judge: str, *people: str, more: Sequence[str] = ()) -> str:
+        result = self.run(judge, *people, more=more)
+        assert isinstance(result.exception, ConfigError | DataError), result.output
+        return str(result.exception)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def rated(sample: str, value: float | None, metric: str = "rating", turn: int | None = 1) -> Score:
+    why = "unparsed" if value is None else None
+    return Score(sample=sample, condition="free", metric=metric, turn=turn, value=value, why=why)
+
+
+def test_a_run_is_compared_with_one_person(desk: Desk) -> None:
+    judge = desk.scores(
+        rated("1", 5), rated("1", 6, turn=2), rated("2", None), rated("2", 7, turn=2), rated("3", 1)
+    )
+    person = desk.csv("ann.csv", "sample,turn,value", "1,1,5", "1,2,7", "2,1,4", "2,2,7")
+    table = desk.document(judge, person)["agreement-rating"]
+    cell = table["agreement"][EACH]
+    assert cell["value"] == 0.667
+    assert (cell["n"], cell["missing"]) == (3, {"unparsed": 1})
+    assert cell["low"] <= cell["value"] <= cell["high"]
+    assert {*table["agreement"]} == {EACH}
+
+
+def test_raters_may_be_in_one_file_or_in_several(desk: Desk) -> None:
+    judge = desk.csv("judge.csv", "sample,value", "a,1", "b,2", "c,3", "d,3")
+    rows = {"ann": ("a,1", "b,2", "c,2", "d,3"), "ben": ("a,2", "b,2", "c,2", "d,3")}
+    files = [desk.csv(f"{name}.csv", "sample,value", *lines) for name, lines in rows.items()]
+    lines = [f"{line},{name}" for name, given in rows.items() for line in given]
+    together = desk.csv("people.csv", "sample,value,rater", *lines)
+    table = desk.document(judge, *files)["agreement"]
+    assert table == desk.document(judge, together)["agreement"]
+    assert {*table["Fleiss' kappa"]} == {EACH, CONSENSUS, PEOPLE, ALL}
+    assert table["agreement"][PEOPLE]["value"] == 0.75
+    assert table["agreement"][EACH]["value"] == 0.625
+
+
+def test_the_text_says_what_was_compared_and_left_out(desk: Desk) -> None:
+    judge = desk.csv("judge.csv", "sample,value", "a,1", "b,2", "c,3", "e,3", "f,2")
+    person = desk.csv("ann.csv", "sample,value", "a,1", "b,3", "c,3", "d,1", "f,")
+    output = desk.run(judge, person).stdout
+    assert "Units that a judge rated and no person did: 2." in output
+    assert "Empty ratings by people, left out: 1." in output
+    assert "20 draws of 4 whole dialogues (seed 0)" in output
+    assert "1 no judgement" in output
+
+
+def test_each_metric_has_a_table_of_its_own(desk: Desk) -> None:
+    judge = desk.scores(
+        *(rated(name, value, metric) for name, value in (("a", 1), ("b", 2)) for metric in "xyz")
+    )
+    rows = ["a,x,1", "b,x,2", "a,y,2", "b,y,1"]
+    person = desk.csv("ann.csv", "sample,metric,value", *rows)
+    document = desk.document(judge, person)
+    values = {name: table["agreement"][EACH]["value"] for name, table in document.items()}
+    assert values == {"agreement-x": 1.0, "agreement-y": 0.0}
+    assert [*desk.document(judge, person, more=["--metric", "y"])] == ["agreement-y"]
+
+
+@pytest.mark.parametrize("name", ["metric", "turn"])
+def test_what_one_side_does_not_tell_apart_must_be_chosen(desk: Desk, name: str) -> None:
+    second = {"metric": rated("a", 3, metric="other"), "turn": rated("a", 3, turn=0)}[name]
+    judge = desk.scores(rated("a", 1), rated("b", 2), second)
+    person = desk.csv("ann.csv", "sample,value", "a,1", "b,1")
+    assert f"choose one with --{name}" in desk.refusal(judge, person)
+    chosen = {"metric": "rating", "turn": "1"}[name]
+    table = desk.document(judge, person, more=[f"--{name}", chosen])["agreement-rating"]
+    assert table["agreement"][EACH]["value"] == 0.5
+
+
+def test_labels_are_nominal_and_ties_are_told_apart(desk: Desk) -> None:
+    judge = desk.csv("judge.csv", "sample,value", "1,A", "2,B", "3,tie", "4,A", "5,B")
+    person = desk.csv("ann.csv", "sample,value", "1,A", "2,A", "3,tie", "4,tie", "5,B")
+    table = desk.document(judge, person)["agreement"]
+    assert table["agreement"][EACH]["value"] == 0.6
+    without = table["agreement, without ties"][EACH]
+    assert (without["value"], without["n"]) == (0.667, 3)
+    assert "Krippendorff's alpha (nominal)" in table
+    assert "Spearman's rho" not in table
+    assert "labels, which are nominal" in desk.refusal(judge, person, more=["--level", "ordinal"])
+
+
+def test_the_tie_of_numbers_must_be_named(desk: Desk) -> None:
+    judge = desk.csv("judge.csv", "sample,value", "1,1", "2,0.5", "3,0")
+    person = desk.csv("ann.csv", "sample,value", "1,1", "2,0.50", "3,1")
+    assert "agreement, without ties" not in desk.document(judge, person)["agreement"]
+    table = desk.document(judge, person, more=["--tie", "0.5"])["agreement"]
+    assert table["agreement, without ties"][EACH]["value"] == 0.5
+    assert "there are 1, 0.5, 0" in desk.refusal(judge, person, more=["--tie", "tie"])
+
+
+def test_trials_and_named_dialogues_are_clusters(desk: Desk) -> None:
+    """Two dialogues in both cases: one is drawn whole, so the share is 0, 1/2 or 1."""
+    judge = desk.scores(rated("a", 1), rated("a#2", 1), rated("b", 2), rated("b#2", 2))
+    person = desk.csv("ann.csv", "sample,value", "a,1", "a#2,1", "b,1", "b#2,1")
+    trials = desk.document(judge, person)["agreement-rating"]["agreement"][EACH]
+    rows = ["1,x,1", "2,x,1", "3,y,2", "4,y,2"]
+    named = desk.csv("named.csv", "sample,cluster,value", *rows)
+    flat = desk.csv("flat.csv", "sample,value", "1,1", "2,1", "3,1", "4,1")
+    dialogues = desk.document(named, flat)["agreement"]["agreement"][EACH]
+    for cell in (trials, dialogues):
+        assert (cell["value"], cell["low"], cell["high"]) == (0.5, 0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "problem"),
+    [
+        ("sample,value", ",3", "no sample"),
+        ("sample,score", "a,3", "no field value"),
+        ("sample,value", "a,nan", "value is nan"),
+        ("sample,turn,value", "a,last,3", "turn is 'last'"),
+    ],
+)
+def test_bad_records_are_named(desk: Desk, header: str, row: str, problem: str) -> None:
+    judge = desk.csv("judge.csv", "sample,value", "a,1")
+    message = desk.refusal(judge, desk.csv("ann.csv", header, row))
+    assert "ann.csv row 2" in message
+    assert problem in message
+
+
+def test_rating_a_unit_twice_is_refused(desk: Desk) -> None:
+    judge = desk.csv("judge.csv", "sample,value", "a,1", "b,1")
+    message = desk.refusal(judge, desk.csv("ann.csv", "sample,value", "a,1", "b,1", "a,2"))
+    assert "ann.csv row 4" in message
+    assert "'ann' rates a again, after ann.csv row 2" in message
+
+
+def test_sides_that_do_not_meet_are_refused(desk: Desk) -> None:
+    judge = desk.csv("judge.csv", "sample,value", "a,1", "b,1")
+    names = desk.refusal(judge, desk.csv("names.csv", "sample,value", "A,1", "B,1"))
+    assert "judges have these samples: a, b" in names
+    assert "people have these samples: A, B" in names
+    words = desk.refusal(judge, desk.csv("words.csv", "sample,value", "a,good", "b,bad"))
+    assert "people have these values: good, bad" in words
+    empty = desk.refusal(judge, desk.csv("empty.csv", "sample,value", "a,"))
+    assert "people have these samples: none" in empty
+    metric = desk.csv("metric.csv", "sample,metric,value", "a,style,1")
+    scored = desk.scores(rated("a", 1))
+    assert "people rated style, which no judge did (judges: rating)" in desk.refusal(scored, metric)
+
+
+def test_alpha_is_left_out_where_it_would_not_fit(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = desk.csv("judge.csv", "sample,value", "a,1", "b,2", "c,3")
+    person = desk.csv("ann.csv", "sample,value", "a,1", "b,3", "c,3")
+    assert "alpha is left out" not in desk.run(judge, person).stdout
+    monkeypatch.setattr(agree, "MOST_CELLS", 26)
+    result = desk.run(judge, person)
+    assert "Krippendorff's alpha is left out" in result.stdout
+    assert "Krippendorff's alpha (" not in result.stdout
+
+
+def test_missing_libraries_are_named(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agree, "LIBRARIES", ("krippendorff", "no_such_library"))
+    judge = desk.csv("judge.csv", "sample,value", "a,1")
+    assert "pip install no_such_library" in desk.refusal(judge, judge)

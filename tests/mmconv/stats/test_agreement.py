@@ -1,0 +1,159 @@
+"""The measures against closed forms and the examples of the papers and textbooks they come from."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from mmconv.stats.agreement import (
+    Level,
+    Matrix,
+    agreement_among,
+    agreement_between,
+    cohen_kappa,
+    evenly_rated,
+    fleiss_kappa,
+    kendall_tau,
+    krippendorff_alpha,
+    majority,
+    mean,
+    spearman_rho,
+)
+
+NONE = math.nan
+
+FLEISS = """
+00060 03003 01401 00006 03030 20400 00402 20310 20040 00006 10050 11040 03300 10050 02031 00501
+30012 51000 02040 10203 00006 01050 02013 20040 10041 05010 40002 02040 10500 00006
+"""
+"""Fleiss 1971, table 1: how many of 6 psychiatrists gave each of 30 patients 5 diagnoses."""
+
+KRIPPENDORFF = np.array(
+    [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, NONE, NONE, NONE],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NONE, 3],
+        [NONE, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NONE],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NONE],
+    ]
+)
+"""Krippendorff 2011 (Computing Krippendorff's Alpha-Reliability), section C: 4 observers."""
+
+
+def matrix(*rows: list[float]) -> Matrix:
+    return np.array(rows, dtype=np.float64)
+
+
+def tallied(counts: list[list[int]]) -> Matrix:
+    """Ratings with these numbers of each value, a list of counts per unit."""
+    units = [[value for value, count in enumerate(unit) for _ in range(count)] for unit in counts]
+    return np.array(units, dtype=np.float64).T
+
+
+def crossed(table: list[list[int]]) -> Matrix:
+    """Ratings by two raters with this contingency table."""
+    pairs = [
+        (row, column)
+        for row, counts in enumerate(table)
+        for column, count in enumerate(counts)
+        for _ in range(count)
+    ]
+    return np.array(pairs, dtype=np.float64).T
+
+
+def test_fleiss_kappa_of_his_own_example() -> None:
+    ratings = tallied([[int(digit) for digit in unit] for unit in FLEISS.split()])
+    assert ratings.shape == (6, 30)
+    assert fleiss_kappa(ratings) == pytest.approx(0.430, abs=5e-4)
+
+
+def test_fleiss_kappa_of_two_raters_is_scotts_pi() -> None:
+    """Observed 0.7; both raters together say 0 in 22 of 40 cases."""
+    expected = (22 / 40) ** 2 + (18 / 40) ** 2
+    pi = (0.7 - expected) / (1 - expected)
+    assert fleiss_kappa(crossed([[8, 4], [2, 6]])) == pytest.approx(pi)
+
+
+def test_fleiss_kappa_takes_units_with_the_usual_number_of_ratings() -> None:
+    even = tallied([[3, 0], [0, 3], [2, 1], [1, 2]])
+    odd = np.concatenate((even, matrix([1, 1], [0, NONE], [NONE, NONE])), axis=1)
+    assert evenly_rated(odd).tolist() == [True] * 4 + [False] * 2
+    assert fleiss_kappa(odd) == fleiss_kappa(even)
+
+
+@pytest.mark.parametrize(
+    ("level", "alpha"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)]
+)
+def test_krippendorffs_alpha_of_his_own_example(level: Level, alpha: float) -> None:
+    assert krippendorff_alpha(KRIPPENDORFF, level) == pytest.approx(alpha, abs=5e-4)
+
+
+def test_krippendorffs_alpha_of_binary_data_in_closed_form() -> None:
+    """Krippendorff 2011, section A: 10 units, 4 of them rated differently, 6 ones of 20 values."""
+    ratings = matrix([0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0])
+    alpha = 1 - (20 - 1) * 4 / (14 * 6)
+    assert round(alpha, 3) == 0.095
+    assert krippendorff_alpha(ratings, "nominal") == pytest.approx(alpha)
+
+
+def test_cohens_kappa_in_closed_form() -> None:
+    """50 proposals: observed agreement 0.7, by chance 0.5 * 0.6 + 0.5 * 0.4 = 0.5."""
+    assert cohen_kappa(crossed([[20, 5], [10, 15]])) == pytest.approx((0.7 - 0.5) / (1 - 0.5))
+
+
+def test_cohens_kappa_is_over_units_that_both_rated() -> None:
+    pair = crossed([[20, 5], [10, 15]])
+    more = np.concatenate((pair, matrix([3, NONE], [NONE, 4])), axis=1)
+    assert cohen_kappa(more) == pytest.approx(0.4)
+
+
+def test_cohens_kappa_of_a_rater_who_never_varies_is_zero() -> None:
+    assert cohen_kappa(matrix([1, 1, 1, 1], [1, 2, 1, 2])) == pytest.approx(0)
+
+
+def test_rank_correlations_in_closed_form() -> None:
+    """Ten people's IQ and hours of TV: sum of squared rank differences 194, rho = -29 / 165."""
+    pair = matrix(
+        [106, 100, 86, 101, 99, 103, 97, 113, 112, 110], [7, 27, 2, 50, 28, 29, 20, 12, 6, 17]
+    )
+    assert spearman_rho(pair) == pytest.approx(-29 / 165)
+
+
+def test_kendalls_tau_b_corrects_for_ties() -> None:
+    """Of 6 pairs 4 are concordant, none discordant; one is tied on the left, one on the right."""
+    pair = matrix([1, 2, 2, 3], [1, 2, 3, 3])
+    assert kendall_tau(pair) == pytest.approx(4 / math.sqrt(5 * 5))
+
+
+VOTES = matrix([1, 1, 2, 0, NONE], [1, 2, 2, NONE, NONE], [1, 2, 1, NONE, 0])
+"""Three people; the third unit of the judge below is a tie (0)."""
+
+JUDGE = matrix([1, 2, 0, 0, 0])
+
+
+def test_agreement_is_a_mean_over_units() -> None:
+    assert agreement_between(JUDGE, VOTES) == pytest.approx((1 + 2 / 3 + 0 + 1 + 1) / 5)
+    assert agreement_among(VOTES) == pytest.approx((1 + 1 / 3 + 1 / 3) / 3)
+
+
+def test_pooled_agreement_counts_pairs() -> None:
+    assert agreement_between(JUDGE, VOTES, pooled=True) == pytest.approx((3 + 2 + 0 + 1 + 1) / 11)
+    assert agreement_among(VOTES, pooled=True) == pytest.approx((3 + 1 + 1) / 9)
+
+
+def test_what_ratings_leave_undefined_is_nan() -> None:
+    nobody, same = matrix([1, NONE], [NONE, 1]), matrix([2, 2], [2, 2])
+    for ratings in (nobody, same):
+        for measure in (cohen_kappa, fleiss_kappa, spearman_rho, kendall_tau):
+            assert math.isnan(measure(ratings))
+        assert math.isnan(krippendorff_alpha(ratings, "ordinal"))
+    assert math.isnan(agreement_among(nobody))
+    assert math.isnan(agreement_between(nobody[:1], nobody[1:]))
+    assert math.isnan(spearman_rho(matrix([1, 1, 1], [1, 2, 3])))
+
+
+def test_consensus_is_the_majority_or_the_mean() -> None:
+    people = matrix([1, 1, 1, NONE, 3], [1, 2, 2, NONE, NONE], [5, 5, 2, NONE, NONE])
+    np.testing.assert_array_equal(majority(people), [1, NONE, 2, NONE, 3])
+    np.testing.assert_allclose(mean(people), [7 / 3, 8 / 3, 5 / 3, NONE, 3])

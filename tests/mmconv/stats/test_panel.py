@@ -1,0 +1,165 @@
+"""Panels: who is compared with whom, over what, and with which interval."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mmconv.stats.agreement import (
+    agreement_between,
+    cohen_kappa,
+    fleiss_kappa,
+    krippendorff_alpha,
+    spearman_rho,
+)
+from mmconv.stats.panel import ALL, CONSENSUS, EACH, PEOPLE, Panel, compare, figures
+
+NONE = math.nan
+
+
+def panel(judge: list[float], *people: list[float], clusters: str = "") -> Panel:
+    judges = np.array([judge], dtype=np.float64)
+    return Panel(
+        judges=judges,
+        people=np.array(people, dtype=np.float64),
+        clusters=tuple(clusters or map(str, range(len(judge)))),
+        unjudged=tuple("unparsed" if math.isnan(rating) else None for rating in judge),
+    )
+
+
+JUDGE = [4.0, 3.0, 5.0, 1.0, NONE, 2.0]
+ANN = [4.0, 3.0, 4.0, 1.0, 2.0, 2.0]
+BEN = [4.0, 2.0, 5.0, 2.0, 2.0, 1.0]
+CAT = [4.0, 3.0, 5.0, 1.0, 3.0, 5.0]
+
+
+def test_one_person_is_compared_with_the_judge_alone() -> None:
+    found = figures(panel(JUDGE, ANN))
+    assert {*found} == {
+        "agreement",
+        "Cohen's kappa",
+        "Fleiss' kappa",
+        "Krippendorff's alpha (ordinal)",
+        "Spearman's rho",
+        "Kendall's tau-b",
+    }
+    assert all({*row} == {EACH} for row in found.values())
+    figure = found["agreement"][EACH]
+    assert (figure.value, figure.n, figure.missing) == (4 / 5, 5, {"unparsed": 1})
+
+
+def test_several_people_are_compared_as_in_mt_bench_101() -> None:
+    """Its table 9: among people, over all annotations, average of persons, majority."""
+    people = np.array([ANN, BEN, CAT])
+    judge = np.array([JUDGE])
+    row = figures(panel(JUDGE, ANN, BEN, CAT))["Fleiss' kappa"]
+    assert row[PEOPLE].value == pytest.approx(fleiss_kappa(people))
+    everybody = np.concatenate((judge, people))[:, [0, 1, 2, 3, 5]]
+    assert row[ALL].value == pytest.approx(fleiss_kappa(everybody))
+    pairs = [fleiss_kappa(np.stack((judge[0], person))) for person in people]
+    assert row[EACH].value == pytest.approx(np.mean(pairs))
+    voted = np.array([4.0, 3.0, 5.0, 1.0, 2.0, NONE])
+    assert row[CONSENSUS].value == pytest.approx(fleiss_kappa(np.stack((judge[0], voted))))
+    assert row[CONSENSUS].n == 4
+    assert row[CONSENSUS].missing == {"unparsed": 1, "no majority": 1}
+
+
+def test_measures_of_two_are_means_over_pairs() -> None:
+    row = figures(panel(JUDGE, ANN, BEN, CAT))["Cohen's kappa"]
+    pairs = [np.array(pair) for pair in ((ANN, BEN), (ANN, CAT), (BEN, CAT))]
+    assert row[PEOPLE].value == pytest.approx(np.mean([cohen_kappa(pair) for pair in pairs]))
+    assert ALL not in row
+
+
+def test_rank_correlations_take_the_mean_of_people_as_consensus() -> None:
+    row = figures(panel(JUDGE, ANN, BEN))["Spearman's rho"]
+    averaged = (np.array(ANN) + np.array(BEN)) / 2
+    assert row[CONSENSUS].value == pytest.approx(spearman_rho(np.array([JUDGE, averaged])))
+
+
+def test_ties_are_left_out_beside() -> None:
+    tied = replace(panel([0, 1, 2, 0], [0, 1, 1, 2]), tie=0.0)
+    found = figures(tied)
+    assert found["agreement"][EACH].value == 2 / 4
+    untied = found["agreement, without ties"][EACH]
+    assert (untied.value, untied.n) == (1 / 2, 2)
+
+
+def test_pairs_are_pooled_only_where_that_differs() -> None:
+    assert "agreement, pairs pooled" not in figures(panel(JUDGE, ANN))
+    gaps = panel(JUDGE, ANN, [NONE, NONE, 5.0, NONE, NONE, NONE])
+    pooled = figures(gaps)["agreement, pairs pooled"][EACH].value
+    assert pooled == pytest.approx(5 / 6)
+    assert pooled == agreement_between(gaps.judges, gaps.people, pooled=True)
+
+
+def test_labels_have_no_ranks() -> None:
+    found = figures(replace(panel(JUDGE, ANN), ordered=False, level="nominal"))
+    assert "Krippendorff's alpha (nominal)" in found
+    assert not any("Spearman" in measure or "Kendall" in measure for measure in found)
+
+
+def test_what_is_undefined_is_none_and_counted() -> None:
+    flat = compare(panel([3.0] * 4, [1.0, 2.0, 3.0, 3.0]), replicates=20)
+    cell = flat["Spearman's rho"][EACH]
+    assert (cell.value, cell.low, cell.n) == (None, None, 4)
+    assert cell.missing == {"undefined for a pair or group of raters": 1}
+
+
+def test_the_same_seed_gives_the_same_interval() -> None:
+    made = panel(JUDGE, ANN, BEN)
+    first, again = (compare(made, replicates=50, seed=7) for _ in range(2))
+    other = compare(made, replicates=50, seed=8)
+    assert first == again
+    assert first != other
+
+
+def bounds(made: Panel, measure: str) -> tuple[float, float]:
+    cell = compare(made, replicates=400)[measure][EACH]
+    assert cell.low is not None
+    assert cell.high is not None
+    return cell.low, cell.high
+
+
+def test_the_interval_of_agreement_is_that_of_a_share() -> None:
+    """70 of 100 independent units alike: 0.7 +- 1.96 * sqrt(0.7 * 0.3 / 100)."""
+    low, high = bounds(panel([1.0] * 100, [1.0] * 70 + [2.0] * 30), "agreement")
+    half = 1.96 * math.sqrt(0.7 * 0.3 / 100)
+    assert (low, high) == pytest.approx((0.7 - half, 0.7 + half), abs=0.015)
+
+
+def test_turns_of_a_dialogue_are_drawn_together() -> None:
+    """Five equal turns tell no more than one: the interval is that of 40 units, not of 200."""
+    judge, person = [1.0] * 200, [1.0] * 140 + [2.0] * 60
+    clusters = "".join(chr(ord("A") + number) * 5 for number in range(40))
+    low, high = bounds(panel(judge, person, clusters=clusters), "agreement")
+    half = 1.96 * math.sqrt(0.7 * 0.3 / 40)
+    assert (low, high) == pytest.approx((0.7 - half, 0.7 + half), abs=0.03)
+
+
+def test_without_spread_there_is_no_interval() -> None:
+    perfect = compare(panel(ANN, ANN), replicates=20)["agreement"][EACH]
+    assert (perfect.value, perfect.low, perfect.high) == (1.0, None, None)
+    alone = compare(panel(JUDGE, ANN, clusters="aaaaaa"), replicates=20)["agreement"][EACH]
+    assert (alone.value, alone.low) == (4 / 5, None)
+
+
+def test_alpha_can_be_left_out() -> None:
+    assert not any("alpha" in each for each in figures(replace(panel(JUDGE, ANN), level=None)))
+
+
+def test_a_panel_fits_together() -> None:
+    with pytest.raises(ValueError, match="rate the same units"):
+        panel(JUDGE, ANN[:3])
+    with pytest.raises(ValueError, match="has judges and people"):
+        replace(panel(JUDGE, ANN), people=np.empty((0, 6)))
+
+
+def test_alpha_of_all_uses_every_rating() -> None:
+    row = figures(panel(JUDGE, ANN, BEN))["Krippendorff's alpha (ordinal)"]
+    everybody = np.array([JUDGE, ANN, BEN])
+    assert row[ALL].value == pytest.approx(krippendorff_alpha(everybody, "ordinal"))
+    assert row[ALL].n == 6
