@@ -1,0 +1,117 @@
+"""A benchmark over one file of records, with the README's example as the benchmark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from images import Library
+from mmconv.benchmarks.base import Fields
+from mmconv.config import ModelSpec, RunSpec
+from mmconv.errors import ConfigError, DataError
+from mmconv.evaluation import Place, open_evaluation
+from mmconv.keys import hash_file
+from mmconv.protocols import Benchmark
+from mmconv.values import Cell, Score
+from tests.example_benchmark import Riddles
+
+SEATS = {seat: ModelSpec(provider="fake", model="echo") for seat in ("candidate", "judge")}
+
+
+def write(path: Path, *records: object) -> Path:
+    path.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in records))
+    return path
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Three good records; ids are text or numbers, and further fields do no harm."""
+    return write(
+        tmp_path / "riddles.jsonl",
+        {"id": 1, "riddle": "What has keys?"},
+        {"id": "two", "riddle": "What has hands?", "source": "folklore"},
+        {"id": 3, "riddle": "What has a neck?"},
+    )
+
+
+def build(data: Path, **options: object) -> Benchmark[Fields]:
+    spec = RunSpec(benchmark="riddles", options={"data": str(data), **options}, seats=SEATS)
+    return Riddles(spec, Library())
+
+
+def test_records_are_streamed_by_their_fields(data: Path) -> None:
+    benchmark = build(data)
+    assert benchmark.size == 3
+    assert [benchmark.key(sample) for sample in benchmark.load()] == ["1", "two", "3"]
+    assert next(benchmark.load()) == {"id": "1", "riddle": "What has keys?"}
+    assert [*benchmark.load()] == [*benchmark.load()]
+    assert benchmark.facts == {"data": {"riddles.jsonl": hash_file(data)}}
+
+
+def test_all_that_is_wrong_is_told_in_one_message(tmp_path: Path) -> None:
+    bad = write(
+        tmp_path / "bad.jsonl",
+        {"id": 1, "riddle": ""},
+        {"id": 2, "riddle": "Who?"},
+        {"riddle": "What?"},
+        {"id": 2, "riddle": "Where?"},
+    )
+    with pytest.raises(DataError) as caught:
+        build(bad)
+    assert caught.value.problems == (
+        "bad.jsonl line 1: no riddle",
+        "bad.jsonl line 3: no id",
+        "bad.jsonl line 4: id '2' is that of bad.jsonl line 2",
+    )
+    assert "needs id, riddle" in str(caught.value)
+
+
+def test_a_file_without_records_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds no record"):
+        build(write(tmp_path / "empty.jsonl"))
+
+
+def test_options_and_seats_are_checked(data: Path) -> None:
+    with pytest.raises(ConfigError, match="dta"):
+        build(data, dta="x")
+    with pytest.raises(ConfigError, match="name a judge"):
+        spec = RunSpec(
+            benchmark="riddles",
+            options={"data": str(data)},
+            seats={"candidate": SEATS["candidate"]},
+        )
+        Riddles(spec, Library())
+
+
+def test_tables_are_means_of_every_metric(data: Path) -> None:
+    scores = [
+        Score(sample=name, condition="free", metric=metric, value=value, why=why)
+        for name, metric, value, why in (
+            ("1", "fit", 4.0, None),
+            ("two", "fit", 8.0, None),
+            ("3", "fit", None, "unparsed"),
+            ("1", "words", 3.0, None),
+        )
+    ]
+    [table] = build(data).tables(scores)
+    fit = table.rows["fit"]["free"]
+    assert (fit.value, fit.n, fit.missing) == (6.0, 2, {"unparsed": 1})
+    assert table.rows["words"]["free"] == Cell(value=3.0, n=1)
+
+
+async def test_an_unreadable_judgement_is_asked_again_and_then_unscored(
+    data: Path, tmp_path: Path
+) -> None:
+    seats = {**SEATS, "judge": ModelSpec(provider="fake", model="unreadable")}
+    spec = RunSpec(
+        benchmark="tests.example_benchmark:Riddles", options={"data": str(data)}, seats=seats
+    )
+    async with open_evaluation(spec, Place(out=tmp_path / "runs")) as evaluation:
+        result = await evaluation.run(evaluation.runner())
+    assert result.complete
+    cell = result.tables[0].rows["fit"]["free"]
+    assert (cell.value, cell.missing) == (None, {"unparsed": 3})
+    lines = (result.folder / "transcripts.jsonl").read_bytes().splitlines()
+    assert len(lines) == 3 * 3
