@@ -25,7 +25,9 @@ PROVIDERS = {
 
 BENCHMARKS = {
     "convbench": "mmconv.benchmarks.convbench.benchmark:build",
+    "cmteval": "mmconv.benchmarks.cmteval.benchmark:build",
     "fbbench": "mmconv.benchmarks.fbbench.benchmark:build",
+    "mtbench101": "mmconv.benchmarks.mtbench101.benchmark:build",
 }
 
 

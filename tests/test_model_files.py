@@ -175,11 +175,14 @@ def test_a_model_is_named_by_provider_and_model(name: str, provider: str, model:
     assert load_model(name) == ModelSpec(provider=provider, model=model)
 
 
-@pytest.mark.parametrize("name", ["qwen2.5-vl-8b", "hf/", "/ckpts/x", ""])
-def test_an_unknown_name_is_told_with_what_was_looked_for(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("qwen2.5-vl-8b", "; did you mean qwen2.5-vl-7b?"), ("hf/", ""), ("/ckpts/x", ""), ("", "")],
+)
+def test_an_unknown_name_is_told_with_what_was_looked_for(name: str, hint: str) -> None:
     told = (
         f"model {name!r} is no shipped model (see `mmconv models`), no .yaml file, "
-        "and not of the form provider/model"
+        f"and not of the form provider/model{hint}"
     )
     with pytest.raises(ConfigError, match=f"^{re.escape(told)}$"):
         load_model(name)

@@ -1,0 +1,117 @@
+"""CMT-Eval as a benchmark: options, files, plans, scores and tables put together.
+
+Source: Tian et al., CMT-Eval (paper and authors' repository); every switch is in `options`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from judges import PromptSet
+from mmconv.benchmarks.cmteval.data import Dialogue, Source, load_dialogues, survey
+from mmconv.benchmarks.cmteval.files import find_files, find_references
+from mmconv.benchmarks.cmteval.grading import Grader, candidate_calls
+from mmconv.benchmarks.cmteval.options import CONDITION, CMTEvalOptions
+from mmconv.benchmarks.cmteval.scoring import score_dialogue
+from mmconv.config import RunSpec, validate
+from mmconv.errors import ConfigError
+from mmconv.keys import hash_file
+from mmconv.protocols import ImageSink
+from mmconv.values import Call, Outcome, Score, Table
+
+
+def build(spec: RunSpec, images: ImageSink) -> CMTEval:
+    """Check options and data; raises `ConfigError` or `DataError` before anything is paid."""
+    return CMTEval(spec, validate(CMTEvalOptions, spec.options, "options of cmteval"))
+
+
+class CMTEval:
+    """The benchmark; see `mmconv.protocols.Benchmark`."""
+
+    name = "cmteval"
+    conditions = (CONDITION,)
+
+    def __init__(self, spec: RunSpec, options: CMTEvalOptions) -> None:
+        if spec.conditions not in (None, self.conditions):
+            raise ConfigError(f"cmteval has one condition, {CONDITION!r}; its subsets are options")
+        if not options.generate_only and "judge" not in spec.seats:
+            raise ConfigError("grading needs a judge: name one, or give --generate-only")
+        self._spec = spec
+        self._options = options
+        self._grader = None
+        if not options.generate_only:
+            prompts = PromptSet("cmteval", spec.prompts)
+            self._grader = Grader(prompts=prompts, options=options)
+        files = find_files(options)
+        judged = "long-text" in files and not options.generate_only
+        self._source = Source(
+            files=files,
+            references=find_references(options) if judged else None,
+            skip_bad=options.skip_bad_records,
+        )
+        self._survey = survey(self._source)
+
+    @property
+    def size(self) -> int:
+        """How many dialogues will be run."""
+        return self._survey.dialogues
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Records left out."""
+        if not self._survey.left_out:
+            return ()
+        return (
+            f"{len(self._survey.left_out)} records were left out as bad (--skip-bad-records); "
+            "the manifest lists them.",
+        )
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Hashes of the data files and prompts, and what the survey left out."""
+        files = dict(self._source.files)
+        hashes = {str(subset): hash_file(path) for subset, path in files.items()}
+        if self._source.references is not None:
+            hashes["references"] = hash_file(self._source.references)
+        return {
+            "data": hashes,
+            "prompts": {} if self._grader is None else self._grader.prompts.digests(),
+            "dialogues": self._survey.dialogues,
+            "left_out": [
+                {"subset": each.subset, "where": each.where, "reasons": list(each.reasons)}
+                for each in self._survey.left_out
+            ],
+        }
+
+    def load(self) -> Iterator[Dialogue]:
+        """Stream the dialogues that the survey found good, subset by subset."""
+        return load_dialogues(self._source, self._survey)
+
+    def key(self, sample: Dialogue) -> str:
+        """Subset and identifier."""
+        return sample.key
+
+    def plan(self, sample: Dialogue, condition: str) -> tuple[Call, ...]:
+        """A call per turn, and the one that judges them all."""
+        calls = candidate_calls(sample, self._options.max_tokens)
+        return calls if self._grader is None else (*calls, self._grader.call(sample))
+
+    def score(
+        self,
+        sample: Dialogue,
+        condition: str,
+        calls: Mapping[str, Call],
+        outcomes: Mapping[str, Outcome],
+    ) -> Iterable[Score]:
+        """IS, Adp and TLS by turn, DLS by dialogue, and how the replies ended."""
+        return score_dialogue(sample, calls, outcomes, self._spec.seats["candidate"].label)
+
+    def tables(self, scores: Iterable[Score]) -> list[Table]:
+        """The paper's tables and ours."""
+        # numpy comes with them, and only the end of a run needs it
+        from mmconv.benchmarks.cmteval.tables import Layout, build_tables
+
+        judge = self._spec.seats.get("judge")
+        label = "nobody" if judge is None or self._grader is None else judge.label
+        return build_tables(scores, Layout(judge=label, notes=self.notes))

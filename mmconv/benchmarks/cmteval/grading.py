@@ -1,0 +1,87 @@
+"""What a candidate is asked and what its judge reads: one call per turn, one per dialogue.
+
+The candidate's history is its own, without a system prompt (paper, section 4.1). The judge reads
+the whole dialogue with the speech acts; of Long-Text's opening only the question, with the text's
+summary and QA pairs beside it (Appendix D).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from judges import Judge, PromptSet
+from judges.parsers_cmteval import turn_scores
+from judges.template import Slot
+from mmconv.benchmarks.cmteval.data import Dialogue, split_long_text
+from mmconv.benchmarks.cmteval.fields import Subset
+from mmconv.benchmarks.cmteval.options import CMTEvalOptions
+from mmconv.conversation import Turn, chain
+from mmconv.errors import PlanError
+from mmconv.values import Call, Ref, Sampling, Text
+
+JUDGEMENT = "judge"
+"""The id of the call that judges a dialogue."""
+
+TEMPERATURE = 0.2
+"""The authors' script for model replies; the paper says that it is the same for all models."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grader:
+    """Plans the one judgement of a dialogue, drawn as the options say."""
+
+    prompts: PromptSet
+    options: CMTEvalOptions
+
+    def call(self, dialogue: Dialogue) -> Call:
+        """The call that scores every turn; Long-Text has a prompt of its own."""
+        judge = Judge(
+            parser=turn_scores,
+            sampling=judge_sampling(self.options, dialogue.subset),
+            retries=self.options.judge_retries,
+        )
+        slots: dict[str, Slot] = {"conversation": tuple(_conversation(dialogue))}
+        if dialogue.subset != "long-text":
+            return judge.call(JUDGEMENT, self.prompts["judge_dialogue"], slots)
+        if dialogue.reference is None:
+            raise PlanError(f"{dialogue.key} has no reference, and its judge reads no text")
+        slots["summary"] = dialogue.reference.summary
+        slots["qa_pairs"] = dialogue.reference.qa_pairs
+        return judge.call(JUDGEMENT, self.prompts["judge_long_text"], slots)
+
+
+def candidate_calls(dialogue: Dialogue, max_tokens: int) -> tuple[Call, ...]:
+    """One call per turn, each after the model's own replies to the turns before."""
+    turns = [Turn(user=(Text(text=turn.query),)) for turn in dialogue.turns]
+    sampling = Sampling(temperature=TEMPERATURE, max_tokens=max_tokens)
+    return chain(turns, seat="candidate", sampling=sampling)
+
+
+def judge_sampling(options: CMTEvalOptions, subset: Subset) -> Sampling:
+    """How the judge draws: by the paper, or by the script for this subset."""
+    limit = options.judge_max_tokens
+    if options.judge_settings == "paper":
+        return Sampling(temperature=0.0, top_p=0.1, max_tokens=limit)
+    if subset == "long-text":
+        return Sampling(temperature=0.1, max_tokens=limit)
+    return Sampling(temperature=0.0, top_p=0.1, seed=12, max_tokens=limit)
+
+
+def _conversation(dialogue: Dialogue) -> Iterator[str | Ref]:
+    """The dialogue in the lines of the authors' script."""
+    for turn in dialogue.turns:
+        line_break = "\n" if turn.number > 1 else ""
+        yield f"{line_break}轮次 {turn.number} - 用户: {_asked(dialogue, turn.number)}\n模型: "
+        yield Ref(call=f"turn_{turn.number}")
+        yield f"\n言语行为: {turn.label}"
+
+
+def _asked(dialogue: Dialogue, number: int) -> str:
+    query = dialogue.turns[number - 1].query
+    if dialogue.subset != "long-text" or number > 1:
+        return query
+    parts = split_long_text(query)
+    if parts is None:
+        raise PlanError(f"{dialogue.key} does not open with a text, a line break, and a question")
+    return parts[1]

@@ -1,0 +1,223 @@
+"""CMT-Eval's text perturbation: wrong characters and pinyin in what users say (Appendix C.3).
+
+A share of a dialogue's queries gets one wrong character each, the same wrong one wherever the
+dialogue repeats it; a Chinese character before a punctuation mark becomes its pinyin with a
+probability. Both rates depend on the persona. Everything is drawn by a seed and the dialogue's
+identifier. The authors' released queries are perturbed already; nothing is undone here.
+"""
+
+from __future__ import annotations
+
+import random
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mmconv.benchmarks.cmteval.confusables import Confusable
+from mmconv.benchmarks.cmteval.data import read_dialogue, split_long_text, turn_records
+from mmconv.benchmarks.cmteval.fields import QUERY, TURNS
+from mmconv.benchmarks.cmteval.files import subset_of
+from mmconv.benchmarks.records import read_records
+from mmconv.errors import ConfigError, DataError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """The share of queries with a wrong character, and the probability of pinyin before a mark."""
+
+    characters: float
+    pinyin: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One reading of the method, where paper and script differ.
+
+    `personas` have rates of their own, the others `rates`. Wrong characters are the first `sounds`
+    homophones (None: all) and, with `shapes`, look-alikes. `marks` None takes every punctuation
+    mark.
+    """
+
+    rates: Rates
+    personas: Mapping[str, Rates]
+    sounds: int | None
+    shapes: bool
+    marks: frozenset[str] | None
+
+    def rates_of(self, persona: str) -> Rates:
+        """The rates of a persona, by its Chinese name."""
+        return self.personas.get(persona, self.rates)
+
+    def wrong_characters(self, confusable: Confusable) -> tuple[str, ...]:
+        """What may stand for a character by mistake."""
+        shapes = confusable.shapes if self.shapes else ()
+        return (*confusable.sounds[: self.sounds], *shapes)
+
+    def is_mark(self, sign: str) -> bool:
+        """Whether a sign is a punctuation mark before which pinyin may stand."""
+        if self.marks is not None:
+            return sign in self.marks
+        return unicodedata.category(sign).startswith("P")
+
+
+VARIANTS: Mapping[str, Variant] = {
+    "paper": Variant(
+        rates=Rates(characters=1 / 7, pinyin=1 / 7),
+        personas={"齐业": Rates(characters=1 / 4, pinyin=1 / 6)},
+        sounds=None,
+        shapes=True,
+        marks=None,
+    ),
+    "code": Variant(
+        rates=Rates(characters=1 / 6, pinyin=1 / 7),
+        personas={"齐业": Rates(characters=1 / 4, pinyin=1 / 7)},
+        sounds=3,
+        shapes=False,
+        marks=frozenset("，。！？；："),
+    ),
+}
+"""Appendix C.3 of the paper, and the authors' text_variations.py."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A perturbed query: its text, and how many characters and syllables were put into it."""
+
+    text: str
+    characters: int = 0
+    pinyin: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What was done to a file: counts of dialogues, queries, and what was put into them."""
+
+    dialogues: int
+    queries: int
+    changed_queries: int
+    characters: int
+    pinyin: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Perturbation:
+    """How queries are perturbed: by which variant, with which characters, drawn by which seed."""
+
+    variant: Variant
+    confusables: Mapping[str, Confusable]
+    seed: int = 0
+
+    def perturb_file(self, path: Path) -> tuple[list[dict[str, Any]], Changes]:
+        """The records of a dialogue file with perturbed queries, all else as it was.
+
+        Of Long-Text's opening only the question is touched: the text is none of the user's typing.
+        Raises `DataError` with all problems of the file in one message.
+        """
+        subset = subset_of(path)
+        records, queries, problems = [], list[tuple[str, Query]](), list[str]()
+        for record in read_records(path):
+            dialogue, faults = read_dialogue(record, subset)
+            problems += [f"{record.where}: {fault}" for fault in faults]
+            if dialogue is None or faults:
+                continue
+            before = [turn.query for turn in dialogue.turns]
+            after = self.perturb(dialogue.id, dialogue.persona, before, subset == "long-text")
+            turns = [
+                {**turn.fields, QUERY: query.text}
+                for turn, query in zip(turn_records(record), after, strict=True)
+            ]
+            records.append({**record.fields, TURNS: turns})
+            queries += zip(before, after, strict=True)
+        if problems or not records:
+            raise DataError(str(path), problems or ["holds no dialogues"])
+        return records, _changes(len(records), queries)
+
+    def perturb(
+        self, dialogue_id: str, persona: str, queries: list[str], opens_with_text: bool = False
+    ) -> list[Query]:
+        """The queries of one dialogue, perturbed; the same arguments give the same result."""
+        writer = _Writer(
+            variant=self.variant,
+            confusables=self.confusables,
+            rates=self.variant.rates_of(persona),
+            draw=random.Random(f"{self.seed}/{dialogue_id}"),
+        )
+        share = max(1, int(len(queries) * writer.rates.characters))
+        chosen = set(writer.draw.sample(range(len(queries)), share))
+        written = []
+        for number, query in enumerate(queries):
+            parts = split_long_text(query) if opens_with_text and number == 0 else None
+            text = query if parts is None else parts[1]
+            kept = query[: len(query) - len(text)]
+            done = writer.write(text, wrong=number in chosen)
+            written.append(
+                Query(text=kept + done.text, characters=done.characters, pinyin=done.pinyin)
+            )
+        return written
+
+
+@dataclass(slots=True, kw_only=True)
+class _Writer:
+    """Writes the queries of one dialogue, and remembers the mistakes that were made in it."""
+
+    variant: Variant
+    confusables: Mapping[str, Confusable]
+    rates: Rates
+    draw: random.Random
+    mistakes: dict[str, str] = field(default_factory=dict)
+
+    def write(self, text: str, *, wrong: bool) -> Query:
+        characters = 0
+        if wrong:
+            places = [place for place, sign in enumerate(text) if self._choices(sign)]
+            if places:
+                place = self.draw.choice(places)
+                text = text[:place] + self._mistake(text[place]) + text[place + 1 :]
+                characters = 1
+        signs = list(self._with_pinyin(text))
+        replaced = sum(after != before for before, after in zip(text, signs, strict=True))
+        return Query(text="".join(signs), characters=characters, pinyin=replaced)
+
+    def _choices(self, sign: str) -> tuple[str, ...]:
+        found = self.confusables.get(sign)
+        return () if found is None else self.variant.wrong_characters(found)
+
+    def _mistake(self, sign: str) -> str:
+        if sign not in self.mistakes:
+            self.mistakes[sign] = self.draw.choice(self._choices(sign))
+        return self.mistakes[sign]
+
+    def _with_pinyin(self, text: str) -> Iterator[str]:
+        for sign, following in zip(text, (*text[1:], ""), strict=True):
+            before_mark = following != "" and self.variant.is_mark(following)
+            if before_mark and _is_chinese(sign) and self.draw.random() < self.rates.pinyin:
+                yield pinyin(sign)
+            else:
+                yield sign
+
+
+def pinyin(character: str) -> str:
+    """A Chinese character's pinyin without tones; raises `ConfigError` without pypinyin."""
+    try:
+        from pypinyin import lazy_pinyin
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            "pinyin needs the package pypinyin: pip install 'mmconv[perturb]'"
+        ) from error
+    return lazy_pinyin(character)[0]
+
+
+def _is_chinese(sign: str) -> bool:
+    return "\u4e00" <= sign <= "\u9fff"
+
+
+def _changes(dialogues: int, queries: list[tuple[str, Query]]) -> Changes:
+    return Changes(
+        dialogues=dialogues,
+        queries=len(queries),
+        changed_queries=sum(before != after.text for before, after in queries),
+        characters=sum(after.characters for _, after in queries),
+        pinyin=sum(after.pinyin for _, after in queries),
+    )

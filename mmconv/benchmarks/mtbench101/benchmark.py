@@ -1,0 +1,155 @@
+"""MT-Bench-101 as a benchmark: options, data, chains, grading and tables put together.
+
+Source: Bai et al., MT-Bench-101 (paper and the authors' evaluation code); every switch is in
+`options`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from judges import Judge, PromptSet
+from judges.parsers_mtbench101 import bracketed_rating
+from mmconv.benchmarks.mtbench101.chains import candidate_calls
+from mmconv.benchmarks.mtbench101.data import Dialogue, load_dialogues, survey
+from mmconv.benchmarks.mtbench101.grading import Grader
+from mmconv.benchmarks.mtbench101.options import CONDITIONS, MTBench101Options
+from mmconv.benchmarks.mtbench101.scoring import Judged, score_answers, score_dialogue
+from mmconv.config import RunSpec, validate
+from mmconv.errors import ConfigError
+from mmconv.keys import hash_file
+from mmconv.protocols import ImageSink
+from mmconv.values import Call, Outcome, Sampling, Score, Table
+
+
+def build(spec: RunSpec, images: ImageSink) -> MTBench101:
+    """Check options and data; raises `ConfigError` or `DataError` before anything is paid."""
+    options = validate(MTBench101Options, spec.options, "options of mtbench101")
+    return MTBench101(spec, options)
+
+
+class MTBench101:
+    """The benchmark; see `mmconv.protocols.Benchmark`."""
+
+    name = "mtbench101"
+
+    def __init__(self, spec: RunSpec, options: MTBench101Options) -> None:
+        self._spec = spec
+        self._options = options
+        self.conditions = _conditions(spec)
+        if not options.generate_only and "judge" not in spec.seats:
+            raise ConfigError("mtbench101 needs a judge: name one, or give --generate-only")
+        self._grader = None if options.generate_only else _grader(spec, options)
+        self._survey = survey(options.data, skip_bad=options.skip_bad_records)
+
+    @property
+    def size(self) -> int:
+        """How many dialogues will be run."""
+        return self._survey.dialogues
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Records left out, and a judge's prompt without its guidelines."""
+        return tuple(self._notes())
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Hashes of the data file and the prompts, and what the survey left out."""
+        return {
+            "data": {self._options.data.name: hash_file(self._options.data)},
+            "prompts": {} if self._grader is None else self._grader.prompts.digests(),
+            "dialogues": self._survey.dialogues,
+            "left_out": [
+                {"where": each.where, "id": each.id, "reasons": list(each.reasons)}
+                for each in self._survey.left_out
+            ],
+        }
+
+    def load(self) -> Iterator[Dialogue]:
+        """Stream the dialogues that the survey found good."""
+        return load_dialogues(self._options.data, self._survey)
+
+    def key(self, sample: Dialogue) -> str:
+        """The dialogue's ID."""
+        return sample.id
+
+    def plan(self, sample: Dialogue, condition: str) -> tuple[Call, ...]:
+        """The candidate's own turns under the condition, and their judgements."""
+        sampling = Sampling(max_tokens=self._options.max_tokens)
+        calls = candidate_calls(sample, condition, sampling, self._options.candidate_system)
+        if self._grader is None:
+            return calls
+        return (*calls, *self._grader.calls(sample, condition))
+
+    def score(
+        self,
+        sample: Dialogue,
+        condition: str,
+        calls: Mapping[str, Call],
+        outcomes: Mapping[str, Outcome],
+    ) -> Iterator[Score]:
+        """How the answers ended, the turns' ratings by both readings, the dialogue's score."""
+        judged = Judged(sample=sample.id, task=sample.task, condition=condition)
+        yield from score_answers(judged, sample.own_turns, outcomes)
+        if self._grader is not None:
+            yield from score_dialogue(
+                judged, sample.own_turns, calls, outcomes, minimum=self._options.minimum
+            )
+
+    def tables(self, scores: Iterable[Score]) -> list[Table]:
+        """The paper's tables and ours."""
+        # numpy comes with them, and only the end of a run needs it
+        from mmconv.benchmarks.mtbench101.quantities import Entrant
+        from mmconv.benchmarks.mtbench101.tables import Layout, build_tables
+        from mmconv.stats import ScoreFrame
+
+        seats = self._spec.seats
+        candidate = seats["candidate"].label
+        frame = ScoreFrame(scores)
+        alone = len(self.conditions) == 1
+        entrants = [
+            Entrant(
+                name=candidate if alone else f"{candidate} ({condition} history)",
+                frame=frame,
+                condition=condition,
+            )
+            for condition in self.conditions
+        ]
+        layout = Layout(
+            candidate=candidate,
+            judge=seats["judge"].label if "judge" in seats else "nobody",
+            minimum=self._options.minimum,
+            notes=self.notes,
+        )
+        return build_tables(entrants, layout)
+
+    def _notes(self) -> Iterator[str]:
+        if self.conditions == ("self",):
+            yield "The history is the candidate's own; the paper's results have the golden one."
+        if not self._options.guidelines:
+            yield "The judge was given no score guidelines."
+        if self._survey.left_out:
+            yield (
+                f"{len(self._survey.left_out)} records were left out as bad "
+                "(--skip-bad-records); the manifest lists them."
+            )
+
+
+def _conditions(spec: RunSpec) -> tuple[str, ...]:
+    chosen = spec.conditions or CONDITIONS[:1]
+    for condition in chosen:
+        if condition not in CONDITIONS:
+            raise ConfigError(
+                f"mtbench101 has no condition {condition!r}; there are: {', '.join(CONDITIONS)}"
+            )
+    return tuple(condition for condition in CONDITIONS if condition in chosen)
+
+
+def _grader(spec: RunSpec, options: MTBench101Options) -> Grader:
+    judge = Judge(
+        parser=bracketed_rating,
+        sampling=Sampling(max_tokens=options.judge_max_tokens),
+        retries=options.judge_retries,
+    )
+    return Grader(options=options, prompts=PromptSet("mtbench101", spec.prompts), judge=judge)

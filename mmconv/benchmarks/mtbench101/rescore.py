@@ -1,0 +1,158 @@
+"""Rescoring: judgements from files through the parsers, scores and tables of a live run.
+
+What the files hide is a table of its own, and notes where a file's own means are not those of its
+judgements. Reading files is `published`'s part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from judges.parsers_mtbench101 import bracketed_rating
+from mmconv.benchmarks.mtbench101.grading import judgement_call
+from mmconv.benchmarks.mtbench101.published import Judgement, Published, read_published
+from mmconv.benchmarks.mtbench101.quantities import Entrant, authors_score
+from mmconv.benchmarks.mtbench101.scoring import (
+    RATING,
+    Judged,
+    authors_rating,
+    dialogue_score,
+    turn_rating,
+)
+from mmconv.benchmarks.mtbench101.tables import Layout, build_tables
+from mmconv.benchmarks.mtbench101.taxonomy import TASKS, Task
+from mmconv.benchmarks.rescoring import Rescored
+from mmconv.stats import ScoreFrame
+from mmconv.values import Call, Cell, Reply, Score, Table
+
+CONDITION = "published"
+MISSING = "missing"
+REPEATED = "repeated"
+_CLOSE = 0.0005
+"""Files state their average rounded to three digits."""
+
+
+def rescore(files: Sequence[Path]) -> Rescored:
+    """The tables of judgements in files, a model for each file or OpenCompass folder.
+
+    Raises `mmconv.errors.DataError` for what is no judgement. A turn that lies between judged ones
+    and is not there is unscored; of a turn that is there twice we read the first judgement, and by
+    the authors' convention all. Turns that are history only count by the authors' convention.
+    """
+    models = read_published(files)
+    entrants = [
+        Entrant(name=model.name, frame=ScoreFrame(_scores(model)), condition=CONDITION)
+        for model in models
+    ]
+    one = models[0].name if len(models) == 1 else f"{len(models)} models"
+    layout = Layout(candidate=one, judge="the judge of the files")
+    faults = _faults(models, tuple(_differences(models, entrants)))
+    return Rescored(tables=(*build_tables(entrants, layout), faults))
+
+
+def _scores(model: Published) -> Iterator[Score]:
+    for (code, dialogue), turns in _by_dialogue(model).items():
+        task = TASKS[code]
+        # files may count the dialogues of each task anew
+        judged = Judged(sample=f"{code}/{dialogue}", task=task, condition=CONDITION)
+        ratings: list[Score] = []
+        for turn in range(1, max(turns) + 1):
+            texts = turns.get(turn, [])
+            ours = None
+            if turn >= task.first:
+                ratings.append(_rating(judged, turn, texts))
+                yield ratings[-1]
+                ours = ratings[-1].value
+            yield from _authors(judged, turn, texts, ours)
+        if ratings:
+            yield dialogue_score(judged, ratings, minimum=True)
+
+
+def _by_dialogue(model: Published) -> dict[tuple[str, str], dict[int, list[str]]]:
+    """Task and dialogue -> turn -> its judgements."""
+    found: dict[tuple[str, str], dict[int, list[str]]] = {}
+    for each in model.judgements:
+        turns = found.setdefault((each.task.code, each.dialogue), {})
+        turns.setdefault(each.turn, []).append(each.text)
+    return found
+
+
+def _rating(judged: Judged, turn: int, texts: Sequence[str]) -> Score:
+    if not texts:
+        return judged.score(RATING, turn, None, MISSING)
+    return turn_rating(judged, turn, _call(turn), _outcomes(turn, texts[0]))
+
+
+def _authors(
+    judged: Judged, turn: int, texts: Sequence[str], ours: float | None
+) -> Iterator[Score]:
+    for text in texts:
+        yield authors_rating(judged, turn, _call(turn), _outcomes(turn, text), ours=ours)
+
+
+def _call(turn: int) -> Call:
+    """The call that would have been asked for the judgement."""
+    return Call(id=judgement_call(turn), seat="judge", messages=(), parser=bracketed_rating)
+
+
+def _outcomes(turn: int, text: str) -> dict[str, Reply]:
+    return {judgement_call(turn): Reply(text=text)}
+
+
+def _faults(models: Sequence[Published], notes: tuple[str, ...]) -> Table:
+    """What is not there, there twice, or beyond the paper's protocol, by task."""
+    rows = {}
+    for model in models:
+        before = f"{model.name}: " if len(models) > 1 else ""
+        by_task = {task: _task_faults(model, task) for task in TASKS.values()}
+        total: Counter[str] = Counter()
+        for task, counts in by_task.items():
+            total.update(counts)
+            rows[before + task.code] = counts
+        rows[before + "all"] = dict(total)
+    columns = ("dialogues", "dialogues missing", "judgements", "judgements missing")
+    return Table(
+        name="faults",
+        title="What the files do not show at once",
+        columns=(*columns, REPEATED, "turns that are history only"),
+        rows={
+            name: {what: Cell(value=float(number)) for what, number in row.items()}
+            for name, row in rows.items()
+        },
+        notes=("Missing is what the authors' dialogues have more than the files.", *notes),
+        digits=0,
+    )
+
+
+def _task_faults(model: Published, task: Task) -> dict[str, int]:
+    found: list[Judgement] = [each for each in model.judgements if each.task is task]
+    dialogues = {each.dialogue for each in found}
+    turns = {(each.dialogue, each.turn) for each in found}
+    early = sum(turn < task.first for _, turn in turns)
+    return {
+        "dialogues": len(dialogues),
+        "dialogues missing": max(0, task.dialogues - len(dialogues)),
+        "judgements": len(found),
+        "judgements missing": max(0, task.turns - (len(turns) - early)),
+        REPEATED: len(found) - len(turns),
+        "turns that are history only": early,
+    }
+
+
+def _differences(models: Sequence[Published], entrants: Sequence[Entrant]) -> Iterator[str]:
+    """Where the means that a file states are not those of its judgements."""
+    for model, entrant in zip(models, entrants, strict=True):
+        for name, stated in model.means.items():
+            value = _mean_of_tasks(entrant) if name == "avg" else authors_score(entrant, name)
+            if value is None or abs(value - stated) > _CLOSE:
+                found = "none" if value is None else f"{value:.4f}"
+                yield f"{model.name} states {name} {stated:.4f}; its judgements give {found}."
+
+
+def _mean_of_tasks(entrant: Entrant) -> float | None:
+    means = [authors_score(entrant, task) for task in entrant.tasks]
+    found = [mean for mean in means if mean is not None]
+    return math.fsum(found) / len(found) if found else None

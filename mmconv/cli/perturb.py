@@ -1,0 +1,55 @@
+"""`mmconv perturb`: typing errors and pinyin in what the users of a dialogue file say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import orjson
+
+from mmconv.benchmarks.cmteval.confusables import read_confusables
+from mmconv.benchmarks.cmteval.perturbation import VARIANTS, Perturbation
+from mmconv.cli.specs import FILE
+from mmconv.errors import ConfigError
+
+
+@click.command(name="perturb")
+@click.argument("file", type=FILE)
+@click.option("--out", type=FILE, required=True, help="The .json file to write.")
+@click.option(
+    "--confusables",
+    type=FILE,
+    required=True,
+    help="Look-alike and sound-alike characters, as in the authors' char_confuse.data.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of what is drawn.")
+@click.option(
+    "--variant",
+    type=click.Choice(list(VARIANTS)),
+    default="paper",
+    show_default=True,
+    help="Rates, wrong characters and punctuation marks of the paper, or of the authors' script.",
+)
+def command(file: Path, out: Path, confusables: Path, seed: int, variant: str) -> None:
+    """Write FILE, dialogues in CMT-Eval's layout, with perturbed queries to another file.
+
+    Run the benchmark over both files to see what the errors cost a model. The authors' released
+    queries are perturbed already; this puts more errors into them.
+    """
+    if out.resolve() in (file.resolve(), confusables.resolve()):
+        raise ConfigError(f"--out {out}: this file is read; name another")
+    if out.suffix.lower() != ".json":
+        raise ConfigError(f"--out {out}: name a .json file, so that it can be read again")
+    perturbation = Perturbation(
+        variant=VARIANTS[variant], confusables=read_confusables(confusables), seed=seed
+    )
+    records, changes = perturbation.perturb_file(file)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_bytes(orjson.dumps(records, option=orjson.OPT_INDENT_2) + b"\n")
+    except OSError as error:
+        raise ConfigError(f"--out {out}: {error.strerror or error}") from error
+    click.echo(
+        f"{changes.dialogues} dialogues, {changes.changed_queries} of {changes.queries} queries "
+        f"changed: {changes.characters} wrong characters, {changes.pinyin} in pinyin"
+    )

@@ -1,0 +1,223 @@
+"""Which records are dialogues, and what is told about those that are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mmconv.benchmarks.cmteval.data import Reference, Source, load_dialogues, survey
+from mmconv.benchmarks.cmteval.files import find_files, find_references, subset_of
+from mmconv.benchmarks.cmteval.options import CMTEvalOptions
+from mmconv.errors import ConfigError, DataError
+from tests.mmconv.benchmarks.cmteval.dialogues import (
+    REAL,
+    hard_record,
+    long_record,
+    published,
+    record,
+    reference,
+    write,
+    write_folder,
+)
+
+Change = Callable[[dict[str, Any]], Any]
+
+
+def problems(source: Source) -> tuple[str, ...]:
+    with pytest.raises(DataError) as caught:
+        survey(source)
+    return caught.value.problems
+
+
+def standard(tmp_path: Path, *records: Any) -> Source:
+    return Source(files={"standard": write(tmp_path / "standard_data.json", records)})
+
+
+class TestDialogues:
+    def test_a_record_is_read_with_all_that_tables_need(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "hard_data.json", [hard_record("7", turns=5)])
+        source = Source(files={"hard": path})
+        [dialogue] = load_dialogues(source, survey(source))
+        assert (dialogue.key, dialogue.persona, dialogue.pattern) == (
+            "hard/7",
+            "齐业",
+            "上文记忆保持",
+        )
+        assert [turn.acts for turn in dialogue.turns] == [
+            ("初始问题",),
+            ("追问",),
+            ("建议", "反馈"),
+            ("话题转移",),
+            ("建议", "建议"),
+        ]
+        assert [turn.strategy for turn in dialogue.turns] == ["A", "B", "D", None, None]
+        assert dialogue.turns[2].label == "建议+反馈"
+
+    def test_one_element_lists_are_opened(self, tmp_path: Path) -> None:
+        source = standard(tmp_path, [record("1")], [[record("2")]])
+        assert [each.id for each in load_dialogues(source, survey(source))] == ["1", "2"]
+
+    def test_long_texts_are_joined_with_their_references(self, tmp_path: Path) -> None:
+        folder = write_folder(tmp_path)
+        source = Source(
+            files={"long-text": folder / "long-text_data.json"},
+            references=folder / "long-text_summary_QA_data.json",
+        )
+        first, _ = load_dialogues(source, survey(source))
+        qa_pairs = '[{"question": "文章讲了什么？", "answer": "风筝。"}]'
+        assert first.reference == Reference(summary="一篇文章的摘要", qa_pairs=qa_pairs)
+
+    def test_a_file_that_changed_after_the_survey_is_refused(self, tmp_path: Path) -> None:
+        source = standard(tmp_path, record("1"))
+        found = survey(source)
+        standard(tmp_path, record("1", 评测能力="别的"))
+        with pytest.raises(DataError, match="start the run again"):
+            list(load_dialogues(source, found))
+
+
+class TestFaults:
+    @pytest.mark.parametrize(
+        ("change", "told"),
+        [
+            (lambda made: made.pop("origin_id"), "no origin_id or ID"),
+            (lambda made: made.update(评测能力="记忆"), "评测能力 holds '记忆'; known are"),
+            (lambda made: made.pop("用户角色"), "用户角色 is missing or empty"),
+            (lambda made: made.update(会话内容=[]), "会话内容 must be a list of at least one turn"),
+            (lambda made: made.update(会话内容="无"), "会话内容 must be a list of at least one"),
+            (
+                lambda made: made["会话内容"].append(3),
+                "会话内容 holds 1 turn(s) that are no objects",
+            ),
+            (
+                lambda made: made["会话内容"][1].update(用户query=" "),
+                "turn 2: 用户query is missing",
+            ),
+            (lambda made: made["会话内容"][1].pop("用户query"), "turn 2: 用户query is missing"),
+            (lambda made: made["会话内容"][1].update(用户query=[]), "turn 2: 用户query holds []"),
+            (
+                lambda made: made["会话内容"][2].update(言语行为="抱怨"),
+                "turn 3: 言语行为 holds '抱怨'",
+            ),
+            (
+                lambda made: made["会话内容"][2].update(言语行为="追问+"),
+                "turn 3: 言语行为 holds ''",
+            ),
+            (lambda made: made["会话内容"].pop(0), "turn 1: 轮次 is 2, but this is turn 1"),
+            (lambda made: made["会话内容"][0].update(难度设计方法="E"), "难度设计方法 holds 'E'"),
+        ],
+    )
+    def test_it_is_told_with_file_record_and_field(
+        self, tmp_path: Path, change: Change, told: str
+    ) -> None:
+        made = record("2")
+        change(made)
+        found = problems(standard(tmp_path, record("1"), made))
+        assert found[0].startswith("standard_data.json item 2: ")
+        assert told in found[0]
+
+    def test_all_are_told_at_once(self, tmp_path: Path) -> None:
+        bad = record("2", 评测能力="", 用户角色="")
+        assert len(problems(standard(tmp_path, bad, record("1"), record("1")))) == 3
+
+    def test_an_identifier_that_stands_twice_is_told(self, tmp_path: Path) -> None:
+        [problem] = problems(standard(tmp_path, record("1"), record("1")))
+        assert "item 1 has the same identifier '1'" in problem
+
+    @pytest.mark.parametrize("query", ["没有问题", "\n问题", "文章\n", "文章\n又一段\n问题"])
+    def test_a_long_text_needs_one_line_break_before_its_question(
+        self, tmp_path: Path, query: str
+    ) -> None:
+        made = long_record()
+        made["会话内容"][0]["用户query"] = query
+        path = write(tmp_path / "long-text_data.json", [made])
+        [problem] = problems(Source(files={"long-text": path}))
+        assert "用户query must be a text, one line break, and a question" in problem
+
+    @pytest.mark.parametrize(
+        ("references", "told"),
+        [
+            ([reference(2)], "no reference has the ID 1"),
+            ([reference(1, summary="")], "summary is missing or empty"),
+            ([reference(1), reference(1)], "item 1 has the same ID 1"),
+            ([reference(1, ID=None)], "item 1: no ID"),
+        ],
+    )
+    def test_references_must_be_there(
+        self, tmp_path: Path, references: list[Any], told: str
+    ) -> None:
+        source = Source(
+            files={"long-text": write(tmp_path / "long-text_data.json", [long_record()])},
+            references=write(tmp_path / "references.json", references),
+        )
+        assert told in problems(source)[0]
+
+    def test_bad_records_can_be_left_out(self, tmp_path: Path) -> None:
+        path = standard(tmp_path, record("1"), record("2", 用户角色="")).files["standard"]
+        source = Source(files={"standard": path}, skip_bad=True)
+        found = survey(source)
+        assert (found.dialogues, [each.where for each in found.left_out]) == (
+            1,
+            ["standard_data.json item 2"],
+        )
+        assert [each.id for each in load_dialogues(source, found)] == ["1"]
+
+    def test_leaving_everything_out_is_refused(self, tmp_path: Path) -> None:
+        path = standard(tmp_path, record("2", 用户角色="")).files["standard"]
+        with pytest.raises(DataError):
+            survey(Source(files={"standard": path}, skip_bad=True))
+
+
+class TestFiles:
+    def test_a_folder_holds_what_the_authors_call_so(self, tmp_path: Path) -> None:
+        options = CMTEvalOptions(data=write_folder(tmp_path))
+        assert list(find_files(options)) == ["standard", "hard", "long-text"]
+        assert find_references(options).name == "long-text_summary_QA_data.json"
+
+    def test_subsets_narrow_it(self, tmp_path: Path) -> None:
+        options = CMTEvalOptions(data=write_folder(tmp_path), subsets=("long-text", "hard"))
+        assert list(find_files(options)) == ["hard", "long-text"]
+
+    def test_a_subset_without_a_file_is_refused(self, tmp_path: Path) -> None:
+        write(tmp_path / "hard_data.json", [hard_record()])
+        with pytest.raises(ConfigError, match="data has no standard; it has hard"):
+            find_files(CMTEvalOptions(data=tmp_path, subsets=("standard",)))
+
+    def test_a_folder_without_any_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(DataError, match="none of these files is here"):
+            find_files(CMTEvalOptions(data=tmp_path))
+
+    def test_references_must_be_named_beside_a_mapping(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match="give references"):
+            find_references(CMTEvalOptions(data={"long-text": tmp_path / "x.json"}))
+
+    @pytest.mark.parametrize("name", ["standard", "hard", "long-text"])
+    def test_a_name_tells_the_subset(self, name: str) -> None:
+        assert subset_of(Path(f"eval_{name}_llama3.1-8b.json")) == name
+
+    @pytest.mark.parametrize(
+        ("made", "subset"),
+        [(record(), "standard"), (hard_record(), "hard"), (long_record(), "long-text")],
+    )
+    def test_else_the_layout_does(self, tmp_path: Path, made: Any, subset: str) -> None:
+        assert subset_of(write(tmp_path / "mine.json", [made])) == subset
+        scored = published(made, (1, 1), (1, 1), (1, 1))
+        assert subset_of(write(tmp_path / "scored.json", [scored])) == subset
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the authors' data are not here")
+def test_the_authors_files_are_read_as_they_are() -> None:
+    options = CMTEvalOptions(data=REAL)
+    source = Source(files=find_files(options), references=find_references(options))
+    found = survey(source)
+    assert (found.dialogues, found.left_out) == (596, ())
+    counts: dict[str, list[int]] = {}
+    for dialogue in load_dialogues(source, found):
+        counts.setdefault(dialogue.subset, []).append(len(dialogue.turns))
+    assert {name: (len(turns), sum(turns)) for name, turns in counts.items()} == {
+        "standard": (271, 2058),
+        "hard": (262, 1941),
+        "long-text": (63, 432),
+    }

@@ -1,0 +1,109 @@
+"""What the candidate is asked, and what the judge is shown of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mmconv.benchmarks.cmteval.benchmark import build
+from mmconv.benchmarks.cmteval.data import Dialogue
+from mmconv.config import ModelSpec, RunSpec
+from mmconv.errors import ConfigError
+from mmconv.graph import resolve
+from mmconv.values import Call, Message, Ref, Reply, Sampling, Text
+from tests.mmconv.benchmarks.cmteval.dialogues import write_folder
+
+REPLIES = {f"turn_{number}": Reply(text=f"答{number}") for number in (1, 2, 3)}
+
+
+class NoImages:
+    def add_file(self, path: str) -> Any:
+        raise AssertionError(f"no image belongs here: {path}")
+
+
+def spec(folder: Path, **options: Any) -> RunSpec:
+    model = ModelSpec(provider="fake", model="echo")
+    return RunSpec(
+        benchmark="cmteval",
+        options={"data": str(folder), **options},
+        seats={"candidate": model, "judge": model},
+    )
+
+
+def plans(folder: Path, **options: Any) -> dict[str, tuple[Dialogue, tuple[Call, ...]]]:
+    benchmark = build(spec(folder, **options), NoImages())
+    return {
+        benchmark.key(sample): (sample, benchmark.plan(sample, "free"))
+        for sample in benchmark.load()
+    }
+
+
+def shown(message: Message) -> str:
+    return "".join(part.text for part in message.parts if isinstance(part, Text))
+
+
+def test_the_history_is_the_models_own_without_a_system_prompt(tmp_path: Path) -> None:
+    _, calls = plans(write_folder(tmp_path))["standard/1"]
+    assert [call.id for call in calls] == ["turn_1", "turn_2", "turn_3", "judge"]
+    third = calls[2]
+    assert [message.role for message in third.messages] == ["user", "assistant"] * 2 + ["user"]
+    assert third.messages[1].parts == (Ref(call="turn_1"),)
+    assert third.messages[3].parts == (Ref(call="turn_2"),)
+    assert third.sampling == Sampling(temperature=0.2, max_tokens=8000)
+    assert "不给任何人看" not in "".join(shown(message) for message in third.messages)
+
+
+def test_a_long_text_is_for_the_model_and_not_for_the_judge(tmp_path: Path) -> None:
+    _, calls = plans(write_folder(tmp_path))["long-text/1"]
+    assert shown(calls[0].messages[0]) == "很长的文章\n文章讲了什么？"
+    told = "".join(shown(message) for message in resolve(calls[-1].messages, REPLIES))
+    assert "很长的文章" not in told
+    assert "轮次 1 - 用户: 文章讲了什么？\n模型: 答1\n言语行为: 初始问题\n轮次 2" in told
+    assert "一篇文章的摘要" in told
+    assert '"answer": "风筝。"' in told
+
+
+def test_the_judge_reads_every_turn_with_its_speech_acts(tmp_path: Path) -> None:
+    _, calls = plans(write_folder(tmp_path))["hard/1"]
+    told = shown(resolve(calls[-1].messages, REPLIES)[-1])
+    assert told.count("\n模型: 答") == 3
+    assert told.count("言语行为: ") == 3
+    assert "言语行为: 建议+反馈\n⟦会话结束⟧" in told
+    assert "难度" not in told
+
+
+def test_the_judge_draws_as_the_paper_says_or_as_the_scripts_do(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path)
+    paper = Sampling(temperature=0.0, top_p=0.1, max_tokens=8192)
+    for _, calls in plans(folder).values():
+        assert calls[-1].sampling == paper
+    scripts = plans(folder, judge_settings="code", judge_max_tokens=20000)
+    assert scripts["long-text/1"][1][-1].sampling == Sampling(temperature=0.1, max_tokens=20000)
+    for key in ("standard/1", "hard/1"):
+        assert scripts[key][1][-1].sampling == Sampling(
+            temperature=0.0, top_p=0.1, seed=12, max_tokens=20000
+        )
+
+
+def test_generating_only_needs_neither_judge_nor_references(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path)
+    (folder / "long-text_summary_QA_data.json").unlink()
+    with pytest.raises(ConfigError, match="give references"):
+        plans(folder)
+    made = plans(folder, generate_only=True)
+    assert {len(calls) for _, calls in made.values()} == {3}
+
+
+def test_a_judge_must_be_named(tmp_path: Path) -> None:
+    run = spec(write_folder(tmp_path))
+    alone = run.model_copy(update={"seats": {"candidate": run.seats["candidate"]}})
+    with pytest.raises(ConfigError, match="grading needs a judge"):
+        build(alone, NoImages())
+
+
+def test_there_is_one_condition(tmp_path: Path) -> None:
+    run = spec(write_folder(tmp_path)).model_copy(update={"conditions": ("hard",)})
+    with pytest.raises(ConfigError, match="one condition"):
+        build(run, NoImages())

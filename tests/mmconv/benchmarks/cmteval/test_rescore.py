@@ -1,0 +1,177 @@
+"""Published judgements: the paper's numbers again, and what is odd about a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mmconv.benchmarks.cmteval.rescore import rescore
+from mmconv.errors import DataError
+from mmconv.report.tables import to_text
+from mmconv.values import Cell
+from tests.mmconv.benchmarks.cmteval.dialogues import REAL, hard_record, published, record, write
+
+SCORES = ((4, 5), (3, 3), (5, 5))
+Rows = Mapping[str, Mapping[str, Cell]]
+
+
+def tables(*paths: Path) -> dict[str, Rows]:
+    return {table.name: table.rows for table in rescore(paths).tables}
+
+
+def one(tmp_path: Path, change: Callable[[dict[str, Any]], Any]) -> dict[str, Rows]:
+    """The tables of one published dialogue of three turns, after a change."""
+    [made] = published(record(), *SCORES)
+    change(made)
+    return tables(write(tmp_path / "eval_standard_m.json", [[made]]))
+
+
+def oddities(made: dict[str, Rows]) -> dict[str, float]:
+    """The counts of the faults that there are, whole dialogues left aside."""
+    [row] = made["faults"].values()
+    return {
+        name: float(cell.value)
+        for name, cell in row.items()
+        if isinstance(cell.value, float) and cell.value and not name.startswith("missing d")
+        if name != "missing turns"
+    }
+
+
+def test_scores_are_those_of_the_file(tmp_path: Path) -> None:
+    made = one(tmp_path, lambda _: None)
+    row = made["scores"]["m, standard"]
+    assert [row[name].value for name in ("IS", "Adp", "DLS")] == [4, 13 / 3, 25 / 6]
+    assert oddities(made) == {}
+    assert made["faults"]["m, standard"]["missing dialogues"].value == 270
+    assert "fault_list" not in made
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "what"),
+    [
+        (lambda turn: turn.pop("模型回复"), "missing replies", "no 模型回复"),
+        (lambda turn: turn.pop("统筹能力"), "missing scores", "no number in 统筹能力"),
+        (lambda turn: turn.update(适应能力="好"), "missing scores", "no number in 适应能力"),
+        (lambda turn: turn.update(适应能力=7), "scores off the scale", "适应能力 is 7"),
+        (lambda turn: turn.update(统筹=3), "unknown or renamed fields", "unknown field '统筹'"),
+        (
+            lambda turn: turn.update(本轮评分=1.0),
+            "stored averages that differ",
+            "本轮评分 is 1, but the scores give 3",
+        ),
+        (
+            lambda turn: turn.update(言语行为="抱怨"),
+            "other faults of dialogues",
+            "turn 2: 言语行为 holds '抱怨'",
+        ),
+    ],
+)
+def test_oddities_are_counted_and_listed(
+    tmp_path: Path, change: Callable[[dict[str, Any]], Any], kind: str, what: str
+) -> None:
+    made = one(tmp_path, lambda found: change(found["会话内容"][1]))
+    assert oddities(made)[kind] == 1
+    told = [row["what"].value for row in made["fault_list"].values()]
+    assert any(isinstance(each, str) and each.startswith(what) for each in told)
+
+
+def test_a_missing_reply_does_not_unscore_its_turn(tmp_path: Path) -> None:
+    """Two published replies are missing, and the judge scored those turns."""
+    made = one(tmp_path, lambda found: found["会话内容"][1].pop("模型回复"))
+    assert made["scores"]["m, standard"]["DLS"].value == 25 / 6
+
+
+def test_a_missing_score_is_unscored_and_three_for_the_authors(tmp_path: Path) -> None:
+    made = one(tmp_path, lambda found: found["会话内容"][2].pop("统筹能力"))
+    assert made["scores"]["m, standard"]["IS"].value == 3.5
+    assert made["scores"]["m, standard"]["Adp"].value == 13 / 3
+    assert made["scores"]["m, standard"]["DLS"].value == 3.75
+    assert made["paper_scores"]["m"]["standard IS"].value == 10 / 3
+    assert made["judgements"]["m, standard"]["scored turns"].missing == {
+        "missing in the judgement": 1
+    }
+
+
+def test_a_lost_turn_is_told(tmp_path: Path) -> None:
+    made = one(tmp_path, lambda found: found["会话内容"].pop(1))
+    assert oddities(made)["other faults of dialogues"] == 1
+    assert made["faults"]["m, standard"]["missing turns"].value == 2056
+
+
+def test_neighbours_with_equal_scores_and_reasons_were_merged(tmp_path: Path) -> None:
+    def merge(found: dict[str, Any]) -> None:
+        for turn in found["会话内容"][1:]:
+            turn.update(统筹能力=4, 适应能力=4, 评分理由="合并", 本轮评分=4.0)
+        found["整体评分"] = 4.17
+
+    made = one(tmp_path, merge)
+    row = made["judgements"]["m, standard"]
+    assert (row["merged turns"].value, row["dialogues with merged turns"].value) == (2, 1)
+    assert oddities(made) == {}
+
+
+def test_equal_reasons_for_different_scores_are_no_merger(tmp_path: Path) -> None:
+    def repeat(found: dict[str, Any]) -> None:
+        for turn in found["会话内容"]:
+            turn["评分理由"] = "同样的话"
+
+    made = one(tmp_path, repeat)
+    assert made["judgements"]["m, standard"]["merged turns"].value == 0
+
+
+def test_files_are_models_and_subsets(tmp_path: Path) -> None:
+    standard = published(record(), *SCORES)
+    hard = published(hard_record(), (1, 1), (2, 2), (3, 3))
+    made = tables(
+        write(tmp_path / "eval_standard_a-1b.json", [standard]),
+        write(tmp_path / "eval_hard_a-1b.json", [hard]),
+        write(tmp_path / "eval_hard_b.json", [hard]),
+    )
+    assert list(made["scores"]) == ["a-1b, standard", "a-1b, hard", "a-1b, overall", "b, hard"]
+    assert made["paper_scores"]["a-1b"]["overall"].value == pytest.approx((25 / 6 + 2) / 2)
+    assert "overall" not in made["paper_scores"]["b"]
+
+
+def test_one_model_and_subset_twice_is_refused(tmp_path: Path) -> None:
+    scored = [published(record(), *SCORES)]
+    (tmp_path / "more").mkdir()
+    first = write(tmp_path / "eval_standard_a.json", scored)
+    second = write(tmp_path / "more" / "eval_standard_a.json", scored)
+    with pytest.raises(DataError, match="holds a, standard already"):
+        rescore([first, second])
+    with pytest.raises(DataError, match="holds a, standard already"):
+        rescore([first, first])
+
+
+@pytest.mark.parametrize(
+    "records",
+    [[{"origin_id": "1"}], [], [published(record(), *SCORES)] * 2],
+    ids=["no turns", "no records", "one dialogue twice"],
+)
+def test_what_is_no_dialogue_is_refused(tmp_path: Path, records: list[Any]) -> None:
+    with pytest.raises(DataError):
+        rescore([write(tmp_path / "eval_standard_a.json", records)])
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the authors' data are not here")
+class TestPublished:
+    @pytest.fixture
+    def made(self) -> dict[str, str]:
+        found = rescore([REAL / "eval_long-text_llama3.1-8b.json"])
+        return {table.name: to_text(table) for table in found.tables}
+
+    def test_table_8_is_matched_to_the_digit(self, made: dict[str, str]) -> None:
+        [row] = [line for line in made["paper_scores"].splitlines() if line.startswith("llama")]
+        assert row.split() == ["llama3.1-8b", "3.84", "3.99", "3.91"]
+        [row] = [line for line in made["scores"].splitlines() if line.startswith("llama")]
+        assert row.count("n=63") == 4
+        for number in (" 3.84 [", " 3.99 [", " 3.91 ["):
+            assert number in row
+
+    def test_nothing_is_odd_about_this_file(self, made: dict[str, str]) -> None:
+        [row] = [line for line in made["faults"].splitlines() if line.startswith("llama")]
+        assert set(row.split()[2:]) == {"0"}
+        assert "fault_list" not in made

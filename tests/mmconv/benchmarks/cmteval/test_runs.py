@@ -1,0 +1,101 @@
+"""Whole runs: the authors' files with fakes, a tiny LLM with a fake judge, and a resumed run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from mmconv.config import ModelSpec, RunSpec
+from mmconv.evaluation import Place, Result, open_evaluation
+from tests.mmconv.benchmarks.cmteval.dialogues import REAL, write_folder
+
+BENCHMARK = "mmconv.benchmarks.cmteval.benchmark:build"
+
+ECHO = ModelSpec(provider="fake", model="echo")
+
+JUDGE = ModelSpec(
+    provider="fake",
+    model="judge",
+    options={
+        "lowest": 1,
+        "highest": 5,
+        "closing": {
+            "统筹能力": '{"评估结果": [{"轮次": "1", "统筹能力": {rating}, "适应能力": 5},'
+            ' {"轮次": "2-11", "统筹能力": 4, "适应能力": {rating}}]}'
+        },
+    },
+)
+
+
+def spec(data: Path, candidate: ModelSpec = ECHO, **options: Any) -> RunSpec:
+    return RunSpec(
+        benchmark=BENCHMARK,
+        options={"data": str(data), **options},
+        seats={"candidate": candidate, "judge": JUDGE},
+    )
+
+
+async def run(wanted: RunSpec, out: Path) -> Result:
+    async with open_evaluation(wanted, Place(out=out)) as evaluation:
+        return await evaluation.run(evaluation.runner())
+
+
+def read(result: Result, name: str) -> list[dict[str, Any]]:
+    return [orjson.loads(line) for line in (result.folder / name).read_bytes().splitlines()]
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the authors' data are not here")
+async def test_the_authors_files_take_4431_replies_and_596_judgements(tmp_path: Path) -> None:
+    result = await run(spec(REAL), tmp_path)
+    assert result.complete
+    seats = result.tally.seats
+    assert (seats["candidate"].ended, seats["judge"].ended) == (4431, 596)
+    assert result.tally.finished == 596
+    tables = {table.name: table for table in result.tables}
+    counted = tables["speech_act_counts"].rows
+    # the paper's Table 11
+    assert [counted["Supplementation, all"][f"turn {turn}"].value for turn in range(2, 11)] == (
+        [153, 57, 126, 181, 123, 56, 24, 8, 2]
+    )
+    assert [counted["Follow-up, all"][f"turn {turn}"].value for turn in range(2, 12)] == (
+        [305, 204, 162, 94, 130, 112, 87, 50, 30, 13]
+    )
+    assert counted["Suggestion, standard"]["turn 2"].value == 1
+    sizes = {name: cell["DLS"].n for name, cell in tables["scores"].rows.items()}
+    assert sizes == {
+        "echo, standard": 271,
+        "echo, hard": 262,
+        "echo, long-text": 63,
+        "echo, overall": 596,
+    }
+    assert tables["personas"].rows["Mr.Qi"]["echo, standard"].n == 42
+
+
+async def test_a_tiny_model_answers_and_is_judged(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from model_zoo.tiny import make_checkpoint
+
+    checkpoint = make_checkpoint("qwen2", tmp_path / "tiny")
+    candidate = ModelSpec(provider="hf", model=str(checkpoint), name="tiny")
+    folder = write_folder(tmp_path / "data", dialogues=2)
+    result = await run(spec(folder, candidate, max_tokens=8), tmp_path / "runs")
+    assert result.complete
+    states = Counter((call["seat"], call["state"]) for call in read(result, "transcripts.jsonl"))
+    assert states == {("candidate", "reply"): 18, ("judge", "reply"): 6}
+    scores = read(result, "scores.jsonl")
+    assert sum(score["metric"] == "DLS" and score["value"] is not None for score in scores) == 6
+
+
+async def test_a_run_in_two_parts_equals_an_uninterrupted_one(tmp_path: Path) -> None:
+    wanted = spec(write_folder(tmp_path / "data", dialogues=10))
+    whole = await run(wanted, tmp_path / "whole")
+    await run(wanted.model_copy(update={"limit": 15}), tmp_path / "parts")
+    resumed = await run(wanted, tmp_path / "parts")
+    assert read(resumed, "scores.jsonl") == read(whole, "scores.jsonl")
+    assert resumed.tables == whole.tables
+    judge = resumed.tally.seats["judge"]
+    assert (judge.stored, judge.asked) == (15, 15)

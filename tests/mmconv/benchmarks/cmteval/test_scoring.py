@@ -1,0 +1,213 @@
+"""Scores from judgements: what counts, what is missing and why, and the tables of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+import pytest
+
+from judges.parsers_cmteval import turn_scores
+from mmconv.benchmarks.cmteval.data import Dialogue, read_dialogue
+from mmconv.benchmarks.cmteval.fields import Subset
+from mmconv.benchmarks.cmteval.scoring import MISSING, OFF_SCALE, score_dialogue
+from mmconv.benchmarks.cmteval.tables import Layout, build_tables
+from mmconv.benchmarks.records import Record
+from mmconv.values import Call, Cell, Failure, Outcome, Reply, Score, Skipped, Table
+from tests.mmconv.benchmarks.cmteval.dialogues import hard_record, record
+
+CALLS = {"judge": Call(id="judge", seat="judge", messages=(), parser=turn_scores)}
+
+
+def dialogue(subset: Subset = "standard", **fields: Any) -> Dialogue:
+    made = hard_record(**fields) if subset == "hard" else record(**fields)
+    found, faults = read_dialogue(Record(where="here", fields=made), subset)
+    assert found is not None
+    assert faults == []
+    return found
+
+
+def entry(span: str, synthesis: object, adaptability: object) -> dict[str, object]:
+    return {"轮次": span, "统筹能力": synthesis, "适应能力": adaptability, "评分理由": "理由"}
+
+
+def scored(
+    sample: Dialogue, judgement: Outcome | list[dict[str, object]], model: str = "m"
+) -> list[Score]:
+    if isinstance(judgement, list):
+        judgement = Reply(text=orjson.dumps({"评估结果": judgement}).decode())
+    outcomes: dict[str, Outcome] = {
+        f"turn_{turn.number}": Reply(text="答", output_tokens=4, finish="length")
+        for turn in sample.turns
+    }
+    return list(score_dialogue(sample, CALLS, {**outcomes, "judge": judgement}, model))
+
+
+def values(scores: list[Score], metric: str) -> dict[int | None, float | str | None]:
+    """By turn: the value, or why there is none."""
+    return {
+        score.turn: score.why if score.value is None else score.value
+        for score in scores
+        if score.metric == metric
+    }
+
+
+def tables(*scores: Score) -> dict[str, Mapping[str, Mapping[str, Cell]]]:
+    made = build_tables(scores, Layout(judge="j"))
+    return {table.name: table.rows for table in made}
+
+
+class TestScores:
+    def test_a_turn_is_the_mean_of_two_and_a_dialogue_of_its_turns(self) -> None:
+        scores = scored(dialogue(), [entry("1", 4, 5), entry("2", 3, 3), entry("3", 5, 5)])
+        assert values(scores, "TLS") == {1: 4.5, 2: 3, 3: 5}
+        assert values(scores, "DLS") == {0: 12.5 / 3}
+        assert values(scores, "DLS_min") == {0: 3}
+        assert values(scores, "surplus") == {0: 0}
+
+    def test_merged_turns_get_the_same_and_are_marked(self) -> None:
+        scores = scored(dialogue(), [entry("1", 4, 5), entry("2-3", 3, 4)])
+        assert values(scores, "IS") == {1: 4, 2: 3, 3: 3}
+        assert values(scores, "merged") == {1: 0, 2: 1, 3: 1}
+
+    def test_a_turn_that_was_left_out_is_unscored(self) -> None:
+        scores = scored(dialogue(), [entry("1", 4, 5), entry("3", 2, 2)])
+        assert values(scores, "TLS") == {1: 4.5, 2: MISSING, 3: 2}
+        assert values(scores, "DLS") == {0: 3.25}
+        assert values(scores, "authors_IS") == {1: 4, 2: 3, 3: 2}
+
+    @pytest.mark.parametrize("wrong", [0, 6, 4.5, -1, "10"])
+    def test_a_score_off_the_scale_is_unscored(self, wrong: object) -> None:
+        scores = scored(dialogue(), [entry("1", wrong, 5), entry("2-3", 2, 2)])
+        assert values(scores, "IS") == {1: OFF_SCALE, 2: 2, 3: 2}
+        assert values(scores, "Adp") == {1: 5, 2: 2, 3: 2}
+        assert values(scores, "TLS")[1] == OFF_SCALE
+        assert values(scores, "authors_IS")[1] == float(str(wrong))
+
+    def test_turns_that_the_dialogue_has_not_are_counted(self) -> None:
+        scores = scored(dialogue(), [entry("1-5", 4, 4)])
+        assert values(scores, "surplus") == {0: 2}
+        assert values(scores, "DLS") == {0: 4}
+
+    @pytest.mark.parametrize(
+        ("outcome", "why"),
+        [
+            (Failure(kind="timeout", message="", attempts=3), "failed: timeout"),
+            (Skipped(because="turn_2"), "skipped: turn_2"),
+            (Reply(text="很好"), "unparsed"),
+        ],
+    )
+    def test_without_a_judgement_nothing_is_scored(self, outcome: Outcome, why: str) -> None:
+        scores = scored(dialogue(), outcome)
+        for metric in ("IS", "Adp", "TLS", "merged"):
+            assert values(scores, metric) == dict.fromkeys((1, 2, 3), why)
+        for metric in ("DLS", "DLS_min", "surplus"):
+            assert values(scores, metric) == {0: why}
+        authors = set(values(scores, "authors_Adp").values())
+        assert authors == ({3.0} if why == "unparsed" else {why})
+
+    def test_tags_are_what_tables_group_by(self) -> None:
+        found = scored(dialogue("hard", turns=5), [entry("1-5", 4, 4)])
+        by_turn = {score.turn: score.tags for score in found if score.metric == "TLS"}
+        assert by_turn[3] == {
+            "model": "m",
+            "subset": "hard",
+            "pattern": "Context Tracking",
+            "persona": "Mr.Qi",
+            "strategy": "Synthesis",
+            "act Suggestion": "1",
+            "act Feedback": "1",
+        }
+        assert by_turn[5]["act Suggestion"] == "2"
+        assert by_turn[5]["strategy"] == "none"
+
+    def test_how_replies_ended_is_told(self) -> None:
+        scores = scored(dialogue(), [entry("1-3", 4, 4)])
+        assert values(scores, "truncated") == {1: 1, 2: 1, 3: 1}
+        assert values(scores, "tokens") == {1: 4, 2: 4, 3: 4}
+
+
+class TestTables:
+    def test_scores_are_means_over_dialogues_not_over_turns(self) -> None:
+        short, long = dialogue(key="1", turns=1), dialogue(key="2", turns=3)
+        found = [*scored(short, [entry("1", 1, 1)]), *scored(long, [entry("1-3", 5, 4)])]
+        row = tables(*found)["scores"]["m, standard"]
+        assert [row[name].value for name in ("IS", "Adp", "DLS")] == [3, 2.5, 2.75]
+        assert row["DLS"].n == 2
+        assert row["DLS"].low is not None
+
+    def test_the_lowest_turn_stands_beside_the_mean(self) -> None:
+        found = scored(dialogue(), [entry("1", 1, 1), entry("2-3", 5, 5)])
+        row = tables(*found)["scores"]["m, standard"]
+        assert (row["DLS"].value, row["DLS by the lowest turn"].value) == (11 / 3, 1)
+
+    def test_overall_weighs_subsets_and_not_dialogues(self) -> None:
+        found = [
+            *scored(dialogue(key="1"), [entry("1-3", 1, 1)]),
+            *scored(dialogue(key="2"), [entry("1-3", 1, 1)]),
+            *scored(dialogue("hard"), [entry("1-3", 5, 4)]),
+        ]
+        made = tables(*found)
+        assert made["scores"]["m, overall"]["DLS"].value == 2.75
+        assert made["paper_scores"]["m"]["overall"].value == 2.75
+
+    def test_a_turn_with_two_acts_counts_for_both_and_a_doubled_one_once(self) -> None:
+        found = scored(
+            dialogue(turns=5), [entry("1-2", 1, 1), entry("3", 5, 5), entry("4-5", 2, 2)]
+        )
+        acts = {name: row["m, standard"] for name, row in tables(*found)["speech_acts"].items()}
+        assert (acts["Suggestion"].value, acts["Suggestion"].n) == (3.5, 2)
+        assert (acts["Feedback"].value, acts["Feedback"].n) == (5, 1)
+        assert "Modification" not in acts
+
+    def test_counts_of_acts_count_a_doubled_one_twice(self) -> None:
+        found = scored(dialogue(turns=5), [entry("1-4", 1, 1)])
+        counts = tables(*found)["speech_act_counts"]
+        assert {turn: cell.value for turn, cell in counts["Suggestion, all"].items()} == {
+            "turn 3": 1,
+            "turn 5": 2,
+        }
+
+    def test_each_breakdown_has_its_rows(self) -> None:
+        made = tables(*scored(dialogue("hard"), [entry("1", 1, 1), entry("2-3", 5, 4)]))
+        assert made["personas"]["Mr.Qi"]["m, hard"].value == 10 / 3
+        assert made["patterns"]["Context Tracking"]["m, hard"].value == 10 / 3
+        strategies = {name: row["m, hard"].value for name, row in made["strategies"].items()}
+        assert strategies == {"Global Constraints": 1, "Omission": 4.5, "Synthesis": 4.5}
+        assert made["speech_acts_by_turn"]["Follow-up, turn 2"]["m, hard"].value == 4.5
+
+    def test_several_models_have_their_plain_mean(self) -> None:
+        found = [
+            *scored(dialogue(key="1"), [entry("1-3", 1, 1)], "a"),
+            *scored(dialogue(key="2"), [entry("1-3", 1, 1)], "a"),
+            *scored(dialogue(key="1"), [entry("1-3", 5, 4)], "b"),
+        ]
+        made = tables(*found)
+        row = made["personas"]["Mr.Qi"]
+        assert list(row) == ["a, standard", "b, standard", "mean over models, standard"]
+        assert row["mean over models, standard"].value == 2.75
+        assert made["paper_scores"]["Mean"]["standard DLS"].value == 2.75
+        deviation = made["paper_scores"]["Standard Deviation"]["standard DLS"].value
+        assert deviation == pytest.approx(3.5 / 3**0.5)
+
+    def test_what_the_judge_left_out_is_told(self) -> None:
+        found = [
+            *scored(dialogue(key="1"), [entry("1-2", 4, 4), entry("4", 1, 1)]),
+            *scored(dialogue(key="2"), Reply(text="?")),
+        ]
+        made = tables(*found)
+        row = made["judgements"]["m, standard"]
+        assert row["scored turns"].missing == {MISSING: 1, "unparsed": 3}
+        assert [cell.value for cell in row.values()] == [2, 6, 2, 2, 1, 1]
+        assert made["scores"]["m, standard"]["DLS"].missing == {"unparsed": 1}
+        assert made["paper_scores"]["m"]["standard DLS"].value == (11 / 3 + 3) / 2
+
+    def test_a_run_without_a_judge_tells_how_replies_ended(self) -> None:
+        sample = dialogue()
+        outcomes = {f"turn_{turn.number}": Reply(text="答") for turn in sample.turns}
+        made: list[Table] = build_tables(
+            score_dialogue(sample, {}, outcomes, "m"), Layout(judge="")
+        )
+        assert [table.name for table in made] == ["replies"]
+        assert made[0].rows["m, standard"]["tokens"].missing == {"not told by the server": 3}

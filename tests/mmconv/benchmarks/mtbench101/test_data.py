@@ -1,0 +1,124 @@
+"""The authors' file as it is, and files that are wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from images.library import Library
+from mmconv.benchmarks.mtbench101.benchmark import build
+from mmconv.benchmarks.mtbench101.data import load_dialogues, survey
+from mmconv.benchmarks.mtbench101.taxonomy import MEANS, TASKS
+from mmconv.errors import DataError
+from tests.mmconv.benchmarks.mtbench101.dialogues import REAL, needs_real, records, spec, write
+
+TURN = {"user": "Hello?", "bot": "Hello."}
+
+
+def test_the_taxonomy_is_the_papers() -> None:
+    assert len(TASKS) == len(MEANS["average"]) == 13
+    assert {name: len(tasks) for name, tasks in MEANS.items()} == {
+        "average": 13,
+        "perceptivity": 5,
+        "adaptability": 6,
+        "interactivity": 2,
+        "memory": 1,
+        "understanding": 2,
+        "interference": 2,
+        "rephrasing": 2,
+        "reflection": 2,
+        "reasoning": 2,
+        "questioning": 2,
+    }
+    assert sum(task.dialogues for task in TASKS.values()) == 1388
+    assert sum(task.turns for task in TASKS.values()) == 3615
+    late = {code for code, task in TASKS.items() if task.first == 2}
+    assert late == {"FR", "CR", "AR", "SA", "SC", "CM"}
+
+
+@needs_real
+def test_the_authors_file_holds_what_the_taxonomy_says() -> None:
+    found = survey(REAL)
+    assert (found.dialogues, found.left_out) == (1388, ())
+    dialogues = list(load_dialogues(REAL, found))
+    assert [dialogue.id for dialogue in dialogues] == [str(n) for n in range(1, 1389)]
+    assert sum(len(dialogue.history) for dialogue in dialogues) == 4208
+    by_task = Counter(dialogue.task.code for dialogue in dialogues)
+    turns: Counter[str] = Counter()
+    for dialogue in dialogues:
+        turns[dialogue.task.code] += len(dialogue.own_turns)
+    for code, task in TASKS.items():
+        assert (by_task[code], turns[code]) == (task.dialogues, task.turns)
+
+
+@needs_real
+def test_a_run_over_the_authors_file_plans_3615_generations_and_judgements() -> None:
+    benchmark = build(spec(REAL), Library())
+    seats = Counter(
+        call.seat for sample in benchmark.load() for call in benchmark.plan(sample, "golden")
+    )
+    assert seats == {"candidate": 3615, "judge": 3615}
+
+
+@pytest.mark.parametrize(
+    ("record", "problem"),
+    [
+        ({"id": 7, "history": [TURN]}, "line 2 (id 7): task: missing"),
+        ({"task": "GR", "history": [TURN]}, "line 2: id: missing"),
+        ({"task": "GR", "id": 7}, "line 2 (id 7): history: missing"),
+        ({"task": "gr", "id": 7, "history": [TURN]}, "task: 'gr' is none of CM, SI, AR"),
+        ({"task": ["GR"], "id": 7, "history": [TURN]}, "task: ['GR'] is none of"),
+        ({"task": "GR", "id": True, "history": [TURN]}, "id: True is no whole number"),
+        ({"task": "GR", "id": 1, "history": [TURN]}, "id: an earlier dialogue has it"),
+        ({"task": "GR", "id": 7, "history": "x"}, "history: not a list of turns"),
+        ({"task": "GR", "id": 7, "history": []}, "history: 0 turn(s)"),
+        ({"task": "SC", "id": 7, "history": [TURN]}, "1 turn(s), but the task is judged from"),
+        (
+            {"task": "GR", "id": 7, "history": [TURN, {"user": " ", "bot": "b"}]},
+            "line 2 (id 7): history, turn 2, user: no text",
+        ),
+        ({"task": "GR", "id": 7, "history": [{"user": "u"}]}, "history, turn 1, bot: no text"),
+        ({"task": "GR", "id": 7, "history": ["u"]}, "history, turn 1, user: no text"),
+    ],
+)
+def test_a_wrong_record_is_named(tmp_path: Path, record: dict[str, Any], problem: str) -> None:
+    data = write(tmp_path / "data.jsonl", [records()[0], record])
+    with pytest.raises(DataError) as caught:
+        survey(data)
+    assert problem in str(caught.value)
+    assert "--skip-bad-records goes on with the 1 good records." in str(caught.value)
+
+
+def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+    data = write(tmp_path / "data.jsonl", [{"id": 1}, {"task": "GR", "id": "x", "history": []}])
+    with pytest.raises(DataError) as caught:
+        survey(data)
+    assert len(caught.value.problems) == 4
+
+
+def test_bad_records_can_be_left_out_and_are_listed(tmp_path: Path) -> None:
+    rows = records()
+    rows[4]["history"][0]["bot"] = ""
+    data = write(tmp_path / "data.jsonl", rows)
+    benchmark = build(spec(data, skip_bad_records=True), Library())
+    assert benchmark.size == len(list(benchmark.load())) == 12
+    assert benchmark.facts["left_out"] == [
+        {"where": "data.jsonl line 5", "id": "5", "reasons": ["history, turn 1, bot: no text"]}
+    ]
+    assert "1 records were left out" in benchmark.notes[0]
+
+
+def test_nothing_is_left_to_run(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds no records"):
+        survey(write(tmp_path / "data.jsonl", []), skip_bad=True)
+
+
+def test_a_file_that_changes_after_the_check_stops_the_run(tmp_path: Path) -> None:
+    data = write(tmp_path / "data.jsonl", records())
+    found = survey(data)
+    write(data, [*records()[:3], {"id": 4}])
+    with pytest.raises(DataError, match="The file has changed"):
+        list(load_dialogues(data, found))

@@ -1,0 +1,251 @@
+"""Judgements in files: OpenCompass's layout and plain ones, and what such files hide."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from mmconv.benchmarks.mtbench101.rescore import rescore
+from mmconv.benchmarks.mtbench101.tables import AUTHORS_TITLE, MINIMUM_TITLE
+from mmconv.benchmarks.mtbench101.taxonomy import TASKS
+from mmconv.errors import DataError
+from mmconv.values import Table
+from tests.mmconv.benchmarks.mtbench101.dialogues import REAL, needs_real, write
+
+JUDGEMENTS = (
+    "It keeps to the point.\n\nRating: [[{n}]]",
+    "As [1] shows, it is right. Rating: [[{n}]]",
+    "I would rather not say.",
+    "Rating: [[7.5]]",
+    "Rating: [[0]]",
+    "Rating: [[{n}]]",
+    "Rating: [[{n}]]",
+)
+
+
+def entry(task: str, dialogue: int, turn: int, text: str | None) -> dict[str, Any]:
+    """A judgement as OpenCompass writes it; its turns are texts."""
+    gold = {"task": task, "multi_id": dialogue, "turn_id": str(turn)}
+    return {"origin_prompt": [], "prediction": text, "gold": gold}
+
+
+def flat(task: str, dialogue: int | str, turn: int, text: str) -> dict[str, Any]:
+    return {"task": task, "id": dialogue, "turn": turn, "judgement": text}
+
+
+def complete() -> list[dict[str, Any]]:
+    """A judgement for each turn of the authors' file, readable and not."""
+    found: list[dict[str, Any]] = []
+    for line in REAL.read_bytes().splitlines():
+        record = orjson.loads(line)
+        for turn in range(TASKS[record["task"]].first, len(record["history"]) + 1):
+            number = len(found)
+            text = JUDGEMENTS[number * 7919 % 101 % 7].format(n=1 + number * 31 % 10)
+            found.append(entry(record["task"], record["id"], turn, text))
+    return found
+
+
+def plainly(entries: list[dict[str, Any]]) -> tuple[dict[str, float], float]:
+    """The authors' task scores and average, as their description says it, in a few lines."""
+    dialogues = defaultdict(list)
+    for each in entries:
+        if match := re.search(r"\[([0-9]+)\]", each["prediction"]):
+            gold = each["gold"]
+            dialogues[gold["task"], gold["multi_id"]].append(int(match[1]))
+    minima = defaultdict(list)
+    for (task, _), numbers in dialogues.items():
+        minima[task].append(min(numbers))
+    tasks = {task: sum(numbers) / len(numbers) for task, numbers in minima.items()}
+    return tasks, sum(tasks.values()) / len(tasks)
+
+
+def numbered(entries: list[dict[str, Any]]) -> dict[str, Any]:
+    return {str(number): each for number, each in enumerate(entries)}
+
+
+def save(path: Path, document: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(orjson.dumps(document))
+    return path
+
+
+def tables(*files: Path) -> dict[str, Table]:
+    return {table.name: table for table in rescore(files).tables}
+
+
+def row(table: Table, name: str) -> dict[str, float]:
+    """The counts of a row that are not 0."""
+    return {
+        column: cell.value
+        for column, cell in table.rows[name].items()
+        if isinstance(cell.value, float) and cell.value
+    }
+
+
+@needs_real
+def test_the_authors_numbers_come_out_to_the_last_digit(tmp_path: Path) -> None:
+    entries = complete()
+    tasks, average = plainly(entries)
+    found = tables(save(tmp_path / "results.json", numbered(entries)))
+    for task in TASKS:
+        assert found["scores"].rows[task][AUTHORS_TITLE].value == tasks[task]
+        assert found["paper_authors"].rows["results"][task].value == tasks[task]
+    assert found["scores"].rows["average"][AUTHORS_TITLE].value == round(average, 2)
+    assert row(found["faults"], "all") == {"dialogues": 1388, "judgements": 3615}
+    assert found["unscored"].rows["all"]["turns"].value == 3615
+
+
+@needs_real
+def test_every_layout_leads_to_the_same_tables(tmp_path: Path) -> None:
+    entries = complete()
+    tasks, average = plainly(entries)
+    folder = tmp_path / "m_judged-by--j"
+    layouts = {
+        "old": [save(tmp_path / "old" / folder.name / "mtbench101.json", numbered(entries))],
+        "new": [
+            save(
+                tmp_path / "new" / folder.name / "mtbench101.json",
+                {"avg": round(average, 3), **tasks, "details": numbered(entries)},
+            )
+        ],
+        "parts": [
+            save(folder / "mtbench101_0.json", numbered(entries[:2000])),
+            save(folder / "mtbench101_1.json", numbered(entries[2000:])),
+        ],
+    }
+    expected = rescore(layouts["old"])
+    assert "m_judged-by--j" in {table.name: table for table in expected.tables}["paper"].rows
+    for files in layouts.values():
+        assert rescore(files) == expected
+
+
+def test_plain_records_are_read_too(tmp_path: Path) -> None:
+    rows = [flat("SI", "a", 1, "Rating: [[8]]"), flat("SI", "a", 2, "Rating: [[6]]")]
+    for found in (
+        tables(write(tmp_path / "plain.jsonl", rows)),
+        tables(save(tmp_path / "plain.json", rows)),
+        tables(
+            write(
+                tmp_path / "nested.jsonl",
+                [entry("SI", 1, n + 1, f"[[{r}]]") for n, r in enumerate((8, 6))],
+            )
+        ),
+    ):
+        assert found["scores"].rows["SI"][MINIMUM_TITLE].value == 6
+
+
+def test_several_files_are_several_models(tmp_path: Path) -> None:
+    files = [
+        write(tmp_path / f"{name}.jsonl", [flat("CC", 1, 1, f"Rating: [[{rating}]]")])
+        for name, rating in (("ann", 3), ("bo", 9))
+    ]
+    found = tables(*files)
+    assert {name: cells["CC"].value for name, cells in found["paper"].rows.items()} == {
+        "ann": 3,
+        "bo": 9,
+    }
+    assert found["scores"].rows["CC"][f"bo: {AUTHORS_TITLE}"].value == 9
+    assert row(found["faults"], "bo: CC")["judgements"] == 1
+
+
+def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    for part in ("a", "b"):
+        (tmp_path / part).mkdir()
+    files = [
+        write(tmp_path / part / "same.jsonl", [flat("CC", 1, 1, "[[3]]")]) for part in ("a", "b")
+    ]
+    assert len(tables(*files)["paper"].rows) == 2
+
+
+def test_what_files_hide_is_counted(tmp_path: Path) -> None:
+    rows = [
+        flat("TS", 1, 1, "Rating: [[8]]"),
+        flat("TS", 1, 3, "Rating: [[6]]"),
+        flat("TS", 2, 1, "Rating: [[8]]"),
+        flat("TS", 2, 1, "Rating: [[2]]"),
+        flat("SC", 9, 1, "Rating: [[1]]"),
+        flat("SC", 9, 2, "Rating: [[5]]"),
+    ]
+    found = tables(write(tmp_path / "odd.jsonl", rows))
+    scores = found["scores"].rows
+    assert scores["TS"][MINIMUM_TITLE].value == 8
+    assert scores["TS"][MINIMUM_TITLE].missing == {"missing": 1}
+    assert scores["TS"][AUTHORS_TITLE].value == (6 + 2) / 2
+    assert (scores["SC"][MINIMUM_TITLE].value, scores["SC"][AUTHORS_TITLE].value) == (5, 1)
+    assert row(found["unscored"], "TS")["missing"] == 1
+    assert row(found["faults"], "TS") == {
+        "dialogues": 2,
+        "dialogues missing": 81,
+        "judgements": 4,
+        "judgements missing": 246,
+        "repeated": 1,
+    }
+    assert row(found["faults"], "SC")["turns that are history only"] == 1
+
+
+def test_dialogues_may_be_numbered_anew_in_each_task(tmp_path: Path) -> None:
+    rows = [flat("TS", 1, 1, "[[8]]"), flat("CC", 1, 1, "[[4]]")]
+    scores = tables(write(tmp_path / "x.jsonl", rows))["scores"].rows
+    assert [scores[task][MINIMUM_TITLE].value for task in ("TS", "CC")] == [8, 4]
+
+
+def test_means_that_a_file_states_wrongly_are_told(tmp_path: Path) -> None:
+    entries = numbered([entry("CC", 1, 1, "[[4]]")])
+    stated = {"avg": 4.0, "CC": 5.0, "details": entries}
+    notes = tables(save(tmp_path / "x.json", stated))["faults"].notes
+    assert "x states CC 5.0000; its judgements give 4.0000." in notes
+    assert not any("states avg" in note for note in notes)
+
+
+def test_a_judge_that_said_nothing_is_unparsed(tmp_path: Path) -> None:
+    entries = [entry("CC", 1, 1, None), entry("CC", 1, 2, "")]
+    found = tables(save(tmp_path / "x.json", numbered(entries)))
+    assert row(found["unscored"], "CC")["unparsed"] == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"task": "XX"}, "x.jsonl line 2: task: 'XX' is none of"),
+        ({"turn": 0}, "x.jsonl line 2: turn: 0 is no turn"),
+        ({"turn": "two"}, "turn: 'two' is no turn"),
+        ({"id": None}, "id: None names no dialogue"),
+        ({"judgement": 7}, "judgement: no text"),
+    ],
+)
+def test_a_record_that_is_no_judgement_is_named(
+    tmp_path: Path, change: dict[str, Any], problem: str
+) -> None:
+    good = flat("CC", 1, 1, "[[4]]")
+    with pytest.raises(DataError) as caught:
+        rescore([write(tmp_path / "x.jsonl", [good, good | change])])
+    assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ({"0": {"prediction": "[[4]]"}}, "entry '0': task: missing"),
+        ({"0": "text"}, "entry '0'"),
+        ({"details": []}, "details: not an object"),
+        ({}, "holds no judgements"),
+        ([], "holds no judgements"),
+    ],
+)
+def test_a_file_of_another_layout_is_refused(tmp_path: Path, content: Any, problem: str) -> None:
+    with pytest.raises(DataError, match=re.escape(problem)):
+        rescore([save(tmp_path / "x.json", content)])
+
+
+def test_a_broken_file_is_refused(tmp_path: Path) -> None:
+    broken = tmp_path / "x.json"
+    broken.write_text("{", encoding="utf-8")
+    with pytest.raises(DataError, match="not JSON"):
+        rescore([broken])
+    with pytest.raises(DataError, match="No such file"):
+        rescore([tmp_path / "gone.json"])

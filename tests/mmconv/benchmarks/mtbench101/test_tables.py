@@ -1,0 +1,173 @@
+"""Tasks, abilities, groups and turns by both conventions, on scores made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from judges.parsers_mtbench101 import bracketed_rating
+from mmconv.benchmarks.mtbench101.quantities import Entrant
+from mmconv.benchmarks.mtbench101.scoring import Judged, score_dialogue
+from mmconv.benchmarks.mtbench101.tables import (
+    AUTHORS_TITLE,
+    MEAN_TITLE,
+    MINIMUM_TITLE,
+    Layout,
+    build_tables,
+)
+from mmconv.benchmarks.mtbench101.taxonomy import TASKS
+from mmconv.stats import ScoreFrame
+from mmconv.values import Call, Cell, Outcome, Reply, Score, Table
+
+GOLDEN: dict[str, list[list[str]]] = {
+    "CM": [["7", "5"], ["9", "8"]],
+    "SI": [["2", "4", "6"], ["10", "10", "x"]],
+    "AR": [["8"]],
+    "IC": [["0", "6"], ["x"]],
+}
+"""Task -> dialogue -> what stands in the brackets, turn by turn; x: no brackets."""
+
+SELF: dict[str, list[list[str]]] = {"SI": [["2", "3", "1"], ["10", "8", "4"]]}
+
+
+def scores(
+    judgements: dict[str, list[list[str]]], condition: str, *, minimum: bool = True
+) -> Iterator[Score]:
+    for code, dialogues in judgements.items():
+        task = TASKS[code]
+        for number, numbers in enumerate(dialogues):
+            turns = range(task.first, task.first + len(numbers))
+            calls = {f"judge/turn_{turn}": _call(turn) for turn in turns}
+            outcomes: dict[str, Outcome] = {
+                name: Reply(text="No." if text == "x" else f"Rating: [[{text}]]")
+                for name, text in zip(calls, numbers, strict=True)
+            }
+            judged = Judged(sample=f"{code}{number}", task=task, condition=condition)
+            yield from score_dialogue(judged, turns, calls, outcomes, minimum=minimum)
+
+
+def _call(turn: int) -> Call:
+    return Call(id=f"judge/turn_{turn}", seat="judge", messages=(), parser=bracketed_rating)
+
+
+def made(entrants: Sequence[Entrant], *, minimum: bool = True) -> dict[str, Table]:
+    layout = Layout(candidate="cand", judge="judge", minimum=minimum, notes=("A note.",))
+    return {table.name: table for table in build_tables(entrants, layout)}
+
+
+@pytest.fixture(scope="module")
+def tables() -> dict[str, Table]:
+    frame = ScoreFrame(scores(GOLDEN, "golden"))
+    return made([Entrant(name="cand", frame=frame, condition="golden")])
+
+
+def cell(table: Table, row: str, column: str) -> Cell:
+    return table.rows[row][column]
+
+
+def test_a_task_is_the_mean_of_its_dialogues_minima(tables: dict[str, Table]) -> None:
+    found = cell(tables["scores"], "CM", MINIMUM_TITLE)
+    assert (found.value, found.n) == ((5 + 8) / 2, 2)
+    assert cell(tables["scores"], "CM", MEAN_TITLE).value == (6 + 8.5) / 2
+
+
+def test_an_unscored_turn_leaves_its_dialogue_out_of_our_scores(tables: dict[str, Table]) -> None:
+    found = cell(tables["scores"], "SI", MINIMUM_TITLE)
+    assert (found.value, found.n, found.missing) == (2, 1, {"unparsed": 1})
+    assert cell(tables["scores"], "SI", MEAN_TITLE).value == 4
+
+
+def test_the_authors_drop_the_turn_before_the_minimum(tables: dict[str, Table]) -> None:
+    assert cell(tables["scores"], "SI", AUTHORS_TITLE).value == (2 + 10) / 2
+    found = cell(tables["scores"], "IC", AUTHORS_TITLE)
+    assert (found.value, found.n, found.missing) == (0, 1, {"no [n]": 1})
+
+
+def test_abilities_groups_and_average_are_means_of_tasks(tables: dict[str, Table]) -> None:
+    table = tables["scores"]
+    assert cell(table, "understanding", MINIMUM_TITLE).value == pytest.approx((2 + 8) / 2)
+    assert cell(table, "perceptivity", MINIMUM_TITLE).value == pytest.approx((6.5 + 2 + 8) / 3)
+    assert cell(table, "understanding", AUTHORS_TITLE).value == (6 + 8) / 2
+    assert cell(table, "average", AUTHORS_TITLE).value == round((6.5 + 6 + 8 + 0) / 4, 2)
+    assert "reflection" not in table.rows
+
+
+def test_a_task_without_any_score_leaves_the_average_open(tables: dict[str, Table]) -> None:
+    average = cell(tables["scores"], "average", MINIMUM_TITLE)
+    assert average.value is None
+    assert average.missing == {"unparsed": 2, "out of range": 1}
+
+
+def test_tasks_that_were_not_judged_are_told(tables: dict[str, Table]) -> None:
+    assert "cand: 4 of 13 tasks were judged; means are over those." in tables["scores"].notes
+    assert tables["scores"].notes[-1] == "A note."
+
+
+def test_the_papers_layout_has_a_row_per_model(tables: dict[str, Table]) -> None:
+    for name in ("paper", "paper_authors"):
+        assert tables[name].columns == ("average", *TASKS)
+        assert list(tables[name].rows) == ["cand"]
+        assert list(tables[name].rows["cand"]) == ["average", "CM", "SI", "AR", "IC"]
+
+
+def test_turns_keep_their_numbers(tables: dict[str, Table]) -> None:
+    rows = tables["turns"].rows
+    assert tables["turns"].columns == ("turn 1", "turn 2", "turn 3")
+    assert {turn: found.value for turn, found in rows["CM"].items()} == {"turn 2": 8, "turn 3": 6.5}
+    assert rows["SI"]["turn 3"].value == 6
+    assert rows["SI"]["turn 3"].missing == {"unparsed": 1}
+
+
+def test_unscored_turns_are_counted_per_task(tables: dict[str, Table]) -> None:
+    table = tables["unscored"]
+    counts = {
+        name: {column: found.value for column, found in row.items() if found.value}
+        for name, row in table.rows.items()
+    }
+    assert counts["CM"] == {"turns": 4, "scored": 4}
+    assert counts["IC"] == {
+        "turns": 3,
+        "scored": 1,
+        "unparsed": 1,
+        "out of range": 1,
+        "authors: dropped": 1,
+        "authors: outside 1-10": 1,
+        "authors: read, and not by us": 1,
+    }
+    assert counts["all"]["turns"] == 14
+
+
+def test_without_the_minimum_a_dialogue_is_the_mean_of_its_turns() -> None:
+    frame = ScoreFrame(scores(GOLDEN, "golden", minimum=False))
+    found = made([Entrant(name="cand", frame=frame, condition="golden")], minimum=False)
+    assert found["scores"].columns == ("meaning", MEAN_TITLE, AUTHORS_TITLE)
+    assert cell(found["scores"], "CM", MEAN_TITLE).value == (6 + 8.5) / 2
+    assert cell(found["scores"], "CM", AUTHORS_TITLE).value == (5 + 8) / 2
+
+
+def test_histories_are_compared_turn_by_turn() -> None:
+    frame = ScoreFrame([*scores(GOLDEN, "golden"), *scores(SELF, "self")])
+    found = made([Entrant(name=name, frame=frame, condition=name) for name in ("golden", "self")])
+    assert list(found["histories"].rows) == ["SI"]
+    row = found["histories"].rows["SI"]
+    assert {turn: each.value for turn, each in row.items()} == {
+        "turn 1": 0,
+        "turn 2": -1.5,
+        "turn 3": -5,
+    }
+    assert row["turn 3"].missing == {"unpaired: unparsed": 1}
+    assert found["histories"].signed
+    assert cell(found["scores"], "SI", f"self: {MINIMUM_TITLE}").value == 2.5
+    assert f"self: {MINIMUM_TITLE}" not in found["scores"].rows["CM"]
+    assert list(found["turns"].rows) == [
+        "CM, golden",
+        "SI, golden",
+        "SI, self",
+        "AR, golden",
+        "IC, golden",
+    ]
+
+
+def test_nothing_judged_gives_no_table() -> None:
+    assert made([Entrant(name="cand", frame=ScoreFrame(), condition="golden")]) == {}
