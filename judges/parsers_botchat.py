@@ -24,12 +24,13 @@ AUTHORS_UTTERANCES = 16
 # Judges put emphasis, quotes and list marks around the words that they were asked for.
 _EDGE = r"[\s*_`\"'“”#>-]*"
 _FIELD = rf"(?:^|[\n;；]){_EDGE}{{name}}{_EDGE}[:：]{_EDGE}"
-_YES_NO = re.compile(_FIELD.format(name="choice") + r"(yes|no)\b", re.IGNORECASE)
+# An answer that only repeats what there was to choose from is none.
+_ALONE = r"\b(?!\s*(?:[/|&]|(?:or|and)\b|,\s*conversation))"
+_YES_NO = re.compile(_FIELD.format(name="choice") + rf"(yes|no){_ALONE}", re.IGNORECASE)
 _INDEX = re.compile(_FIELD.format(name="index") + r"(none|n/a|\d+)\b", re.IGNORECASE)
 _WHICH = re.compile(
     _FIELD.format(name="choice")
-    + r"(?:conversations?[\s#]*([12])\b(?!\s*(?:and|&|,|/|or)\s*(?:conversation\s*)?[12])"
-    + r"|(both|neither)\b)",
+    + rf"(?:conversation[\s#]*([12])|(both|neither)){_ALONE}",
     re.IGNORECASE,
 )
 _REASON = re.compile(_FIELD.format(name="reason"), re.IGNORECASE)

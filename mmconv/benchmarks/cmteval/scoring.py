@@ -14,11 +14,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from judges import Reading, read_verdict
+from mmconv.benchmarks.answers import METRICS, ending
 from mmconv.benchmarks.cmteval.data import Dialogue, UserTurn
 from mmconv.benchmarks.cmteval.fields import ACTS, PATTERNS, PERSONAS, STRATEGIES
 from mmconv.benchmarks.cmteval.grading import JUDGEMENT
 from mmconv.benchmarks.cmteval.options import CONDITION
-from mmconv.values import Call, Failure, Outcome, Reply, Score
+from mmconv.values import Call, Outcome, Score
 
 LOWEST, HIGHEST = 1, 5
 DIMENSIONS = ("IS", "Adp")
@@ -37,8 +38,8 @@ def score_dialogue(
     scored = _Scored(dialogue=dialogue, model=model)
     for turn in dialogue.turns:
         outcome = outcomes[f"turn_{turn.number}"]
-        for metric in ("truncated", "tokens"):
-            value, why = _reply_value(metric, outcome)
+        for metric in METRICS:
+            value, why = ending(metric, outcome)
             yield scored.by_turn(turn, metric, value, why)
     if JUDGEMENT in calls:
         yield from score_judgement(dialogue, calls[JUDGEMENT], outcomes, model)
@@ -149,15 +150,3 @@ def _on_scale(reading: Reading, turn: int, name: str) -> tuple[float | None, str
 def _as_authors(reading: Reading, turn: int, name: str) -> tuple[float | None, str | None]:
     value, why = _found(reading, turn, name)
     return (AUTHORS_DEFAULT, None) if why in (MISSING, "unparsed") else (value, why)
-
-
-def _reply_value(metric: str, outcome: Outcome) -> tuple[float | None, str | None]:
-    if isinstance(outcome, Failure):
-        return None, f"failed: {outcome.kind}"
-    if not isinstance(outcome, Reply):
-        return None, f"skipped: {outcome.because}"
-    if metric == "truncated":
-        return float(outcome.finish == "length"), None
-    if outcome.output_tokens is None:
-        return None, "not told by the server"
-    return float(outcome.output_tokens), None

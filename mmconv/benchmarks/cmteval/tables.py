@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from mmconv.benchmarks.answers import COLUMNS, METRICS, TRUNCATED, ending_cells
 from mmconv.benchmarks.cmteval.fields import ACTS, PATTERNS, PERSONAS, STRATEGIES, SUBSETS
 from mmconv.benchmarks.cmteval.paper import paper_scores
 from mmconv.benchmarks.cmteval.quantities import (
@@ -21,7 +22,7 @@ from mmconv.benchmarks.cmteval.quantities import (
     overall,
 )
 from mmconv.benchmarks.cmteval.scoring import act_tag
-from mmconv.stats import ScoreFrame, as_cell, summarise, summarise_share
+from mmconv.stats import ScoreFrame, as_cell, summarise
 from mmconv.values import Cell, Score, Table
 
 MAIN = {"IS": "IS", "Adp": "Adp", "DLS": "DLS", "DLS by the lowest turn": "DLS_min"}
@@ -197,15 +198,14 @@ def _judgements(frame: ScoreFrame, places: list[Place], layout: Layout) -> Table
 
 def _replies(frame: ScoreFrame, layout: Layout) -> Table:
     rows = {}
-    for place in find_places(frame, "truncated"):
-        rows[place.label] = {
-            "cut off (%)": as_cell(summarise_share(place.column(frame, "truncated")), 100.0),
-            "tokens": as_cell(summarise(place.column(frame, "tokens"))),
-        }
+    for place in find_places(frame, TRUNCATED):
+        rows[place.label] = ending_cells(
+            place.column(frame, TRUNCATED), place.column(frame, TOKENS)
+        )
     return Table(
         name="replies",
         title="How the replies ended",
-        columns=("cut off (%)", "tokens"),
+        columns=COLUMNS,
         rows=rows,
         notes=layout.notes,
     )

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from judges import Reading, read_verdict
+from mmconv.benchmarks.answers import METRICS, ending
 from mmconv.benchmarks.convbench.chains import own_turns
 from mmconv.benchmarks.convbench.data import Row
 from mmconv.benchmarks.convbench.grading import Grader, Judgement
-from mmconv.values import Call, Failure, Outcome, Reply, Score, Verdict
+from mmconv.values import Call, Outcome, Score, Verdict
 
 
 def score_row(
@@ -34,8 +35,8 @@ def score_row(
 def _answers(row: Row, condition: str, outcomes: Mapping[str, Outcome]) -> Iterator[Score]:
     for turn in own_turns(condition):
         outcome = outcomes[f"turn_{turn}"]
-        for metric in ("truncated", "tokens"):
-            value, why = _answer_value(metric, outcome)
+        for metric in METRICS:
+            value, why = ending(metric, outcome)
             yield Score(
                 sample=row.id,
                 condition=condition,
@@ -45,18 +46,6 @@ def _answers(row: Row, condition: str, outcomes: Mapping[str, Outcome]) -> Itera
                 value=value,
                 why=why,
             )
-
-
-def _answer_value(metric: str, outcome: Outcome) -> tuple[float | None, str | None]:
-    if isinstance(outcome, Failure):
-        return None, f"failed: {outcome.kind}"
-    if not isinstance(outcome, Reply):
-        return None, f"skipped: {outcome.because}"
-    if metric == "truncated":
-        return float(outcome.finish == "length"), None
-    if outcome.output_tokens is None:
-        return None, "not told by the server"
-    return float(outcome.output_tokens), None
 
 
 def _judged(row: Row, condition: str, judgement: Judgement, reading: Reading) -> Score:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from mmconv.benchmarks.answers import COLUMNS, TOKENS, TRUNCATED, ending_cells
 from mmconv.benchmarks.convbench.attribution import blames, shares
 from mmconv.benchmarks.convbench.chains import own_turns
 from mmconv.benchmarks.convbench.options import ALONE, CONDITIONS
@@ -29,9 +30,7 @@ from mmconv.benchmarks.convbench.quantities import (
 from mmconv.stats import (
     ScoreFrame,
     as_cell,
-    bounded,
     paired_difference,
-    summarise,
     summarise_share,
 )
 from mmconv.values import Cell, Score, Table
@@ -263,18 +262,15 @@ def _answers(frame: ScoreFrame, layout: Layout) -> Table:
     rows = {}
     for condition in CONDITIONS:
         for turn in own_turns(condition):
-            cut = frame.select(metric="truncated", condition=condition, turn=turn)
+            cut = frame.select(metric=TRUNCATED, condition=condition, turn=turn)
             if not len(cut):
                 continue
-            tokens = frame.select(metric="tokens", condition=condition, turn=turn)
-            rows[f"{condition}, turn {turn}"] = {
-                "cut off (%)": as_cell(summarise_share(cut), 100.0),
-                "tokens": as_cell(bounded(summarise(tokens), lowest=0.0)),
-            }
+            tokens = frame.select(metric=TOKENS, condition=condition, turn=turn)
+            rows[f"{condition}, turn {turn}"] = ending_cells(cut, tokens)
     return Table(
         name="answers",
         title=f"How the answers of {layout.candidate} ended",
-        columns=("cut off (%)", "tokens"),
+        columns=COLUMNS,
         rows=rows,
         notes=layout.notes,
     )

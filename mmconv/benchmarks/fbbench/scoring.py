@@ -13,10 +13,11 @@ from collections.abc import Iterator, Mapping
 
 from judges import Reading, read_verdict
 from judges.parsers_fbbench import FAULTS, OFFICIAL, criterion_score
+from mmconv.benchmarks.answers import METRICS, ending
 from mmconv.benchmarks.fbbench.data import Sample
 from mmconv.benchmarks.fbbench.grading import ANSWER, JUDGEMENT
 from mmconv.benchmarks.fbbench.options import CONDITION, CORRECTION, Maintenance
-from mmconv.values import Call, Failure, Outcome, Reply, Score, Verdict
+from mmconv.values import Call, Failure, Outcome, Score, Verdict
 
 LABEL_SEPARATOR = "; "
 """Stands between the labels of a tag that holds several."""
@@ -30,8 +31,8 @@ _INCOMPLETE = "criteria missing in the judgement"
 def score_answer(sample: Sample, outcomes: Mapping[str, Outcome]) -> Iterator[Score]:
     """How the answer itself ended."""
     outcome = outcomes[ANSWER]
-    for metric in ("truncated", "tokens"):
-        value, why = _ending(metric, outcome)
+    for metric in METRICS:
+        value, why = ending(metric, outcome)
         yield _score(sample, metric, value, why)
 
 
@@ -79,18 +80,6 @@ def _value(
 def _met(sample: Sample, verdict: Verdict) -> list[float | None]:
     """1 or 0 for each criterion, None for one that the judgement lacks."""
     return [verdict.scores.get(criterion_score(number)) for number in range(len(sample.checklist))]
-
-
-def _ending(metric: str, outcome: Outcome) -> tuple[float | None, str | None]:
-    if isinstance(outcome, Failure):
-        return None, f"failed: {outcome.kind}"
-    if not isinstance(outcome, Reply):
-        return None, f"skipped: {outcome.because}"
-    if metric == "truncated":
-        return float(outcome.finish == "length"), None
-    if outcome.output_tokens is None:
-        return None, "not told by the server"
-    return float(outcome.output_tokens), None
 
 
 def _read(sample: Sample, metric: str, reading: Reading) -> Score:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from mmconv.benchmarks.answers import COLUMNS, TOKENS, TRUNCATED, ending_cells
 from mmconv.benchmarks.fbbench.options import CORRECTION, MAINTENANCE, SCENARIOS
 from mmconv.benchmarks.fbbench.quantities import (
     Where,
@@ -19,7 +20,7 @@ from mmconv.benchmarks.fbbench.quantities import (
     official,
     tasks,
 )
-from mmconv.stats import Column, ScoreFrame, as_cell, summarise, summarise_share
+from mmconv.stats import Column, ScoreFrame
 from mmconv.values import Cell, Table
 
 QUANTITIES: dict[str, tuple[str, ...]] = {
@@ -177,17 +178,14 @@ def _answers(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
     rows = {}
     for model, frame in frames.items():
         for scenario in SCENARIOS:
-            cut = frame.select(metric="truncated", scenario=scenario)
+            cut = frame.select(metric=TRUNCATED, scenario=scenario)
             if len(cut):
-                tokens = frame.select(metric="tokens", scenario=scenario)
-                rows[_label(frames, model, scenario)] = {
-                    "cut off (%)": as_cell(summarise_share(cut), 100.0),
-                    "tokens": as_cell(summarise(tokens)),
-                }
+                tokens = frame.select(metric=TOKENS, scenario=scenario)
+                rows[_label(frames, model, scenario)] = ending_cells(cut, tokens)
     return Table(
         name="answers",
         title="How the answers ended",
-        columns=("cut off (%)", "tokens"),
+        columns=COLUMNS,
         rows=rows,
         notes=layout.notes,
     )

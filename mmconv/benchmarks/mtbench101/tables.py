@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from judges.parsers import HIGHEST_RATING, LOWEST_RATING
-from mmconv.benchmarks.mtbench101.answers import TOKENS, TRUNCATED
+from mmconv.benchmarks.answers import COLUMNS, TOKENS, TRUNCATED, ending_cells
 from mmconv.benchmarks.mtbench101.quantities import (
     Entrant,
     authors_dialogues,
@@ -30,7 +30,7 @@ from mmconv.benchmarks.mtbench101.scoring import (
     RATING,
 )
 from mmconv.benchmarks.mtbench101.taxonomy import AVERAGE, MEANS, TASKS
-from mmconv.stats import as_cell, summarise, summarise_share
+from mmconv.stats import as_cell
 from mmconv.values import UNPARSED, Cell, Table
 
 QUANTITIES = (*MEANS, *TASKS)
@@ -249,14 +249,11 @@ def _answers(entrants: Sequence[Entrant], layout: Layout) -> Table:
         for task in TASKS:
             cut = entrant.select(TRUNCATED, task)
             if len(cut):
-                rows[before + task] = {
-                    "cut off (%)": as_cell(summarise_share(cut), 100.0),
-                    "tokens": as_cell(summarise(entrant.select(TOKENS, task))),
-                }
+                rows[before + task] = ending_cells(cut, entrant.select(TOKENS, task))
     return Table(
         name="answers",
         title=f"How the answers of {layout.candidate} ended",
-        columns=("cut off (%)", "tokens"),
+        columns=COLUMNS,
         rows=rows,
         notes=layout.notes,
     )

@@ -1,0 +1,38 @@
+"""How a candidate's answers ended: whether they were cut off, and how long they are.
+
+Every benchmark scores this beside its judgements, so that a bad score can be told from a short
+budget. No judgement is read here.
+"""
+
+from __future__ import annotations
+
+from mmconv.stats import Column, as_cell, bounded, summarise, summarise_share
+from mmconv.values import Cell, Failure, Outcome, Reply
+
+TRUNCATED = "truncated"
+TOKENS = "tokens"
+METRICS = (TRUNCATED, TOKENS)
+"""`truncated` is 0 or 1; `tokens` counts what was generated."""
+
+COLUMNS = ("cut off (%)", "tokens")
+
+
+def ending(metric: str, outcome: Outcome) -> tuple[float | None, str | None]:
+    """One of the two metrics of an answer, or None and why there is none."""
+    if isinstance(outcome, Failure):
+        return None, f"failed: {outcome.kind}"
+    if not isinstance(outcome, Reply):
+        return None, f"skipped: {outcome.because}"
+    if metric == TRUNCATED:
+        return float(outcome.finish == "length"), None
+    if outcome.output_tokens is None:
+        return None, "not told by the server"
+    return float(outcome.output_tokens), None
+
+
+def ending_cells(truncated: Column, tokens: Column) -> dict[str, Cell]:
+    """The cells of a table's row under `COLUMNS`."""
+    return {
+        COLUMNS[0]: as_cell(summarise_share(truncated), 100.0),
+        COLUMNS[1]: as_cell(bounded(summarise(tokens), lowest=0.0)),
+    }
