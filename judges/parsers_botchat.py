@@ -27,13 +27,14 @@ _FIELD = rf"(?:^|[\n;；]){_EDGE}{{name}}{_EDGE}[:：]{_EDGE}"
 # An answer that only repeats what there was to choose from is none.
 _ALONE = r"\b(?!\s*(?:[/|&]|(?:or|and)\b|,\s*conversation))"
 _YES_NO = re.compile(_FIELD.format(name="choice") + rf"(yes|no){_ALONE}", re.IGNORECASE)
-_INDEX = re.compile(_FIELD.format(name="index") + r"(none|n/a|\d+)\b", re.IGNORECASE)
+# The paper prints the answer format on one line, and some judges answer so.
+_INDEX = re.compile(rf"\bindex{_EDGE}[:：]{_EDGE}(none|n/a|\d+)\b", re.IGNORECASE)
 _WHICH = re.compile(
     _FIELD.format(name="choice")
     + rf"(?:conversation[\s#]*([12])|(both|neither)){_ALONE}",
     re.IGNORECASE,
 )
-_REASON = re.compile(_FIELD.format(name="reason"), re.IGNORECASE)
+_REASON = re.compile(rf"\breason{_EDGE}[:：]{_EDGE}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from mmconv.benchmarks.answers import COLUMNS, METRICS, TRUNCATED, ending_cells
+from mmconv.benchmarks.answers import COLUMNS, TOKENS, TRUNCATED, ending_cells
 from mmconv.benchmarks.cmteval.fields import ACTS, PATTERNS, PERSONAS, STRATEGIES, SUBSETS
 from mmconv.benchmarks.cmteval.paper import paper_scores
 from mmconv.benchmarks.cmteval.quantities import (
