@@ -1,0 +1,178 @@
+"""run, score, show, check and models on drawn pictures with fakes, as a user types them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+from click.testing import CliRunner, Result
+
+from mmconv.benchmarks.convbench.drawn import write_drawn_data
+from mmconv.cli import commands
+from mmconv.errors import ConfigError, DataError, StoreError
+
+ROWS = 3
+FAKES = ("--candidate", "fake/echo", "--judge", "fake/judge")
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Path]:
+    """A folder of the test's own as the working directory; commands may leave it."""
+    before = Path.cwd()
+    write_drawn_data(tmp_path / "data", ROWS)
+    os.chdir(tmp_path)
+    yield tmp_path
+    os.chdir(before)
+
+
+def typed(*arguments: str) -> Result:
+    return CliRunner().invoke(commands, arguments)
+
+
+def run(*more: str) -> Result:
+    data = ("--data", "data/data.jsonl", "--images", "data/images")
+    return typed("run", "convbench", *data, *FAKES, *more)
+
+
+def run_folder(here: Path) -> Path:
+    [folder] = (here / "runs").glob("convbench-*")
+    return folder
+
+
+def test_a_run_writes_its_folder_and_prints_its_tables(here: Path) -> None:
+    result = run()
+    assert result.exit_code == 0, result.output
+    assert "What perfect earlier turns change" in result.output
+    names = {path.name for path in run_folder(here).iterdir()}
+    assert names == {
+        "manifest.json",
+        "report.md",
+        "scores.jsonl",
+        "scores.parquet",
+        "spec.json",
+        "summary.json",
+        "tables",
+        "transcripts.jsonl",
+        "transcripts.parquet",
+    }
+    report = (run_folder(here) / "report.md").read_text()
+    assert "- **candidate**: echo" in report
+    assert "95 % intervals" in report
+
+
+def test_scoring_from_another_folder_changes_nothing(here: Path, tmp_path: Path) -> None:
+    run()
+    folder = run_folder(here)
+    scores = (folder / "scores.jsonl").read_bytes()
+    summary = (folder / "summary.json").read_bytes()
+    (tmp_path / "elsewhere").mkdir()
+    os.chdir(tmp_path / "elsewhere")
+    assert typed("score", str(folder)).exit_code == 0
+    assert (folder / "scores.jsonl").read_bytes() == scores
+    assert (folder / "summary.json").read_bytes() == summary
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_scoring_without_its_store_is_refused_and_overwrites_nothing(here: Path) -> None:
+    run()
+    folder = run_folder(here)
+    scores = (folder / "scores.jsonl").read_bytes()
+    for store in (here / "runs").glob("store.sqlite*"):
+        store.unlink()
+    result = typed("score", str(folder))
+    assert isinstance(result.exception, StoreError)
+    assert "there is no store at" in str(result.exception)
+    assert (folder / "scores.jsonl").read_bytes() == scores
+
+
+def test_a_transcript_tells_own_turns_from_reference_turns(here: Path) -> None:
+    run()
+    shown = typed("show", str(run_folder(here)), "2", "--condition", "perception").output
+    assert "[assistant, reference turn]" in shown
+    assert "[assistant, the model's own turn]" in shown
+    assert "<image " in shown
+    assert "read as: rating " in shown
+    listed = typed("show", str(run_folder(here))).output
+    assert "2  perception: 8 of 8 replies" in listed
+    wrong = typed("show", str(run_folder(here)), "nobody")
+    assert wrong.exit_code != 0
+    assert "has no sample 'nobody'" in wrong.output
+
+
+def test_a_dry_run_counts_and_asks_nothing(here: Path) -> None:
+    result = run("--dry-run")
+    assert result.exit_code == 0
+    lines = result.output.splitlines()
+    [candidate] = [line for line in lines if line.startswith("candidate")]
+    [judge] = [line for line in lines if line.startswith("judge")]
+    assert candidate.split()[2] == str(6 * ROWS)
+    assert judge.split()[2] == str(18 * ROWS)
+    assert not list((here / "runs").glob("convbench-*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (("run", "gone.yaml"), ConfigError, "gone.yaml: No such file"),
+        (("run", "convbensh"), ConfigError, "neither a .yaml file nor a benchmark"),
+        (("run", "convbench", *FAKES), ConfigError, "data is needed and not set"),
+        (("check", "convbench", "--judge", "fake/judge"), ConfigError, "nothing to evaluate"),
+        (("score", "nowhere"), ConfigError, "no run lies here"),
+    ],
+)
+def test_what_is_wrong_is_told(
+    here: Path, arguments: tuple[str, ...], error: type[Exception], message: str
+) -> None:
+    result = typed(*arguments)
+    assert isinstance(result.exception, error)
+    assert message in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "message"),
+    [
+        (("--conditions", "fre"), ConfigError, "no condition 'fre'"),
+        (("--set", "options.ordr=both"), ConfigError, "did you mean order?"),
+        (("--set", "nonsense"), ConfigError, "expected field.field=value"),
+        (("--order", "authors"), ConfigError, "positions"),
+        (("--shard", "4/3"), ConfigError, "expected i/n"),
+        (("--prompts", "gone"), Exception, "gone"),
+        (("--images", "gone"), DataError, "there is no such folder"),
+        (("--candidate", "hf"), ConfigError, "provider/model"),
+        (("--candidate", "nobody/x"), ConfigError, "provider 'nobody' is not known"),
+    ],
+)
+def test_a_wrong_option_is_told(
+    here: Path, more: tuple[str, ...], error: type[Exception], message: str
+) -> None:
+    result = run(*more)
+    assert isinstance(result.exception, error)
+    assert message in str(result.exception)
+
+
+def test_trials_repeat_every_sample(here: Path) -> None:
+    run("--trials", "2", "--conditions", "reasoning")
+    lines = (run_folder(here) / "scores.jsonl").read_bytes().splitlines()
+    assert {orjson.loads(line)["sample"] for line in lines} == {
+        "1",
+        "1#2",
+        "2",
+        "2#2",
+        "3",
+        "3#2",
+    }
+
+
+def test_generating_only_needs_no_judge(here: Path) -> None:
+    data = ("--data", "data/data.jsonl", "--images", "data/images")
+    result = typed("run", "convbench", *data, "--candidate", "fake/echo", "--generate-only")
+    assert result.exit_code == 0, result.output
+    assert "How the answers of echo ended" in result.output
+
+
+def test_models_are_listed_by_word() -> None:
+    assert "qwen2.5-vl-7b" in typed("models", "qwen2.5-vl").output
+    assert "no shipped model" in typed("models", "no-such-name").output
