@@ -30,8 +30,7 @@ _YES_NO = re.compile(_FIELD.format(name="choice") + rf"(yes|no){_ALONE}", re.IGN
 # The paper prints the answer format on one line, and some judges answer so.
 _INDEX = re.compile(rf"\bindex{_EDGE}[:：]{_EDGE}(none|n/a|\d+)\b", re.IGNORECASE)
 _WHICH = re.compile(
-    _FIELD.format(name="choice")
-    + rf"(?:conversation[\s#]*([12])|(both|neither)){_ALONE}",
+    _FIELD.format(name="choice") + rf"(?:conversation[\s#]*([12])|(both|neither)){_ALONE}",
     re.IGNORECASE,
 )
 _REASON = re.compile(rf"\breason{_EDGE}[:：]{_EDGE}", re.IGNORECASE)
