@@ -24,6 +24,7 @@ PROVIDERS = {
 }
 
 BENCHMARKS = {
+    "botchat": "mmconv.benchmarks.botchat.benchmark:build",
     "convbench": "mmconv.benchmarks.convbench.benchmark:build",
     "cmteval": "mmconv.benchmarks.cmteval.benchmark:build",
     "fbbench": "mmconv.benchmarks.fbbench.benchmark:build",

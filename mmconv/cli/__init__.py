@@ -23,6 +23,7 @@ COMMANDS = {
     "chat": "Talk to a model, with pictures.",
     "rescore": "Read published judgements, and print the tables that they lead to.",
     "agree": "Compare a judge's ratings with people's.",
+    "calibrate": "Fit settings that papers do not publish.",
     "perturb": "Put typing errors and pinyin into what users say.",
     "annotate": "Draft the annotations that a data set lacks.",
     "merge": "Join the stores of shards.",

@@ -20,6 +20,7 @@ RESCORERS = {
     "fbbench": "mmconv.benchmarks.fbbench.rescore:rescore",
     "cmteval": "mmconv.benchmarks.cmteval.rescore:rescore",
     "mtbench101": "mmconv.benchmarks.mtbench101.rescore:rescore",
+    "botchat": "mmconv.benchmarks.botchat.rescore:rescore",
 }
 """Benchmark -> the function that reads its authors' judgements, imported when it is named."""
 

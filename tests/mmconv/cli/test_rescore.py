@@ -109,7 +109,7 @@ def test_tables_are_written_in_every_format(files: list[str], tmp_path: Path) ->
 def test_an_unknown_benchmark_is_told_with_the_known_ones(files: list[str]) -> None:
     result = run("other", "--judgements", files[0])
     assert isinstance(result.exception, ConfigError)
-    for name in ("fbbench", "cmteval", "mtbench101"):
+    for name in ("fbbench", "cmteval", "mtbench101", "botchat"):
         assert name in str(result.exception)
 
 

@@ -1,0 +1,146 @@
+"""How BotChat's two judgements are read: ours, strictly, and as the authors' code reads them.
+
+UniEval asks whether a dialogue is a machine's, and from which utterance on; a comparison asks which
+of two dialogues is. Pure; a verdict is never guessed by our readings.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mmconv.errors import Unparsed
+from mmconv.values import Verdict
+
+HUMAN = "human"
+"""Score of a UniEval verdict: how many utterances stand before the first one taken for AI."""
+
+FIRST, SECOND, BOTH, NEITHER = "first", "second", "both", "neither"
+"""Labels of a comparison: which of the two dialogues the judge takes for a machine's."""
+
+AUTHORS_UTTERANCES = 16
+"""What the authors' code takes for the number of human utterances where it finds no index."""
+
+# Judges put emphasis, quotes and list marks around the words that they were asked for.
+_EDGE = r"[\s*_`\"'“”#>-]*"
+_FIELD = rf"(?:^|[\n;；]){_EDGE}{{name}}{_EDGE}[:：]{_EDGE}"
+# An answer that only repeats what there was to choose from is none.
+_ALONE = r"\b(?!\s*(?:[/|&]|(?:or|and)\b|,\s*conversation))"
+_YES_NO = re.compile(_FIELD.format(name="choice") + rf"(yes|no){_ALONE}", re.IGNORECASE)
+# The paper prints the answer format on one line, and some judges answer so.
+_INDEX = re.compile(rf"\bindex{_EDGE}[:：]{_EDGE}(none|n/a|\d+)\b", re.IGNORECASE)
+_WHICH = re.compile(
+    _FIELD.format(name="choice") + rf"(?:conversation[\s#]*([12])|(both|neither)){_ALONE}",
+    re.IGNORECASE,
+)
+_REASON = re.compile(rf"\breason{_EDGE}[:：]{_EDGE}", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UniEvalParser:
+    """Reads `Choice: Yes` with `Index: n`, or `Choice: No`, for a dialogue of so many utterances.
+
+    The verdict's score `human` is n - 1, or all `utterances` where none is taken for AI. A choice
+    that is made twice and differently, "Yes" without an index from 1 on, and "No" with one, are
+    unreadable.
+    """
+
+    utterances: int
+
+    def __call__(self, text: str) -> Verdict:
+        """Raises `Unparsed`."""
+        choice = _only(_YES_NO, text, "Choice: Yes or Choice: No")
+        indexes = {match[1].lower() for match in _INDEX.finditer(text)} - {"none", "n/a"}
+        if choice == "no":
+            if indexes:
+                raise Unparsed(f"'Choice: No', but 'Index: {min(indexes)}'")
+            human = self.utterances
+        else:
+            human = self._first_index(indexes) - 1
+        return Verdict(label=choice, scores={HUMAN: float(human)}, rationale=_reason(text))
+
+    def _first_index(self, indexes: set[str]) -> int:
+        if len(indexes) != 1:
+            raise Unparsed(f"'Choice: Yes' with {len(indexes) or 'no'} different 'Index: n'")
+        index = int(indexes.pop())
+        if not 1 <= index <= self.utterances:
+            raise Unparsed(f"index {index} is out of range 1-{self.utterances}")
+        return index
+
+
+def comparison(text: str) -> Verdict:
+    """Which conversation the judge takes for a machine's, as label `first`, `second`, ...
+
+    Raises `Unparsed` without a choice, and for choices that differ.
+    """
+    found = {_label(match) for match in _WHICH.finditer(text)}
+    if len(found) != 1:
+        raise Unparsed(f"looked for one 'Choice: ...', found {len(found)} different ones")
+    return Verdict(label=found.pop(), rationale=_reason(text))
+
+
+def authors_human(text: str) -> Verdict:
+    """Score `human` as the authors' `parse_output` has it: `Index: n` is n - 1, anything else 16.
+
+    So "Choice: Yes" without an index counts as a dialogue without AI. Raises `Unparsed` where
+    their code stops: an index that is neither None nor an integer.
+    """
+    human = AUTHORS_UTTERANCES
+    for line in text.splitlines():
+        name, colon, value = line.partition("Index:")
+        if not colon or name.strip():
+            continue
+        if value.strip() != "None":
+            human = _integer(value) - 1
+        break
+    return Verdict(scores={HUMAN: float(human)})
+
+
+def authors_comparison(text: str) -> Verdict:
+    """The label as the authors' `match_answer` has it; raises `Unparsed` for their "unknown".
+
+    The first line that begins with `Choice:` and names anything decides, and on it the first of
+    "Conversation 1", "Conversation 2", "Both", "Neither", in this order, that occurs anywhere.
+    """
+    for line in text.splitlines():
+        if not line.startswith("Choice:"):
+            continue
+        for words, label in _AUTHORS_WORDS.items():
+            if words in line:
+                return Verdict(label=label)
+    raise Unparsed("the authors' code reads no choice")
+
+
+_AUTHORS_WORDS = {
+    "Conversation 1": FIRST,
+    "Conversation 2": SECOND,
+    "Both": BOTH,
+    "Neither": NEITHER,
+}
+
+
+def _only(pattern: re.Pattern[str], text: str, wanted: str) -> str:
+    found = {match[1].lower() for match in pattern.finditer(text)}
+    if len(found) != 1:
+        raise Unparsed(f"looked for {wanted}; found {'both' if found else 'neither'}")
+    return found.pop()
+
+
+def _label(match: re.Match[str]) -> str:
+    number, word = match.groups()
+    if number:
+        return FIRST if number == "1" else SECOND
+    return str(word).lower()
+
+
+def _reason(text: str) -> str:
+    """What follows `Reason:`, or the whole reply where nothing is so named."""
+    match = _REASON.search(text)
+    return (text if match is None else text[match.end() :]).strip()
+
+
+def _integer(value: str) -> int:
+    try:
+        return int(value)
+    except ValueError as error:
+        raise Unparsed(f"the authors' code stops at 'Index:{value[:40]}'") from error

@@ -1,0 +1,256 @@
+"""BotChat as a benchmark: options, data, dialogues, judgements and tables put together.
+
+Source: Duan et al., BotChat (2024), and open-compass/BotChat; every switch is in `options`.
+Published judgements are rescored in `rescore`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from judges import PromptSet
+from mmconv.benchmarks.botchat.chains import Speaker, dialogue_calls, instructions
+from mmconv.benchmarks.botchat.data import Sample, load_samples, survey
+from mmconv.benchmarks.botchat.dialogues import HUMAN
+from mmconv.benchmarks.botchat.grading import UNIEVAL, Grader
+from mmconv.benchmarks.botchat.options import (
+    CON,
+    CONDITIONS,
+    SEED,
+    UNCON,
+    UTTERANCES,
+    BotChatOptions,
+)
+from mmconv.benchmarks.botchat.players import (
+    Duel,
+    Player,
+    check_names,
+    human_duels,
+    pair_up,
+    player_duels,
+    spoken,
+    stored_players,
+)
+from mmconv.benchmarks.botchat.scoring import (
+    Scored,
+    score_alone,
+    score_duel,
+    score_length,
+    score_loop,
+    score_utterance,
+)
+from mmconv.config import RunSpec, validate
+from mmconv.errors import ConfigError
+from mmconv.keys import hash_file
+from mmconv.protocols import ImageSink
+from mmconv.values import Call, Outcome, Sampling, Score, Table
+
+_SEATS = ("candidate", "judge")
+
+
+def build(spec: RunSpec, images: ImageSink) -> BotChat:
+    """Check options and data; raises `ConfigError` or `DataError` before anything is paid."""
+    return BotChat(spec, validate(BotChatOptions, spec.options, "options of botchat"))
+
+
+class BotChat:
+    """The benchmark; see `mmconv.protocols.Benchmark`."""
+
+    name = "botchat"
+
+    def __init__(self, spec: RunSpec, options: BotChatOptions) -> None:
+        self._spec = spec
+        self._options = options
+        wanted = _wanted(spec)
+        if options.judged and "judge" not in spec.seats:
+            raise ConfigError("botchat needs a judge: name one, or give --generate-only")
+        self._survey = survey(
+            options.data, documents=CON in wanted, skip_bad=options.skip_bad_records
+        )
+        self.conditions = wanted or (CONDITIONS if self._survey.documented else (UNCON,))
+        self._prompts = PromptSet("botchat", spec.prompts)
+        self._check_prompts()
+        self._grader = Grader(
+            prompts=self._prompts,
+            sampling=Sampling(max_tokens=options.judge_max_tokens),
+            retries=options.judge_retries,
+        )
+        self._candidate = Player(
+            name=spec.seats["candidate"].label, speaker=Speaker(seat="candidate")
+        )
+        self._opponents = self._find_opponents()
+        self._pairs = pair_up((self._candidate, *self._opponents), options.pairs)
+
+    @property
+    def size(self) -> int:
+        """How many dialogues will be generated under each condition."""
+        return len(self._survey.indexes)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Lengths and prompts that are not the paper's, and records left out."""
+        return tuple(self._notes())
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Hashes of data and prompts, conventions in force, and what the survey left out."""
+        files = (self._options.data, *self._options.opponents)
+        return {
+            "data": {str(path): hash_file(path) for path in files},
+            "prompts": self._prompts.digests(),
+            "samples": len(self._survey.indexes),
+            "compared": len(self._survey.paired),
+            "opponents": [player.name for player in self._opponents],
+            "dup_detect": self._options.dup_detect.model_dump(),
+            "left_out": [
+                {"where": where, "reasons": list(reasons)}
+                for where, reasons in self._survey.left_out.items()
+            ],
+        }
+
+    def load(self) -> Iterator[Sample]:
+        """Stream the samples that the survey found good."""
+        return load_samples(self._options.data, self._survey)
+
+    def key(self, sample: Sample) -> str:
+        """The sample's index."""
+        return sample.index
+
+    def plan(self, sample: Sample, condition: str) -> tuple[Call, ...]:
+        """The dialogues that are generated in the run, and their judgements."""
+        calls = [
+            call
+            for player in self._speaking(sample)
+            if player.speaker is not None
+            for call in dialogue_calls(
+                sample, condition, player.speaker, self._prompts, self._options
+            )
+        ]
+        if "unieval" in self._options.judged:
+            lines = self._candidate.lines(sample, self._options.utterances)
+            calls.append(self._grader.alone(lines))
+        calls += [self._grader.compared(duel) for duel in self._duels(sample) if not duel.is_void]
+        return tuple(calls)
+
+    def score(
+        self,
+        sample: Sample,
+        condition: str,
+        calls: Mapping[str, Call],
+        outcomes: Mapping[str, Outcome],
+    ) -> Iterator[Score]:
+        """Lengths and loops of all dialogues, and what the judgements say."""
+        for player in self._present(sample):
+            yield from self._score_dialogue(sample, condition, player, outcomes)
+        yield from self._score_human(sample, condition)
+        if UNIEVAL in calls:
+            yield from score_alone(
+                self._scored(sample, condition, self._candidate.name),
+                calls[UNIEVAL],
+                outcomes,
+                self._options.checkpoints,
+                min(len(sample.human), self._options.utterances) if sample.paired else None,
+            )
+        for duel in self._duels(sample):
+            scored = self._scored(sample, condition, duel.model)
+            call = calls.get(duel.call_id)
+            yield from score_duel(scored, duel, call, outcomes, self._options.dup_detect)
+
+    def tables(self, scores: Iterable[Score]) -> list[Table]:
+        """The paper's tables and ours."""
+        # numpy comes with them, and only the end of a run needs it
+        from mmconv.benchmarks.botchat.layout import Layout
+        from mmconv.benchmarks.botchat.tables import build_tables
+        from mmconv.stats import ScoreFrame
+
+        judge = self._spec.seats["judge"].label if self._options.judged else "nobody"
+        layout = Layout(
+            judge=f"judged by {judge}", dup_detect=self._options.dup_detect, notes=self.notes
+        )
+        return build_tables(ScoreFrame(scores), layout)
+
+    def _find_opponents(self) -> tuple[Player, ...]:
+        """The models that PairEval compares the candidate with."""
+        if "paireval" not in self._options.judged:
+            return ()
+        speaking = [
+            Player(name=model.label, speaker=Speaker(seat=seat))
+            for seat, model in self._spec.seats.items()
+            if seat not in _SEATS
+        ]
+        players = (*speaking, *stored_players(self._options, self._survey.paired))
+        check_names((self._candidate, *players))
+        return players
+
+    def _present(self, sample: Sample) -> tuple[Player, ...]:
+        """The players that have a dialogue of the sample."""
+        return (self._candidate, *(self._opponents if sample.paired else ()))
+
+    def _speaking(self, sample: Sample) -> Iterator[Player]:
+        return (player for player in self._present(sample) if player.speaker is not None)
+
+    def _duels(self, sample: Sample) -> Iterator[Duel]:
+        if not sample.paired:
+            return
+        if "gteval" in self._options.judged:
+            yield from human_duels(sample, self._candidate, self._options)
+        if "paireval" in self._options.judged:
+            yield from player_duels(sample, self._pairs, self._options)
+
+    def _score_dialogue(
+        self, sample: Sample, condition: str, player: Player, outcomes: Mapping[str, Outcome]
+    ) -> Iterator[Score]:
+        scored = self._scored(sample, condition, player.name)
+        count = self._options.utterances if player.speaker else max(self._options.cuts)
+        lines = player.lines(sample, count)
+        said = spoken(lines, outcomes)
+        if said is not None:
+            yield from score_loop(scored, said, self._options.dup_detect)
+        for number in range(SEED + 1, count + 1):
+            if player.speaker is not None:
+                outcome = outcomes[player.speaker.call_id(number)]
+                yield from score_utterance(scored, number, outcome)
+            elif said is not None:
+                yield from score_length(scored, number, said[number - 1])
+
+    def _score_human(self, sample: Sample, condition: str) -> Iterator[Score]:
+        """The same of the human dialogue, as far as it is compared."""
+        if not sample.paired:
+            return
+        scored = self._scored(sample, condition, HUMAN)
+        human = sample.human[: self._options.utterances]
+        yield from score_loop(scored, human, self._options.dup_detect)
+        for number, utterance in enumerate(human[SEED:], start=SEED + 1):
+            yield from score_length(scored, number, utterance)
+
+    def _scored(self, sample: Sample, condition: str, model: str) -> Scored:
+        return Scored(sample=sample.index, condition=condition, model=model)
+
+    def _check_prompts(self) -> None:
+        """Fill the prompts for utterances once, so that a user's own are found wrong in time."""
+        sample = next(self.load())
+        for condition in self.conditions:
+            if condition == UNCON or sample.document is not None:
+                instructions(sample, condition, self._prompts)
+
+    def _notes(self) -> Iterator[str]:
+        if self._options.utterances != UTTERANCES:
+            yield f"Dialogues have {self._options.utterances} utterances (paper: {UTTERANCES})."
+        if self._options.prompt_role == "user":
+            yield "The system prompt stands in the first user message."
+        if self._survey.left_out:
+            yield (
+                f"{len(self._survey.left_out)} records were left out as bad "
+                "(--skip-bad-records); the manifest lists them."
+            )
+
+
+def _wanted(spec: RunSpec) -> tuple[str, ...]:
+    """The conditions that the run names, in the order of the tables; none if it names none."""
+    for condition in spec.conditions or ():
+        if condition not in CONDITIONS:
+            raise ConfigError(
+                f"botchat has no condition {condition!r}; there are: {', '.join(CONDITIONS)}"
+            )
+    return tuple(condition for condition in CONDITIONS if condition in (spec.conditions or ()))

@@ -1,0 +1,100 @@
+"""How a model talks to itself: one call per utterance, each seeing all before it.
+
+Roles alternate backwards from the last utterance, which is always the user's (the authors'
+chat_api/gpt.py): a prompt with an even number of utterances begins with the assistant's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from judges import PromptSet
+from mmconv.benchmarks.botchat.data import Sample
+from mmconv.benchmarks.botchat.options import CON, BotChatOptions
+from mmconv.errors import PlanError, PromptError
+from mmconv.values import Call, Message, Ref, Role, Sampling, Text
+
+Line: TypeAlias = Text | Ref
+"""An utterance: one that is written already, or one that a call will produce."""
+
+_ROLES: tuple[Role, Role] = ("user", "assistant")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speaker:
+    """Who generates a dialogue: the seat asked, and what its calls' names begin with."""
+
+    seat: str
+
+    @property
+    def prefix(self) -> str:
+        """The candidate's calls are named `utterance_3`, other seats' `<seat>/utterance_3`."""
+        return "" if self.seat == "candidate" else f"{self.seat}/"
+
+    def call_id(self, number: int) -> str:
+        """The id of the call that makes the utterance of this number, counted from 1."""
+        return f"{self.prefix}utterance_{number}"
+
+    def lines(self, seed: Sequence[str], count: int) -> tuple[Line, ...]:
+        """The first `count` utterances of the dialogue: the seed, then what the seat says."""
+        written = [Text(text=each) for each in seed[:count]]
+        own = [Ref(call=self.call_id(number)) for number in range(len(seed) + 1, count + 1)]
+        return (*written, *own)
+
+
+def dialogue_calls(
+    sample: Sample, condition: str, speaker: Speaker, prompts: PromptSet, options: BotChatOptions
+) -> tuple[Call, ...]:
+    """The calls that make the dialogue from its seed.
+
+    Where the prompt is the system's, oldest utterances are dropped when the context is full (paper,
+    section 4.1). In the user's message it would be dropped before them, so such a call fails.
+    """
+    prompt = instructions(sample, condition, prompts)
+    lines = speaker.lines(sample.seed, options.utterances)
+    sampling = Sampling(max_tokens=options.max_tokens)
+    as_system = options.prompt_role == "system"
+    return tuple(
+        Call(
+            id=speaker.call_id(number),
+            seat=speaker.seat,
+            messages=_messages(prompt, lines[: number - 1], options.prompt_role),
+            sampling=sampling,
+            overflow="drop_oldest" if as_system else "fail",
+        )
+        for number in range(len(sample.seed) + 1, options.utterances + 1)
+    )
+
+
+def instructions(sample: Sample, condition: str, prompts: PromptSet) -> str:
+    """The system prompt, with the reference document under the condition `con`."""
+    if condition != CON:
+        return _text(prompts["generate"].fill({}))
+    if sample.document is None:
+        raise PlanError(f"sample {sample.index} has no reference document")
+    slots = {"title": sample.document.title, "text": sample.document.text}
+    return _text(prompts["generate_with_document"].fill(slots))
+
+
+def _messages(
+    prompt: str, lines: Sequence[Line], prompt_role: Literal["system", "user"]
+) -> tuple[Message, ...]:
+    said = [
+        Message(role=_ROLES[(len(lines) - place - 1) % 2], parts=(line,))
+        for place, line in enumerate(lines)
+    ]
+    first = Message(role=prompt_role, parts=(Text(text=prompt),))
+    if said[0].role != prompt_role:
+        return (first, *said)
+    # two user messages in a row are what such a chat template cannot write
+    joined = Message(role=prompt_role, parts=(Text(text=f"{prompt}\n\n"), *said[0].parts))
+    return (joined, *said[1:])
+
+
+def _text(messages: Sequence[Message]) -> str:
+    """The text of a prompt file, whose one message may be sent in either role."""
+    if len(messages) != 1:
+        raise PromptError(f"a prompt for utterances holds one message, not {len(messages)}")
+    return "".join(part.text for part in messages[0].parts if isinstance(part, Text))

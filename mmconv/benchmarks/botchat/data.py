@@ -1,0 +1,155 @@
+"""BotChat's samples: a human dialogue, whose first two utterances are the seed, checked and read.
+
+`survey` reads the whole file before anything is paid for and tells all that is wrong in one
+message; `load_samples` then streams. Nothing is prompted or scored here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmconv.benchmarks.botchat.dialogues import (
+    DOCUMENT,
+    HUMAN_COLUMN,
+    INDEX,
+    ROUNDS,
+    TITLE,
+    read_rows,
+    read_utterances,
+)
+from mmconv.benchmarks.botchat.options import SEED, SHORTEST_HUMAN
+from mmconv.benchmarks.records import Record, text
+from mmconv.errors import DataError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """What a conditioned dialogue is about: a title, which may be empty, and a text."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """A human dialogue with its index and, in data such as NaturalConv, its reference document."""
+
+    index: str
+    human: tuple[str, ...]
+    document: Document | None = None
+
+    @property
+    def seed(self) -> tuple[str, ...]:
+        """The utterances that every generated dialogue begins with."""
+        return self.human[:SEED]
+
+    @property
+    def paired(self) -> bool:
+        """Whether the dialogue is long enough to be compared with others."""
+        return len(self.human) >= SHORTEST_HUMAN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What a file holds: indexes of samples and of the `paired` ones, records `left_out` by place.
+
+    `documented` says whether every sample has a reference document.
+    """
+
+    indexes: tuple[str, ...]
+    paired: frozenset[str]
+    documented: bool
+    left_out: Mapping[str, tuple[str, ...]]
+
+
+def survey(path: Path, *, documents: bool, skip_bad: bool) -> Survey:
+    """Check every record; `documents` wants a reference document in each.
+
+    Raises `DataError` with all problems in one message; with `skip_bad` only where the file cannot
+    be read or no sample is left.
+    """
+    good: dict[str, Sample] = {}
+    seen: dict[str, str] = {}
+    left_out: dict[str, tuple[str, ...]] = {}
+    for record in read_rows(path):
+        try:
+            sample = read_sample(record)
+        except DataError as error:
+            left_out[record.where] = error.problems
+            continue
+        faults = _misfits(sample, documents, seen)
+        seen.setdefault(sample.index, record.where)
+        if faults:
+            left_out[record.where] = faults
+        else:
+            good[sample.index] = sample
+    if not good or (left_out and not skip_bad):
+        raise _refusal(path, left_out, len(good))
+    return Survey(
+        indexes=tuple(good),
+        paired=frozenset(index for index, sample in good.items() if sample.paired),
+        documented=all(sample.document is not None for sample in good.values()),
+        left_out=left_out,
+    )
+
+
+def load_samples(path: Path, found: Survey) -> Iterator[Sample]:
+    """Stream the samples that the survey found good, in the file's order.
+
+    Raises `DataError` for a record that has gone bad since.
+    """
+    for record in read_rows(path):
+        if record.where not in found.left_out:
+            yield read_sample(record)
+
+
+def read_sample(record: Record) -> Sample:
+    """Read a record; raises `DataError` naming all that is missing or malformed in it."""
+    human, faults = read_utterances(record, HUMAN_COLUMN)
+    texts = {name: _text(record, name, faults) for name in (INDEX, TITLE, DOCUMENT)}
+    index, title, document = texts.values()
+    if index is None:
+        faults.append(f"{INDEX} is missing")
+    if human and len(human) < SEED:
+        faults.append(f"{HUMAN_COLUMN} has 1 utterance; the seed alone takes {SEED}")
+    rounds = _text(record, ROUNDS, faults)
+    if human and rounds not in (None, str(len(human))):
+        faults.append(f"{ROUNDS} is {rounds}, but {HUMAN_COLUMN} has {len(human)} utterances")
+    if title is not None and document is None:
+        faults.append(f"{TITLE} stands without {DOCUMENT}")
+    if faults or index is None:
+        raise DataError(record.where, faults, "Mend the record and run again.")
+    return Sample(
+        index=index,
+        human=human,
+        document=None if document is None else Document(title=title or "", text=document),
+    )
+
+
+def _misfits(sample: Sample, documents: bool, seen: Mapping[str, str]) -> tuple[str, ...]:
+    """What keeps a readable sample from being run; `seen` has earlier ones' places by index."""
+    faults = []
+    if documents and sample.document is None:
+        faults.append(f"{DOCUMENT} is missing, and the condition con needs it")
+    if sample.index in seen:
+        faults.append(f"{INDEX} {sample.index!r} is that of {seen[sample.index]}")
+    return tuple(faults)
+
+
+def _refusal(path: Path, left_out: Mapping[str, tuple[str, ...]], good: int) -> DataError:
+    problems = [f"{where}: {fault}" for where, faults in left_out.items() for fault in faults]
+    advice = f"--skip-bad-records goes on with the {good} good records." if good else ""
+    if not problems:
+        problems, advice = ["holds no records"], "Give the authors' MuTual_test.xlsx."
+    return DataError(str(path), problems, advice)
+
+
+def _text(record: Record, name: str, faults: list[str]) -> str | None:
+    try:
+        value = text(record, name)
+    except DataError as error:
+        faults += error.problems
+        return None
+    return value if value is not None and value.strip() else None

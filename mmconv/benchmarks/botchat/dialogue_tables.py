@@ -1,0 +1,113 @@
+"""BotChat's tables of the dialogues themselves: loops, lengths, and how utterances ended.
+
+No judgement is read here.
+"""
+
+from __future__ import annotations
+
+from mmconv.benchmarks.answers import COLUMNS, TRUNCATED
+from mmconv.benchmarks.botchat.layout import Layout, entrants
+from mmconv.benchmarks.botchat.quantities import share
+from mmconv.stats import Column, ScoreFrame, as_cell, bounded, summarise
+from mmconv.values import Cell, Table
+
+_LENGTHS = ("tokens", "words", "characters")
+
+
+def dialogue_tables(frame: ScoreFrame, layout: Layout) -> list[Table]:
+    """The tables, each of them perhaps without a row."""
+    make = (_loops, _lengths, _lengths_by_utterance, _replies)
+    return [each(frame, layout) for each in make]
+
+
+def _loops(frame: ScoreFrame, layout: Layout) -> Table:
+    rows = {}
+    for label, entrant in entrants(frame, "non_loop"):
+        utterances = entrant.column(frame, "non_loop_utterances")
+        rows[label] = {
+            "non-loop (%)": share(entrant.column(frame, "non_loop")),
+            "non-loop utterances": _count(utterances),
+        }
+    return Table(
+        name="loops",
+        title="Dialogues that do not begin to repeat themselves",
+        columns=("non-loop (%)", "non-loop utterances"),
+        rows=rows,
+        digits=1,
+        notes=(layout.loops, *layout.notes),
+    )
+
+
+def _lengths(frame: ScoreFrame, layout: Layout) -> Table:
+    rows = {}
+    for label, entrant in entrants(frame, "words"):
+        row = {}
+        for metric in _LENGTHS:
+            column = entrant.column(frame, metric)
+            if len(column):
+                row[metric] = _count(column)
+                values = [value for value in column.values if value is not None]
+                row[f"longest ({metric})"] = Cell(value=max(values, default=None))
+        rows[label] = row
+    return Table(
+        name="lengths",
+        title="Length of generated utterances: mean, and longest",
+        columns=(*_LENGTHS, *(f"longest ({metric})" for metric in _LENGTHS)),
+        rows=rows,
+        digits=1,
+        notes=(
+            "Tokens are those of the model's own server; the paper counts tokens of cl100k. "
+            "Words are separated by blanks. The human's utterances are those after the seed.",
+            *layout.notes,
+        ),
+    )
+
+
+def _lengths_by_utterance(frame: ScoreFrame, layout: Layout) -> Table:
+    rows = {
+        label: {
+            f"utterance {turn}": _count(column)
+            for turn in frame.turns()
+            if len(column := entrant.column(frame, "words", turn=turn))
+        }
+        for label, entrant in entrants(frame, "words")
+    }
+    numbers = sorted({int(name.split()[1]) for row in rows.values() for name in row})
+    return Table(
+        name="lengths_by_utterance",
+        title="Words by utterance",
+        columns=tuple(f"utterance {number}" for number in numbers),
+        rows=rows,
+        digits=1,
+        notes=layout.notes,
+        detail=True,
+    )
+
+
+def _replies(frame: ScoreFrame, layout: Layout) -> Table:
+    rows = {}
+    for label, entrant in entrants(frame, "dropped"):
+        dropped = entrant.column(frame, "dropped")
+        total = sum((value for value in dropped.values if value is not None), start=0.0)
+        rows[label] = {
+            COLUMNS[0]: share(entrant.column(frame, TRUNCATED)),
+            "prompts that overflowed": Cell(
+                value=float(sum(bool(value) for value in dropped.values)),
+                n=int(dropped.present.sum()),
+                missing=dict(dropped.missing),
+            ),
+            "utterances dropped": Cell(value=total),
+        }
+    return Table(
+        name="replies",
+        title="How the generated utterances ended, and what was dropped from full contexts",
+        columns=(COLUMNS[0], "prompts that overflowed", "utterances dropped"),
+        rows=rows,
+        digits=1,
+        notes=layout.notes,
+    )
+
+
+def _count(column: Column) -> Cell:
+    """The mean of numbers that are never below 0."""
+    return as_cell(bounded(summarise(column), lowest=0.0))

@@ -1,0 +1,110 @@
+"""What rows BotChat's tables have, and what all of them say: entrants, matches, layout.
+
+The cells are made in `tables` and `dialogue_tables`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mmconv.benchmarks.botchat.dialogues import HUMAN
+from mmconv.benchmarks.botchat.options import DupDetect
+from mmconv.benchmarks.botchat.players import GTEVAL
+from mmconv.benchmarks.botchat.scoring import JUDGE, OURS
+from mmconv.stats import Column, ScoreFrame
+
+AUTHORS_COLUMN = "authors: "
+"""What the columns of the authors' convention begin with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """What the tables say besides the scores: who judged, how loops were found, what to know."""
+
+    judge: str
+    dup_detect: DupDetect
+    notes: tuple[str, ...] = ()
+
+    @property
+    def loops(self) -> str:
+        """How DupDetect was set."""
+        return (
+            f"DupDetect: an utterance repeats another by {self.dup_detect}. The paper publishes "
+            "neither measure nor threshold; `mmconv calibrate botchat` fits the threshold."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entrant:
+    """A row of a table of dialogues: a model under a condition."""
+
+    model: str
+    condition: str
+
+    def column(
+        self, frame: ScoreFrame, metric: str, *, turn: int | None = None, **tags: str
+    ) -> Column:
+        """Its scores of the metric."""
+        return frame.select(
+            turn=turn, metric=metric, model=self.model, condition=self.condition, **tags
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """A row of a table of comparisons: a model against an opponent, at one length or at any."""
+
+    model: str
+    opponent: str
+    condition: str
+    length: str | None = None
+
+    def column(self, frame: ScoreFrame, protocol: str, reading: str, dup: str) -> Column:
+        """The points of its comparisons."""
+        return frame.select(
+            metric="duel",
+            model=self.model,
+            opponent=self.opponent,
+            condition=self.condition,
+            length=frame.distinct("length") if self.length is None else self.length,
+            protocol=protocol,
+            reading=reading,
+            dup=dup,
+        )
+
+
+def entrants(frame: ScoreFrame, metric: str) -> Iterator[tuple[str, Entrant]]:
+    """The rows of a table of dialogues: who has scores of the metric, by their names."""
+    conditions = frame.distinct("condition")
+    for model in frame.distinct("model"):
+        for condition in conditions:
+            entrant = Entrant(model=model, condition=condition)
+            if len(entrant.column(frame, metric)):
+                yield _labelled(model, condition, conditions), entrant
+
+
+def matches(frame: ScoreFrame, protocol: str) -> Iterator[tuple[str, Match]]:
+    """The rows of a protocol's table: pairs of players with comparisons, by their names.
+
+    GTEval's comparisons have the length of each human dialogue, and one row for all of them.
+    """
+    conditions = frame.distinct("condition")
+    lengths: Sequence[str | None] = [None] if protocol == GTEVAL else frame.distinct("length")
+    players = [
+        (model, opponent)
+        for model in frame.distinct("model")
+        for opponent in frame.distinct("opponent")
+        if (opponent == HUMAN) == (protocol == GTEVAL)
+    ]
+    for model, opponent in players:
+        for length in lengths:
+            for condition in conditions:
+                match = Match(model=model, opponent=opponent, condition=condition, length=length)
+                if len(match.column(frame, protocol, OURS, JUDGE)):
+                    versus = "" if length is None else f" - {opponent}, N={length}"
+                    yield _labelled(f"{model}{versus}", condition, conditions), match
+
+
+def _labelled(name: str, condition: str, conditions: Sequence[str]) -> str:
+    return name if len(conditions) == 1 else f"{name} ({condition})"

@@ -1,0 +1,186 @@
+"""Who is compared with whom: the candidate, models that speak in the run, and stored dialogues.
+
+A player gives the lines of its dialogue for a sample; a duel is one comparison of two players'
+lines, in one of its two orders. Nothing is asked or scored here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+
+from mmconv.benchmarks.botchat.chains import Line, Speaker
+from mmconv.benchmarks.botchat.data import Sample
+from mmconv.benchmarks.botchat.dialogues import HUMAN, StoredDialogue, read_dialogues
+from mmconv.benchmarks.botchat.options import BotChatOptions
+from mmconv.errors import ConfigError, DataError
+from mmconv.values import Outcome, Ref, Reply, Text
+
+GTEVAL = "GTEval"
+PAIREVAL = "PairEval"
+SAME_TEXT = "same text"
+"""Why a comparison of a dialogue with itself has no points; the authors drop it, too."""
+
+ORDERS = ("1", "2")
+"""Which conversation of the prompt is the model's; both are judged, and both count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Player:
+    """A model with its dialogues: those that `speaker` makes in the run, or `stored` ones by index.
+
+    The candidate's dialogue is made for every sample, another speaker's where it is compared.
+    """
+
+    name: str
+    speaker: Speaker | None = None
+    stored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def lines(self, sample: Sample, count: int) -> tuple[Line, ...]:
+        """The first `count` utterances of its dialogue."""
+        if self.speaker is not None:
+            return self.speaker.lines(sample.seed, count)
+        return tuple(Text(text=each) for each in self.stored[sample.index][:count])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duel:
+    """One comparison: `model`'s lines with those of `opponent`, which may be the human dialogue.
+
+    `order` says which conversation of the prompt is the model's; `searched` are the model's and
+    the opponent's lines that DupDetect looks at.
+    """
+
+    protocol: str
+    model: str
+    opponent: str
+    length: int
+    order: str
+    own: tuple[Line, ...]
+    other: tuple[Line, ...]
+    searched: tuple[tuple[Line, ...], tuple[Line, ...]]
+
+    @property
+    def call_id(self) -> str:
+        """The id of the call that judges it."""
+        if self.protocol == GTEVAL:
+            return f"gteval/{self.order}"
+        return f"paireval/{self.model}/{self.opponent}/{self.length}/{self.order}"
+
+    @property
+    def is_void(self) -> bool:
+        """Whether the two dialogues are known to be the same text before anything is asked."""
+        return self.own == self.other
+
+
+def human_duels(sample: Sample, candidate: Player, options: BotChatOptions) -> Iterator[Duel]:
+    """GTEval's two duels: the candidate's dialogue cut to the length of the human one.
+
+    A human dialogue that is longer than the generated ones is cut to their length.
+    """
+    human = Player(name=HUMAN, stored={sample.index: sample.human})
+    length = min(len(sample.human), options.utterances)
+    yield from _duels(GTEVAL, sample, (candidate, human), length, options)
+
+
+def player_duels(
+    sample: Sample, pairs: Sequence[tuple[Player, Player]], options: BotChatOptions
+) -> Iterator[Duel]:
+    """PairEval's duels: each pair at each length, in both orders."""
+    for length in options.cuts:
+        for pair in pairs:
+            yield from _duels(PAIREVAL, sample, pair, length, options)
+
+
+def _duels(
+    protocol: str,
+    sample: Sample,
+    pair: tuple[Player, Player],
+    length: int,
+    options: BotChatOptions,
+) -> Iterator[Duel]:
+    model, opponent = pair
+    searched = length if options.dup_detect.scope == "compared" else options.utterances
+    for order in ORDERS:
+        yield Duel(
+            protocol=protocol,
+            model=model.name,
+            opponent=opponent.name,
+            length=length,
+            order=order,
+            own=model.lines(sample, length),
+            other=opponent.lines(sample, length),
+            searched=(model.lines(sample, searched), opponent.lines(sample, searched)),
+        )
+
+
+def pair_up(players: Sequence[Player], how: str) -> tuple[tuple[Player, Player], ...]:
+    """The pairs that are compared: the first player with each other one, or `all`."""
+    pairs = combinations(players, 2)
+    return tuple(pair for pair in pairs if how == "all" or pair[0] is players[0])
+
+
+def spoken(lines: Sequence[Line], outcomes: Mapping[str, Outcome]) -> tuple[str, ...] | None:
+    """The lines as texts; None if one of them was never said."""
+    texts = [_said(line, outcomes) for line in lines]
+    said = tuple(text for text in texts if text is not None)
+    return said if len(said) == len(texts) else None
+
+
+def stored_players(options: BotChatOptions, indexes: frozenset[str]) -> Iterator[Player]:
+    """The models in the files of opponents, with their dialogues of these indexes.
+
+    Raises `DataError` for a dialogue that is missing or too short, all in one message.
+    """
+    for path in options.opponents:
+        stored: dict[str, dict[str, StoredDialogue]] = {}
+        for dialogue in read_dialogues(path):
+            if dialogue.model != HUMAN and dialogue.index in indexes:
+                stored.setdefault(dialogue.model, {})[dialogue.index] = dialogue
+        _check_stored(path, stored, indexes, max(options.cuts))
+        for model, dialogues in stored.items():
+            texts = {index: each.utterances for index, each in dialogues.items()}
+            yield Player(name=model, stored=texts)
+
+
+def check_names(players: Sequence[Player]) -> None:
+    """Raise `ConfigError` unless all players, and the human, have names of their own."""
+    names = [HUMAN, *(player.name for player in players)]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ConfigError(
+            f"several players are named {', '.join(twice)}: set `name` in a model's file, or "
+            "rename a column of the opponents' file"
+        )
+
+
+def _said(line: Line, outcomes: Mapping[str, Outcome]) -> str | None:
+    if not isinstance(line, Ref):
+        return line.text
+    outcome = outcomes.get(line.call)
+    return outcome.text if isinstance(outcome, Reply) else None
+
+
+def _check_stored(
+    path: Path,
+    stored: Mapping[str, Mapping[str, StoredDialogue]],
+    indexes: frozenset[str],
+    length: int,
+) -> None:
+    if not stored:
+        raise DataError(str(path), ["holds no dialogue of any sample that is compared"])
+    problems = [
+        f"{model}: no dialogue of {', '.join(missing)}"
+        for model, dialogues in stored.items()
+        if (missing := sorted(indexes - dialogues.keys()))
+    ]
+    problems += [
+        f"{each.where}: {model} has {len(each.utterances)} utterances, not {length}"
+        for model, dialogues in stored.items()
+        for each in dialogues.values()
+        if len(each.utterances) < length
+    ]
+    if problems:
+        advice = f"Every model needs {length} utterances for each sample with a long human part."
+        raise DataError(str(path), problems, advice)

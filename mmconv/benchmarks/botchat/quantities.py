@@ -1,0 +1,101 @@
+"""BotChat's rates: ours with intervals, and the authors', rounded as they round.
+
+Columns hold the points of comparisons, or 0 and 1. `tables` says which go where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from mmconv.benchmarks.botchat.scoring import BAD_TIE, GOOD_TIE, LOSS, UNKNOWN, WIN
+from mmconv.stats import Column, as_cell, bounded, summarise, summarise_share
+from mmconv.values import Cell
+
+RATES: dict[str, tuple[float, ...]] = {
+    "win": (WIN,),
+    "tie": (GOOD_TIE, BAD_TIE),
+    "lose": (LOSS,),
+    "win+tie": (WIN, GOOD_TIE, BAD_TIE),
+    "not bad": (WIN, GOOD_TIE),
+}
+"""Rate -> the points that count for it. Not bad: the judge takes the model's for human."""
+
+_PERCENT = 100.0
+_DECIMALS = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """How many comparisons the authors count, the unread ones among them, and what they drop."""
+
+    points: tuple[float, ...]
+    n: int
+    dropped: dict[str, int]
+
+    def share(self, wanted: Collection[float]) -> float | None:
+        """In percent, rounded to one decimal as in their notebook."""
+        if not self.n:
+            return None
+        return round(_PERCENT * sum(each in wanted for each in self.points) / self.n, _DECIMALS)
+
+
+def rate(column: Column, wanted: Collection[float]) -> Cell:
+    """The share of points that are wanted, in percent, over the comparisons that have points."""
+    return share(_indicator(column, wanted))
+
+
+def share(column: Column) -> Cell:
+    """The mean of zeros and ones in percent, with its interval."""
+    return as_cell(summarise_share(column), _PERCENT)
+
+
+def mean_points(column: Column) -> Cell:
+    """The Score, from -3 to 3: (3 win + both human - both AI - 3 lose) / n."""
+    return as_cell(bounded(summarise(column), LOSS, WIN))
+
+
+def official_rates(column: Column) -> dict[str, Cell]:
+    """The authors' rates: of all comparisons, unread ones included, each rounded to 0.1 %.
+
+    Win+tie is their sum of two rounded rates, so it can be 0.1 off. Pairs of the same text are
+    dropped, and so is what was never judged.
+    """
+    tally = _tally(column)
+    values = {name: tally.share(wanted) for name, wanted in RATES.items()}
+    win, tie = values["win"], values["tie"]
+    if win is not None and tie is not None:
+        values["win+tie"] = round(win + tie, _DECIMALS)
+    return {
+        name: Cell(value=value, n=tally.n, missing=tally.dropped) for name, value in values.items()
+    }
+
+
+def official_points(column: Column) -> Cell:
+    """The authors' Score: over all comparisons, unread ones included."""
+    tally = _tally(column)
+    value = sum(tally.points) / tally.n if tally.n else None
+    return Cell(value=value, n=tally.n, missing=tally.dropped)
+
+
+def official_share(column: Column) -> Cell:
+    """The authors' UniEval rate: in percent, rounded to 0.1, over what their code can read."""
+    numbers = [value for value in column.values if value is not None]
+    value = round(_PERCENT * sum(numbers) / len(numbers), _DECIMALS) if numbers else None
+    return Cell(value=value, n=len(numbers), missing=dict(column.missing))
+
+
+def _tally(column: Column) -> Tally:
+    points = tuple(value for value in column.values if value is not None)
+    dropped = dict(column.missing)
+    unknown = dropped.pop(UNKNOWN, 0)
+    return Tally(points=points, n=len(points) + unknown, dropped=dropped)
+
+
+def _indicator(column: Column, wanted: Collection[float]) -> Column:
+    return Column.of(
+        [None if value is None else float(value in wanted) for value in column.values],
+        samples=column.samples,
+        clusters=column.clusters,
+        reasons=column.reasons,
+    )

@@ -1,0 +1,177 @@
+"""BotChat rescored: published judgements through the parsers, scores and tables of a live run.
+
+What the files hide is in one more table. Files are read in `published`; nothing is asked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from judges.parsers_botchat import UniEvalParser, comparison
+from mmconv.benchmarks.botchat.dialogues import HUMAN, read_dialogues
+from mmconv.benchmarks.botchat.grading import UNIEVAL
+from mmconv.benchmarks.botchat.layout import Layout
+from mmconv.benchmarks.botchat.options import CHECKPOINTS, SEED, UNCON, UTTERANCES, DupDetect
+from mmconv.benchmarks.botchat.players import GTEVAL, PAIREVAL, Duel
+from mmconv.benchmarks.botchat.published import (
+    EXACT_MATCH,
+    Alone,
+    Compared,
+    Judgements,
+    read_alone,
+    read_compared,
+    recognise,
+)
+from mmconv.benchmarks.botchat.scoring import (
+    Scored,
+    score_alone,
+    score_duel,
+    score_length,
+    score_loop,
+)
+from mmconv.benchmarks.botchat.tables import build_tables
+from mmconv.benchmarks.rescoring import Rescored
+from mmconv.errors import DataError
+from mmconv.stats import ScoreFrame
+from mmconv.values import Call, Cell, Outcome, Reply, Score, Skipped, Table, Text
+
+PUBLISHED = {UNIEVAL: 547, GTEVAL: 444}
+"""How many judgements of each kind the authors publish per model."""
+
+ROWS, MISSING, EMPTY = "rows", "missing rows", "empty judgements"
+EXACT, UNEQUAL = "exact matches (EM)", "EM of texts that differ"
+SHORT, OPAQUE = "dialogues of fewer utterances", "conversations in no known form"
+FAULTS = (ROWS, MISSING, EMPTY, EXACT, UNEQUAL, SHORT, OPAQUE)
+"""What is counted of every model's rows, by the name of its column."""
+
+_JUDGED = Call(id=UNIEVAL, seat="judge", messages=(), parser=UniEvalParser(utterances=UTTERANCES))
+
+
+def rescore(files: Sequence[Path], dup_detect: DupDetect | None = None) -> Rescored:
+    """The tables of the authors' files: UniEval, GTEval, comparisons of models, dialogues.
+
+    Raises `DataError` for a file that is none of these, and for two rows of one judgement.
+    """
+    settings = dup_detect or DupDetect()
+    reading = _Reading(settings=settings)
+    for path in files:
+        reading.read(recognise(path))
+    judges = ", ".join(dict.fromkeys(reading.judges)) or "nobody"
+    layout = Layout(judge=f"judged by {judges}", dup_detect=settings)
+    tables = build_tables(reading.frame, layout)
+    return Rescored(tables=(*tables, *_faults(reading.counts)))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reading:
+    """What has been read so far: scores, judges, and counts of oddities by protocol and model."""
+
+    settings: DupDetect
+    frame: ScoreFrame = field(default_factory=ScoreFrame)
+    judges: list[str] = field(default_factory=list)
+    counts: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
+    seen: dict[tuple[str, ...], str] = field(default_factory=dict)
+    pairs: dict[frozenset[str], str] = field(default_factory=dict)
+
+    def read(self, file: Judgements) -> None:
+        """Take in one file."""
+        if file.kind == "dialogues":
+            self._add(self._dialogues(file.path))
+            return
+        self.judges.append(file.judge)
+        if file.kind == "alone":
+            for alone in read_alone(file):
+                self._once(alone.where, UNIEVAL, alone.model, alone.index)
+                self._add(self._alone(alone))
+        else:
+            for compared in read_compared(file):
+                self._once(compared.where, compared.left, compared.right, compared.index)
+                self._add(self._compared(compared))
+
+    def _add(self, scores: Iterator[Score]) -> None:
+        for score in scores:
+            self.frame.append(score)
+
+    def _once(self, where: str, *name: str) -> None:
+        if (earlier := self.seen.setdefault(name, where)) != where:
+            raise DataError(where, [f"{', '.join(name)} is that of {earlier}"], "Give each once.")
+
+    def _alone(self, row: Alone) -> Iterator[Score]:
+        counts = self.counts.setdefault((UNIEVAL, row.model), Counter())
+        counts[ROWS] += 1
+        counts[EMPTY] += row.reply is None
+        counts[OPAQUE] += len(row.utterances) < SEED
+        counts[SHORT] += SEED <= len(row.utterances) < UTTERANCES
+        scored = Scored(sample=row.index, condition=UNCON, model=row.model)
+        outcomes = {UNIEVAL: _outcome(row.reply)}
+        yield from score_alone(scored, _JUDGED, outcomes, CHECKPOINTS, None)
+
+    def _compared(self, row: Compared) -> Iterator[Score]:
+        duel = self._duel(row)
+        counts = self.counts.setdefault((duel.protocol, duel.model), Counter())
+        counts[ROWS] += 1
+        counts[EMPTY] += row.reply is None
+        matched = (row.reply or "").strip() == EXACT_MATCH
+        first, second = row.conversations
+        counts[EXACT] += matched
+        counts[UNEQUAL] += matched and first != second
+        counts[OPAQUE] += min(len(first), len(second)) < SEED
+        call = Call(id=duel.call_id, seat="judge", messages=(), parser=comparison)
+        outcomes = {duel.call_id: _outcome(row.reply)}
+        scored = Scored(sample=row.index, condition=UNCON, model=duel.model)
+        judged = None if row.same else call
+        yield from score_duel(scored, duel, judged, outcomes, self.settings)
+
+    def _duel(self, row: Compared) -> Duel:
+        """The row as a comparison of the model that is not the human, or of the pair's first."""
+        names = frozenset((row.left, row.right))
+        first = row.right if row.left == HUMAN else row.left
+        model = self.pairs.setdefault(names, first)
+        is_left = model == row.left
+        lines = [tuple(Text(text=each) for each in lines) for lines in row.conversations]
+        own, other = lines if is_left else reversed(lines)
+        return Duel(
+            protocol=GTEVAL if HUMAN in names else PAIREVAL,
+            model=model,
+            opponent=row.right if is_left else row.left,
+            length=max(map(len, row.conversations)),
+            order="1" if is_left else "2",
+            own=own,
+            other=other,
+            searched=(own, other),
+        )
+
+    def _dialogues(self, path: Path) -> Iterator[Score]:
+        for dialogue in read_dialogues(path):
+            self._once(dialogue.where, "dialogue", dialogue.model, dialogue.index)
+            scored = Scored(sample=dialogue.index, condition=UNCON, model=dialogue.model)
+            yield from score_loop(scored, dialogue.utterances, self.settings)
+            for number, each in enumerate(dialogue.utterances[SEED:], start=SEED + 1):
+                yield from score_length(scored, number, each)
+
+
+def _outcome(reply: str | None) -> Outcome:
+    return Skipped(because="an empty cell") if reply is None else Reply(text=reply)
+
+
+def _faults(counts: dict[tuple[str, str], Counter[str]]) -> Iterator[Table]:
+    """How many oddities of each kind every model's rows have."""
+    if not counts:
+        return
+    rows = {}
+    for (protocol, model), found in counts.items():
+        row = {name: Cell(value=float(found[name])) for name in FAULTS if name != MISSING}
+        if protocol in PUBLISHED:
+            row[MISSING] = Cell(value=float(PUBLISHED[protocol] - found[ROWS]))
+        rows[f"{model}, {protocol}"] = row
+    yield Table(
+        name="faults",
+        title="What the files hide",
+        columns=FAULTS,
+        rows=rows,
+        notes=("Missing rows: against the 547 dialogues and 222 x 2 comparisons of MuTual-Test.",),
+        digits=0,
+    )

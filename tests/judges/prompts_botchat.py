@@ -1,0 +1,36 @@
+"""BotChat's prompts: the slots of each file, and one made-up dialogue that fills them."""
+
+from __future__ import annotations
+
+from judges.template import Slot
+from mmconv.benchmarks.botchat.chains import Speaker
+from mmconv.benchmarks.botchat.grading import conversation
+from mmconv.values import Text
+
+PAIR = frozenset({"conversation_1", "conversation_2"})
+
+SLOTS: dict[str, dict[str, frozenset[str]]] = {
+    "botchat": {
+        "generate": frozenset(),
+        "generate_with_document": frozenset({"title", "text"}),
+        "unieval": frozenset({"conversation"}),
+        "paireval": PAIR,
+        "gteval": PAIR,
+    }
+}
+"""The slots that each shipped prompt has, and that a benchmark fills."""
+
+HUMAN = (
+    "Have you seen my umbrella? It was by the door.",
+    "The green one? Anna took it this morning.",
+    "Great. And it's pouring.",
+    "Take mine. I'm staying in anyway.",
+)
+
+VALUES: dict[str, Slot] = {
+    "title": "Umbrellas left behind",
+    "text": "About 80,000 umbrellas are handed in as lost property every year.",
+    "conversation": conversation(Speaker(seat="candidate").lines(HUMAN[:2], 4)),
+    "conversation_1": conversation(Speaker(seat="candidate").lines(HUMAN[:2], 4)),
+    "conversation_2": conversation([Text(text=each) for each in HUMAN]),
+}

@@ -1,0 +1,47 @@
+"""A model for tests that says something new each time: words drawn by a hash of what it reads.
+
+`model` names it; `forgetful` has room for 60 words of conversation only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mmconv.config import ModelSpec
+from mmconv.errors import Refused
+from mmconv.keys import content_key
+from mmconv.protocols import ImageSource
+from mmconv.values import Message, Reply, Sampling, Text
+
+WORDS = ("rain", "bread", "train", "music", "friend", "garden", "letter", "summer", "coffee", "map")
+ROOM = 60
+
+
+def fingerprint(spec: ModelSpec) -> str:
+    return f"speaker {spec.model}"
+
+
+async def open_backend(spec: ModelSpec, images: ImageSource) -> Speaker:
+    return Speaker(name=spec.model)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speaker:
+    name: str
+    max_concurrency: int = 16
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        if self.name == "forgetful" and sum(map(_words, messages[1:])) > ROOM:
+            raise Refused("context", "more than I can keep in mind")
+        drawn = content_key(self.name, messages, sampling)
+        return Reply(text=" ".join(WORDS[int(drawn[place], 16) % 10] for place in range(8)))
+
+    async def aclose(self) -> None:
+        pass
+
+
+def _words(message: Message) -> int:
+    return sum(len(part.text.split()) for part in message.parts if isinstance(part, Text))

@@ -1,0 +1,141 @@
+"""BotChat's data: what is read, and what stops a run before it costs anything."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from mmconv.benchmarks.botchat.data import load_samples, survey
+from mmconv.benchmarks.botchat.dialogues import lay_out, read_dialogues, read_rows, take_apart
+from mmconv.errors import DataError
+from tests.mmconv.benchmarks.botchat.samples import (
+    MUTUAL,
+    dialogue,
+    needs_mutual,
+    opponents,
+    record,
+    write,
+)
+
+
+@needs_mutual
+def test_the_authors_file() -> None:
+    found = survey(MUTUAL, documents=False, skip_bad=False)
+    samples = list(load_samples(MUTUAL, found))
+    lengths = Counter(len(sample.human) for sample in samples)
+    assert (len(samples), len(found.paired), found.documented) == (547, 222, False)
+    assert (min(lengths), max(lengths)) == (2, 15)
+    long = [len(sample.human) for sample in samples if sample.paired]
+    assert round(sum(long) / len(long), 2) == 7.40
+    assert samples[0].index == "MT-1"
+    assert samples[0].seed[0] == "You look rather pale. Are you feeling well?"
+
+
+def test_a_record_is_read_whole(tmp_path: Path) -> None:
+    rows = [record(1, 4, title="Tea", text="About tea."), record(2, 3, text="About rain.")]
+    path = write(tmp_path / "data.jsonl", rows)
+    found = survey(path, documents=True, skip_bad=False)
+    first, second = load_samples(path, found)
+    assert first.human == tuple(dialogue("Human 1", 4))
+    assert first.document is not None
+    assert (first.document.title, first.document.text) == ("Tea", "About tea.")
+    assert (first.paired, second.paired) == (True, False)
+    assert found.documented
+
+
+def test_utterances_may_be_a_plain_list(tmp_path: Path) -> None:
+    path = write(tmp_path / "data.jsonl", [record(1) | {"conv-GT": ["Hi.", "Hello."], "nround": 2}])
+    [sample] = load_samples(path, survey(path, documents=False, skip_bad=False))
+    assert sample.human == ("Hi.", "Hello.")
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"conv-GT": None}, "conv-GT is missing"),
+    ({"conv-GT": "['a', 'b']"}, "conv-GT is no JSON list of utterances"),
+    ({"conv-GT": "[]"}, "conv-GT is no JSON list of utterances"),
+    ({"conv-GT": '["a", "", "b"]'}, "conv-GT: utterance 2 is empty"),
+    ({"conv-GT": '["a", 3]'}, "conv-GT: utterance 2 is no text: 3"),
+    ({"conv-GT": '["a"]', "nround": 1}, "conv-GT has 1 utterance; the seed alone takes 2"),
+    ({"index": " "}, "index is missing"),
+    ({"index": True}, "index holds True, which is not text"),
+    ({"index": "MT-1"}, "index 'MT-1' is that of data.jsonl line 1"),
+    ({"nround": 7}, "nround is 7, but conv-GT has 5 utterances"),
+    ({"title": "Tea"}, "title stands without text"),
+]
+
+
+@pytest.mark.parametrize(("fields", "told"), BAD, ids=[told for _, told in BAD])
+def test_a_malformed_record_is_named(tmp_path: Path, fields: dict[str, Any], told: str) -> None:
+    path = write(tmp_path / "data.jsonl", [record(1), record(2) | fields])
+    with pytest.raises(DataError) as refused:
+        survey(path, documents=False, skip_bad=False)
+    message = str(refused.value)
+    assert "data.jsonl line 2: " in message
+    assert told in message
+    assert "--skip-bad-records goes on with the 1 good records" in message
+
+
+def test_bad_records_can_be_left_out(tmp_path: Path) -> None:
+    path = write(tmp_path / "data.jsonl", [record(1), record(2, nround=9), record(3)])
+    found = survey(path, documents=False, skip_bad=True)
+    assert found.indexes == ("MT-1", "MT-3")
+    assert list(found.left_out) == ["data.jsonl line 2"]
+    assert [sample.index for sample in load_samples(path, found)] == ["MT-1", "MT-3"]
+
+
+def test_nothing_is_left_to_run(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds no records"):
+        survey(write(tmp_path / "none.jsonl", []), documents=False, skip_bad=True)
+    with pytest.raises(DataError, match="nround is 9"):
+        bad = write(tmp_path / "bad.jsonl", [record(1, nround=9)])
+        survey(bad, documents=False, skip_bad=True)
+
+
+def test_conditioned_dialogues_need_their_documents(tmp_path: Path) -> None:
+    path = write(tmp_path / "data.jsonl", [record(1, text="Tea."), record(2)])
+    with pytest.raises(DataError, match="line 2: text is missing, and the condition con needs it"):
+        survey(path, documents=True, skip_bad=False)
+    assert not survey(path, documents=False, skip_bad=False).documented
+
+
+def test_tab_separated_files_hold_long_dialogues(tmp_path: Path) -> None:
+    long = [*dialogue("A", 15), "word " * 60000]
+    path = opponents(tmp_path / "convs.tsv", {"gpt": [long], "claude": [dialogue("B\t", 16)]})
+    found = {each.model: each.utterances for each in read_dialogues(path)}
+    assert found == {"gpt": tuple(long), "claude": tuple(dialogue("B\t", 16))}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("index\tgpt\nMT-1\n", "1 cells, but the header has 2"),
+        ("index\tindex\nMT-1\t2\n", "the first line must name each column, and each once"),
+        ("index\tgpt\n\t[]\n", "no index"),
+        ("index\tgpt\nMT-1\thello\n", "gpt is no JSON list of utterances: 'hello'"),
+        ('index\tgpt\nMT-1\t["a"]\nMT-1\t["a"]\n', "index 'MT-1' is that of convs.tsv row 2"),
+        ("index\tnround\nMT-1\t3\n", "holds no dialogues"),
+    ],
+)
+def test_what_holds_no_dialogues_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "convs.tsv"
+    path.write_text(text.replace('["a"]', '"[""a""]"'), encoding="utf-8")
+    with pytest.raises(DataError) as refused:
+        list(read_dialogues(path))
+    assert told in str(refused.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="there is no such file"):
+        read_rows(tmp_path / "none.tsv")
+
+
+def test_conversations_are_taken_apart_as_they_were_laid_out() -> None:
+    said = ("Hi.", "Two\nlines: B: no.", "Bye.")
+    assert take_apart(lay_out(said)) == said
+    assert take_apart(orjson.dumps(said).decode()) == said
+    assert take_apart("A: Hi.<chat_end>\nA: Hello.<chat_end>") == ()
+    assert take_apart("Hi there.") == ()

@@ -1,0 +1,95 @@
+"""DupDetect and its calibration, by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from mmconv.benchmarks.botchat.loops import calibrate, first_repeat, highest_similarity
+from mmconv.benchmarks.botchat.options import DupDetect
+
+SETTINGS = DupDetect(threshold=0.9)
+FRESH = tuple("abcdefghijklmnop"[place] * 10 for place in range(16))
+
+
+def repeating(*numbers: int, count: int = 16) -> tuple[str, ...]:
+    """A dialogue whose utterances of these numbers, from 1, say the same."""
+    return tuple("z" * 10 if place + 1 in numbers else FRESH[place] for place in range(count))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "repeat"),
+    [
+        ((), None),
+        ((3, 4), 4),
+        ((3, 5), 5),
+        ((14, 15), 15),
+        ((14, 16), 16),
+        # the seed is human, and utterances further apart are not compared
+        ((1, 2), None),
+        ((2, 3), None),
+        ((2, 4), None),
+        ((3, 6), None),
+        # i < MaxRound - 1: the last two are not compared with each other
+        ((15, 16), None),
+        ((5, 7, 8), 7),
+    ],
+)
+def test_which_utterances_are_compared(numbers: tuple[int, ...], repeat: int | None) -> None:
+    assert first_repeat(repeating(*numbers), SETTINGS) == repeat
+
+
+def test_a_short_dialogue_has_nothing_to_compare() -> None:
+    same = ("hello there",) * 16
+    assert [first_repeat(same[:count], SETTINGS) for count in (2, 3, 4, 5)] == [None, None, None, 4]
+
+
+def test_the_similarity_must_surpass_the_threshold() -> None:
+    """difflib: twice the matching characters over all characters, here 2 * 9 / 20."""
+    near = (*FRESH[:2], "0123456789", "012345678x", *FRESH[4:])
+    assert first_repeat(near, DupDetect(threshold=0.89)) == 4
+    assert first_repeat(near, DupDetect(threshold=0.9)) is None
+    assert highest_similarity(near, "characters") == pytest.approx(0.9)
+
+
+def test_words_are_another_measure() -> None:
+    said = ("how are you today my friend", "HOW are you tonight my friend")
+    near = (*FRESH[:2], *said, *FRESH[4:])
+    assert highest_similarity(near, "words") == pytest.approx(2 * 5 / 12)
+    assert highest_similarity(near, "characters") > 0.85
+
+
+def test_long_utterances_are_compared_whole() -> None:
+    """difflib's own heuristic would take all frequent characters of 200 or more for junk."""
+    near = (*FRESH[:2], "ab" * 300, "ab" * 300, *FRESH[4:])
+    assert highest_similarity(near, "characters") == 1.0
+
+
+def test_the_threshold_gives_the_wanted_rate() -> None:
+    highest = [place / 10 for place in range(10)]
+    found = calibrate(highest, 0.9)
+    assert (found.threshold, found.rate) == (0.8, 0.9)
+    assert (found.lower_threshold, found.lower_rate) == (0.7, 0.8)
+    assert sum(value <= found.threshold for value in highest) == 9
+
+
+def test_ties_cannot_be_split() -> None:
+    found = calibrate([0.2, 0.5, 0.5, 0.5], 0.5)
+    assert (found.threshold, found.rate) == (0.5, 1.0)
+    assert (found.lower_threshold, found.lower_rate) == (0.2, 0.25)
+    assert calibrate([0.2], 1.0).lower_threshold is None
+
+
+def test_nothing_to_calibrate() -> None:
+    with pytest.raises(ValueError, match="wanted share"):
+        calibrate([], 0.9)
+    with pytest.raises(ValueError, match="wanted share"):
+        calibrate([0.1], 0.0)
+
+
+def test_a_calibrated_threshold_leaves_what_it_says() -> None:
+    dialogues = [repeating(3, 4), repeating(), (*FRESH[:4], "eeeeeeeeef", *FRESH[5:])]
+    highest = [highest_similarity(each, "characters") for each in dialogues]
+    found = calibrate(highest, 2 / 3)
+    settings = DupDetect(threshold=found.threshold)
+    free = [first_repeat(each, settings) is None for each in dialogues]
+    assert sum(free) / 3 == pytest.approx(found.rate)

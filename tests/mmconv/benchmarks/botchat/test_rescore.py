@@ -1,0 +1,181 @@
+"""Published judgements in the authors' layout: their numbers by their rules, and what they hide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mmconv.benchmarks.botchat.dialogues import lay_out
+from mmconv.benchmarks.botchat.options import DupDetect
+from mmconv.benchmarks.botchat.rescore import rescore
+from mmconv.errors import DataError
+from mmconv.values import Table
+from tests.mmconv.benchmarks.botchat.samples import compared, dialogue, opponents, write
+
+HUMAN, OWN = dialogue("Human", 5), dialogue("own", 5)
+LOOP = [*OWN[:2], "so it goes", "so it goes", "so it goes"]
+
+
+def tables(*files: Path, settings: DupDetect | None = None) -> dict[str, Table]:
+    return {table.name: table for table in rescore(files, settings).tables}
+
+
+def unieval(model: str, number: int, reply: str, count: int = 16) -> dict[str, object]:
+    return {
+        "model": model,
+        "qidx": number,
+        "index": f"MT-{number}",
+        "conversation": lay_out(dialogue(model, count)),
+        "gpt4": reply,
+    }
+
+
+def test_unieval(tmp_path: Path) -> None:
+    replies = [
+        "Choice: No\nIndex: None\nReason: smooth.",
+        "Choice: Yes\nIndex: 9\nReason: long.",
+        "Choice: Yes\nIndex: 3\nReason: odd.",
+        "Choice: Yes\nReason: everywhere.",
+        "",
+        "Choice: Yes\nIndex: 3 or 4\nReason: odd.",
+    ]
+    rows = [unieval("gpt35", number, reply) for number, reply in enumerate(replies)]
+    found = tables(write(tmp_path / "UniEval.tsv", [*rows, unieval("GT", 0, replies[0], 4)]))
+    row = found["unieval"].rows["gpt35"]
+    # theirs: 16, 8, 2, 16 human utterances; the last reply stops their code
+    assert [row[f"authors: N={n}"].value for n in (4, 8, 12, 16)] == [75.0, 75.0, 50.0, 50.0]
+    assert row["authors: N=4"].n == 4
+    assert row["authors: N=4"].missing == {"skipped: an empty cell": 1, "unknown": 1}
+    # ours: 16, 8, 2 and, the first index that is named, 2
+    assert [row[f"N={n}"].value for n in (4, 8, 12, 16)] == [50.0, 50.0, 25.0, 25.0]
+    assert row["N=4"].missing == {"unparsed": 1, "skipped: an empty cell": 1}
+    assert list(found["unieval"].rows) == ["gpt35", "GT"]
+    faults = found["faults"].rows["gpt35, unieval"]
+    assert (faults["rows"].value, faults["missing rows"].value) == (6, 541)
+    assert faults["empty judgements"].value == 1
+    assert found["faults"].rows["GT, unieval"]["dialogues of fewer utterances"].value == 1
+
+
+def test_gteval_in_both_orders(tmp_path: Path) -> None:
+    choices = ["Conversation 1", "Conversation 2", "Both", "Neither", "I cannot say"]
+    rows = []
+    for number, choice in enumerate(choices):
+        reply = f"Choice: {choice}; Reason: style."
+        rows.append(compared(f"MT-{number}", "GT", "gpt35", (HUMAN, OWN), reply))
+        rows.append(compared(f"MT-{number}", "gpt35", "GT", (OWN, HUMAN), reply))
+    found = tables(write(tmp_path / "GTEval.tsv", rows))
+    row = found["gteval"].rows["gpt35"]
+    names = ("win", "tie", "lose", "win+tie", "not bad")
+    assert [row[f"authors: {name}"].value for name in names] == [20.0, 40.0, 20.0, 60.0, 40.0]
+    assert [row[name].value for name in names] == [25.0, 50.0, 25.0, 75.0, 50.0]
+    assert (row["authors: win"].n, row["win"].n) == (10, 8)
+    judged = found["judgements"].rows["GTEval: gpt35"]
+    assert judged["unread by the authors"].value == 2
+    assert found["gteval"].title.endswith("judged by gpt4")
+    assert found["faults"].rows["gpt35, GTEval"]["missing rows"].value == 434
+
+
+def test_equal_dialogues_are_dropped_and_counted(tmp_path: Path) -> None:
+    rows = [
+        compared("MT-1", "GT", "m", (HUMAN, HUMAN), "EM"),
+        compared("MT-1", "m", "GT", (OWN, HUMAN), "EM"),
+        compared("MT-2", "m", "GT", (OWN, HUMAN), "Choice: Conversation 2"),
+    ]
+    found = tables(write(tmp_path / "GTEval.tsv", rows))
+    row = found["gteval"].rows["m"]
+    assert (row["authors: win"].value, row["authors: win"].n) == (100.0, 1)
+    assert row["win"].missing == {"same text": 2}
+    faults = found["faults"].rows["m, GTEval"]
+    assert faults["exact matches (EM)"].value == 2
+    assert faults["EM of texts that differ"].value == 1
+
+
+def test_dupdetect_of_published_comparisons(tmp_path: Path) -> None:
+    rows = [
+        compared("MT-1", "m", "GT", (LOOP, HUMAN), "Choice: Neither"),
+        compared("MT-2", "m", "GT", (OWN, HUMAN), "Choice: Neither"),
+    ]
+    found = tables(write(tmp_path / "GTEval.tsv", rows))
+    assert found["gteval"].rows["m"]["win+tie"].value == 100.0
+    assert found["gteval_dupdetect"].rows["m"]["win+tie"].value == 50.0
+    assert (
+        "difflib's ratio over characters above 0.9, in the compared utterances"
+        in found["gteval_dupdetect"].notes[1]
+    )
+    loose = tables(tmp_path / "GTEval.tsv", settings=DupDetect(threshold=1.0))
+    assert loose["gteval_dupdetect"].rows["m"]["win+tie"].value == 100.0
+
+
+def test_comparisons_of_models_make_an_arena(tmp_path: Path) -> None:
+    pytest.importorskip("evalica", reason="the arena's ratings need it")
+    texts = {name: dialogue(name, 8) for name in "xyz"}
+    rows = [
+        compared(f"MT-{number}", left, right, (texts[left], texts[right]), f"Choice: {choice}")
+        for number, choice in enumerate(("Conversation 1", "Conversation 2", "Conversation 2"))
+        for left, right in ("xy", "yz", "xz")
+    ]
+    rows += [
+        compared("MT-0", "y", "x", (texts["y"], texts["x"]), "Choice: Conversation 2"),
+    ]
+    found = tables(write(tmp_path / "Arena.tsv", rows))
+    assert list(found["paireval"].rows) == ["x - y, N=8", "x - z, N=8", "y - z, N=8"]
+    row = found["paireval"].rows["x - y, N=8"]
+    assert (row["authors: win"].value, row["win"].n) == (50.0, 4)
+    assert set(found["arena"].rows) == {"x", "y", "z"}
+
+
+def test_dialogues_alone_give_loops_and_lengths(tmp_path: Path) -> None:
+    path = opponents(tmp_path / "convs.tsv", {"m": [LOOP, OWN], "conv-GT": [HUMAN, HUMAN]})
+    found = tables(path)
+    assert found["loops"].rows["m"]["non-loop (%)"].value == 50.0
+    assert found["loops"].rows["GT"]["non-loop (%)"].value == 100.0
+    assert found["lengths"].rows["m"]["words"].n == 6
+    assert "faults" not in found
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"model": "m", "conversation": "A: Hi."}, "has the columns model, conversation"),
+        (unieval("m", 1, "Choice: No") | {"claude": "No", "gpt4o": "No"}, None),
+        (
+            {**unieval("m", 1, ""), "gpt4": None, "a": "x", "b": "y"},
+            None,
+        ),
+        (
+            compared("MT-1", "m", "GT", (OWN, HUMAN), "Choice: Both") | {"A": "other"},
+            "cmp_index 'MT-1;m;GT' does not name other and GT",
+        ),
+        (unieval("", 1, "Choice: No"), "model is missing"),
+    ],
+)
+def test_what_is_no_judgement_is_refused(
+    tmp_path: Path, row: dict[str, object], told: str | None
+) -> None:
+    path = write(tmp_path / "file.tsv", [row])
+    if told is None:
+        assert tables(path)["unieval"].rows
+        return
+    with pytest.raises(DataError) as refused:
+        rescore([path])
+    assert told in str(refused.value)
+
+
+def test_the_judges_column_must_be_plain(tmp_path: Path) -> None:
+    row = unieval("m", 1, "Choice: No")
+    del row["gpt4"]
+    with pytest.raises(DataError, match="which column holds the judge's replies: there is none"):
+        rescore([write(tmp_path / "none.tsv", [row])])
+    two = row | {"a": "Choice: No", "b": "Choice: No"}
+    with pytest.raises(DataError, match="which column holds the judge's replies: a, b"):
+        rescore([write(tmp_path / "two.tsv", [two])])
+    one = row | {"claude": "Choice: No\nIndex: None"}
+    found = tables(write(tmp_path / "one.tsv", [one]))
+    assert found["unieval"].title.endswith("judged by claude")
+
+
+def test_a_judgement_given_twice_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "UniEval.tsv", [unieval("m", 1, "Choice: No")])
+    with pytest.raises(DataError, match=r"unieval, m, MT-1 is that of UniEval\.tsv row 2"):
+        rescore([path, write(tmp_path / "again.tsv", [unieval("m", 1, "Choice: No")])])

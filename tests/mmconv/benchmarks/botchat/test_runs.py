@@ -1,0 +1,185 @@
+"""Whole runs: the authors' file with fakes, and a tiny language model through transformers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from mmconv.config import ModelSpec, RunSpec
+from mmconv.evaluation import Place, Result, open_evaluation
+from mmconv.values import Table
+from tests.mmconv.benchmarks.botchat.samples import (
+    JUDGE,
+    MUTUAL,
+    OTHER,
+    SPEAKER,
+    dialogue,
+    needs_mutual,
+    opponents,
+    record,
+    spec,
+    write,
+)
+
+RATINGS = pytest.importorskip("evalica", reason="the arena's ratings need it")
+
+
+async def run(chosen: RunSpec, out: Path) -> Result:
+    async with open_evaluation(chosen, Place(out=out)) as evaluation:
+        return await evaluation.run(evaluation.runner())
+
+
+def scores(result: Result) -> list[dict[str, Any]]:
+    lines = (result.folder / "scores.jsonl").read_bytes().splitlines()
+    return sorted(map(orjson.loads, lines), key=repr)
+
+
+def tables(result: Result) -> dict[str, Table]:
+    return {table.name: table for table in result.tables}
+
+
+@needs_mutual
+async def test_the_authors_file_runs_to_its_end(tmp_path: Path) -> None:
+    result = await run(spec(MUTUAL), tmp_path)
+    assert result.complete
+    seats = result.tally.seats
+    # two pairs of seeds are the same in it, so some replies are had from the store
+    assert seats["candidate"].ended == 547 * 14
+    assert seats["judge"].ended == 547 + 444
+    assert (seats["candidate"].failed, seats["judge"].failed) == (0, 0)
+    found = tables(result)
+    row = found["unieval"].rows["first"]
+    assert [row[f"N={n}"].n for n in (4, 8, 12, 16)] == [547] * 4
+    assert row["human length"].n == 222
+    assert found["gteval"].rows["first"]["win+tie"].n == 444
+    assert found["lengths"].rows["first"]["words"].value == 8.0
+    assert found["loops"].rows["GT"]["non-loop (%)"].n == 222
+
+
+async def test_interrupted_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
+    data = write(tmp_path / "data.jsonl", [record(number, 2 + number) for number in range(1, 9)])
+    seats = {"candidate": SPEAKER, "judge": JUDGE, "rival": OTHER}
+    whole = spec(data, seats=seats, pair_lengths=[8, 16])
+    expected = await run(whole, tmp_path / "whole")
+    half = await run(whole.model_copy(update={"limit": 3}), tmp_path / "parts")
+    assert half.tally.seats["candidate"].asked == 3 * 14
+    resumed = await run(whole, tmp_path / "parts")
+    assert scores(resumed) == scores(expected)
+    assert resumed.tables == expected.tables
+    assert resumed.tally.seats["candidate"].asked == 5 * 14
+    assert resumed.tally.seats["rival"].stored == 2 * 14
+
+
+async def test_a_tiny_language_model_talks_to_itself(tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason="needs the extra hf")
+    from model_zoo.tiny import make_checkpoint
+
+    folder = make_checkpoint("llama", tmp_path / "llama")
+    candidate = ModelSpec(provider="hf", model=str(folder))
+    data = write(tmp_path / "data.jsonl", [record(number, 4) for number in range(1, 6)])
+    judge = JUDGE.model_copy(update={"options": {**JUDGE.options, "highest": 6}})
+    chosen = spec(data, seats={"candidate": candidate, "judge": judge}, utterances=6, max_tokens=6)
+    result = await run(chosen, tmp_path / "runs")
+    seats = result.tally.seats
+    assert (seats["candidate"].ended, seats["judge"].ended) == (5 * 4, 5 + 10)
+    assert [seat.failed + seat.skipped for seat in seats.values()] == [0, 0]
+    found = tables(result)
+    assert found["unieval"].rows["llama"]["N=6"].n == 5
+    assert found["lengths"].rows["llama"]["tokens"].n == 20
+    assert "Dialogues have 6 utterances (paper: 16)." in found["unieval"].notes
+
+
+async def test_an_arena_of_stored_and_speaking_models(tmp_path: Path) -> None:
+    rows = [record(number, 6) for number in range(1, 5)]
+    stored = {
+        name: [dialogue(f"{name} {number}", 16) for number in range(1, 5)]
+        for name in ("gpt", "vic")
+    }
+    chosen = spec(
+        write(tmp_path / "data.jsonl", rows),
+        seats={"candidate": SPEAKER, "judge": JUDGE, "rival": OTHER},
+        opponents=[str(opponents(tmp_path / "convs.tsv", stored))],
+        pairs="all",
+        protocols=["paireval"],
+    )
+    result = await run(chosen, tmp_path / "runs")
+    assert result.tally.seats["judge"].ended == 6 * 2 * 4
+    found = tables(result)
+    assert set(found["arena"].rows) == {"first", "second", "gpt", "vic"}
+    assert found["arena"].columns == ("Elo, N=16", "Bradley-Terry, N=16")
+    assert len(found["paireval"].rows) == 6
+    assert {row["win"].n for row in found["paireval"].rows.values()} == {8}
+    assert "unieval" not in found
+    elo = [row["Elo, N=16"].value for row in found["arena"].rows.values()]
+    assert 3900 < sum(float(value or 0) for value in elo) < 4100
+
+
+async def test_a_full_context_drops_the_oldest_and_counts_them(tmp_path: Path) -> None:
+    forgetful = SPEAKER.model_copy(update={"model": "forgetful"})
+    data = write(tmp_path / "data.jsonl", [record(1), record(2)])
+    seats = {"candidate": forgetful, "judge": JUDGE}
+    result = await run(spec(data, seats=seats), tmp_path / "runs")
+    candidate = result.tally.seats["candidate"]
+    assert (candidate.failed, candidate.skipped) == (0, 0)
+    row = tables(result)["replies"].rows["forgetful"]
+    dropped = [s for s in scores(result) if s["metric"] == "dropped" and s["sample"] == "MT-1"]
+    # 3 words in each of the two human utterances, 8 in each other, 60 in all
+    by_number = [each["value"] for each in sorted(dropped, key=lambda each: each["turn"])]
+    assert by_number == [0, 0, 0, 0, 0, 0, 0, 1, 3, 4, 5, 6, 7, 8]
+    assert row["utterances dropped"].value == 2 * sum(by_number)
+    assert (row["prompts that overflowed"].value, row["prompts that overflowed"].n) == (14, 28)
+
+
+async def test_conditions_stand_in_rows_of_their_own(tmp_path: Path) -> None:
+    rows = [record(number, 4, title="Tea", text="About tea.") for number in (1, 2)]
+    result = await run(spec(write(tmp_path / "data.jsonl", rows)), tmp_path / "runs")
+    found = tables(result)
+    assert list(found["unieval"].rows) == ["first (uncon)", "first (con)"]
+    assert list(found["gteval"].rows) == ["first (uncon)", "first (con)"]
+    assert found["gteval"].rows["first (con)"]["win"].n == 4
+
+
+async def test_an_unreadable_judge_scores_nothing(tmp_path: Path) -> None:
+    unreadable = ModelSpec(provider="fake", model="unreadable")
+    data = write(tmp_path / "data.jsonl", [record(1), record(2)])
+    seats = {"candidate": SPEAKER, "judge": unreadable}
+    result = await run(spec(data, seats=seats), tmp_path / "runs")
+    assert result.tally.seats["judge"].asked == 2 * (2 + 4)
+    found = tables(result)
+    cell = found["gteval"].rows["first"]["win"]
+    assert (cell.value, cell.n, cell.missing) == (None, 0, {"unparsed": 4})
+    theirs = found["gteval"].rows["first"]["authors: win"]
+    assert (theirs.value, theirs.n) == (0.0, 4)
+    assert found["judgements"].rows["GTEval: first"]["unread by the authors"].value == 4
+
+
+async def test_dialogues_of_the_same_text_are_no_comparison(tmp_path: Path) -> None:
+    """The candidate's own earlier dialogue as its opponent: the texts are equal at run time."""
+    data = write(tmp_path / "data.jsonl", [record(1)])
+    alone = await run(spec(data, protocols=["gteval"]), tmp_path / "runs")
+    lines = (alone.folder / "transcripts.jsonl").read_bytes().splitlines()
+    calls = {call["call"]: call["text"] for call in map(orjson.loads, lines)}
+    said = [*dialogue("Human 1", 2), *(calls[f"utterance_{n}"] for n in range(3, 17))]
+    convs = opponents(tmp_path / "c.tsv", {"copy": [said]})
+    again = spec(data, opponents=[str(convs)], protocols=["paireval"])
+    result = await run(again, tmp_path / "runs")
+    found = tables(result)
+    row = found["judgements"].rows["PairEval: first - copy, N=16"]
+    assert [row[name].value for name in ("comparisons", "read", "of the same text")] == [2, 0, 2]
+    assert found["paireval"].rows["first - copy, N=16"]["win"].missing == {"same text": 2}
+    assert "arena" not in found
+
+
+async def test_a_loop_after_the_cut_counts_in_whole_dialogues_only(tmp_path: Path) -> None:
+    """The echo says the same from its third utterance on, and its human dialogue has four."""
+    data = write(tmp_path / "data.jsonl", [record(1, 4)])
+    echo = ModelSpec(provider="fake", model="echo")
+    for scope, lost in (("compared", None), ("whole", 100.0)):
+        chosen = spec(data, seats={"candidate": echo, "judge": JUDGE}, dup_detect={"scope": scope})
+        found = tables(await run(chosen, tmp_path / "runs"))
+        alone, first = (found[name].rows["echo"] for name in ("gteval", "gteval_dupdetect"))
+        assert first["lose"].value == (alone["lose"].value if lost is None else lost)
+        assert found["loops"].rows["echo"]["non-loop utterances"].value == 4.0

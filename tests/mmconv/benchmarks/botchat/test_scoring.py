@@ -1,0 +1,165 @@
+"""From outcomes to scores: both readings, DupDetect, and pairs of the same text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from judges.parsers_botchat import UniEvalParser, comparison
+from mmconv.benchmarks.botchat.options import DupDetect
+from mmconv.benchmarks.botchat.players import Duel
+from mmconv.benchmarks.botchat.scoring import (
+    DUP,
+    JUDGE,
+    Scored,
+    score_alone,
+    score_duel,
+    score_loop,
+    score_utterance,
+)
+from mmconv.values import Call, Failure, Outcome, Ref, Reply, Score, Skipped, Text
+from tests.mmconv.benchmarks.botchat.samples import dialogue
+
+SCORED = Scored(sample="MT-1", condition="uncon", model="m")
+SETTINGS = DupDetect()
+LOOP = (*dialogue("l", 2), "the same again", "what?", "the same again")
+FRESH = tuple(dialogue("f", 5))
+OTHER = tuple(dialogue("o", 5))
+
+
+def alone(*replies: Outcome, human_length: int | None = None) -> dict[tuple[Any, ...], Score]:
+    calls = [
+        Call(id=f"u{number}", seat="judge", messages=(), parser=UniEvalParser(utterances=16))
+        for number in range(len(replies))
+    ]
+    first = Call(
+        id="u0", seat="judge", messages=(), parser=calls[0].parser, rescues=tuple(calls[1:])
+    )
+    outcomes = {f"u{number}": reply for number, reply in enumerate(replies)}
+    scores = score_alone(SCORED, first, outcomes, (4, 8, 16), human_length)
+    return {(score.metric, score.turn, score.tags["reading"]): score for score in scores}
+
+
+def test_a_dialogue_passes_at_lengths_before_the_first_machine_made_utterance() -> None:
+    scores = alone(Reply(text="Choice: Yes\nIndex: 9\nReason: long."), human_length=9)
+    assert scores["human", None, "ours"].value == 8
+    for reading in ("ours", "authors"):
+        assert [scores["pass", n, reading].value for n in (4, 8, 16)] == [1, 1, 0]
+    assert scores["pass_at_human_length", None, "ours"].value == 0
+
+
+def test_no_index_passes_with_the_authors_and_is_unread_here() -> None:
+    scores = alone(Reply(text="Choice: Yes\nReason: all of it."))
+    assert [scores["pass", n, "authors"].value for n in (4, 8, 16)] == [1, 1, 1]
+    assert scores["pass", 16, "ours"].why == "unparsed"
+
+
+def test_a_rescue_is_read_here_and_not_by_the_authors() -> None:
+    scores = alone(Reply(text="Choice: Yes\nIndex: many"), Reply(text="Choice: No\nIndex: None"))
+    assert scores["pass", 16, "ours"].value == 1
+    assert scores["pass", 16, "authors"].why == "unknown"
+
+
+def test_what_was_never_said_is_not_judged() -> None:
+    scores = alone(Skipped(because="utterance_7"))
+    assert {score.why for score in scores.values()} == {"skipped: utterance_7"}
+
+
+def duel(
+    own: tuple[str, ...], other: tuple[str, ...], reply: Outcome | None, order: str = "1"
+) -> dict[tuple[str, str], Score]:
+    """The four scores of a comparison by reading and `dup`."""
+    compared = Duel(
+        protocol="PairEval",
+        model="m",
+        opponent="o",
+        length=len(own),
+        order=order,
+        own=(*(Text(text=each) for each in own[:-1]), Ref(call="last")),
+        other=tuple(Text(text=each) for each in other),
+        searched=(
+            tuple(Text(text=each) for each in own),
+            tuple(Text(text=each) for each in other),
+        ),
+    )
+    outcomes: Mapping[str, Outcome] = {"last": Reply(text=own[-1])}
+    call = None
+    if reply is not None:
+        call = Call(id=compared.call_id, seat="judge", messages=(), parser=comparison)
+        outcomes = {**outcomes, call.id: reply}
+    scores = score_duel(SCORED, compared, call, outcomes, SETTINGS)
+    return {(score.tags["reading"], score.tags["dup"]): score for score in scores}
+
+
+@pytest.mark.parametrize(
+    ("choice", "order", "points"),
+    [
+        ("Conversation 1", "1", -3),
+        ("Conversation 2", "1", 3),
+        ("Conversation 1", "2", 3),
+        ("Conversation 2", "2", -3),
+        ("Both", "1", -1),
+        ("Neither", "2", 1),
+    ],
+)
+def test_the_one_not_taken_for_a_machine_wins(choice: str, order: str, points: float) -> None:
+    scores = duel(FRESH, OTHER, Reply(text=f"Choice: {choice}\nReason: style."), order)
+    assert {score.value for score in scores.values()} == {points}
+    assert {score.tags["order"] for score in scores.values()} == {order}
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "points"),
+    [(LOOP, FRESH, -3), (FRESH, LOOP, 3), (LOOP, (*LOOP[:4], "The same again."), -1)],
+)
+def test_dupdetect_goes_before_the_judge(
+    own: tuple[str, ...], other: tuple[str, ...], points: float
+) -> None:
+    scores = duel(own, other, Reply(text="Choice: Neither"))
+    for reading in ("ours", "authors"):
+        assert scores[reading, JUDGE].value == 1
+        assert scores[reading, DUP].value == points
+
+
+def test_readings_differ_in_what_they_cannot_read() -> None:
+    scores = duel(FRESH, OTHER, Reply(text="**Choice:** Both\nReason: alike."))
+    assert scores["ours", JUDGE].value == -1
+    assert scores["authors", JUDGE].why == "unknown"
+    quoted = duel(FRESH, OTHER, Reply(text="Choice: Both; Reason: unlike Conversation 1, no one."))
+    assert quoted["ours", JUDGE].value == -1
+    assert quoted["authors", JUDGE].value == -3
+
+
+def test_a_pair_of_the_same_text_has_no_points_whatever_a_judge_says() -> None:
+    for reply in (Reply(text="Choice: Conversation 1"), None):
+        scores = duel(FRESH, FRESH, reply)
+        assert {score.why for score in scores.values()} == {"same text"}
+    both_loop = duel(LOOP, LOOP, None)
+    assert both_loop["ours", JUDGE].why == "same text"
+    assert both_loop["ours", DUP].value == -1
+
+
+def test_a_comparison_that_failed_says_why() -> None:
+    failed = Failure(kind="rate_limit", message="slow down", attempts=8)
+    scores = duel(FRESH, OTHER, failed)
+    assert {score.why for score in scores.values()} == {"failed: rate_limit"}
+
+
+def test_the_repeating_utterance_is_the_last_that_does_not_loop() -> None:
+    looped = {score.metric: score.value for score in score_loop(SCORED, LOOP, SETTINGS)}
+    assert looped == {"non_loop": 0, "non_loop_utterances": 5}
+    free = {score.metric: score.value for score in score_loop(SCORED, FRESH, SETTINGS)}
+    assert free == {"non_loop": 1, "non_loop_utterances": 5}
+
+
+def test_an_utterance_is_measured() -> None:
+    reply = Reply(text="Well, bye.", finish="length", dropped=2)
+    scores = {score.metric: score for score in score_utterance(SCORED, 7, reply)}
+    values = {metric: score.value for metric, score in scores.items()}
+    assert values == {"characters": 10, "words": 2, "tokens": None, "truncated": 1, "dropped": 2}
+    assert scores["tokens"].why == "not told by the server"
+    assert {score.turn for score in scores.values()} == {7}
+    lost = list(score_utterance(SCORED, 7, Skipped(because="utterance_5")))
+    assert {(score.value, score.why) for score in lost} == {(None, "skipped: utterance_5")}
