@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mmconv.benchmarks.botchat.scoring import LOSS, WIN
+from mmconv.benchmarks.botchat.scoring import BAD_TIE, GOOD_TIE, LOSS, WIN
 from mmconv.stats import Column
 from mmconv.values import Cell
 
@@ -69,7 +69,7 @@ def rate_players(
     Intervals are those between the 2.5 % and 97.5 % percentiles of the draws; there is none with
     fewer than two dialogues.
     """
-    players = sorted({name for game in played for name in (game.left, game.right)})
+    players = list(dict.fromkeys(name for game in played for name in (game.left, game.right)))
     drawn = [_draw(played, np.random.default_rng([seed, number])) for number in range(draws)]
     elo = [_elo(each, players) for each in drawn]
     terry = [found for each in drawn if (found := _bradley_terry(each, players)) is not None]
@@ -104,10 +104,11 @@ def _elo(played: Sequence[Game], players: Sequence[str]) -> dict[str, float]:
     # pandas comes with it, and only the end of a run with an arena needs it
     import evalica
 
+    winners = _winners()
     found = evalica.elo(
         [game.left for game in played],
         [game.right for game in played],
-        [_winner(game.points) for game in played],
+        [winners[game.points] for game in played],
         initial=START,
         scale=SCALE,
         k=K,
@@ -120,14 +121,15 @@ def _bradley_terry(played: Sequence[Game], players: Sequence[str]) -> dict[str, 
     """The ratings; None where the likelihood has no maximum."""
     import evalica
 
-    if not _is_bounded(played, players):
-        return None
     # equal games with a weight fit as fast for thousands as for a few
     counts = Counter((game.left, game.right, game.points) for game in played)
+    if not _is_bounded(counts, players):
+        return None
+    winners = _winners()
     found = evalica.bradley_terry(
         [left for left, _, _ in counts],
         [right for _, right, _ in counts],
-        [_winner(points) for _, _, points in counts],
+        [winners[points] for _, _, points in counts],
         weights=[float(count) for count in counts.values()],
         tolerance=_TOLERANCE,
         limit=_ITERATIONS,
@@ -137,26 +139,24 @@ def _bradley_terry(played: Sequence[Game], players: Sequence[str]) -> dict[str, 
     return {player: START + SCALE * (strengths[player] - centre) for player in players}
 
 
-def _is_bounded(played: Sequence[Game], players: Sequence[str]) -> bool:
+def _is_bounded(results: Iterable[tuple[str, str, float]], players: Sequence[str]) -> bool:
     """Whether every player is reached from every other by wins and ties (Ford, 1957)."""
     from scipy.sparse.csgraph import connected_components
 
     places = {player: place for place, player in enumerate(players)}
     beats: NDArray[np.bool_] = np.zeros((len(players), len(players)), dtype=np.bool_)
-    for game in played:
-        left, right = places[game.left], places[game.right]
-        beats[left, right] |= game.points > LOSS
-        beats[right, left] |= game.points < WIN
+    for left, right, points in results:
+        beats[places[left], places[right]] |= points > LOSS
+        beats[places[right], places[left]] |= points < WIN
     components, _ = connected_components(beats, directed=True, connection="strong")
     return bool(components == 1)
 
 
-def _winner(points: float) -> Winner:
+def _winners() -> dict[float, Winner]:
+    """Who wins, by the points of the left player."""
     from evalica import Winner
 
-    if points == WIN:
-        return Winner.X
-    return Winner.Y if points == LOSS else Winner.Draw
+    return {WIN: Winner.X, GOOD_TIE: Winner.Draw, BAD_TIE: Winner.Draw, LOSS: Winner.Y}
 
 
 def _cell(value: float | None, draws: Sequence[float], n: int) -> Cell:
