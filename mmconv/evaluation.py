@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,6 +44,16 @@ CANDIDATE = "candidate"
 
 DEFAULT_SLOTS = 64
 """How many calls a model is taken to answer at once, where its file does not say."""
+
+
+NEEDED_LATER = ("aiohttp", "pyarrow.json", "pyarrow.parquet", "scipy.special")
+"""What a run imports on its way: to ask over HTTP, and to write records and tables."""
+
+
+def import_ahead() -> None:
+    """Import what a run needs later; in a thread beside the check of its data it costs no time."""
+    for module in NEEDED_LATER:
+        import_module(module)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +199,6 @@ class Evaluation:
         if not runner.offline:
             self.equipment.store.add_run(self.run_id, self.spec.model_dump_json())
             output.write_json("spec.json", self._saved())
-        warm_up = asyncio.create_task(asyncio.to_thread(output.warm_up))
         with output.records() as records:
             complete = await self._drive(runner, records)
             if not complete:
@@ -196,7 +206,6 @@ class Evaluation:
             if runner.offline and not runner.tally.replies:
                 raise StoreError(f"{self.place.store_url} holds no reply of {self.run_id}")
         output.write_json("manifest.json", self._manifest())
-        await warm_up
         await self.equipment.close_models()
         tables: tuple[Table, ...] = ()
         if complete:

@@ -55,6 +55,18 @@ def check(calls: Sequence[Call]) -> tuple[Call, ...]:
     return tuple(by_id[call_id] for call_id in order)
 
 
+def chain_lengths(calls: Sequence[Call]) -> dict[str, int]:
+    """For each call, how many calls the longest chain has that begins with it, itself included.
+
+    The calls stand in an order in which each follows what it needs, as `check` returns them.
+    """
+    lengths = {call.id: 1 for call in calls}
+    for call in reversed(calls):
+        for need in dependencies(call):
+            lengths[need] = max(lengths[need], 1 + lengths[call.id])
+    return lengths
+
+
 def resolve(messages: Sequence[Message], replies: Mapping[str, Reply]) -> tuple[Message, ...]:
     """The messages with every `Ref` replaced by its reply's text.
 

@@ -41,6 +41,7 @@ async def evaluate(evaluation: Evaluation, *, offline: bool = False) -> Result:
     told = line(evaluation.spec, result.tally, result.seconds)
     click.echo(f"{told}; {result.seconds:.1f} s")
     click.echo(f"Everything is in {result.folder}")
+    gc.freeze()  # What is left goes with the process; looking through it would take its time.
     return result
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -65,11 +64,6 @@ class RunFolder:
         head += ["- **every call**: `transcripts.jsonl`; **versions and hashes**: `manifest.json`"]
         shown = "\n\n".join(to_markdown(table) for table in tables if not table.detail)
         self._write(REPORT, "\n".join([*head, "", f"{shown}\n"]).encode())
-
-    def warm_up(self) -> None:
-        """Import what the end of a run needs; done while models answer, it costs no time."""
-        for module in ("pyarrow.json", "pyarrow.parquet", "scipy.special"):
-            import_module(module)
 
     def write_parquet(self) -> None:
         """Turn the records into Parquet files beside them."""

@@ -14,13 +14,20 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from mmconv.errors import Unparsed
-from mmconv.graph import check, dependencies, resolve
+from mmconv.graph import chain_lengths, check, dependencies, resolve
 from mmconv.keys import content_key
 from mmconv.plans import Asked, Finished, Plan
 from mmconv.runner.seat import Seat, Stopped
 from mmconv.store import Store
 from mmconv.tally import Tally
 from mmconv.values import UNASKED, Call, Failure, Outcome, Reply, Skipped
+
+LEAD = 10
+"""How many plans a call is served ahead of its turn for each call in the chain that waits for it.
+
+Older plans go first, so that they end and make room; but whoever has a long chain before him must
+begin early, or the end of a run waits for a few chains while most slots are idle.
+"""
 
 
 class Runner:
@@ -60,6 +67,8 @@ class Runner:
                         break
                     self.tally.plans += 1
                     _OpenPlan(plan, self, group, on_finished).start()
+                    # Opening the first plans takes a while, in which their first calls can go out.
+                    await asyncio.sleep(0)
         except BaseExceptionGroup as failed:
             raise _first(failed) from None
         return not self._stopping
@@ -75,8 +84,10 @@ class Runner:
         """Make room for the next plan."""
         self._room.release()
 
-    async def outcome(self, plan: Plan, asked: Asked, depth: int) -> tuple[Outcome, bool]:
+    async def outcome(self, plan: Plan, asked: Asked, chain: int) -> tuple[Outcome, bool]:
         """Find or ask one resolved call; also returns whether the store held it.
+
+        `chain` counts the calls in a row that end with the last one to wait for it.
 
         Raises `Stopped` where the run is being stopped before the call was asked.
         """
@@ -92,7 +103,7 @@ class Runner:
         landing: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._flights[asked.key] = landing
         try:
-            outcome = await self._ask(plan, asked, depth)
+            outcome = await self._ask(plan, asked, chain)
             landing.set_result(outcome)
         except BaseException as error:
             landing.set_exception(error)
@@ -102,12 +113,12 @@ class Runner:
             del self._flights[asked.key]
         return outcome, False
 
-    async def _ask(self, plan: Plan, asked: Asked, depth: int) -> Outcome:
+    async def _ask(self, plan: Plan, asked: Asked, chain: int) -> Outcome:
         model = self._seats[asked.call.seat].model
         outcome = await model.ask(
             asked.messages,
             asked.sampling,
-            priority=(plan.order, -depth),
+            priority=plan.order - LEAD * chain,
             affinity=f"{plan.sample}/{plan.condition}",
             drop_oldest=asked.call.overflow == "drop_oldest",
             tally=self.tally.seat(asked.call.seat),
@@ -139,10 +150,12 @@ class _OpenPlan:
     asked: dict[str, Asked] = field(default_factory=dict)
     unmet: dict[str, set[str]] = field(default_factory=dict)
     waiting: dict[str, list[Call]] = field(default_factory=dict)
+    chains: Mapping[str, int] = field(default_factory=dict)
 
     def start(self) -> None:
         calls = check(self.plan.calls)
         self.left = len(calls)
+        self.chains = chain_lengths(calls)
         for call in calls:
             needs = dependencies(call)
             self.unmet[call.id] = set(needs)
@@ -161,7 +174,7 @@ class _OpenPlan:
     async def _see_through(self, call: Call, root: Call) -> None:
         asked = self.runner.address(call, self.replies)
         try:
-            outcome, stored = await self.runner.outcome(self.plan, asked, len(self.outcomes))
+            outcome, stored = await self.runner.outcome(self.plan, asked, self.chains[root.id])
         except Stopped:
             return
         self.asked[call.id] = Asked(

@@ -20,9 +20,6 @@ from mmconv.protocols import Backend
 from mmconv.tally import SeatTally
 from mmconv.values import Failure, Message, Reply, Sampling, Text
 
-Priority = tuple[int, int]
-"""Older plans first, within a plan the deeper call: smaller is sooner."""
-
 FIRST_DELAY = 0.5
 LONGEST_DELAY = 60.0
 
@@ -78,14 +75,15 @@ class Model:
         messages: tuple[Message, ...],
         sampling: Sampling,
         *,
-        priority: Priority,
+        priority: int,
         affinity: str,
         drop_oldest: bool,
         tally: SeatTally,
     ) -> Reply | Failure:
         """Ask until there is an answer, a refusal, or no attempt left.
 
-        With `drop_oldest`, a prompt that overflows the context loses its oldest message but a
+        Of the calls that wait for a slot, that with the smallest `priority` is served first. With
+        `drop_oldest`, a prompt that overflows the context loses its oldest message but a
         system prompt, as often as it must; the reply counts them.
         """
         backend = await self._ready()
@@ -160,7 +158,7 @@ class _Slots:
         self._held = 0
         self._epoch = 0
         self._closed = False
-        self._waiting: list[tuple[Priority, int, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._ticket = count()
 
     def open(self, most: int) -> None:
@@ -168,7 +166,7 @@ class _Slots:
         self._limit = float(most)
 
     @asynccontextmanager
-    async def held(self, priority: Priority) -> AsyncIterator[int]:
+    async def held(self, priority: int) -> AsyncIterator[int]:
         await self._acquire(priority)
         try:
             yield self._epoch
@@ -194,7 +192,7 @@ class _Slots:
                 future.set_exception(Stopped())
         self._waiting.clear()
 
-    async def _acquire(self, priority: Priority) -> None:
+    async def _acquire(self, priority: int) -> None:
         if self._closed:
             raise Stopped
         if self._held < int(self._limit) and not self._waiting:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmconv.errors import PlanError
-from mmconv.graph import check, dependencies, resolve
+from mmconv.graph import chain_lengths, check, dependencies, resolve
 from mmconv.values import Call, Image, Message, Part, Ref, Reply, Text
 
 PICTURE = Image(sha256="cd" * 32, media_type="image/png", width=2, height=3)
@@ -61,3 +61,8 @@ def test_resolving_joins_neighbouring_texts_and_keeps_images_in_place() -> None:
 def test_resolving_needs_every_reply() -> None:
     with pytest.raises(KeyError):
         resolve(call("x", "a").messages, {})
+
+
+def test_a_call_counts_the_longest_chain_behind_it() -> None:
+    calls = (call("a"), call("b", "a"), call("c", "a", "b"), call("d"))
+    assert chain_lengths(calls) == {"a": 3, "b": 2, "c": 1, "d": 1}

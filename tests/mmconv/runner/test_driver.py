@@ -365,3 +365,14 @@ async def test_plans_are_taken_in_lazily(store: Store) -> None:
 
     await runner.run(plans(), close)
     assert most <= 6
+
+
+async def test_a_long_chain_begins_before_short_plans_that_are_a_little_older(store: Store) -> None:
+    backend = Scripted(shout, most=1, seconds=0.01)
+    short = [
+        Plan(order=order, sample=str(order), condition="free", calls=(call("only", f"{order}"),))
+        for order in range(4)
+    ]
+    await run(store, backend, [*short, chain_of_two(order=4)])
+    asked = [prompt[-1][1] for prompt in backend.prompts]
+    assert asked == ["0", "hello", "1", "2", "3", "after HELLO.0"]
