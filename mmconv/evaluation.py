@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -46,14 +46,8 @@ DEFAULT_SLOTS = 64
 """How many calls a model is taken to answer at once, where its file does not say."""
 
 
-NEEDED_LATER = ("aiohttp", "pyarrow.json", "pyarrow.parquet", "scipy.special")
-"""What a run imports on its way: to ask over HTTP, and to write records and tables."""
-
-
-def import_ahead() -> None:
-    """Import what a run needs later; in a thread beside the check of its data it costs no time."""
-    for module in NEEDED_LATER:
-        import_module(module)
+NEEDED_AT_THE_END = ("pyarrow.json", "pyarrow.parquet", "scipy.special")
+"""What records and tables are written with; imported while models answer, it costs no time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +193,7 @@ class Evaluation:
         if not runner.offline:
             self.equipment.store.add_run(self.run_id, self.spec.model_dump_json())
             output.write_json("spec.json", self._saved())
+        ahead = asyncio.create_task(asyncio.to_thread(_import_all, NEEDED_AT_THE_END))
         with output.records() as records:
             complete = await self._drive(runner, records)
             if not complete:
@@ -206,6 +201,7 @@ class Evaluation:
             if runner.offline and not runner.tally.replies:
                 raise StoreError(f"{self.place.store_url} holds no reply of {self.run_id}")
         output.write_json("manifest.json", self._manifest())
+        await ahead
         await self.equipment.close_models()
         tables: tuple[Table, ...] = ()
         if complete:
@@ -352,6 +348,11 @@ def read_run(folder: Path) -> tuple[RunSpec, Place, Shard, Path]:
     place = Place(out=folder.parent.absolute(), store=saved["store"])
     spec = RunSpec.model_validate(saved["spec"])
     return spec, place, Shard(**saved["shard"]), Path(saved["started_in"])
+
+
+def _import_all(modules: Iterable[str]) -> None:
+    for module in modules:
+        import_module(module)
 
 
 def _repeated(call: Call, trial: int) -> Call:

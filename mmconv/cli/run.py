@@ -12,7 +12,7 @@ import click
 from mmconv.cli.session import EXIT_FAILURES, EXIT_INTERRUPTED, evaluate, typed
 from mmconv.cli.specs import place, place_options, read_spec, spec_options
 from mmconv.config import RunSpec
-from mmconv.evaluation import Place, Result, Shard, import_ahead, open_evaluation
+from mmconv.evaluation import Place, Result, Shard, open_evaluation
 from mmconv.report.forecast import forecast
 from mmconv.report.tables import to_text
 from mmconv.values import UNPARSED
@@ -65,9 +65,7 @@ def command(target: str, out: Path, store: str, shard: str, **chosen: Any) -> No
 
 
 async def _run(spec: RunSpec, where: Place, part: Shard) -> Result:
-    ahead = asyncio.create_task(asyncio.to_thread(import_ahead))
     async with open_evaluation(spec, where, part) as evaluation:
-        await ahead
         return await evaluate(evaluation)
 
 
