@@ -122,6 +122,11 @@ def environment(variable: str, default: str) -> str:
     return os.environ.get(variable, default)
 
 
+def database_url() -> str:
+    """The database that the environment names in MMCONV_DATABASE_URL; "" if it names none."""
+    return os.environ.get("MMCONV_DATABASE_URL", "")
+
+
 def model_files() -> dict[str, Path]:
     """The shipped model files by name (the file's name without its suffix)."""
     folder = Path(str(resources.files("configs"))) / "models"

@@ -21,7 +21,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 FailureKind = Literal[
     "timeout",
@@ -59,14 +59,19 @@ class PromptError(InputError):
 class DataError(InputError):
     """One or more records of a data file are wrong.
 
-    `problems` holds one line per problem, each naming the record and the field.
+    `problems` holds one line per problem, each naming the record and the field; the message shows
+    the first `SHOWN` of them.
     """
+
+    SHOWN: ClassVar[int] = 40
 
     def __init__(self, where: str, problems: Sequence[str], advice: str = "") -> None:
         self.where = where
         self.problems = tuple(problems)
         lines = [f"{where}: {len(self.problems)} problem(s)"]
-        lines += [f"  {problem}" for problem in self.problems]
+        lines += [f"  {problem}" for problem in self.problems[: self.SHOWN]]
+        if (more := len(self.problems) - self.SHOWN) > 0:
+            lines.append(f"  ... and {more} more")
         if advice:
             lines.append(advice)
         super().__init__("\n".join(lines))

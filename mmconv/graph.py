@@ -67,6 +67,14 @@ def chain_lengths(calls: Sequence[Call]) -> dict[str, int]:
     return lengths
 
 
+def is_needless(call: Call, replies: Mapping[str, Reply]) -> bool:
+    """Whether the call compares texts that came out equal."""
+    if call.compares is None:
+        return False
+    one, other = ([_text(part, replies) for part in parts] for parts in call.compares)
+    return one == other
+
+
 def resolve(messages: Sequence[Message], replies: Mapping[str, Reply]) -> tuple[Message, ...]:
     """The messages with every `Ref` replaced by its reply's text.
 
@@ -74,6 +82,10 @@ def resolve(messages: Sequence[Message], replies: Mapping[str, Reply]) -> tuple[
     reference without a reply: the runner asks only for calls whose needs are met.
     """
     return tuple(_resolved(message, replies) for message in messages)
+
+
+def _text(part: Text | Ref, replies: Mapping[str, Reply]) -> str:
+    return part.text if isinstance(part, Text) else replies[part.call].text
 
 
 def _resolved(message: Message, replies: Mapping[str, Reply]) -> Message:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from mmconv.values import Failure, Outcome, Reply
+from mmconv.values import SAME_TEXT, Failure, Outcome, Reply
 
 
 @dataclass(slots=True, kw_only=True)
 class SeatTally:
     """One seat's counts: calls by how they ended, retries, tokens.
 
+    `needless` calls would have compared equal texts, and nothing is lost with them.
     `input_tokens` and `output_tokens` are of the calls asked now; the totals include those of
     replies that the store held. `examples` has one message for each kind of failure.
     """
@@ -20,6 +21,7 @@ class SeatTally:
     stored: int = 0
     failed: int = 0
     skipped: int = 0
+    needless: int = 0
     retried: int = 0
     truncated: int = 0
     input_tokens: int = 0
@@ -32,7 +34,7 @@ class SeatTally:
     @property
     def ended(self) -> int:
         """Calls that have an outcome, whatever it is."""
-        return self.asked + self.stored + self.failed + self.skipped
+        return self.asked + self.stored + self.failed + self.skipped + self.needless
 
     def count(self, outcome: Outcome, *, stored: bool) -> None:
         """Count one call's end; `stored` says that its reply was there already."""
@@ -42,6 +44,8 @@ class SeatTally:
             self.failed += 1
             self.failures[outcome.kind] += 1
             self.examples.setdefault(outcome.kind, outcome.message)
+        elif outcome.because == SAME_TEXT:
+            self.needless += 1
         else:
             self.skipped += 1
 

@@ -8,7 +8,7 @@ later prompt; and a `Score` without a value says why.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -94,7 +94,9 @@ class Call:
     `rescues` are asked in order, each only if no reply before it could be read by its parser; they
     may hold a `Ref` to this call. `overflow` says what happens when the prompt does not fit the
     model's context: the call fails, or its oldest messages are dropped and counted. `prompt` names
-    the prompt file that filled the messages, with its hash, for the record.
+    the prompt file that filled the messages, with its hash, for the record. `compares` holds two
+    lists of texts from the messages: where they come out equal there is nothing to ask, and the
+    call ends as `Skipped` because of `SAME_TEXT`.
     """
 
     id: str
@@ -105,6 +107,7 @@ class Call:
     rescues: tuple[Call, ...] = ()
     overflow: Literal["fail", "drop_oldest"] = "fail"
     prompt: str | None = None
+    compares: tuple[Sequence[Text | Ref], Sequence[Text | Ref]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,13 +151,15 @@ class Failure:
 class Skipped:
     """A call that was never asked: `because` names the call that it needs and that has no reply.
 
-    A run that asks nothing (rescoring, showing) gives `UNASKED` instead.
+    A run that asks nothing (rescoring, showing) gives `UNASKED` instead, and a comparison of equal
+    texts `SAME_TEXT`.
     """
 
     because: str
 
 
 UNASKED = "not asked yet"
+SAME_TEXT = "same text"
 UNPARSED = "unparsed"
 """Why a score is None, where a judge's replies hold no readable verdict."""
 

@@ -13,8 +13,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Any, Literal, TypeAlias
 
+import orjson
 import yaml
 from pydantic import (
     BaseModel,
@@ -31,6 +33,7 @@ from mmconv.errors import ConfigError, Refused, Transient
 from mmconv.keys import content_key, hash_json
 from mmconv.protocols import ImageSource
 from mmconv.values import Image, Message, Reply, Sampling, SeenImage, Text
+from model_zoo.verdicts import CHOICE, RATING, Scale, obey, verdict
 
 FailingKind = Literal["timeout", "connection", "rate_limit", "server", "malformed"]
 """The failures that can be made: those that a runner asks again after."""
@@ -40,12 +43,6 @@ Script: TypeAlias = tuple[str, ...] | Mapping[str, str]
 
 Speaker: TypeAlias = Callable[[Sequence[Message], Sampling], str]
 """Makes the text of a reply. Pure."""
-
-RATING = "Rating: {rating}"
-"""How the fake judge closes a rating."""
-
-CHOICE = "Overall, Response {choice} is better."
-"""How the fake judge closes a comparison."""
 
 UNDECIDED = "Both sides have their merits, and I would rather not decide."
 """All that the unreadable judge ever says."""
@@ -64,8 +61,10 @@ class Options(BaseModel):
     replies, or the path of a YAML or JSON file that holds either. `seconds` is the time a reply
     takes, `rate` the share of attempts that fail, with one of `kinds`; `retry_after` seconds go
     with a rate limit. `verdict` says how `judge` closes its reply: `auto` takes the first template
-    of `closing` whose regular expression is found in the prompt, and none if none is. Templates
-    may hold `{rating}`, from `lowest` to `highest`, and `{choice}`, one of `choices`.
+    of `closing` whose regular expression is found in the prompt, else the form that the prompt
+    itself asks for, if it is one of `model_zoo.verdicts`. Templates may hold `{rating}`, from
+    `lowest` to `highest`, and `{choice}`, one of `choices`. A call with a JSON schema is answered
+    by that alone.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -79,7 +78,7 @@ class Options(BaseModel):
     retry_after: float | None = Field(default=0.05, ge=0)
     seed: int = 0
     verdict: Literal["auto", "rating", "choice"] = "auto"
-    closing: Mapping[str, str] = {r"is better": CHOICE, r"(?i)\brating\b": RATING}
+    closing: Mapping[str, str] = Field(default_factory=dict)
     lowest: int = 1
     highest: int = 10
     choices: tuple[str, ...] = Field(default=("A", "B"), min_length=1)
@@ -254,18 +253,19 @@ def _numbered_reply(replies: Sequence[str], messages: Sequence[Message], samplin
 
 def _judgement(options: Options, messages: Sequence[Message], sampling: Sampling) -> str:
     drawn = content_key(str(options.seed), messages, sampling)
-    rating = options.lowest + int(drawn[:8], 16) % (options.highest - options.lowest + 1)
-    choice = options.choices[int(drawn[8:16], 16) % len(options.choices)]
-    closing = _closing(options, messages)
-    filled = closing.replace("{rating}", str(rating)).replace("{choice}", choice)
-    return f"I read all of it with care ({drawn[:8]}).\n\n{filled}".rstrip()
+    draw = Random(drawn)
+    if sampling.schema is not None:
+        return orjson.dumps(obey(orjson.loads(sampling.schema), draw)).decode()
+    closing = _closing(options, "\n".join(map(_text, messages)), draw)
+    return f"I read all of it with care ({drawn[:8]}).\n\n{closing}".rstrip()
 
 
-def _closing(options: Options, messages: Sequence[Message]) -> str:
+def _closing(options: Options, prompt: str, draw: Random) -> str:
+    scale = Scale(lowest=options.lowest, highest=options.highest, choices=options.choices)
     if options.verdict != "auto":
-        return RATING if options.verdict == "rating" else CHOICE
-    prompt = "\n".join(_text(message) for message in messages)
-    return next((line for asked, line in options.closing.items() if re.search(asked, prompt)), "")
+        return scale.fill(RATING if options.verdict == "rating" else CHOICE, draw)
+    told = next((line for asked, line in options.closing.items() if re.search(asked, prompt)), None)
+    return verdict(prompt, scale, draw) if told is None else scale.fill(told, draw)
 
 
 def _text(message: Message) -> str:

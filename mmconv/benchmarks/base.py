@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
-from mmconv.benchmarks.records import Record, read_records, text
+from mmconv.benchmarks.records import Record, Unreadable, read_records, scan_records, text
 from mmconv.config import RunSpec, validate
 from mmconv.errors import ConfigError, DataError
 from mmconv.keys import hash_file
@@ -95,7 +95,10 @@ class FileBenchmark(ABC):
         """Read all records and count them; what is wrong is told in one message."""
         problems: list[str] = []
         first: dict[str, str] = {}
-        for record in read_records(self._data):
+        for record in scan_records(self._data):
+            if isinstance(record, Unreadable):
+                problems.append(f"{record.where}: {record.fault}")
+                continue
             try:
                 key = self._fields(record)[ID]
             except DataError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,14 +36,35 @@ class Record:
     fields: dict[str, Any]
 
 
-def read_records(path: Path, sheet: str | None = None) -> Iterator[Record]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """What stands where a record should be: a line that is not JSON, an item that is no object."""
+
+    where: str
+    fault: str
+
+
+def read_records(
+    path: Path, sheet: str | None = None, *, skip: Container[str] = ()
+) -> Iterator[Record]:
+    """Stream a file's records; see `scan_records`.
+
+    Records at the places in `skip` are passed over, even where they cannot be read; any other that
+    cannot raises `DataError` while streaming.
+    """
+    return _readable(scan_records(path, sheet), skip)
+
+
+def scan_records(path: Path, sheet: str | None = None) -> Iterator[Record | Unreadable]:
     """Stream a file's records; its suffix says how: .xlsx, .csv, .jsonl or .json (a list).
 
     `sheet` names a sheet of an .xlsx file, by default the first. Columns without a name and rows
     without a value are passed over. A .json file, and a workbook's texts, are held in memory.
-    Raises `DataError` naming the file, and the row or line, where it cannot be read: a missing file
-    or an unknown suffix at once, the rest while streaming.
+    Raises `DataError` naming the file, and the row or line, where no further record can be found:
+    a missing file or an unknown suffix at once, the rest while streaming.
     """
+    if path.is_dir():
+        raise DataError(str(path), ["this is a folder"], "Name a file in it.")
     if not path.is_file():
         raise DataError(str(path), ["there is no such file"], "Check the path.")
     match path.suffix.lower():
@@ -151,16 +172,32 @@ def _csv_rows(path: Path) -> Iterator[Sequence[Any]]:
             ) from error
 
 
-def _lines(path: Path) -> Iterator[Record]:
+def _readable(found: Iterator[Record | Unreadable], skip: Container[str]) -> Iterator[Record]:
+    for each in found:
+        if each.where in skip:
+            continue
+        if isinstance(each, Unreadable):
+            raise DataError(each.where, [each.fault], "Mend it and run again.")
+        yield each
+
+
+def _lines(path: Path) -> Iterator[Record | Unreadable]:
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
-            if line.strip():
-                where = f"{path.name} line {number}"
-                yield _record(where, _parse(where, line))
+            if not line.strip():
+                continue
+            where = f"{path.name} line {number}"
+            try:
+                yield _record(where, _parse(line))
+            except orjson.JSONDecodeError as error:
+                yield Unreadable(where=where, fault=f"not JSON: {error}")
 
 
-def _items(path: Path) -> Iterator[Record]:
-    document = _parse(str(path), path.read_bytes())
+def _items(path: Path) -> Iterator[Record | Unreadable]:
+    try:
+        document = _parse(path.read_bytes())
+    except orjson.JSONDecodeError as error:
+        raise DataError(str(path), [f"not JSON: {error}"], "Mend it and run again.") from error
     if not isinstance(document, list):
         raise DataError(str(path), ["not a list of records"], "Wrap the records in [ and ].")
     for number, item in enumerate(document, start=1):
@@ -170,16 +207,12 @@ def _items(path: Path) -> Iterator[Record]:
         yield _record(f"{path.name} item {number}", item)
 
 
-def _parse(where: str, data: bytes) -> Any:
-    try:
-        return orjson.loads(data.removeprefix(BOM_UTF8))
-    except orjson.JSONDecodeError as error:
-        raise DataError(where, [f"not JSON: {error}"], "Mend it and run again.") from error
+def _parse(data: bytes) -> Any:
+    return orjson.loads(data.removeprefix(BOM_UTF8))
 
 
-def _record(where: str, value: Any) -> Record:
+def _record(where: str, value: Any) -> Record | Unreadable:
     if not isinstance(value, dict):
-        raise DataError(
-            where, [f"holds a {type(value).__name__}"], "Each record must be an object: {...}."
-        )
+        fault = f"holds a {type(value).__name__}, not an object: {{...}}"
+        return Unreadable(where=where, fault=fault)
     return Record(where=where, fields=value)

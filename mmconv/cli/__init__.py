@@ -18,6 +18,8 @@ COMMANDS = {
     "run": "Run a benchmark; running it again resumes.",
     "score": "Parse and aggregate a run again, asking nothing.",
     "show": "Show what a model saw and said, sample by sample.",
+    "compare": "Compare runs of one benchmark, with paired differences.",
+    "export": "Write a run as a log of another tool (Inspect).",
     "check": "Check a configuration and its data, asking nothing.",
     "models": "List the models that ship with mmconv.",
     "chat": "Talk to a model, with pictures.",

@@ -45,6 +45,13 @@ _EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--condition", help="Only ratings under this condition.")
 @click.option("--turn", help="Only ratings of this turn; 0 is the whole conversation.")
 @click.option(
+    "--tag",
+    "tags",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Only scores with this tag, such as reading=ours; may be given several times.",
+)
+@click.option(
     "--level",
     type=click.Choice(get_args(Level)),
     help="Level of Krippendorff's alpha.  [default: ordinal, or nominal for labels]",
@@ -68,11 +75,18 @@ def command(judge: Path, people: Sequence[Path], **chosen: Any) -> None:
     """
     _require_libraries()
     fields = {name: chosen[name] for name in FIELDS}
-    judged = choose(read_ratings(judge), **fields)
+    judged = choose(read_ratings(judge, dict(map(_tag, chosen["tags"]))), **fields)
     human = choose((rating for path in people for rating in read_ratings(path)), **fields)
     matches = match(judged, human, tie=chosen["tie"], level=chosen["level"])
     tables = [_table(each, human, chosen["replicates"], chosen["seed"]) for each in matches]
     show_tables(tables, chosen["form"], chosen["out"], intervals=True)
+
+
+def _tag(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise ConfigError(f"--tag {text!r}: expected NAME=VALUE")
+    return name, value
 
 
 def _require_libraries() -> None:

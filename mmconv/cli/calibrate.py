@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
-from mmconv.benchmarks.botchat.dialogues import HUMAN, read_dialogues
+from mmconv.benchmarks.botchat.dialogues import HUMAN
 from mmconv.benchmarks.botchat.loops import calibrate, highest_similarity
 from mmconv.benchmarks.botchat.options import UTTERANCES, Similarity
+from mmconv.benchmarks.botchat.recorded import stored_dialogues
 from mmconv.cli.specs import FILE
 from mmconv.errors import ConfigError
 
@@ -25,7 +26,7 @@ def command() -> None:
     "path",
     type=FILE,
     required=True,
-    help="Dialogues in the layout of MuTualTest-convs.tsv: index, and a column per model.",
+    help="A run's folder, or a table like MuTualTest-convs.tsv: index, and a column per model.",
 )
 @click.option(
     "--non-loop-rate",
@@ -55,7 +56,9 @@ def botchat(
     """Find DupDetect's threshold for a wanted rate of dialogues without a loop."""
     dialogues = list(_chosen(path, model))
     if not dialogues:
-        raise ConfigError(f"{path} holds no dialogue of {model or 'a model'}")
+        raise ConfigError(
+            f"{path} holds no dialogue of {model or 'a model'}; --model GT takes the human ones"
+        )
     highest = [highest_similarity(each[:utterances], similarity) for each in dialogues]
     found = calibrate(highest, wanted)
     click.echo(f"threshold {found.threshold!r}: {found.rate:.1%} of {len(highest)} without a loop")
@@ -66,6 +69,6 @@ def botchat(
 
 
 def _chosen(path: Path, model: str | None) -> Iterator[tuple[str, ...]]:
-    for dialogue in read_dialogues(path):
+    for dialogue in stored_dialogues(path):
         if dialogue.model == model or (model is None and dialogue.model != HUMAN):
             yield dialogue.utterances

@@ -159,7 +159,7 @@ def _by_rater(ratings: Iterable[Rating], shared: Sequence[str]) -> _Raters:
                 rating.where,
                 [f"{rating.rater!r} rates {_unit_name(unit)} again, after {before.where}"],
                 "Name the raters in a field rater, or tell the units apart by "
-                f"{', '.join(FIELDS)} in all files.",
+                f"{', '.join(FIELDS)} in all files; of a run's scores choose some by --tag.",
             )
     return raters
 

@@ -30,11 +30,21 @@ from mmconv.errors import ConfigError
     show_default=True,
     help="Rates, wrong characters and punctuation marks of the paper, or of the authors' script.",
 )
-def command(file: Path, out: Path, confusables: Path, seed: int, variant: str) -> None:
-    """Write FILE, dialogues in CMT-Eval's layout, with perturbed queries to another file.
+@click.option(
+    "--field",
+    "fields",
+    metavar="NAME",
+    multiple=True,
+    help="What holds a user's text, anywhere in a record.  [default: CMT-Eval's layout]",
+)
+def command(
+    file: Path, out: Path, confusables: Path, seed: int, variant: str, fields: tuple[str, ...]
+) -> None:
+    """Write FILE, dialogues with Chinese users, with typing errors in what the users say.
 
-    Run the benchmark over both files to see what the errors cost a model. The authors' released
-    queries are perturbed already; this puts more errors into them.
+    Run the benchmark over both files to see what the errors cost a model. CMT-Eval's released
+    queries are perturbed already; this puts more errors into them. Other files need --field, as
+    in --field feedback for FB-Bench.
     """
     if out.resolve() in (file.resolve(), confusables.resolve()):
         raise ConfigError(f"--out {out}: this file is read; name another")
@@ -43,7 +53,9 @@ def command(file: Path, out: Path, confusables: Path, seed: int, variant: str) -
     perturbation = Perturbation(
         variant=VARIANTS[variant], confusables=read_confusables(confusables), seed=seed
     )
-    records, changes = perturbation.perturb_file(file)
+    records, changes = (
+        perturbation.perturb_fields(file, fields) if fields else perturbation.perturb_file(file)
+    )
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_bytes(orjson.dumps(records, option=orjson.OPT_INDENT_2) + b"\n")

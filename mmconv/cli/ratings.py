@@ -9,12 +9,12 @@ ratings belong together is the business of `mmconv.cli.matching`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from mmconv.benchmarks.records import Record, read_records, text
-from mmconv.errors import DataError
+from mmconv.errors import ConfigError, DataError
 from mmconv.report.transcripts import read_scores
 from mmconv.stats import ScoreFrame
 
@@ -37,16 +37,17 @@ class Rating:
     cluster: str | None = None
 
 
-def read_ratings(path: Path) -> list[Rating]:
+def read_ratings(path: Path, tags: Mapping[str, str] | None = None) -> list[Rating]:
     """The ratings of a file; where it names no rater, the rater is the file's stem.
 
-    Raises `DataError` naming file, record and field, for all records in one message.
+    Of a run's scores those with all of the `tags` are taken. Raises `DataError` naming file, record
+    and field, for all records in one message; `ConfigError` for tags that no score has.
     """
     ratings: list[Rating] = []
     problems: list[str] = []
     for record in read_records(path):
         if record.fields.keys() >= _SCORE_FIELDS:
-            return list(_scores(path))
+            return list(_scores(path, tags or {}))
         try:
             ratings.append(_rating(record, path.stem))
         except DataError as error:
@@ -56,8 +57,13 @@ def read_ratings(path: Path) -> list[Rating]:
     return ratings
 
 
-def _scores(path: Path) -> Iterator[Rating]:
-    scores = list(read_scores(path))
+def _scores(path: Path, tags: Mapping[str, str]) -> Iterator[Rating]:
+    every = list(read_scores(path))
+    scores = [score for score in every if tags.items() <= score.tags.items()]
+    if every and not scores:
+        names = sorted({name for score in every for name in score.tags})
+        wanted = ", ".join(f"{name}={value}" for name, value in tags.items())
+        raise ConfigError(f"{path}: no score has {wanted}; their tags: {', '.join(names)}")
     clusters = ScoreFrame(scores).select().clusters
     for number, (score, cluster) in enumerate(zip(scores, clusters, strict=True), start=1):
         yield Rating(

@@ -9,8 +9,8 @@ from typing import TypeAlias, cast
 
 import click
 
-from mmconv.benchmarks.rescoring import Rescored
-from mmconv.cli.tabling import show_tables, table_options
+from mmconv.benchmarks.rescoring import Rescored, as_published
+from mmconv.cli.tabling import print_tables, save_tables, table_options
 from mmconv.errors import ConfigError
 
 Rescorer: TypeAlias = Callable[[Sequence[Path]], Rescored]
@@ -52,10 +52,12 @@ def command(
 
     Nothing is asked. Every table of the benchmark is printed, and what the files hide: what is
     missing, renamed, merged or out of range. With --format json that is one object: table -> row
-    -> column -> value, n, missing, the values rounded as they were published.
+    -> column -> value, n, missing. Printed values are rounded as the authors round, by Python's
+    round; files in --out hold them in full.
     """
     rescored = _find(benchmark)([*files, *more])
-    show_tables(rescored.tables, form, out)
+    print_tables(as_published(rescored.tables), form)
+    save_tables(rescored.tables, out)
 
 
 def _find(benchmark: str) -> Rescorer:

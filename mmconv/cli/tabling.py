@@ -36,17 +36,29 @@ def table_options(command: Command) -> Command:
 def show_tables(
     tables: Sequence[Table], form: str, out: Path | None, *, intervals: bool = False
 ) -> None:
-    """Print all tables, `detail` ones too, and write them to `out` where that is given.
+    """Print all tables and write them to `out` where that is given."""
+    print_tables(tables, form, intervals=intervals)
+    save_tables(tables, out)
+
+
+def print_tables(tables: Sequence[Table], form: str, *, intervals: bool = False) -> None:
+    """Print all tables, `detail` ones too.
 
     As `json` they are one object, see `mmconv.report.tables.as_printed`; in CSV, a line `# name`
-    stands before each. Where they were written to goes to standard error, so that programs can
-    read standard output.
+    stands before each.
     """
     if form == "json":
         document = as_printed(tables, intervals=intervals)
         click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
     else:
         click.echo("\n".join(_rendered(table, form) for table in tables), nl=False)
+
+
+def save_tables(tables: Sequence[Table], out: Path | None) -> None:
+    """Write the tables to `out`, if it is given, and say so on standard error.
+
+    Standard output is left to programs that read the tables there.
+    """
     if out is not None:
         write_tables(out, tables)
         click.echo(f"The tables are in {out}", err=True)

@@ -66,7 +66,7 @@ class OrderedLines:
     ) -> None:
         with self._spool:
             if kind is None:
-                with _whole(self._path) as part, part.open("wb", buffering=_BUFFER) as target:
+                with whole(self._path) as part, part.open("wb", buffering=_BUFFER) as target:
                     for block in self._sorted():
                         target.write(block)
 
@@ -96,7 +96,7 @@ def write_parquet(
     pyarrow.set_memory_pool(pyarrow.system_memory_pool())
     done = 0
     with (
-        _whole(target) as part,
+        whole(target) as part,
         lines.open("rb") as source,
         parquet.ParquetWriter(part, schema, compression="zstd") as writer,
     ):
@@ -137,7 +137,7 @@ def _misfit(block: bytes, schema: pyarrow.Schema, before: int) -> str | None:
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[Path]:
+def whole(path: Path) -> Iterator[Path]:
     """A file to write beside `path`: it takes the name of `path` at the end, or is removed."""
     part = path.with_name(f"{path.name}.part")
     try:

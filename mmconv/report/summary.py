@@ -56,6 +56,7 @@ def _seat(model: ModelSpec, counts: SeatTally) -> dict[str, Any]:
         "stored": counts.stored,
         "failed": counts.failed,
         "skipped": counts.skipped,
+        "needless": counts.needless,
         "retried": counts.retried,
         "truncated": counts.truncated,
         "failures": dict(counts.failures),

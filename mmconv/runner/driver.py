@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from mmconv.errors import Unparsed
-from mmconv.graph import chain_lengths, check, dependencies, resolve
+from mmconv.graph import chain_lengths, check, dependencies, is_needless, resolve
 from mmconv.keys import content_key
 from mmconv.plans import Asked, Finished, Plan
 from mmconv.runner.seat import Seat, Stopped
 from mmconv.store import Store
 from mmconv.tally import Tally
-from mmconv.values import UNASKED, Call, Failure, Outcome, Reply, Skipped
+from mmconv.values import SAME_TEXT, UNASKED, Call, Failure, Outcome, Reply, Skipped
 
 LEAD = 10
 """How many plans a call is served ahead of its turn for each call in the chain that waits for it.
@@ -172,6 +172,10 @@ class _OpenPlan:
         self.group.create_task(self._see_through(call, root))
 
     async def _see_through(self, call: Call, root: Call) -> None:
+        if is_needless(call, self.replies):
+            self._settle(call, Skipped(because=SAME_TEXT), stored=False)
+            self._count_down()
+            return
         asked = self.runner.address(call, self.replies)
         try:
             outcome, stored = await self.runner.outcome(self.plan, asked, self.chains[root.id])

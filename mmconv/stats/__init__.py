@@ -6,23 +6,34 @@ return `mmconv.values.Summary`. The authors' official aggregations are not here 
 """
 
 from mmconv.stats.column import Column
+from mmconv.stats.contrasts import Contrast, Quantity, contrast, holm
 from mmconv.stats.estimates import (
     as_cell,
     bounded,
     combine,
+    pair,
     paired_difference,
+    paired_share_difference,
     summarise,
     summarise_share,
+    summarise_share_change,
 )
 from mmconv.stats.frame import ScoreFrame
 
 __all__ = [
     "Column",
+    "Contrast",
+    "Quantity",
     "ScoreFrame",
     "as_cell",
     "bounded",
     "combine",
+    "contrast",
+    "holm",
+    "pair",
     "paired_difference",
+    "paired_share_difference",
     "summarise",
     "summarise_share",
+    "summarise_share_change",
 ]

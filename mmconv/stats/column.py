@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -63,6 +64,16 @@ class Column:
             clusters=names if clusters is None else tuple(clusters),
             numbers=np.array(values, dtype=np.float64),
             reasons=(None,) * len(values) if reasons is None else tuple(reasons),
+        )
+
+    @classmethod
+    def joined(cls, columns: Sequence[Column]) -> Column:
+        """The rows of several columns, one after the other."""
+        return cls(
+            samples=tuple(chain.from_iterable(each.samples for each in columns)),
+            clusters=tuple(chain.from_iterable(each.clusters for each in columns)),
+            numbers=np.concatenate([np.empty(0), *(each.numbers for each in columns)]),
+            reasons=tuple(chain.from_iterable(each.reasons for each in columns)),
         )
 
     def __len__(self) -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import yaml
 
 from mmconv.benchmarks.convbench.drawn import write_drawn_data
+from tests.mmconv.processes import mock_model
 
 CALLS_PER_ROW = 24
 """Six generations and, per grading, nine judgements."""
@@ -16,14 +16,7 @@ CALLS_PER_ROW = 24
 def write_run(folder: Path, url: str, *, rows: int, **fields: object) -> Path:
     """Draw `rows` rows and write a run file whose both seats are the server at `url`."""
     data, images = write_drawn_data(folder / "data", rows)
-    model = {
-        "provider": "openai",
-        "model": "mock",
-        "base_url": url,
-        "attempts": 30,
-        "timeout": 1.0,
-        "options": {"identity": "mock"},
-    }
+    model = mock_model(url)
     spec = {
         "benchmark": "convbench",
         "options": {"data": str(data), "images": str(images)},
@@ -33,8 +26,3 @@ def write_run(folder: Path, url: str, *, rows: int, **fields: object) -> Path:
     path = folder / "run.yaml"
     path.write_text(yaml.safe_dump(spec), encoding="utf-8")
     return path
-
-
-def command(run: Path, out: Path, *more: str) -> list[str]:
-    """The command that runs a run file in a process of its own."""
-    return [sys.executable, "-m", "mmconv", "run", str(run), "--out", str(out), *more]

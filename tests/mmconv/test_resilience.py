@@ -6,11 +6,8 @@ would show.
 
 from __future__ import annotations
 
-import random
 import signal
-import sqlite3
 import subprocess
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -18,20 +15,18 @@ import orjson
 import pytest
 
 from mmconv.store import Store
-from tests.mmconv.convbench_data import CALLS_PER_ROW, command, write_run
+from tests.mmconv.convbench_data import CALLS_PER_ROW, write_run
+from tests.mmconv.processes import (
+    command,
+    committed,
+    finish,
+    kill,
+    scores,
+    wait_for_answers,
+)
 from tests.mock_server import Behaviour, mock_server
 
 ROWS = 6
-
-
-def scores(out: Path) -> list[dict[str, object]]:
-    [path] = out.glob("convbench-*/scores.jsonl")
-    return [orjson.loads(line) for line in path.read_bytes().splitlines()]
-
-
-def finish(run: Path, out: Path) -> list[dict[str, object]]:
-    subprocess.run(command(run, out), check=True, capture_output=True, timeout=120)
-    return scores(out)
 
 
 @pytest.fixture(scope="module")
@@ -52,19 +47,11 @@ def test_killed_ten_times_and_resumed_equals_uninterrupted(
     tmp_path: Path, expected: list[dict[str, object]]
 ) -> None:
     """`kill -9` at ten random moments; no reply that was committed is asked for again."""
-    moments = random.Random(0)
     log = tmp_path / "answered.log"
     with mock_server(Behaviour(latency=0.03), log=log) as url:
         run = write_run(tmp_path, url, rows=ROWS)
         out = tmp_path / "runs"
-        killed_midway = 0
-        for _ in range(10):
-            process = subprocess.Popen(
-                command(run, out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-            )
-            wait_for_answers(log, process, more=moments.randrange(1, 10))
-            process.send_signal(signal.SIGKILL)
-            killed_midway += process.wait() == -signal.SIGKILL
+        killed_midway = kill(run, out, log, times=10)
         answered_before = Counter(log.read_text().split())
         kept = committed(out)
         resumed = finish(run, out)
@@ -74,22 +61,6 @@ def test_killed_ten_times_and_resumed_equals_uninterrupted(
     # What the server answered and the process had no time to commit may be asked for once more per
     # kill; whatever was committed may not.
     assert sum(answered.values()) - len(answered) <= sum(answered_before.values()) - kept
-
-
-def wait_for_answers(log: Path, process: subprocess.Popen[bytes], more: int) -> None:
-    """Wait until the server has answered so many requests more, or the process has ended."""
-    before = len(log.read_text().split()) if log.exists() else 0
-    deadline = time.monotonic() + 30
-    while process.poll() is None and time.monotonic() < deadline:
-        if log.exists() and len(log.read_text().split()) >= before + more:
-            return
-        time.sleep(0.002)
-
-
-def committed(out: Path) -> int:
-    """How many replies the store holds."""
-    with sqlite3.connect(out / "store.sqlite") as database:
-        return int(database.execute("select count(*) from replies").fetchone()[0])
 
 
 def test_a_fifth_of_all_requests_may_fail(

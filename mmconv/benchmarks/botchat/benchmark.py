@@ -10,6 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from judges import PromptSet
+from mmconv.benchmarks.bad_records import (
+    bad_records_list,
+    bad_records_note,
+    bad_records_table,
+)
 from mmconv.benchmarks.botchat.chains import Speaker, dialogue_calls, instructions
 from mmconv.benchmarks.botchat.data import Sample, load_samples, survey
 from mmconv.benchmarks.botchat.dialogues import HUMAN
@@ -32,6 +37,7 @@ from mmconv.benchmarks.botchat.players import (
     spoken,
     stored_players,
 )
+from mmconv.benchmarks.botchat.recorded import dialogue_file
 from mmconv.benchmarks.botchat.scoring import (
     Scored,
     score_alone,
@@ -95,7 +101,7 @@ class BotChat:
     @property
     def facts(self) -> Mapping[str, Any]:
         """Hashes of data and prompts, conventions in force, and what the survey left out."""
-        files = (self._options.data, *self._options.opponents)
+        files = (self._options.data, *map(dialogue_file, self._options.opponents))
         return {
             "data": {str(path): hash_file(path) for path in files},
             "prompts": self._prompts.digests(),
@@ -103,10 +109,7 @@ class BotChat:
             "compared": len(self._survey.paired),
             "opponents": [player.name for player in self._opponents],
             "dup_detect": self._options.dup_detect.model_dump(),
-            "left_out": [
-                {"where": where, "reasons": list(reasons)}
-                for where, reasons in self._survey.left_out.items()
-            ],
+            "left_out": bad_records_list(self._survey.left_out),
         }
 
     def load(self) -> Iterator[Sample]:
@@ -168,7 +171,8 @@ class BotChat:
         layout = Layout(
             judge=f"judged by {judge}", dup_detect=self._options.dup_detect, notes=self.notes
         )
-        return build_tables(ScoreFrame(scores), layout)
+        tables = build_tables(ScoreFrame(scores), layout)
+        return [*tables, *bad_records_table(self._survey.left_out)]
 
     def _find_opponents(self) -> tuple[Player, ...]:
         """The models that PairEval compares the candidate with."""
@@ -180,6 +184,11 @@ class BotChat:
             if seat not in _SEATS
         ]
         players = (*speaking, *stored_players(self._options, self._survey.paired))
+        if not players and "protocols" in self._options.model_fields_set:
+            raise ConfigError(
+                "PairEval needs opponents: name runs or files in options.opponents, or give models "
+                "on seats of their own (--set seats.gpt4=gpt-4.1)"
+            )
         check_names((self._candidate, *players))
         return players
 
@@ -205,8 +214,7 @@ class BotChat:
         count = self._options.utterances if player.speaker else max(self._options.cuts)
         lines = player.lines(sample, count)
         said = spoken(lines, outcomes)
-        if said is not None:
-            yield from score_loop(scored, said, self._options.dup_detect)
+        yield from score_loop(scored, said, self._options.dup_detect)
         for number in range(SEED + 1, count + 1):
             if player.speaker is not None:
                 outcome = outcomes[player.speaker.call_id(number)]
@@ -239,11 +247,7 @@ class BotChat:
             yield f"Dialogues have {self._options.utterances} utterances (paper: {UTTERANCES})."
         if self._options.prompt_role == "user":
             yield "The system prompt stands in the first user message."
-        if self._survey.left_out:
-            yield (
-                f"{len(self._survey.left_out)} records were left out as bad "
-                "(--skip-bad-records); the manifest lists them."
-            )
+        yield from bad_records_note(self._survey.left_out)
 
 
 def _wanted(spec: RunSpec) -> tuple[str, ...]:

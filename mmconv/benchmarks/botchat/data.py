@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from mmconv.benchmarks.bad_records import BadRecords, refusal
 from mmconv.benchmarks.botchat.dialogues import (
     DOCUMENT,
     HUMAN_COLUMN,
@@ -18,9 +19,10 @@ from mmconv.benchmarks.botchat.dialogues import (
     TITLE,
     read_rows,
     read_utterances,
+    scan_rows,
 )
 from mmconv.benchmarks.botchat.options import SEED, SHORTEST_HUMAN
-from mmconv.benchmarks.records import Record, text
+from mmconv.benchmarks.records import Record, Unreadable, text
 from mmconv.errors import DataError
 
 
@@ -61,7 +63,7 @@ class Survey:
     indexes: tuple[str, ...]
     paired: frozenset[str]
     documented: bool
-    left_out: Mapping[str, tuple[str, ...]]
+    left_out: BadRecords
 
 
 def survey(path: Path, *, documents: bool, skip_bad: bool) -> Survey:
@@ -73,7 +75,10 @@ def survey(path: Path, *, documents: bool, skip_bad: bool) -> Survey:
     good: dict[str, Sample] = {}
     seen: dict[str, str] = {}
     left_out: dict[str, tuple[str, ...]] = {}
-    for record in read_rows(path):
+    for record in scan_rows(path):
+        if isinstance(record, Unreadable):
+            left_out[record.where] = (record.fault,)
+            continue
         try:
             sample = read_sample(record)
         except DataError as error:
@@ -86,7 +91,7 @@ def survey(path: Path, *, documents: bool, skip_bad: bool) -> Survey:
         else:
             good[sample.index] = sample
     if not good or (left_out and not skip_bad):
-        raise _refusal(path, left_out, len(good))
+        raise refusal(path, left_out, len(good))
     return Survey(
         indexes=tuple(good),
         paired=frozenset(index for index, sample in good.items() if sample.paired),
@@ -100,9 +105,7 @@ def load_samples(path: Path, found: Survey) -> Iterator[Sample]:
 
     Raises `DataError` for a record that has gone bad since.
     """
-    for record in read_rows(path):
-        if record.where not in found.left_out:
-            yield read_sample(record)
+    return map(read_sample, read_rows(path, skip=found.left_out))
 
 
 def read_sample(record: Record) -> Sample:
@@ -136,14 +139,6 @@ def _misfits(sample: Sample, documents: bool, seen: Mapping[str, str]) -> tuple[
     if sample.index in seen:
         faults.append(f"{INDEX} {sample.index!r} is that of {seen[sample.index]}")
     return tuple(faults)
-
-
-def _refusal(path: Path, left_out: Mapping[str, tuple[str, ...]], good: int) -> DataError:
-    problems = [f"{where}: {fault}" for where, faults in left_out.items() for fault in faults]
-    advice = f"--skip-bad-records goes on with the {good} good records." if good else ""
-    if not problems:
-        problems, advice = ["holds no records"], "Give the authors' MuTual_test.xlsx."
-    return DataError(str(path), problems, advice)
 
 
 def _text(record: Record, name: str, faults: list[str]) -> str | None:

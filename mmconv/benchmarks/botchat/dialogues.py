@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from mmconv.benchmarks.records import Record, read_records, text
+from mmconv.benchmarks.records import Record, Unreadable, read_records, scan_records, text
 from mmconv.errors import DataError
 
 INDEX = "index"
@@ -42,13 +42,22 @@ class StoredDialogue:
     utterances: tuple[str, ...]
 
 
-def read_rows(path: Path) -> Iterator[Record]:
+def read_rows(path: Path, *, skip: Container[str] = ()) -> Iterator[Record]:
     """Stream a file's records: .tsv here, anything else as `read_records` does.
 
-    Raises `DataError` naming the file and the line.
+    Those at the places in `skip` are passed over. Raises `DataError` naming the file and the line.
     """
     if path.suffix.lower() != ".tsv":
-        return read_records(path)
+        return read_records(path, skip=skip)
+    return (record for record in _open_tsv(path) if record.where not in skip)
+
+
+def scan_rows(path: Path) -> Iterator[Record | Unreadable]:
+    """The same, with what cannot be read among the records, as `scan_records` does."""
+    return _open_tsv(path) if path.suffix.lower() == ".tsv" else scan_records(path)
+
+
+def _open_tsv(path: Path) -> Iterator[Record]:
     if not path.is_file():
         raise DataError(str(path), ["there is no such file"], "Check the path.")
     return _tsv_rows(path)

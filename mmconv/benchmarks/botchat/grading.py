@@ -7,7 +7,7 @@ read in `scoring`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from judges import Judge, PromptSet
 from judges.parsers_botchat import UniEvalParser, comparison
@@ -38,14 +38,15 @@ class Grader:
         return judge.call(UNIEVAL, self.prompts["unieval"], {"conversation": conversation(lines)})
 
     def compared(self, duel: Duel) -> Call:
-        """A comparison of two dialogues, in the duel's order."""
+        """A comparison of two dialogues, in the duel's order; equal ones are not sent."""
         judge = Judge(parser=comparison, sampling=self.sampling, retries=self.retries)
         lines = (duel.own, duel.other) if duel.order == "1" else (duel.other, duel.own)
         slots = {
             f"conversation_{number}": conversation(each)
             for number, each in enumerate(lines, start=1)
         }
-        return judge.call(duel.call_id, self.prompts[duel.protocol.lower()], slots)
+        call = judge.call(duel.call_id, self.prompts[duel.protocol.lower()], slots)
+        return replace(call, compares=(duel.own, duel.other))
 
 
 def conversation(lines: Sequence[Line]) -> list[str | Part]:

@@ -60,9 +60,12 @@ class Match:
     condition: str
     length: str | None = None
 
-    def column(self, frame: ScoreFrame, protocol: str, reading: str, dup: str) -> Column:
-        """The points of its comparisons."""
+    def column(
+        self, frame: ScoreFrame, protocol: str, reading: str, dup: str, **tags: str
+    ) -> Column:
+        """The points of its comparisons, of those with the tags if any are given."""
         return frame.select(
+            turn=None,
             metric="duel",
             model=self.model,
             opponent=self.opponent,
@@ -71,6 +74,7 @@ class Match:
             protocol=protocol,
             reading=reading,
             dup=dup,
+            **tags,
         )
 
 

@@ -10,6 +10,8 @@ from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from mmconv.benchmarks.several import Several
+
 Protocol: TypeAlias = Literal["unieval", "gteval", "paireval"]
 Similarity: TypeAlias = Literal["characters", "words"]
 Scope: TypeAlias = Literal["compared", "whole"]
@@ -54,21 +56,22 @@ class DupDetect(BaseModel):
 class BotChatOptions(BaseModel):
     """Options under `options:` of a run file.
 
-    `opponents` are files of dialogues in the authors' layout (MuTualTest-convs.tsv), whose models
-    take part in PairEval; so does every seat beside candidate and judge, which speaks in the run
-    itself. `pairs` are the candidate with each opponent, or all pairs; `pair_lengths` the lengths
-    that paired dialogues are cut to, by default `utterances`. `prompt_role` "user" sends the system
-    prompt in the first user message, for models whose chat template has no place for one.
+    `opponents` are folders of earlier runs, or files of dialogues in the authors' layout
+    (MuTualTest-convs.tsv), whose models take part in PairEval; so does every seat beside candidate
+    and judge, which speaks in the run itself. `pairs` are the candidate with each opponent, or all
+    pairs; `pair_lengths` the lengths that paired dialogues are cut to, by default `utterances`.
+    `prompt_role` "user" sends the system prompt in the first user message, for models whose chat
+    template has no place for one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     data: Path
     utterances: int = Field(default=UTTERANCES, gt=SEED)
-    protocols: tuple[Protocol, ...] = ("unieval", "gteval", "paireval")
-    opponents: tuple[Path, ...] = ()
+    protocols: Several[Protocol] = ("unieval", "gteval", "paireval")
+    opponents: Several[Path] = ()
     pairs: Literal["candidate", "all"] = "candidate"
-    pair_lengths: tuple[int, ...] = ()
+    pair_lengths: Several[int] = ()
     dup_detect: DupDetect = DupDetect()
     prompt_role: Literal["system", "user"] = "system"
     judge_retries: int = Field(default=1, ge=0)

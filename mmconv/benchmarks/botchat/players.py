@@ -13,16 +13,14 @@ from pathlib import Path
 
 from mmconv.benchmarks.botchat.chains import Line, Speaker
 from mmconv.benchmarks.botchat.data import Sample
-from mmconv.benchmarks.botchat.dialogues import HUMAN, StoredDialogue, read_dialogues
+from mmconv.benchmarks.botchat.dialogues import HUMAN, StoredDialogue
 from mmconv.benchmarks.botchat.options import BotChatOptions
+from mmconv.benchmarks.botchat.recorded import stored_dialogues
 from mmconv.errors import ConfigError, DataError
 from mmconv.values import Outcome, Ref, Reply, Text
 
 GTEVAL = "GTEval"
 PAIREVAL = "PairEval"
-SAME_TEXT = "same text"
-"""Why a comparison of a dialogue with itself has no points; the authors drop it, too."""
-
 ORDERS = ("1", "2")
 """Which conversation of the prompt is the model's; both are judged, and both count."""
 
@@ -136,7 +134,7 @@ def stored_players(options: BotChatOptions, indexes: frozenset[str]) -> Iterator
     """
     for path in options.opponents:
         stored: dict[str, dict[str, StoredDialogue]] = {}
-        for dialogue in read_dialogues(path):
+        for dialogue in stored_dialogues(path):
             if dialogue.model != HUMAN and dialogue.index in indexes:
                 stored.setdefault(dialogue.model, {})[dialogue.index] = dialogue
         _check_stored(path, stored, indexes, max(options.cuts))

@@ -21,7 +21,9 @@ RATES: dict[str, tuple[float, ...]] = {
 }
 """Rate -> the points that count for it. Not bad: the judge takes the model's for human."""
 
-_PERCENT = 100.0
+PERCENT = 100.0
+"""Shares are printed in percent."""
+
 _DECIMALS = 1
 
 
@@ -37,17 +39,17 @@ class Tally:
         """In percent, rounded to one decimal as in their notebook."""
         if not self.n:
             return None
-        return round(_PERCENT * sum(each in wanted for each in self.points) / self.n, _DECIMALS)
+        return round(PERCENT * sum(each in wanted for each in self.points) / self.n, _DECIMALS)
 
 
 def rate(column: Column, wanted: Collection[float]) -> Cell:
     """The share of points that are wanted, in percent, over the comparisons that have points."""
-    return share(_indicator(column, wanted))
+    return share(indicator(column, wanted))
 
 
 def share(column: Column) -> Cell:
     """The mean of zeros and ones in percent, with its interval."""
-    return as_cell(summarise_share(column), _PERCENT)
+    return as_cell(summarise_share(column), PERCENT)
 
 
 def mean_points(column: Column) -> Cell:
@@ -81,7 +83,7 @@ def official_points(column: Column) -> Cell:
 def official_share(column: Column) -> Cell:
     """The authors' UniEval rate: in percent, rounded to 0.1, over what their code can read."""
     numbers = [value for value in column.values if value is not None]
-    value = round(_PERCENT * sum(numbers) / len(numbers), _DECIMALS) if numbers else None
+    value = round(PERCENT * sum(numbers) / len(numbers), _DECIMALS) if numbers else None
     return Cell(value=value, n=len(numbers), missing=dict(column.missing))
 
 
@@ -92,7 +94,8 @@ def _tally(column: Column) -> Tally:
     return Tally(points=points, n=len(points) + unknown, dropped=dropped)
 
 
-def _indicator(column: Column, wanted: Collection[float]) -> Column:
+def indicator(column: Column, wanted: Collection[float]) -> Column:
+    """1 for the points that are wanted and 0 for others, row by row."""
     return Column.of(
         [None if value is None else float(value in wanted) for value in column.values],
         samples=column.samples,

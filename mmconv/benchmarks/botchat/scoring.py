@@ -24,9 +24,19 @@ from judges.parsers_botchat import (
 from mmconv.benchmarks.answers import METRICS, ending
 from mmconv.benchmarks.botchat.loops import first_repeat
 from mmconv.benchmarks.botchat.options import DupDetect
-from mmconv.benchmarks.botchat.players import SAME_TEXT, Duel, spoken
+from mmconv.benchmarks.botchat.players import Duel, spoken
 from mmconv.errors import Unparsed
-from mmconv.values import Call, Failure, Outcome, Parser, Reply, Score, Skipped, Verdict
+from mmconv.values import (
+    SAME_TEXT,
+    Call,
+    Failure,
+    Outcome,
+    Parser,
+    Reply,
+    Score,
+    Skipped,
+    Verdict,
+)
 
 WIN, GOOD_TIE, BAD_TIE, LOSS = 3.0, 1.0, -1.0, -3.0
 """A win, both taken for human, both taken for AI, a loss: the weights of the authors' Score."""
@@ -37,6 +47,9 @@ JUDGE, DUP = "judge alone", "DupDetect first"
 
 UNKNOWN = "unknown"
 """Why a comparison has no points by the authors' reading; it stays in their denominator."""
+
+UNFINISHED = "unfinished dialogue"
+"""Why a dialogue without one of its utterances is not searched for loops."""
 
 _Value = tuple[float | None, str | None]
 
@@ -92,8 +105,8 @@ def score_duel(
 ) -> Iterator[Score]:
     """A comparison by both readings, with the judge alone and with DupDetect first.
 
-    A pair of the same text has no points, whatever a judge says of it; `call` is None where it was
-    known before, and nobody was asked.
+    A pair of the same text has no points, as the authors have it, and nobody is asked; `call` is
+    None where that was known before.
     """
     own, other = spoken(duel.own, outcomes), spoken(duel.other, outcomes)
     same = own is not None and own == other
@@ -113,12 +126,18 @@ def score_duel(
         yield scored.score("duel", first, None, reading=reading, dup=DUP, **tags)
 
 
-def score_loop(scored: Scored, utterances: tuple[str, ...], settings: DupDetect) -> Iterator[Score]:
-    """Whether and when the dialogue begins to repeat itself.
+def score_loop(
+    scored: Scored, utterances: tuple[str, ...] | None, settings: DupDetect
+) -> Iterator[Score]:
+    """Whether and when the dialogue begins to repeat itself; unscored where it is not whole (None).
 
     The utterance that repeats is the last that counts as non-looping; without one all do (paper,
     sections 3.2 and 4.3).
     """
+    if utterances is None:
+        yield scored.score("non_loop", (None, UNFINISHED))
+        yield scored.score("non_loop_utterances", (None, UNFINISHED))
+        return
     repeat = first_repeat(utterances, settings)
     yield scored.score("non_loop", (float(repeat is None), None))
     yield scored.score("non_loop_utterances", (float(repeat or len(utterances)), None))

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from mmconv.benchmarks.botchat.dialogue_tables import dialogue_tables
 from mmconv.benchmarks.botchat.layout import AUTHORS_COLUMN, Layout, Match, entrants, matches
-from mmconv.benchmarks.botchat.players import GTEVAL, PAIREVAL, SAME_TEXT
+from mmconv.benchmarks.botchat.players import GTEVAL, PAIREVAL
 from mmconv.benchmarks.botchat.quantities import (
     RATES,
     mean_points,
@@ -26,7 +26,7 @@ from mmconv.benchmarks.botchat.quantities import (
 from mmconv.benchmarks.botchat.ratings import Game, games, is_available, rate_players
 from mmconv.benchmarks.botchat.scoring import AUTHORS, DUP, JUDGE, OURS, UNKNOWN
 from mmconv.stats import ScoreFrame
-from mmconv.values import Cell, Table
+from mmconv.values import SAME_TEXT, Cell, Table
 
 Matches: TypeAlias = Mapping[str, Match]
 """The rows of a protocol's table by their names."""

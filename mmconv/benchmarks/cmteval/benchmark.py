@@ -9,6 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from judges import PromptSet
+from mmconv.benchmarks.bad_records import (
+    bad_records_list,
+    bad_records_note,
+    bad_records_table,
+)
 from mmconv.benchmarks.cmteval.data import Dialogue, Source, load_dialogues, survey
 from mmconv.benchmarks.cmteval.files import find_files, find_references
 from mmconv.benchmarks.cmteval.grading import Grader, candidate_calls
@@ -60,12 +65,7 @@ class CMTEval:
     @property
     def notes(self) -> tuple[str, ...]:
         """Records left out."""
-        if not self._survey.left_out:
-            return ()
-        return (
-            f"{len(self._survey.left_out)} records were left out as bad (--skip-bad-records); "
-            "the manifest lists them.",
-        )
+        return tuple(bad_records_note(self._survey.left_out))
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -78,10 +78,7 @@ class CMTEval:
             "data": hashes,
             "prompts": {} if self._grader is None else self._grader.prompts.digests(),
             "dialogues": self._survey.dialogues,
-            "left_out": [
-                {"subset": each.subset, "where": each.where, "reasons": list(each.reasons)}
-                for each in self._survey.left_out
-            ],
+            "left_out": bad_records_list(self._survey.left_out),
         }
 
     def load(self) -> Iterator[Dialogue]:
@@ -114,4 +111,5 @@ class CMTEval:
 
         judge = self._spec.seats.get("judge")
         label = "nobody" if judge is None or self._grader is None else judge.label
-        return build_tables(scores, Layout(judge=label, notes=self.notes))
+        tables = build_tables(scores, Layout(judge=label, notes=self.notes))
+        return [*tables, *bad_records_table(self._survey.left_out)]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from mmconv.benchmarks.bad_records import BadRecords, refusal
 from mmconv.benchmarks.cmteval.fields import (
     ACT,
     ACTS,
@@ -26,7 +27,13 @@ from mmconv.benchmarks.cmteval.fields import (
     TURNS,
     Subset,
 )
-from mmconv.benchmarks.records import Record, read_records, text
+from mmconv.benchmarks.records import (
+    Record,
+    Unreadable,
+    read_records,
+    scan_records,
+    text,
+)
 from mmconv.errors import DataError
 
 
@@ -86,20 +93,11 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
-    """A record that is not used: its subset, `where` it stands, and why."""
-
-    subset: Subset
-    where: str
-    reasons: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
     """How many dialogues will be loaded, and the records that will not."""
 
     dialogues: int
-    left_out: tuple[LeftOut, ...]
+    left_out: BadRecords
 
 
 def survey(source: Source) -> Survey:
@@ -109,21 +107,15 @@ def survey(source: Source) -> Survey:
     cannot be read or no dialogue is left.
     """
     good = 0
-    left_out = []
-    for subset, where, dialogue, faults in _joined(source):
+    left_out: dict[str, tuple[str, ...]] = {}
+    for where, dialogue, faults in _joined(source):
         if dialogue is None or faults:
-            left_out.append(LeftOut(subset=subset, where=where, reasons=tuple(faults)))
+            left_out[where] = tuple(faults)
         else:
             good += 1
     if good == 0 or (left_out and not source.skip_bad):
-        problems = [f"{each.where}: {reason}" for each in left_out for reason in each.reasons]
-        advice = f"--skip-bad-records goes on with the {good} good dialogues." if good else ""
-        raise DataError(
-            ", ".join(str(path) for path in source.files.values()),
-            problems or ["no dialogue in any of the files"],
-            advice,
-        )
-    return Survey(dialogues=good, left_out=tuple(left_out))
+        raise refusal(", ".join(map(str, source.files.values())), left_out, good)
+    return Survey(dialogues=good, left_out=left_out)
 
 
 def load_dialogues(source: Source, found: Survey) -> Iterator[Dialogue]:
@@ -131,9 +123,8 @@ def load_dialogues(source: Source, found: Survey) -> Iterator[Dialogue]:
 
     Raises `DataError` for a record that has gone bad since.
     """
-    left_out = {(each.subset, each.where) for each in found.left_out}
-    for subset, where, dialogue, faults in _joined(source):
-        if (subset, where) in left_out:
+    for where, dialogue, faults in _joined(source):
+        if where in found.left_out:
             continue
         if dialogue is None or faults:
             raise DataError(where, faults, "The file has changed: start the run again.")
@@ -244,12 +235,17 @@ def _turn(record: Record, number: int) -> tuple[UserTurn, list[str]]:
     return turn, reader.faults
 
 
-def _joined(source: Source) -> Iterator[tuple[Subset, str, Dialogue | None, list[str]]]:
-    """Every record with its subset, where it stands, and what is wrong with it in this run."""
+def _joined(source: Source) -> Iterator[tuple[str, Dialogue | None, list[str]]]:
+    """Every record: where it stands, its dialogue, and what is wrong with it in this run."""
     references = None if source.references is None else _read_references(source.references)
+    names = [path.name for path in source.files.values()]
     for subset, path in source.files.items():
+        file = f"{subset}: " if names.count(path.name) > 1 else ""
         seen: dict[str, str] = {}
-        for record in read_records(path):
+        for record in scan_records(path):
+            if isinstance(record, Unreadable):
+                yield file + record.where, None, [record.fault]
+                continue
             dialogue, faults = read_dialogue(record, subset)
             if dialogue is not None:
                 if dialogue.id in seen:
@@ -257,7 +253,7 @@ def _joined(source: Source) -> Iterator[tuple[Subset, str, Dialogue | None, list
                 seen.setdefault(dialogue.id, record.where)
                 if subset == "long-text":
                     dialogue = _with_reference(dialogue, references, faults)
-            yield subset, record.where, dialogue, faults
+            yield file + record.where, dialogue, faults
 
 
 def _with_reference(

@@ -15,7 +15,7 @@ from judges.parsers_cmteval import turn_scores
 from judges.template import Slot
 from mmconv.benchmarks.cmteval.data import Dialogue, split_long_text
 from mmconv.benchmarks.cmteval.fields import Subset
-from mmconv.benchmarks.cmteval.options import CMTEvalOptions
+from mmconv.benchmarks.cmteval.options import GradingOptions
 from mmconv.conversation import Turn, chain
 from mmconv.errors import PlanError
 from mmconv.values import Call, Ref, Sampling, Text
@@ -32,7 +32,7 @@ class Grader:
     """Plans the one judgement of a dialogue, drawn as the options say."""
 
     prompts: PromptSet
-    options: CMTEvalOptions
+    options: GradingOptions
 
     def call(self, dialogue: Dialogue) -> Call:
         """The call that scores every turn; Long-Text has a prompt of its own."""
@@ -58,7 +58,7 @@ def candidate_calls(dialogue: Dialogue, max_tokens: int) -> tuple[Call, ...]:
     return chain(turns, seat="candidate", sampling=sampling)
 
 
-def judge_sampling(options: CMTEvalOptions, subset: Subset) -> Sampling:
+def judge_sampling(options: GradingOptions, subset: Subset) -> Sampling:
     """How the judge draws: by the paper, or by the script for this subset."""
     limit = options.judge_max_tokens
     if options.judge_settings == "paper":

@@ -56,7 +56,6 @@ def paper_scores(frame: ScoreFrame, places: Sequence[Place], notes: tuple[str, .
             "the scale as it stands. Standard deviation: over all dialogues of all models.",
             *notes,
         ),
-        detail=True,
     )
 
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import random
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mmconv.benchmarks.cmteval.confusables import Confusable
 from mmconv.benchmarks.cmteval.data import read_dialogue, split_long_text, turn_records
-from mmconv.benchmarks.cmteval.fields import QUERY, TURNS
+from mmconv.benchmarks.cmteval.fields import PERSONA, QUERY, TURNS
 from mmconv.benchmarks.cmteval.files import subset_of
 from mmconv.benchmarks.records import read_records
 from mmconv.errors import ConfigError, DataError
@@ -134,17 +134,52 @@ class Perturbation:
             raise DataError(str(path), problems or ["holds no dialogues"])
         return records, _changes(len(records), queries)
 
+    def perturb_fields(
+        self, path: Path, names: Collection[str]
+    ) -> tuple[list[dict[str, Any]], Changes]:
+        """The records of any file of dialogues, with the texts perturbed that are named so.
+
+        The fields may lie anywhere in a record; a persona is looked for as in CMT-Eval's files. A
+        record with too few texts for a share of them gets a wrong character with that probability.
+        Raises `DataError` where no record has such a text.
+        """
+        records, queries = [], list[tuple[str, Query]]()
+        for record in read_records(path):
+            texts = list(_texts(record.fields, names))
+            before = [holder[name] for holder, name in texts]
+            persona = str(record.fields.get(PERSONA))
+            after = self.perturb(record.where, persona, before, at_least=0)
+            for (holder, name), query in zip(texts, after, strict=True):
+                holder[name] = query.text
+            records.append(record.fields)
+            queries += zip(before, after, strict=True)
+        if not queries:
+            raise DataError(str(path), [f"no record has a text named {' or '.join(names)}"])
+        return records, _changes(len(records), queries)
+
     def perturb(
-        self, dialogue_id: str, persona: str, queries: list[str], opens_with_text: bool = False
+        self,
+        dialogue_id: str,
+        persona: str,
+        queries: list[str],
+        opens_with_text: bool = False,
+        at_least: int = 1,
     ) -> list[Query]:
-        """The queries of one dialogue, perturbed; the same arguments give the same result."""
+        """The queries of one dialogue, perturbed; the same arguments give the same result.
+
+        `at_least` so many get a wrong character, as one does in the authors' script. With 0 the
+        rest of a share counts as a probability.
+        """
         writer = _Writer(
             variant=self.variant,
             confusables=self.confusables,
             rates=self.variant.rates_of(persona),
             draw=random.Random(f"{self.seed}/{dialogue_id}"),
         )
-        share = max(1, int(len(queries) * writer.rates.characters))
+        share = int(len(queries) * writer.rates.characters)
+        if not at_least:
+            share += writer.draw.random() < (len(queries) * writer.rates.characters) % 1
+        share = max(at_least, share)
         chosen = set(writer.draw.sample(range(len(queries)), share))
         written = []
         for number, query in enumerate(queries):
@@ -211,6 +246,19 @@ def pinyin(character: str) -> str:
 
 def _is_chinese(sign: str) -> bool:
     return "\u4e00" <= sign <= "\u9fff"
+
+
+def _texts(value: Any, names: Collection[str]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Where the texts of these names are: the object that holds each, and its name there."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _texts(each, names)
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            if name in names and isinstance(each, str):
+                yield value, name
+            else:
+                yield from _texts(each, names)
 
 
 def _changes(dialogues: int, queries: list[tuple[str, Query]]) -> Changes:

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mmconv.benchmarks.cmteval.fields import SUBSETS
-from mmconv.stats import Column, ScoreFrame, as_cell, combine, summarise
-from mmconv.values import Cell
+from mmconv.benchmarks.cmteval.scoring import HIGHEST, LOWEST
+from mmconv.stats import Column, ScoreFrame, as_cell, bounded, combine, summarise
+from mmconv.values import Cell, Summary
 
 WHOLE = 0
 """The turn number of a score that a whole dialogue has."""
@@ -65,12 +66,12 @@ class Group:
         """A cell for each place that has scores, and for several models their plain mean."""
         columns = {place: self.column(frame, place) for place in places}
         there = {place: column for place, column in columns.items() if len(column)}
-        cells = {place.label: as_cell(summarise(column)) for place, column in there.items()}
+        cells = {place.label: on_scale(summarise(column)) for place, column in there.items()}
         for subset in _shared(places):
             models = {place.model: each for place, each in there.items() if place.subset == subset}
             if len(models) > 1:
                 weights = dict.fromkeys(models, 1 / len(models))
-                cells[mean_label(subset)] = as_cell(combine(models, weights))
+                cells[mean_label(subset)] = on_scale(combine(models, weights))
         return cells
 
 
@@ -95,7 +96,12 @@ def mean_label(subset: str) -> str:
 def overall(frame: ScoreFrame, metric: str, places: list[Place]) -> Cell:
     """The plain mean of the subsets' unrounded means (paper, Table 8), not weighted by size."""
     columns = {place.subset: place.by_dialogue(frame, metric) for place in places}
-    return as_cell(combine(columns, dict.fromkeys(columns, 1 / len(columns))))
+    return on_scale(combine(columns, dict.fromkeys(columns, 1 / len(columns))))
+
+
+def on_scale(summary: Summary) -> Cell:
+    """A mean of scores as a cell, its interval cut where the scale ends."""
+    return as_cell(bounded(summary, LOWEST, HIGHEST))
 
 
 def _shared(places: list[Place]) -> Iterator[str]:

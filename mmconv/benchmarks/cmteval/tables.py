@@ -19,10 +19,11 @@ from mmconv.benchmarks.cmteval.quantities import (
     Place,
     column_labels,
     find_places,
+    on_scale,
     overall,
 )
 from mmconv.benchmarks.cmteval.scoring import act_tag
-from mmconv.stats import ScoreFrame, as_cell, summarise
+from mmconv.stats import ScoreFrame, summarise
 from mmconv.values import Cell, Score, Table
 
 MAIN = {"IS": "IS", "Adp": "Adp", "DLS": "DLS", "DLS by the lowest turn": "DLS_min"}
@@ -62,7 +63,7 @@ def _scores(frame: ScoreFrame, places: list[Place], layout: Layout) -> Table:
         own = [place for place in places if place.model == model]
         for place in own:
             rows[place.label] = {
-                title: as_cell(summarise(place.by_dialogue(frame, metric)))
+                title: on_scale(summarise(place.by_dialogue(frame, metric)))
                 for title, metric in MAIN.items()
             }
         if len(own) > 1:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from judges import Extraction, Judge, PromptSet, parsers
+from judges import PromptSet
 from mmconv.benchmarks.convbench.chains import candidate_calls
 from mmconv.benchmarks.convbench.columns import CAPTION, REFERENCES
 from mmconv.benchmarks.convbench.data import Row, Source, Survey, load_rows, survey
-from mmconv.benchmarks.convbench.grading import Grader
+from mmconv.benchmarks.convbench.grading import Grader, build_judges
 from mmconv.benchmarks.convbench.options import ALONE, CONDITIONS, GIVEN, ConvBenchOptions
 from mmconv.benchmarks.convbench.scoring import score_row
 from mmconv.config import RunSpec, validate
@@ -137,24 +137,7 @@ def _grader(spec: RunSpec, options: ConvBenchOptions) -> Grader:
     if offline and spec.prompts is not None:
         raise ConfigError("the reference judge has prompt files of its own; leave out --prompts")
     prompts = PromptSet("convbench_reference" if offline else "convbench", spec.prompts)
-    sampling = Sampling(max_tokens=options.judge_max_tokens)
-    ways = {
-        "direct": (parsers.rating, parsers.extracted_rating),
-        "pairwise": (parsers.choice, parsers.extracted_choice),
-    }
-    judges = {}
-    for grading, (parser, extracted) in ways.items():
-        extraction = None
-        if options.extraction and not offline:
-            prompt = prompts[f"{grading}_extract"]
-            extraction = Extraction(prompt=prompt, parser=extracted)
-        judges[grading] = Judge(
-            parser=parser,
-            sampling=sampling,
-            retries=0 if offline else options.judge_retries,
-            extraction=extraction,
-            image=options.judge_sees_image,
-        )
+    judges = build_judges(options, prompts, offline=offline)
     return Grader(options=options, prompts=prompts, judges=judges, seed=spec.seed)
 
 

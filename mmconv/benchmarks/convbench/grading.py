@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from judges import Judge, PromptSet
+from judges import Extraction, Judge, PromptSet, parsers
 from mmconv.benchmarks.convbench.chains import answer, own_turns, reference
 from mmconv.benchmarks.convbench.data import Row
-from mmconv.benchmarks.convbench.options import ALONE, ConvBenchOptions
+from mmconv.benchmarks.convbench.options import ALONE, GradingOptions
 from mmconv.errors import PlanError
-from mmconv.values import Call, Ref, Text
+from mmconv.values import Call, Ref, Sampling, Text
 
 Side: TypeAlias = Literal["A", "B"]
 Slots: TypeAlias = dict[str, str | Ref]
@@ -48,9 +48,9 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grader:
-    """Plans the judgements that a run's options ask for; `judges` maps a grading to its judge."""
+    """Plans the judgements that the options ask for; `judges` maps a grading to its judge."""
 
-    options: ConvBenchOptions
+    options: GradingOptions
     prompts: PromptSet
     judges: Mapping[str, Judge]
     seed: int
@@ -115,6 +115,31 @@ class Grader:
         human = "B" if overall.side == "A" else "A"
         [message] = self.prompts["pairwise_skipped_turn"].fill({"human": human})
         return "".join(part.text for part in message.parts if isinstance(part, Text))
+
+
+def build_judges(
+    options: GradingOptions, prompts: PromptSet, *, offline: bool = False
+) -> dict[str, Judge]:
+    """The judge of each grading; an `offline` one always gives a verdict, so it is asked once."""
+    sampling = Sampling(max_tokens=options.judge_max_tokens)
+    ways = {
+        "direct": (parsers.rating, parsers.extracted_rating),
+        "pairwise": (parsers.choice, parsers.extracted_choice),
+    }
+    judges = {}
+    for grading, (parser, extracted) in ways.items():
+        extraction = None
+        if options.extraction and not offline:
+            prompt = prompts[f"{grading}_extract"]
+            extraction = Extraction(prompt=prompt, parser=extracted)
+        judges[grading] = Judge(
+            parser=parser,
+            sampling=sampling,
+            retries=0 if offline else options.judge_retries,
+            extraction=extraction,
+            image=options.judge_sees_image,
+        )
+    return judges
 
 
 def judged_turns(condition: str) -> tuple[int, ...]:

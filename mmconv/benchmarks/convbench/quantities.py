@@ -15,6 +15,7 @@ from mmconv.stats import (
     bounded,
     combine,
     paired_difference,
+    paired_share_difference,
     summarise,
     summarise_share,
 )
@@ -121,8 +122,15 @@ def mean(grading: Grading, values: Column) -> Summary:
 
 def delta(frame: ScoreFrame, grading: Grading, name: str) -> Summary:
     """A delta, paired per sample and clustered by image."""
-    start, goal = DELTAS[name]
-    return paired_difference(_quantity(frame, grading, start), _quantity(frame, grading, goal))
+    start, goal = (_quantity(frame, grading, end) for end in DELTAS[name])
+    return difference(grading, start, goal)
+
+
+def difference(grading: Grading, start: Column, goal: Column) -> Summary:
+    """How much the mean changes from start to goal, with the interval that suits the grading."""
+    if grading is PAIRWISE:
+        return paired_share_difference(start, goal)
+    return paired_difference(start, goal)
 
 
 def official_rate(frame: ScoreFrame, name: str, denominator: int) -> float | None:

@@ -58,12 +58,13 @@ def _judged(row: Row, condition: str, judgement: Judgement, reading: Reading) ->
         metric="rating" if judgement.grading == "direct" else "win",
         turn=judgement.turn,
         tags=tags,
-        value=None if reading.verdict is None else _value(judgement, reading.verdict),
+        value=None if reading.verdict is None else worth(judgement, reading.verdict),
         why=reading.why,
     )
 
 
-def _value(judgement: Judgement, verdict: Verdict) -> float:
+def worth(judgement: Judgement, verdict: Verdict) -> float:
+    """The rating; of a comparison 1 if the judge chose the candidate's side, else 0."""
     if judgement.grading == "direct":
         return verdict.scores["rating"]
     return float(verdict.label == judgement.side)

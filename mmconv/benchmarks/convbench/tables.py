@@ -23,6 +23,7 @@ from mmconv.benchmarks.convbench.quantities import (
     Grading,
     column,
     delta,
+    difference,
     estimate,
     mean,
     official_rate,
@@ -30,7 +31,6 @@ from mmconv.benchmarks.convbench.quantities import (
 from mmconv.stats import (
     ScoreFrame,
     as_cell,
-    paired_difference,
     summarise_share,
 )
 from mmconv.values import Cell, Score, Table
@@ -39,8 +39,9 @@ LEVELS = {1: "perception", 2: "reasoning", 3: "creation"}
 OFFICIAL = "authors (%)"
 
 INTERVALS = (
-    "Brackets hold 95 % intervals, clustered by image: Wilson's for shares, Student's t for the "
-    "rest, cut at the ends of the scale; none where all values are equal."
+    "Brackets hold 95 % intervals, clustered by image: Wilson's for shares, Agresti and Min's for "
+    "paired differences of shares, Student's t for the rest, cut at the ends of the scale; none "
+    "where all values are equal."
 )
 
 DEFAULT_DENOMINATOR = 577
@@ -226,7 +227,7 @@ def _alone(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
                     f"{level}, third of three turns" if turn == 3 else f"{level}, after perception",
                     mean(grading, free),
                 ),
-                (f"{level}, gain by the turns before", paired_difference(alone, free)),
+                (f"{level}, gain by the turns before", difference(grading, alone, free)),
             ):
                 rows.setdefault(label, {})[grading.title] = as_cell(summary, grading.scale)
     return Table(

@@ -10,6 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from judges import PromptSet
+from mmconv.benchmarks.bad_records import (
+    bad_records_list,
+    bad_records_note,
+    bad_records_table,
+)
 from mmconv.benchmarks.fbbench.data import Sample, Survey, load_samples, survey
 from mmconv.benchmarks.fbbench.grading import Grader, answer_call
 from mmconv.benchmarks.fbbench.options import CONDITION, FBBenchOptions
@@ -67,10 +72,7 @@ class FBBench:
             "samples": self._survey.samples,
             "reference": self._grader is not None and self._grader.reference,
             "maintenance": self._options.maintenance,
-            "left_out": [
-                {"where": where, "reasons": list(reasons)}
-                for where, reasons in self._survey.left_out.items()
-            ],
+            "left_out": bad_records_list(self._survey.left_out),
         }
 
     def load(self) -> Iterator[Sample]:
@@ -107,7 +109,8 @@ class FBBench:
         seats = self._spec.seats
         judge = seats["judge"].label if self._grader is not None else "nobody"
         frames = {seats["candidate"].label: ScoreFrame(scores)}
-        return build_tables(frames, Layout(judge=judge, notes=self.notes))
+        tables = build_tables(frames, Layout(judge=judge, notes=self.notes))
+        return [*tables, *bad_records_table(self._survey.left_out)]
 
 
 def _grader(spec: RunSpec, options: FBBenchOptions, found: Survey) -> Grader:
@@ -128,8 +131,4 @@ def _notes(options: FBBenchOptions, grader: Grader | None, found: Survey) -> Ite
             "Response maintenance counts only where all criteria are met (the paper's formula); "
             "the authors' columns count any."
         )
-    if found.left_out:
-        yield (
-            f"{len(found.left_out)} records were left out as bad (--skip-bad-records); "
-            "the manifest lists them."
-        )
+    yield from bad_records_note(found.left_out)

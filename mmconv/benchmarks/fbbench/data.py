@@ -8,14 +8,15 @@ message; `load_samples` then streams. The authors' judgement files hold the same
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from judges.parsers_fbbench import Criterion
+from mmconv.benchmarks.bad_records import BadRecords, refusal
 from mmconv.benchmarks.fbbench.options import CORRECTION, MAINTENANCE, SCENARIOS, TEMPERATURES
-from mmconv.benchmarks.records import Record, read_records
+from mmconv.benchmarks.records import Record, Unreadable, read_records, scan_records
 from mmconv.errors import DataError
 from mmconv.keys import hash_bytes
 
@@ -64,7 +65,7 @@ class Survey:
 
     samples: int
     referenced: bool
-    left_out: Mapping[str, tuple[str, ...]]
+    left_out: BadRecords
 
 
 def survey(path: Path, *, reference: bool | None, skip_bad: bool) -> Survey:
@@ -76,7 +77,7 @@ def survey(path: Path, *, reference: bool | None, skip_bad: bool) -> Survey:
     samples = references = 0
     left_out: dict[str, tuple[str, ...]] = {}
     seen: dict[str, str] = {}
-    for record in read_records(path):
+    for record in scan_records(path):
         sample, faults = _checked(record, reference, seen)
         if sample is None:
             left_out[record.where] = faults
@@ -84,7 +85,7 @@ def survey(path: Path, *, reference: bool | None, skip_bad: bool) -> Survey:
         samples += 1
         references += sample.reference is not None
     if not samples or (left_out and not skip_bad):
-        raise _refusal(path, left_out, samples)
+        raise refusal(path, left_out, samples, _advice(left_out))
     return Survey(samples=samples, referenced=references == samples, left_out=left_out)
 
 
@@ -93,9 +94,7 @@ def load_samples(path: Path, found: Survey) -> Iterator[Sample]:
 
     Raises `DataError` for a record that has gone bad since.
     """
-    for record in read_records(path):
-        if record.where not in found.left_out:
-            yield read_sample(record)
+    return map(read_sample, read_records(path, skip=found.left_out))
 
 
 def read_sample(record: Record) -> Sample:
@@ -153,9 +152,11 @@ def off_balance(sample: Sample) -> float | None:
 
 
 def _checked(
-    record: Record, reference: bool | None, seen: dict[str, str]
+    record: Record | Unreadable, reference: bool | None, seen: dict[str, str]
 ) -> tuple[Sample | None, tuple[str, ...]]:
     """The sample, or None and why; `seen` holds the samples so far by ID with their places."""
+    if isinstance(record, Unreadable):
+        return None, (record.fault,)
     try:
         sample = read_sample(record)
     except DataError as error:
@@ -169,16 +170,10 @@ def _checked(
     return (None, tuple(faults)) if faults else (sample, ())
 
 
-def _refusal(path: Path, left_out: Mapping[str, tuple[str, ...]], samples: int) -> DataError:
-    problems = [f"{where}: {fault}" for where, faults in left_out.items() for fault in faults]
-    if not problems:
-        return DataError(str(path), ["holds no records"], "Give the authors' file.")
-    advice = []
+def _advice(left_out: BadRecords) -> str:
     if any(_NEEDS_REFERENCE in faults for faults in left_out.values()):
-        advice.append("options.reference=false judges without reference answers, as release v3.")
-    if samples:
-        advice.append(f"--skip-bad-records goes on with the {samples} good records.")
-    return DataError(str(path), problems, "\n".join(advice))
+        return "options.reference=false judges without reference answers, as release v3."
+    return ""
 
 
 def _text(record: Record, name: str, faults: list[str]) -> str:

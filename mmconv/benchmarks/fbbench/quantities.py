@@ -13,22 +13,32 @@ from collections.abc import Collection, Mapping, Sequence
 from judges.parsers_fbbench import OFFICIAL
 from mmconv.benchmarks.fbbench.options import MAINTENANCE, TEMPERATURES
 from mmconv.benchmarks.fbbench.scoring import LABEL_SEPARATOR
-from mmconv.stats import Column, ScoreFrame, as_cell, combine, summarise, summarise_share
+from mmconv.stats import (
+    Column,
+    ScoreFrame,
+    as_cell,
+    bounded,
+    combine,
+    summarise,
+    summarise_share,
+)
 from mmconv.values import Cell, Summary
 
 Where = Mapping[str, str | Collection[str]]
 """Tags with the texts to match, as `ScoreFrame.select` takes them."""
 
-_PERCENT = 100.0
+PERCENT = 100.0
+"""Shares are printed in percent."""
+
 _OFFICIAL_DECIMALS = 4
 
 
 def estimate(frame: ScoreFrame, scenarios: Sequence[str], where: Where) -> Cell | None:
     """The macro mean in percent with its interval; None if there are no samples at all."""
-    cells = _cells(frame, "score", scenarios, where)
+    cells = find_cells(frame, "score", scenarios, where)
     if not cells:
         return None
-    return as_cell(_macro_mean(cells), _PERCENT)
+    return as_cell(bounded(_macro_mean(cells), 0.0, 1.0), PERCENT)
 
 
 def official(frame: ScoreFrame, scenarios: Sequence[str], where: Where) -> Cell | None:
@@ -38,7 +48,7 @@ def official(frame: ScoreFrame, scenarios: Sequence[str], where: Where) -> Cell 
     they do, to four decimals of the share; `math.fsum`, since a running sum tips two of their
     published cells.
     """
-    cells = _cells(frame, OFFICIAL, scenarios, where)
+    cells = find_cells(frame, OFFICIAL, scenarios, where)
     if not cells:
         return None
     missing: dict[str, int] = {}
@@ -52,7 +62,7 @@ def official(frame: ScoreFrame, scenarios: Sequence[str], where: Where) -> Cell 
     value = round(math.fsum(means) / len(means), _OFFICIAL_DECIMALS) if means else None
     return Cell(
         # Multiplying brings new digits, which would show where values are exported in full.
-        value=None if value is None else round(_PERCENT * value, _OFFICIAL_DECIMALS - 2),
+        value=None if value is None else round(PERCENT * value, _OFFICIAL_DECIMALS - 2),
         n=sum(int(column.present.sum()) for column in cells.values()),
         missing=missing,
     )
@@ -77,7 +87,7 @@ def holding(frame: ScoreFrame, tag: str, label: str) -> tuple[str, ...]:
     return tuple(text for text in texts if label in text.split(LABEL_SEPARATOR))
 
 
-def _cells(
+def find_cells(
     frame: ScoreFrame, metric: str, scenarios: Sequence[str], where: Where
 ) -> dict[tuple[str, str], Column]:
     """The columns by scenario and task; empty ones are left out, as the authors do."""

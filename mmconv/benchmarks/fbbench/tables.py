@@ -113,6 +113,7 @@ def _subtasks(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
             for subtask in sorted(frame.distinct("subtask"))
         ),
         notes=layout.notes,
+        detail=True,
     )
 
 

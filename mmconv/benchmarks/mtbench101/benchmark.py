@@ -11,6 +11,11 @@ from typing import Any
 
 from judges import Judge, PromptSet
 from judges.parsers_mtbench101 import bracketed_rating
+from mmconv.benchmarks.bad_records import (
+    bad_records_list,
+    bad_records_note,
+    bad_records_table,
+)
 from mmconv.benchmarks.mtbench101.chains import candidate_calls
 from mmconv.benchmarks.mtbench101.data import Dialogue, load_dialogues, survey
 from mmconv.benchmarks.mtbench101.grading import Grader
@@ -60,10 +65,7 @@ class MTBench101:
             "data": {self._options.data.name: hash_file(self._options.data)},
             "prompts": {} if self._grader is None else self._grader.prompts.digests(),
             "dialogues": self._survey.dialogues,
-            "left_out": [
-                {"where": each.where, "id": each.id, "reasons": list(each.reasons)}
-                for each in self._survey.left_out
-            ],
+            "left_out": bad_records_list(self._survey.left_out),
         }
 
     def load(self) -> Iterator[Dialogue]:
@@ -122,18 +124,15 @@ class MTBench101:
             minimum=self._options.minimum,
             notes=self.notes,
         )
-        return build_tables(entrants, layout)
+        tables = build_tables(entrants, layout)
+        return [*tables, *bad_records_table(self._survey.left_out)]
 
     def _notes(self) -> Iterator[str]:
         if self.conditions == ("self",):
             yield "The history is the candidate's own; the paper's results have the golden one."
         if not self._options.guidelines:
             yield "The judge was given no score guidelines."
-        if self._survey.left_out:
-            yield (
-                f"{len(self._survey.left_out)} records were left out as bad "
-                "(--skip-bad-records); the manifest lists them."
-            )
+        yield from bad_records_note(self._survey.left_out)
 
 
 def _conditions(spec: RunSpec) -> tuple[str, ...]:

@@ -6,13 +6,14 @@ is wrong in one message; `load_dialogues` then streams. Nothing is prompted or s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mmconv.benchmarks.bad_records import BadRecords, refusal
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS, Task
-from mmconv.benchmarks.records import Record, read_records
+from mmconv.benchmarks.records import Record, Unreadable, read_records, scan_records
 from mmconv.errors import DataError
 
 _FIELDS = ("task", "id", "history")
@@ -41,26 +42,11 @@ class Dialogue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
-    """A record that is not used: `where` it stands, its ID if it has one, and why."""
-
-    where: str
-    id: str | None
-    reasons: tuple[str, ...]
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """One line per reason, each with where the record is."""
-        known = "" if self.id is None else f" (id {self.id})"
-        return tuple(f"{self.where}{known}: {reason}" for reason in self.reasons)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
     """What a file holds: how many dialogues will be loaded, and what is left out."""
 
     dialogues: int
-    left_out: tuple[LeftOut, ...]
+    left_out: BadRecords
 
 
 def survey(path: Path, *, skip_bad: bool = False) -> Survey:
@@ -70,17 +56,17 @@ def survey(path: Path, *, skip_bad: bool = False) -> Survey:
     be read or no dialogue is left.
     """
     good = 0
-    left_out = []
-    for read in _checked(path):
-        if isinstance(read, Dialogue):
-            good += 1
+    left_out: dict[str, tuple[str, ...]] = {}
+    seen: dict[str, str] = {}
+    for record in scan_records(path):
+        faults = _faults(record, seen)
+        if faults:
+            left_out[record.where] = faults
         else:
-            left_out.append(read)
+            good += 1
     if not good or (left_out and not skip_bad):
-        problems = [line for each in left_out for line in each.lines]
-        advice = f"--skip-bad-records goes on with the {good} good records." if good else ""
-        raise DataError(str(path), problems or ["holds no records"], advice)
-    return Survey(dialogues=good, left_out=tuple(left_out))
+        raise refusal(path, left_out, good)
+    return Survey(dialogues=good, left_out=left_out)
 
 
 def load_dialogues(path: Path, found: Survey) -> Iterator[Dialogue]:
@@ -88,27 +74,12 @@ def load_dialogues(path: Path, found: Survey) -> Iterator[Dialogue]:
 
     Raises `DataError` for a dialogue that has gone bad since.
     """
-    known = {each.where for each in found.left_out}
-    for read in _checked(path):
-        if isinstance(read, Dialogue):
-            yield read
-        elif read.where not in known:
-            raise DataError(str(path), read.lines, "The file has changed: start the run again.")
-
-
-def _checked(path: Path) -> Iterator[Dialogue | LeftOut]:
-    seen: set[str] = set()
-    for record in read_records(path):
-        faults = list(_faults(record))
-        key = _id(record)
-        if key is not None and key in seen:
-            faults.append("id: an earlier dialogue has it")
-        if key is None or faults:
-            yield LeftOut(where=record.where, id=key, reasons=tuple(faults))
-            continue
-        seen.add(key)
+    seen: dict[str, str] = {}
+    for record in read_records(path, skip=found.left_out):
+        if faults := _faults(record, seen):
+            raise DataError(record.where, faults, "The file has changed: start the run again.")
         yield Dialogue(
-            id=key,
+            id=str(record.fields["id"]),
             task=TASKS[record.fields["task"]],
             history=tuple(
                 Exchange(user=turn["user"], bot=turn["bot"]) for turn in record.fields["history"]
@@ -116,16 +87,24 @@ def _checked(path: Path) -> Iterator[Dialogue | LeftOut]:
         )
 
 
-def _id(record: Record) -> str | None:
-    value = record.fields.get("id")
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+def _faults(record: Record | Unreadable, seen: dict[str, str]) -> tuple[str, ...]:
+    """All that is wrong with a record; `seen` has the places of good ones so far by ID."""
+    if isinstance(record, Unreadable):
+        return (record.fault,)
+    faults = list(_field_faults(record.fields))
+    key = str(record.fields.get("id"))
+    if key in seen:
+        faults.append(f"id: {seen[key]} has the same, {key}")
+    if not faults:
+        seen[key] = record.where
+    return tuple(faults)
 
 
-def _faults(record: Record) -> Iterator[str]:
-    fields = record.fields
+def _field_faults(fields: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"{name}: missing" for name in _FIELDS if name not in fields)
-    if "id" in fields and _id(record) is None:
-        yield f"id: {fields['id']!r} is no whole number"
+    number = fields.get("id")
+    if "id" in fields and (isinstance(number, bool) or not isinstance(number, int)):
+        yield f"id: {number!r} is no whole number"
     task = fields.get("task")
     known = TASKS.get(task) if isinstance(task, str) else None
     if "task" in fields and known is None:

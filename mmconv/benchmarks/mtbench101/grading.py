@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from judges import Judge, Prompt, PromptSet, Slot
 from mmconv.benchmarks.mtbench101.chains import answer_in_history
 from mmconv.benchmarks.mtbench101.data import Dialogue
-from mmconv.benchmarks.mtbench101.options import MTBench101Options
+from mmconv.benchmarks.mtbench101.options import GradingOptions
 from mmconv.benchmarks.mtbench101.taxonomy import REFERENCED
 from mmconv.values import Call, Part, Ref
 
@@ -21,7 +21,7 @@ from mmconv.values import Call, Part, Ref
 class Grader:
     """Plans the judgements of a dialogue's turns."""
 
-    options: MTBench101Options
+    options: GradingOptions
     prompts: PromptSet
     judge: Judge
 

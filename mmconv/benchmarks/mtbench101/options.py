@@ -11,8 +11,8 @@ CONDITIONS = ("golden", "self")
 """Whose answers stand in the history: the data's own, or the candidate's (paper, Figure 6)."""
 
 
-class MTBench101Options(BaseModel):
-    """Options under `options:` of a run file.
+class GradingOptions(BaseModel):
+    """What decides how a dialogue is judged, whatever file it comes from.
 
     `guidelines` False takes the score guidelines out of the judge's prompt, `minimum` False makes a
     dialogue's score the mean of its turns instead of their minimum (both: paper, Table 5).
@@ -22,13 +22,18 @@ class MTBench101Options(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    data: Path
     guidelines: bool = True
     minimum: bool = True
     reference: Literal["answer", "messages"] = "answer"
     judge_retries: int = Field(default=1, ge=0)
+    judge_max_tokens: int = Field(default=1024, gt=0)
+
+
+class MTBench101Options(GradingOptions):
+    """Options under `options:` of a run file: how it is judged, and what is run."""
+
+    data: Path
     generate_only: bool = False
     skip_bad_records: bool = False
     candidate_system: str | None = None
     max_tokens: int = Field(default=1024, gt=0)
-    judge_max_tokens: int = Field(default=1024, gt=0)

@@ -11,13 +11,23 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from judges.parsers import HIGHEST_RATING, LOWEST_RATING
 from mmconv.benchmarks.mtbench101.scoring import AUTHORS, DIALOGUE, RATING
 from mmconv.benchmarks.mtbench101.taxonomy import AVERAGE, MEANS, TASKS
-from mmconv.stats import Column, ScoreFrame, combine, paired_difference, summarise
+from mmconv.stats import (
+    Column,
+    ScoreFrame,
+    bounded,
+    combine,
+    paired_difference,
+    summarise,
+)
 from mmconv.values import Summary
 
 How: TypeAlias = Literal["dialogue", "mean"]
 """A dialogue as its own score has it, or as the mean of its turns."""
+
+_RANGE = float(HIGHEST_RATING - LOWEST_RATING)
 
 AUTHORS_DIGITS = 2
 """The authors' average is rounded to so many digits before it is printed."""
@@ -58,7 +68,8 @@ def estimate(entrant: Entrant, name: str, how: How) -> Summary | None:
     if not tasks:
         return None
     columns = {task: entrant.dialogues(task, how) for task in tasks}
-    return combine(columns, dict.fromkeys(tasks, 1 / len(tasks)))
+    mean = combine(columns, dict.fromkeys(tasks, 1 / len(tasks)))
+    return bounded(mean, LOWEST_RATING, HIGHEST_RATING)
 
 
 def authors_dialogues(entrant: Entrant, task: str) -> Column:
@@ -83,13 +94,15 @@ def authors_score(entrant: Entrant, name: str) -> float | None:
 def by_turn(entrant: Entrant, task: str, turn: int) -> Summary | None:
     """The mean rating of one turn over the dialogues that have it (paper, Figure 4)."""
     column = entrant.select(RATING, task, turn)
-    return summarise(column) if len(column) else None
+    return bounded(summarise(column), LOWEST_RATING, HIGHEST_RATING) if len(column) else None
 
 
 def history_effect(golden: Entrant, own: Entrant, task: str, turn: int) -> Summary | None:
     """What one's own history changes at a turn, paired by dialogue (paper, Figure 6)."""
     columns = [entrant.select(RATING, task, turn) for entrant in (golden, own)]
-    return paired_difference(*columns) if all(map(len, columns)) else None
+    if not all(map(len, columns)):
+        return None
+    return bounded(paired_difference(*columns), -_RANGE, _RANGE)
 
 
 def count_readings(entrant: Entrant, tasks: Collection[str], reading: str) -> int:

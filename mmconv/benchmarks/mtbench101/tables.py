@@ -273,4 +273,6 @@ def _gaps(entrants: Sequence[Entrant]) -> list[str]:
 
 
 def _meaning(name: str) -> str:
-    return TASKS[name].name if name in TASKS else f"mean of {', '.join(MEANS[name])}"
+    if name in TASKS:
+        return TASKS[name].name
+    return "mean of all tasks" if name == AVERAGE else f"mean of {', '.join(MEANS[name])}"

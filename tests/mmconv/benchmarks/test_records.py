@@ -9,7 +9,7 @@ import openpyxl
 import orjson
 import pytest
 
-from mmconv.benchmarks.records import Record, read_records, text
+from mmconv.benchmarks.records import Record, Unreadable, read_records, scan_records, text
 from mmconv.errors import DataError
 
 REAL = Path(__file__).parents[4] / "shared" / "data"
@@ -151,6 +151,20 @@ class TestJson:
         with pytest.raises(DataError, match="line 2"):
             next(records)
 
+    def test_a_bad_line_can_be_scanned_and_skipped(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.jsonl"
+        path.write_bytes(b'{"ID": 1}\n{\n[1]\n\xff\n{"ID": 2}')
+        first, *bad, last = scan_records(path)
+        assert (first, last) == (
+            Record(where="a.jsonl line 1", fields={"ID": 1}),
+            Record(where="a.jsonl line 5", fields={"ID": 2}),
+        )
+        assert [(each.where, type(each)) for each in bad] == [
+            (f"a.jsonl line {number}", Unreadable) for number in (2, 3, 4)
+        ]
+        places = {each.where for each in bad}
+        assert list(read_records(path, skip=places)) == [first, last]
+
     def test_a_list_with_records_in_lists_of_their_own(self, tmp_path: Path) -> None:
         path = tmp_path / "a.json"
         path.write_text('\ufeff[{"ID": 1}, [{"ID": 2}], [[{"ID": 3}]]]', encoding="utf-8")
@@ -178,6 +192,10 @@ class TestFiles:
     def test_a_missing_file_is_told_at_once(self, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="there is no such file"):
             read_records(tmp_path / "a.xlsx")
+
+    def test_a_folder_is_told_at_once(self, tmp_path: Path) -> None:
+        with pytest.raises(DataError, match="this is a folder"):
+            read_records(tmp_path)
 
     def test_an_unknown_suffix_is_told_at_once(self, tmp_path: Path) -> None:
         path = tmp_path / "a.xls"

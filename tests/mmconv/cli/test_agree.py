@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,25 @@ def test_rating_a_unit_twice_is_refused(desk: Desk) -> None:
     message = desk.refusal(judge, desk.csv("ann.csv", "sample,value", "a,1", "b,1", "a,2"))
     assert "ann.csv row 4" in message
     assert "'ann' rates a again, after ann.csv row 2" in message
+
+
+def test_scores_with_a_tag_are_chosen(desk: Desk) -> None:
+    judge = desk.scores(
+        *(
+            replace(rated("1", value, "duel", None), tags={"order": order, "dup": "no"})
+            for order, value in (("1", 3), ("2", -3))
+        )
+    )
+    person = desk.csv("ann.csv", "sample,value", "1,3")
+    assert "choose some by --tag" in desk.refusal(judge, person)
+    more = ["--replicates", "0", "--tag", "dup=no", "--tag"]
+    for order, agreement in (("1", 1), ("2", 0)):
+        table = desk.document(judge, person, more=[*more, f"order={order}"])["agreement-duel"]
+        assert table["agreement"][EACH]["value"] == agreement
+    assert "no score has dup=no, order=3; their tags: dup, order" in desk.refusal(
+        judge, person, more=[*more, "order=3"]
+    )
+    assert "expected NAME=VALUE" in desk.refusal(judge, person, more=["--tag", "order"])
 
 
 def test_sides_that_do_not_meet_are_refused(desk: Desk) -> None:

@@ -7,15 +7,18 @@ import io
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mmconv.errors import ConfigError
+from mmconv.report.latex import to_latex
 from mmconv.report.tables import (
     FORMATS,
+    read_tables,
     to_csv,
     to_json,
-    to_latex,
     to_markdown,
     to_text,
     write_tables,
@@ -73,40 +76,9 @@ def test_markdown_has_one_line_per_row_and_escapes_its_own_signs() -> None:
     )
 
 
-def test_latex_is_a_booktabs_table_with_every_sign_escaped() -> None:
-    assert to_latex(TABLE).splitlines() == [
-        r"\begin{table}",
-        r"\centering",
-        r"\caption{Win rates, \% of samples}",
-        r"\label{tab:win_rates}",
-        r"\begin{tabular}{lrr}",
-        r"\toprule",
-        r" & S1 & R2 \& all \\",
-        r"\midrule",
-        r"free & 39.51 & 1.01 \\",
-        r" & {\scriptsize {[}35.50, 43.51{]}} &  \\",
-        r" & {\scriptsize n=577, 1 missing} & {\scriptsize n=577} \\",
-        r"感知\_a|b & -- & official \\",
-        r" & {\scriptsize n=0, 578 missing} &  \\",
-        r"{[}half{]} &  & 0.00 \\",
-        r"\bottomrule",
-        r"\end{tabular}",
-        "",
-        r"\par{\footnotesize the authors divide by 577}",
-        r"\par{\footnotesize missing in free: S1: 1 unparsed}",
-        r"\par{\footnotesize missing in 感知\_a|b: S1: 2 timeout, 576 unparsed}",
-        r"\end{table}",
-    ]
-
-
-def test_latex_escapes_commands_and_accents() -> None:
-    table = Table(name="t", title=r"a\b~c^d #1 $x$ {y}", columns=(), rows={})
-    caption = r"a\textbackslash{}b\textasciitilde{}c\textasciicircum{}d \#1 \$x\$ \{y\}"
-    assert rf"\caption{{{caption}}}" in to_latex(table)
-
-
 def test_csv_reads_back_in_full() -> None:
     first, second, third = csv.DictReader(to_csv(TABLE).splitlines())
+    assert "R2 & all.low" not in first
     assert first["row"] == "free"
     assert [float(first[f"S1{field}"]) for field in ("", ".low", ".high")] == [39.514, 35.5, 43.505]
     assert (first["S1.n"], first["S1.missing"], first["S1.why"]) == ("577", "1", "1 unparsed")
@@ -114,6 +86,22 @@ def test_csv_reads_back_in_full() -> None:
     assert (second["S1.missing"], second["S1.why"]) == ("578", "2 timeout, 576 unparsed")
     assert (second["R2 & all"], second["R2 & all.missing"]) == ("official", "")
     assert (third["S1"], third["S1.n"], third["R2 & all"]) == ("", "", "-0.001")
+
+
+def test_csv_has_no_column_that_is_always_empty() -> None:
+    rows = {
+        "a": {"meaning": Cell(value="first"), "authors": Cell(value=1.5)},
+        "b": {"meaning": Cell(value="second"), "authors": Cell(value=None)},
+    }
+    table = Table(name="t", title="t", columns=("meaning", "authors"), rows=rows)
+    assert to_csv(table) == "row,meaning,authors\na,first,1.5\nb,second,\n"
+
+
+def test_rows_that_lack_the_same_are_told_together() -> None:
+    lacking = Cell(value=1.0, n=1, missing={"unparsed": 2})
+    rows = {name: {"S1": lacking} for name in ("a", "b")} | {"c": {"S1": Cell(value=1.0, n=3)}}
+    text = to_text(Table(name="t", title="t", columns=("S1",), rows=rows))
+    assert text.endswith("\nmissing in a; b: S1: 2 unparsed\n")
 
 
 def test_json_is_one_object_with_every_cell_in_full() -> None:
@@ -178,8 +166,23 @@ def test_one_file_per_table_and_format(tmp_path: Path) -> None:
     empty = Table(name="empty", title="Nothing was scored", columns=("S1",), rows={})
     files = write_tables(tmp_path / "tables", [TABLE, empty])
     assert sorted(files) == sorted((tmp_path / "tables").iterdir())
-    assert len(files) == 2 * len(FORMATS)
+    assert len(files) == 2 * len(FORMATS) + 1
     assert (tmp_path / "tables" / "win_rates.md").read_text("utf-8") == to_markdown(TABLE)
+
+
+def test_written_tables_are_read_back_in_their_order(tmp_path: Path) -> None:
+    signed = replace(TABLE, name="a_later_one", signed=True, detail=True, digits=1)
+    write_tables(tmp_path, [TABLE, signed])
+    assert read_tables(tmp_path) == (TABLE, signed)
+
+
+def test_reading_tables_that_are_not_there_or_broken_says_where(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no tables lie here \(index\.json"):
+        read_tables(tmp_path)
+    write_tables(tmp_path, [TABLE])
+    (tmp_path / "win_rates.json").write_text('{"name": "win_rates"}')
+    with pytest.raises(ConfigError, match=r"win_rates\.json is no table"):
+        read_tables(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["../up", "a/b", "", ".hidden"])
@@ -191,4 +194,6 @@ def test_a_name_that_is_no_file_name_is_refused(tmp_path: Path, name: str) -> No
 def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="one name"):
         write_tables(tmp_path, [TABLE, TABLE])
+    with pytest.raises(ValueError, match="that of the index"):
+        write_tables(tmp_path, [replace(TABLE, name="index")])
     assert list(tmp_path.iterdir()) == []

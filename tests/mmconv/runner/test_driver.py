@@ -14,6 +14,7 @@ from mmconv.plans import Finished, Plan
 from mmconv.runner import Model, Runner, Seat
 from mmconv.store import Store
 from mmconv.values import (
+    SAME_TEXT,
     Call,
     Failure,
     Message,
@@ -376,3 +377,20 @@ async def test_a_long_chain_begins_before_short_plans_that_are_a_little_older(st
     await run(store, backend, [*short, chain_of_two(order=4)])
     asked = [prompt[-1][1] for prompt in backend.prompts]
     assert asked == ["0", "hello", "1", "2", "3", "after HELLO.0"]
+
+
+async def test_texts_that_come_out_equal_are_not_compared(store: Store) -> None:
+    answers = {"one": "yes", "two": "yes", "three": "no"}
+    backend = Scripted(lambda text, _: Reply(text=answers.get(text, "compared")))
+    said = [call(word, word) for word in answers]
+    one, two, three = (Ref(call=word) for word in answers)
+    equal = call("equal", one, two, compares=((one,), (two,)))
+    different = call("different", one, three, compares=((one,), (three,)))
+    plan = Plan(order=0, sample="0", condition="free", calls=(*said, equal, different))
+    runner = Runner({"candidate": seat_for(backend)}, store)
+    done: list[Finished] = []
+    assert await runner.run([plan], done.append)
+    assert done[0].outcomes["equal"] == Skipped(because=SAME_TEXT)
+    assert isinstance(done[0].outcomes["different"], Reply)
+    assert (runner.tally.lost, runner.tally.seat("candidate").needless) == (0, 1)
+    assert len(backend.prompts) == 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -87,6 +88,36 @@ def test_fleiss_kappa_takes_units_with_the_usual_number_of_ratings() -> None:
 )
 def test_krippendorffs_alpha_of_his_own_example(level: Level, alpha: float) -> None:
     assert krippendorff_alpha(KRIPPENDORFF, level) == pytest.approx(alpha, abs=5e-4)
+
+
+@pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
+def test_krippendorffs_alpha_of_incomplete_ratings_by_its_definition(level: Level) -> None:
+    """From the matrix of coincidences (Krippendorff 2011), a fourth of the ratings missing."""
+    random = np.random.default_rng(0)
+    ratings = random.integers(1, 6, (4, 60)).astype(np.float64)
+    ratings[random.random(ratings.shape) < 0.25] = np.nan
+    values = np.arange(1.0, 6.0)
+    coincidences = np.zeros((5, 5))
+    for unit in ratings.T:
+        given = unit[~np.isnan(unit)].astype(int) - 1
+        for left, right in permutations(given.tolist(), 2):
+            coincidences[left, right] += 1 / (len(given) - 1)
+    counts = coincidences.sum(axis=0)
+
+    def difference(left: int, right: int) -> float:
+        if level == "nominal":
+            return float(left != right)
+        if level == "interval":
+            return float(values[left] - values[right]) ** 2
+        low, high = sorted((left, right))
+        between = counts[low : high + 1].sum() - (counts[low] + counts[high]) / 2
+        return float(between) ** 2
+
+    cells = list(product(range(5), repeat=2))
+    observed = sum(coincidences[cell] * difference(*cell) for cell in cells)
+    expected = sum(counts[a] * counts[b] * difference(a, b) for a, b in cells)
+    alpha = 1 - observed * (counts.sum() - 1) / expected
+    assert krippendorff_alpha(ratings, level) == pytest.approx(alpha)
 
 
 def test_krippendorffs_alpha_of_binary_data_in_closed_form() -> None:

@@ -22,18 +22,7 @@ needs_mutual = pytest.mark.skipif(not MUTUAL.is_file(), reason="the authors' dat
 BENCHMARK = "mmconv.benchmarks.botchat.benchmark:build"
 SPEAKER = ModelSpec(provider="tests.mmconv.benchmarks.botchat.speaker", model="first")
 OTHER = SPEAKER.model_copy(update={"model": "second"})
-JUDGE = ModelSpec(
-    provider="fake",
-    model="judge",
-    options={
-        "closing": {
-            "Conversation 1:": "Choice: {choice}\nReason: so it seems.",
-            "Conversation:": "Choice: Yes\nIndex: {rating}\nReason: so it seems.",
-        },
-        "choices": ["Conversation 1", "Conversation 2", "Both", "Neither"],
-        "highest": 16,
-    },
-)
+JUDGE = ModelSpec(provider="fake", model="judge")
 
 
 def dialogue(name: str, count: int) -> list[str]:

@@ -6,7 +6,6 @@ import math
 
 import pytest
 
-from mmconv.benchmarks.botchat.players import SAME_TEXT
 from mmconv.benchmarks.botchat.quantities import (
     RATES,
     mean_points,
@@ -17,6 +16,7 @@ from mmconv.benchmarks.botchat.quantities import (
 )
 from mmconv.benchmarks.botchat.scoring import BAD_TIE, GOOD_TIE, LOSS, UNKNOWN, WIN
 from mmconv.stats import Column
+from mmconv.values import SAME_TEXT
 
 
 def column(

@@ -80,8 +80,7 @@ async def test_a_tiny_language_model_talks_to_itself(tmp_path: Path) -> None:
     folder = make_checkpoint("llama", tmp_path / "llama")
     candidate = ModelSpec(provider="hf", model=str(folder))
     data = write(tmp_path / "data.jsonl", [record(number, 4) for number in range(1, 6)])
-    judge = JUDGE.model_copy(update={"options": {**JUDGE.options, "highest": 6}})
-    chosen = spec(data, seats={"candidate": candidate, "judge": judge}, utterances=6, max_tokens=6)
+    chosen = spec(data, seats={"candidate": candidate, "judge": JUDGE}, utterances=6, max_tokens=6)
     result = await run(chosen, tmp_path / "runs")
     seats = result.tally.seats
     assert (seats["candidate"].ended, seats["judge"].ended) == (5 * 4, 5 + 10)

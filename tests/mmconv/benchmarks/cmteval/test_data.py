@@ -158,7 +158,7 @@ class TestFaults:
         path = standard(tmp_path, record("1"), record("2", 用户角色="")).files["standard"]
         source = Source(files={"standard": path}, skip_bad=True)
         found = survey(source)
-        assert (found.dialogues, [each.where for each in found.left_out]) == (
+        assert (found.dialogues, list(found.left_out)) == (
             1,
             ["standard_data.json item 2"],
         )
@@ -212,7 +212,7 @@ def test_the_authors_files_are_read_as_they_are() -> None:
     options = CMTEvalOptions(data=REAL)
     source = Source(files=find_files(options), references=find_references(options))
     found = survey(source)
-    assert (found.dialogues, found.left_out) == (596, ())
+    assert (found.dialogues, found.left_out) == (596, {})
     counts: dict[str, list[int]] = {}
     for dialogue in load_dialogues(source, found):
         counts.setdefault(dialogue.subset, []).append(len(dialogue.turns))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -193,6 +194,27 @@ class TestCommand:
             assert kept == text
             asked.add(question)
         assert len(asked) > 1
+
+    def test_texts_of_any_file_are_named(self, tmp_path: Path, look_alikes: Path) -> None:
+        records = [
+            {"id": number, "said": [{"user": "问题", "bot": "问题"}], "用户角色": persona}
+            for number, persona in enumerate(("齐业", "张梅") * 300)
+        ]
+        before = write(tmp_path / "mine.json", records)
+        after = tmp_path / "after.json"
+        result = self.run(before, after, look_alikes, "--field", "user")
+        assert result.exit_code == 0, result.output
+        changed: Counter[str] = Counter()
+        for old, new in zip(records, orjson.loads(after.read_bytes()), strict=True):
+            assert {**new, "said": 0} == {**old, "said": 0}
+            assert new["said"][0]["bot"] == "问题"
+            changed[new["用户角色"]] += new["said"][0]["user"] != "问题"
+        # rates of 1/4 and 1/7, of 300 each
+        assert 55 < changed["齐业"] < 95
+        assert 28 < changed["张梅"] < 60
+        nowhere = self.run(before, after, look_alikes, "--field", "users")
+        assert isinstance(nowhere.exception, DataError)
+        assert "no record has a text named users" in str(nowhere.exception)
 
     def test_bad_dialogues_are_told(self, tmp_path: Path, look_alikes: Path) -> None:
         file = write(tmp_path / "standard_data.json", [record("1"), record("2", 用户角色="")])

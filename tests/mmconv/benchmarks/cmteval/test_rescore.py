@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
+from mmconv.benchmarks.cmteval.fields import ACTS, PATTERN, PATTERNS, PERSONA, PERSONAS
 from mmconv.benchmarks.cmteval.rescore import rescore
 from mmconv.errors import DataError
 from mmconv.report.tables import to_text
@@ -15,6 +18,7 @@ from mmconv.values import Cell
 from tests.mmconv.benchmarks.cmteval.dialogues import REAL, hard_record, published, record, write
 
 SCORES = ((4, 5), (3, 3), (5, 5))
+BOM = b"\xef\xbb\xbf"
 Rows = Mapping[str, Mapping[str, Cell]]
 
 
@@ -27,6 +31,24 @@ def one(tmp_path: Path, change: Callable[[dict[str, Any]], Any]) -> dict[str, Ro
     [made] = published(record(), *SCORES)
     change(made)
     return tables(write(tmp_path / "eval_standard_m.json", [[made]]))
+
+
+def mean_of(made: Mapping[str, Rows], *names: str) -> dict[str, tuple[float, int | None]]:
+    """The one value of each row of some tables, with its n."""
+    return {
+        row: (round(float(cell.value), 9), cell.n)
+        for name in names
+        for row, cells in made[name].items()
+        for cell in cells.values()
+        if isinstance(cell.value, float)
+    }
+
+
+def means(groups: Mapping[str, list[Fraction]]) -> dict[str, tuple[float, int]]:
+    return {
+        name: (round(float(sum(values) / len(values)), 9), len(values))
+        for name, values in groups.items()
+    }
 
 
 def oddities(made: dict[str, Rows]) -> dict[str, float]:
@@ -156,8 +178,43 @@ def test_what_is_no_dialogue_is_refused(tmp_path: Path, records: list[Any]) -> N
         rescore([write(tmp_path / "eval_standard_a.json", records)])
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="the authors' data are not here")
+PUBLISHED = REAL / "eval_long-text_llama3.1-8b.json"
+
+
+@pytest.mark.skipif(not PUBLISHED.is_file(), reason="the authors' data are not here")
 class TestPublished:
+    def test_every_breakdown_is_that_of_the_stored_scores(self) -> None:
+        """By hand and without any float: by act, by act and turn, by persona, by pattern."""
+        found = tables(PUBLISHED)
+        dialogues = [made for [made] in orjson.loads(PUBLISHED.read_bytes().removeprefix(BOM))]
+        acts: dict[str, list[Fraction]] = {}
+        wholes: dict[str, list[Fraction]] = {}
+        for made in dialogues:
+            turns = [Fraction(str(turn["本轮评分"])) for turn in made["会话内容"]]
+            for kind, names in ((PERSONA, PERSONAS), (PATTERN, PATTERNS)):
+                wholes.setdefault(names[made[kind]], []).append(sum(turns, Fraction()) / len(turns))
+            for number, (turn, score) in enumerate(
+                zip(made["会话内容"], turns, strict=True), start=1
+            ):
+                for act in {ACTS[each] for each in turn["言语行为"].split("+")}:
+                    for row in (act, f"{act}, turn {number}"):
+                        acts.setdefault(row, []).append(score)
+        assert mean_of(found, "speech_acts", "speech_acts_by_turn") == means(acts)
+        assert mean_of(found, "personas", "patterns") == means(wholes)
+        assert (len(dialogues), len(wholes), len(acts)) == (63, 9, 36)
+
+    def test_the_authors_round_ties_to_the_even_digit(self) -> None:
+        """A tie in their own file: the mean of its turns is 3.125, and 3.12 is stored."""
+        dialogues = [made for [made] in orjson.loads(PUBLISHED.read_bytes().removeprefix(BOM))]
+        stored = {
+            sum(turn["本轮评分"] for turn in made["会话内容"]) / len(made["会话内容"]): made[
+                "整体评分"
+            ]
+            for made in dialogues
+        }
+        assert stored[3.125] == round(3.125, 2) == 3.12
+        assert stored[3.375] == round(3.375, 2) == 3.38
+
     @pytest.fixture
     def made(self) -> dict[str, str]:
         found = rescore([REAL / "eval_long-text_llama3.1-8b.json"])

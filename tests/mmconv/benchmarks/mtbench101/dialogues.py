@@ -17,9 +17,7 @@ needs_real = pytest.mark.skipif(not REAL.is_file(), reason="the authors' data ar
 
 BENCHMARK = "mmconv.benchmarks.mtbench101.benchmark:build"
 ECHO = ModelSpec(provider="fake", model="echo")
-JUDGE = ModelSpec(
-    provider="fake", model="judge", options={"closing": {r"Rating: \[\[": "Rating: [[{rating}]]"}}
-)
+JUDGE = ModelSpec(provider="fake", model="judge")
 
 TURNS: dict[str, list[tuple[str, str]]] = {
     "CM": [

@@ -42,7 +42,7 @@ def test_the_taxonomy_is_the_papers() -> None:
 @needs_real
 def test_the_authors_file_holds_what_the_taxonomy_says() -> None:
     found = survey(REAL)
-    assert (found.dialogues, found.left_out) == (1388, ())
+    assert (found.dialogues, found.left_out) == (1388, {})
     dialogues = list(load_dialogues(REAL, found))
     assert [dialogue.id for dialogue in dialogues] == [str(n) for n in range(1, 1389)]
     assert sum(len(dialogue.history) for dialogue in dialogues) == 4208
@@ -66,19 +66,19 @@ def test_a_run_over_the_authors_file_plans_3615_generations_and_judgements() -> 
 @pytest.mark.parametrize(
     ("record", "problem"),
     [
-        ({"id": 7, "history": [TURN]}, "line 2 (id 7): task: missing"),
+        ({"id": 7, "history": [TURN]}, "line 2: task: missing"),
         ({"task": "GR", "history": [TURN]}, "line 2: id: missing"),
-        ({"task": "GR", "id": 7}, "line 2 (id 7): history: missing"),
+        ({"task": "GR", "id": 7}, "line 2: history: missing"),
         ({"task": "gr", "id": 7, "history": [TURN]}, "task: 'gr' is none of CM, SI, AR"),
         ({"task": ["GR"], "id": 7, "history": [TURN]}, "task: ['GR'] is none of"),
         ({"task": "GR", "id": True, "history": [TURN]}, "id: True is no whole number"),
-        ({"task": "GR", "id": 1, "history": [TURN]}, "id: an earlier dialogue has it"),
+        ({"task": "GR", "id": 1, "history": [TURN]}, "id: data.jsonl line 1 has the same, 1"),
         ({"task": "GR", "id": 7, "history": "x"}, "history: not a list of turns"),
         ({"task": "GR", "id": 7, "history": []}, "history: 0 turn(s)"),
         ({"task": "SC", "id": 7, "history": [TURN]}, "1 turn(s), but the task is judged from"),
         (
             {"task": "GR", "id": 7, "history": [TURN, {"user": " ", "bot": "b"}]},
-            "line 2 (id 7): history, turn 2, user: no text",
+            "line 2: history, turn 2, user: no text",
         ),
         ({"task": "GR", "id": 7, "history": [{"user": "u"}]}, "history, turn 1, bot: no text"),
         ({"task": "GR", "id": 7, "history": ["u"]}, "history, turn 1, user: no text"),
@@ -106,9 +106,9 @@ def test_bad_records_can_be_left_out_and_are_listed(tmp_path: Path) -> None:
     benchmark = build(spec(data, skip_bad_records=True), Library())
     assert benchmark.size == len(list(benchmark.load())) == 12
     assert benchmark.facts["left_out"] == [
-        {"where": "data.jsonl line 5", "id": "5", "reasons": ["history, turn 1, bot: no text"]}
+        {"where": "data.jsonl line 5", "reasons": ["history, turn 1, bot: no text"]}
     ]
-    assert "1 records were left out" in benchmark.notes[0]
+    assert "1 bad record is left out" in benchmark.notes[0]
 
 
 def test_nothing_is_left_to_run(tmp_path: Path) -> None:

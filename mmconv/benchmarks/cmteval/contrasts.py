@@ -1,0 +1,23 @@
+"""What runs of CMT-Eval are compared by: its main table, by subset and over all of them.
+
+Columns are those of `mmconv.benchmarks.cmteval.quantities`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mmconv.benchmarks.cmteval.quantities import find_places
+from mmconv.benchmarks.cmteval.tables import MAIN
+from mmconv.stats import Quantity, ScoreFrame
+
+
+def quantities(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
+    """IS, Adp and DLS of each subset, and their plain mean where there are several."""
+    places = [place for place in find_places(frame, "TLS") if place.model == candidate]
+    for title, metric in MAIN.items():
+        columns = {place.subset: place.by_dialogue(frame, metric) for place in places}
+        for subset, column in columns.items():
+            yield Quantity.of(subset, column, group=title)
+        if len(columns) > 1:
+            yield Quantity.average("overall", columns, group=title)

@@ -1,0 +1,45 @@
+"""Which quantities runs of a benchmark are compared by; a benchmark without its own has its means.
+
+The functions named here hand out the columns and weights behind a benchmark's tables. What is
+subtracted from what is told in `mmconv.stats.contrasts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import TypeAlias, cast
+
+from mmconv.stats import Quantity, ScoreFrame
+
+Quantities: TypeAlias = Callable[[ScoreFrame, str], Iterator[Quantity]]
+"""Takes the scores of a run and the label of its candidate, by which some benchmarks tag scores."""
+
+CONTRASTS = {
+    "botchat": "mmconv.benchmarks.botchat.contrasts:quantities",
+    "cmteval": "mmconv.benchmarks.cmteval.contrasts:quantities",
+    "convbench": "mmconv.benchmarks.convbench.contrasts:quantities",
+    "fbbench": "mmconv.benchmarks.fbbench.contrasts:quantities",
+    "mtbench101": "mmconv.benchmarks.mtbench101.contrasts:quantities",
+}
+"""Benchmark -> its function, imported when it is named."""
+
+
+def find_quantities(benchmark: str) -> Quantities:
+    """The benchmark's own function, or `plain_means`."""
+    if benchmark not in CONTRASTS:
+        return plain_means
+    module, _, attribute = CONTRASTS[benchmark].partition(":")
+    return cast("Quantities", getattr(import_module(module), attribute))
+
+
+def plain_means(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
+    """The mean of every metric under every condition, turn by turn where there are turns."""
+    turns = (None, *frame.turns())
+    for metric in frame.distinct("metric"):
+        for condition in frame.distinct("condition"):
+            for turn in turns:
+                column = frame.select(metric=metric, condition=condition, turn=turn)
+                if len(column):
+                    name = metric if turn is None else f"{metric}, turn {turn}"
+                    yield Quantity.of(name, column.per_sample("mean"), group=condition)

@@ -1,0 +1,57 @@
+"""What runs of ConvBench are compared by: the paper's quantities, and the deltas between settings.
+
+Names and columns are those of `mmconv.benchmarks.convbench.quantities`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mmconv.benchmarks.convbench.quantities import (
+    DELTAS,
+    GRADINGS,
+    MEANS,
+    PAIRWISE,
+    QUANTITIES,
+    Grading,
+    column,
+)
+from mmconv.stats import Column, Quantity, ScoreFrame, pair
+
+
+def quantities(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
+    """R1, R2, S1 to S0_tilde and the deltas of each grading, as far as they were judged."""
+    for grading in GRADINGS:
+        columns = {
+            name: column(frame, grading, condition, turn)
+            for name, (condition, turn) in QUANTITIES.items()
+        }
+        there = {name: each for name, each in columns.items() if len(each)}
+        yield from _levels(grading, there)
+        yield from _deltas(grading, there)
+
+
+def _levels(grading: Grading, there: dict[str, Column]) -> Iterator[Quantity]:
+    for name in ("R1", "R2", *there):
+        weights = MEANS.get(name, {name: 1.0})
+        if weights.keys() <= there.keys():
+            yield Quantity(
+                name=name,
+                columns={part: there[part] for part in weights},
+                weights=weights,
+                group=grading.title,
+                scale=grading.scale,
+                share=grading is PAIRWISE and name not in MEANS,
+            )
+
+
+def _deltas(grading: Grading, there: dict[str, Column]) -> Iterator[Quantity]:
+    for name, (start, goal) in DELTAS.items():
+        if start in there and goal in there:
+            yield Quantity.of(
+                name,
+                pair(there[start], there[goal]),
+                group=grading.title,
+                scale=grading.scale,
+                change=True,
+            )

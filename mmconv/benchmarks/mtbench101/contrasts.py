@@ -1,0 +1,49 @@
+"""What runs of MT-Bench-101 are compared by: dialogues by task, and what one's own history changes.
+
+Names and columns are those of `mmconv.benchmarks.mtbench101.quantities`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mmconv.benchmarks.mtbench101.quantities import Entrant, How, tasks_of
+from mmconv.benchmarks.mtbench101.scoring import RATING
+from mmconv.benchmarks.mtbench101.tables import MEAN_TITLE, QUANTITIES
+from mmconv.benchmarks.mtbench101.taxonomy import TASKS
+from mmconv.stats import Quantity, ScoreFrame, pair
+
+WAYS: dict[str, How] = {"score of dialogues": "dialogue", MEAN_TITLE: "mean"}
+"""Column -> what stands for a dialogue in it."""
+
+HISTORIES = "own history - golden"
+
+
+def quantities(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
+    """The average, groups, abilities and tasks under each condition, then the histories' effect."""
+    entrants = {
+        condition: Entrant(name=condition, frame=frame, condition=condition)
+        for condition in frame.distinct("condition")
+    }
+    for condition, entrant in entrants.items():
+        for title, how in WAYS.items():
+            group = title if len(entrants) == 1 else f"{title}, {condition} history"
+            yield from _by_task(entrant, how, group)
+    if {"golden", "self"} <= entrants.keys():
+        yield from _histories(entrants["golden"], entrants["self"])
+
+
+def _by_task(entrant: Entrant, how: How, group: str) -> Iterator[Quantity]:
+    for name in QUANTITIES:
+        columns = {task: entrant.dialogues(task, how) for task in tasks_of(entrant, name)}
+        if columns:
+            yield Quantity.average(name, columns, group=group)
+
+
+def _histories(golden: Entrant, own: Entrant) -> Iterator[Quantity]:
+    for task in TASKS:
+        for turn in golden.frame.turns():
+            given, made = (each.select(RATING, task, turn) for each in (golden, own))
+            if len(given) and len(made):
+                name = f"{task}, turn {turn}"
+                yield Quantity.of(name, pair(given, made), group=HISTORIES, change=True)

@@ -1,0 +1,46 @@
+"""`mmconv compare`: runs of one benchmark side by side, with paired differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from mmconv.cli.specs import FILE
+from mmconv.cli.tabling import show_tables, table_options
+from mmconv.report.compared_runs import KINDS
+from mmconv.report.tables import write_tables
+
+
+@click.command(name="compare")
+@click.argument("runs", type=FILE, nargs=-1, required=True)
+@click.option("--baseline", type=FILE, help="The run that others are compared with.  [the first]")
+@click.option(
+    "--despite",
+    type=click.Choice(KINDS),
+    multiple=True,
+    help="Compare although these differ; every table says so. May be given several times.",
+)
+@table_options
+def command(
+    runs: Sequence[Path],
+    baseline: Path | None,
+    despite: Sequence[str],
+    form: str,
+    out: Path | None,
+) -> None:
+    """Compare RUNS (folders of finished runs of one benchmark) with the first of them.
+
+    Their tables are printed as one, and how far each run differs from the baseline: paired per
+    sample, with 95 % intervals, the number of pairs, and what made no pair. Runs over other data or
+    by another judge or other prompts are refused, unless --despite says so.
+    """
+    from mmconv.report.comparison import compare
+
+    comparison = compare(runs, baseline=baseline, despite=despite)
+    printed = [table for table in comparison.tables if form != "table" or not table.detail]
+    show_tables(printed, form, None, intervals=True)
+    if out is not None:
+        write_tables(out, comparison.tables)
+        click.echo(f"The tables are in {out}", err=True)

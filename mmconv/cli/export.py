@@ -1,0 +1,99 @@
+"""`mmconv export`: a run as a log of another tool."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import orjson
+
+from mmconv.cli.specs import FILE, enter_run
+from mmconv.errors import ConfigError, StoreError
+from mmconv.evaluation import Evaluation, open_evaluation
+from mmconv.plans import Finished, Plan
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalSample
+
+SUFFIX = ".eval"
+
+
+@click.command(name="export")
+@click.argument("run", type=FILE)
+@click.option("--to", "tool", type=click.Choice(["inspect"]), required=True, help="Whose log.")
+@click.option("--out", type=FILE, required=True, help="The file to write; ends with .eval.")
+def command(run: Path, tool: str, out: Path) -> None:
+    """Write RUN (a run's folder) as a log that `inspect view` opens.
+
+    A sample under a condition is a sample there, a trial an epoch; every call with its prompt is in
+    the transcript, pictures are in the file. Nothing is asked: replies come from the store. Needs
+    the package inspect-ai (pip install 'mmconv[inspect]').
+    """
+    if find_spec("inspect_ai") is None:
+        raise ConfigError("logs of Inspect need its package: pip install inspect-ai, and run again")
+    if out.suffix != SUFFIX:
+        raise ConfigError(f"--out {out}: a log of Inspect is a file that ends with {SUFFIX}")
+    target = out.absolute()
+    samples = asyncio.run(_export(run.absolute(), target))
+    click.echo(f"{samples} samples are in {out}; `inspect view --log-dir {out.parent}` shows them")
+
+
+async def _export(folder: Path, out: Path) -> int:
+    from mmconv.report.inspect_log import Heading, write_log
+
+    spec, place, shard = enter_run(folder)
+    manifest = folder / "manifest.json"
+    if not manifest.exists():
+        raise ConfigError(f"{folder}: the run is not finished; run it to its end first")
+    async with open_evaluation(spec, place, shard, create=False) as evaluation:
+        heading = Heading(
+            run=folder.name,
+            spec=spec,
+            manifest=orjson.loads(manifest.read_bytes()),
+            written=datetime.fromtimestamp(manifest.stat().st_mtime, tz=UTC),
+            seconds=_seconds(folder / "summary.json"),
+        )
+        samples = await _samples(evaluation, heading.written)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    await asyncio.to_thread(write_log, out, heading, samples)
+    return len(samples)
+
+
+def _seconds(summary: Path) -> float:
+    """How long the run's last session took; 0 where it was never told."""
+    return float(orjson.loads(summary.read_bytes())["seconds"]) if summary.exists() else 0.0
+
+
+async def _samples(evaluation: Evaluation, written: datetime) -> list[EvalSample]:
+    """All samples of the run in its order; raises `StoreError` where the store holds no reply."""
+    from mmconv.report.inspect_log import data_uris
+    from mmconv.report.inspect_sample import Scene, eval_sample
+
+    scene = Scene(
+        benchmark=evaluation.benchmark,
+        labels={seat: model.label for seat, model in evaluation.spec.seats.items()},
+        pictures=data_uris(evaluation.equipment.library),
+        written=written,
+    )
+    under_way: dict[int, Any] = {}
+    made: dict[int, EvalSample] = {}
+
+    def plans() -> Iterator[Plan]:
+        for plan, sample in evaluation.plans():
+            under_way[plan.order] = sample
+            yield plan
+
+    def finish(finished: Finished) -> None:
+        order = finished.plan.order
+        made[order] = eval_sample(scene, finished, under_way.pop(order))
+
+    runner = evaluation.runner(offline=True)
+    await runner.run(plans(), finish)
+    if not runner.tally.replies:
+        raise StoreError(f"{evaluation.place.store_url} holds no reply of {evaluation.run_id}")
+    return [made[order] for order in sorted(made)]

@@ -1,0 +1,231 @@
+"""Two or more runs of one benchmark: their tables side by side, and paired differences.
+
+Each run's own estimates are taken from its folder as they are. Differences are paired per sample
+and clustered as the benchmark clusters, quantity by quantity (`mmconv.benchmarks.contrasts`);
+scores are streamed, and two runs are held at a time. Which runs may be compared is told in
+`mmconv.report.compared_runs`. The command line and the service call `compare`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mmconv.benchmarks.contrasts import find_quantities
+from mmconv.errors import ConfigError
+from mmconv.report.compared_runs import ComparedRun, check_alike, open_runs, other_settings
+from mmconv.report.side_by_side import Named, merge_tables
+from mmconv.stats import Contrast, Quantity, ScoreFrame, as_cell, contrast, holm
+from mmconv.values import Cell, Table
+
+LEVEL = 0.05
+"""The share of true differences of zero that are allowed to be called differences."""
+
+PAIRED = (
+    "Paired per sample: n counts the samples that both runs have a number of. Brackets hold 95 % "
+    "intervals, clustered as in the runs' own tables: Agresti and Min's for shares, Student's t "
+    "for the rest, and none where all differences are equal."
+)
+
+_Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What came of it: the runs' folders by label, the baseline first, and the tables."""
+
+    baseline: str
+    folders: Mapping[str, Path]
+    tables: tuple[Table, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Measured:
+    """A run's quantities by name and group, and the names of its samples."""
+
+    run: ComparedRun
+    samples: frozenset[str]
+    quantities: Mapping[_Key, Quantity]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Other:
+    """What a run is like beside the baseline."""
+
+    run: ComparedRun
+    samples: int
+    common: int
+    contrasts: Mapping[_Key, Contrast]
+    overlap: tuple[str, ...]
+    settings: tuple[str, ...]
+
+
+def compare(
+    folders: Sequence[Path], *, baseline: Path | None = None, despite: Collection[str] = ()
+) -> Comparison:
+    """Compare finished runs with one of them, the first if no other is named.
+
+    `despite` names what may differ besides the candidates, see `mmconv.report.compared_runs.KINDS`.
+    Raises `ConfigError` for folders that hold no finished run, and for runs that cannot be
+    compared.
+    """
+    runs = _baseline_first(folders, baseline)
+    first, *rest = open_runs(runs)
+    warnings = {run.label: check_alike(first, run, despite) for run in rest}
+    measured = _measure(first)
+    others = [_beside(measured, run) for run in rest]
+    notes = tuple(dict.fromkeys(note for told in warnings.values() for note in told))
+    made = [
+        _runs(measured, others, notes),
+        _differences(measured, others, notes, change=False),
+        _differences(measured, others, notes, change=True),
+    ]
+    taken = {table.name for table in made}
+    merged = merge_tables(
+        [
+            Named(label=run.label, candidate=run.candidate, tables=run.tables())
+            for run in (first, *rest)
+        ]
+    )
+    return Comparison(
+        baseline=first.label,
+        folders={run.label: run.folder for run in (first, *rest)},
+        tables=(
+            *(table for table in made if table.rows),
+            *(_warned(table, notes) for table in merged if table.name not in taken),
+        ),
+    )
+
+
+def _baseline_first(folders: Sequence[Path], baseline: Path | None) -> list[Path]:
+    if baseline is None:
+        return list(folders)
+    places = [folder.resolve() for folder in folders]
+    if baseline.resolve() not in places:
+        return [baseline, *folders]
+    first = places.index(baseline.resolve())
+    return [folders[first], *folders[:first], *folders[first + 1 :]]
+
+
+def _measure(run: ComparedRun) -> _Measured:
+    frame = ScoreFrame(run.scores())
+    found = find_quantities(run.spec.benchmark)(frame, run.candidate)
+    return _Measured(
+        run=run,
+        samples=frozenset(frame.distinct("sample")),
+        quantities={(each.name, each.group): each for each in found},
+    )
+
+
+def _beside(first: _Measured, run: ComparedRun) -> _Other:
+    """Subtract the baseline from a run; raises `ConfigError` if they have no sample in common."""
+    measured = _measure(run)
+    common = len(first.samples & measured.samples)
+    if not common:
+        raise ConfigError(f"{first.run.folder} and {run.folder} have no sample in common")
+    names = (first.run.label, run.label)
+    return _Other(
+        run=run,
+        samples=len(measured.samples),
+        common=common,
+        contrasts={
+            key: contrast(quantity, measured.quantities[key], names)
+            for key, quantity in first.quantities.items()
+            if key in measured.quantities
+        },
+        overlap=tuple(_overlap(first, measured, common)),
+        settings=tuple(other_settings(first.run, run)),
+    )
+
+
+def _overlap(first: _Measured, other: _Measured, common: int) -> Iterator[str]:
+    """What the two do not share: samples, and quantities."""
+    left, right = first.run.label, other.run.label
+    if first.samples != other.samples:
+        yield (
+            f"{left} has {len(first.samples)} samples, {right} {len(other.samples)}: differences "
+            f"are over the {common} that both have, the runs' own numbers over all of theirs."
+        )
+    for one, two in ((first, other), (other, first)):
+        lacking = sorted({name for name, _ in one.quantities.keys() - two.quantities.keys()})
+        if lacking:
+            yield f"Not compared, since {two.run.label} has none: {', '.join(lacking)}."
+
+
+def _runs(first: _Measured, others: Sequence[_Other], warnings: tuple[str, ...]) -> Table:
+    sizes = {first.run.label: (first.run, len(first.samples), len(first.samples))}
+    sizes |= {other.run.label: (other.run, other.samples, other.common) for other in others}
+    return Table(
+        name="runs",
+        title=f"Runs of {first.run.spec.benchmark}, compared with {first.run.label}",
+        columns=("judge", "samples", "common", "run"),
+        rows={
+            label: {
+                "judge": Cell(value=run.judge),
+                "samples": Cell(value=float(samples)),
+                "common": Cell(value=float(common)),
+                "run": Cell(value=run.folder.resolve().name),
+            }
+            for label, (run, samples, common) in sizes.items()
+        },
+        notes=(
+            *warnings,
+            *(note for other in others for note in (*other.overlap, *other.settings)),
+        ),
+        digits=0,
+    )
+
+
+def _differences(
+    first: _Measured, others: Sequence[_Other], warnings: tuple[str, ...], *, change: bool
+) -> Table:
+    """A row per quantity and run; those of quantities that are changes themselves apart."""
+    keys = [key for key, each in first.quantities.items() if each.change == change]
+    rows: dict[str, dict[str, Cell]] = {}
+    for name in dict.fromkeys(name for name, _ in keys):
+        for other in others:
+            cells = {
+                group: as_cell(other.contrasts[name, group].summary, quantity.scale)
+                for (each, group), quantity in first.quantities.items()
+                if each == name and (each, group) in other.contrasts
+            }
+            if cells:
+                rows[name if len(others) == 1 else f"{name}, {other.run.label}"] = cells
+    compared = others[0].run.label if len(others) == 1 else "each run"
+    what = "What conditions change" if change else "Scores"
+    return Table(
+        name="delta_differences" if change else "differences",
+        title=f"{what}: {compared} minus {first.run.label}",
+        columns=tuple(dict.fromkeys(group for _, group in keys)),
+        rows=rows,
+        notes=(
+            *warnings,
+            *(note for other in others for note in other.overlap),
+            PAIRED,
+            *_corrected(keys, others, first.run.label),
+        ),
+        signed=True,
+    )
+
+
+def _corrected(keys: Sequence[_Key], others: Sequence[_Other], baseline: str) -> Iterator[str]:
+    """Which differences remain, where each quantity is asked about once for every run."""
+    if len(others) < 2:
+        return
+    differing: dict[tuple[str, str], list[str]] = {}
+    for name, group in keys:
+        found = {other.run.label: other.contrasts.get((name, group)) for other in others}
+        p_values = {label: each.p for label, each in found.items() if each and each.p is not None}
+        for label, p in holm(p_values).items():
+            if p < LEVEL:
+                differing.setdefault((label, group), []).append(name)
+    told = [f"{label}, {group}: {', '.join(names)}" for (label, group), names in differing.items()]
+    yield (
+        f"{len(others)} runs are compared with {baseline}; by Holm's correction within each "
+        f"quantity these differ at the 5 % level: {'; '.join(told) or 'none'}."
+    )
+
+
+def _warned(table: Table, warnings: tuple[str, ...]) -> Table:
+    return replace(table, notes=(*warnings, *table.notes))

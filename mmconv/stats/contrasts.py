@@ -1,0 +1,142 @@
+"""Differences between two runs, quantity by quantity: paired per sample, clustered, with p-values.
+
+A benchmark says which quantities it has, as weighted means of columns; what is subtracted here are
+the samples' own numbers, never two finished means. Which runs may be compared is not asked here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypedDict, Unpack
+
+from mmconv.stats.column import Column
+from mmconv.stats.estimates import (
+    bounded,
+    combine,
+    count_clusters,
+    pair,
+    summarise,
+    summarise_share_change,
+    t_quantile,
+)
+from mmconv.values import Summary
+
+_EMPTY = Column.of(())
+
+
+class Fields(TypedDict, total=False):
+    """The fields of a `Quantity` that have a default."""
+
+    group: str
+    scale: float
+    share: bool
+    change: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Quantity:
+    """A number that a benchmark's tables show: the weighted sum of its columns' means.
+
+    A column has one row per sample. Weights are relative: where a column cannot be compared, the
+    others take its weight over. `group` names quantities of one unit, `scale` brings them into it
+    (100 for percent). A `share` is one column of values in [0, 1], a `change` is itself a
+    difference between two conditions.
+    """
+
+    name: str
+    columns: Mapping[str, Column]
+    weights: Mapping[str, float]
+    group: str = ""
+    scale: float = 1.0
+    share: bool = False
+    change: bool = False
+
+    @classmethod
+    def of(cls, name: str, column: Column, **fields: Unpack[Fields]) -> Quantity:
+        """A plain mean."""
+        return cls(name=name, columns={"": column}, weights={"": 1.0}, **fields)
+
+    @classmethod
+    def average(cls, name: str, columns: Mapping[str, Column], *, group: str = "") -> Quantity:
+        """The mean of means, all of one weight."""
+        weights = dict.fromkeys(columns, 1 / len(columns))
+        return cls(name=name, columns=columns, weights=weights, group=group)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contrast:
+    """A difference between two runs, in the columns' own unit.
+
+    `p` is the two-sided p-value of no difference, None where there is no interval; it belongs to
+    the interval: below 0.05 exactly where that leaves 0 out.
+    """
+
+    summary: Summary
+    p: float | None = field(default=None)
+
+
+def contrast(left: Quantity, right: Quantity, names: tuple[str, str]) -> Contrast:
+    """Right - left over the samples that both have a number of; `names` tell the two apart.
+
+    Samples of columns that only one of them has are missing like all others that make no pair.
+    """
+    pairs = {
+        key: pair(left.columns.get(key, _EMPTY), right.columns.get(key, _EMPTY), names)
+        for key in {**left.columns, **right.columns}
+    }
+    usable = {key: column for key, column in pairs.items() if column.present.any()}
+    if not usable:
+        missing = _missing(pairs)
+        return Contrast(
+            summary=Summary(mean=None, stderr=None, low=None, high=None, n=0, missing=missing)
+        )
+    summary = _estimate(usable, left)
+    if len(usable) < len(pairs):
+        summary = replace(summary, missing=_missing(pairs))
+    p = _p_value(summary, count_clusters(*usable.values()) - 1)
+    if left.share:
+        summary = bounded(summary, -1.0, 1.0)
+    return Contrast(summary=summary, p=p)
+
+
+def holm(p_values: Mapping[str, float]) -> dict[str, float]:
+    """P-values corrected for their number (Holm, 1979), the least first."""
+    corrected: dict[str, float] = {}
+    highest = 0.0
+    for place, name in enumerate(sorted(p_values, key=p_values.__getitem__)):
+        highest = max(highest, min(1.0, (len(p_values) - place) * p_values[name]))
+        corrected[name] = highest
+    return corrected
+
+
+def _estimate(pairs: Mapping[str, Column], quantity: Quantity) -> Summary:
+    if len(quantity.columns) == 1 and len(pairs) == 1:
+        [column] = pairs.values()
+        return summarise_share_change(column) if quantity.share else summarise(column)
+    there = math.fsum(quantity.weights[key] for key in pairs)
+    whole = math.fsum(quantity.weights.values())
+    return combine(pairs, {key: quantity.weights[key] * whole / there for key in pairs})
+
+
+def _missing(pairs: Mapping[str, Column]) -> dict[str, int]:
+    """How many samples lack a pair in some column, by their first reason."""
+    lacking: dict[str, str] = {}
+    for column in pairs.values():
+        for sample, reason in zip(column.samples, column.reasons, strict=True):
+            if reason is not None:
+                lacking.setdefault(sample, reason)
+    return dict(Counter(lacking.values()))
+
+
+def _p_value(summary: Summary, freedom: int) -> float | None:
+    """From the interval as it is: where its middle lies, in half widths, is Student's t."""
+    if summary.low is None or summary.high is None:
+        return None
+    # scipy takes a third of a second to import, which only estimates should pay
+    from scipy.special import stdtr
+
+    middle, half = (summary.low + summary.high) / 2, (summary.high - summary.low) / 2
+    return float(2 * stdtr(freedom, -abs(middle) / half * t_quantile(freedom)))

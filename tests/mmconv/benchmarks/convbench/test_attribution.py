@@ -1,0 +1,111 @@
+"""Net shares of failures, on scores made by hand (the rule for samples: see `test_tables`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from mmconv.benchmarks.convbench.attribution import net_shares
+from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
+from mmconv.stats import ScoreFrame
+from mmconv.values import Score
+
+LEVELS = ("perception", "reasoning", "creation")
+CONDITIONS = ("free", "perception", "reasoning")
+
+
+def creations(failing: Sequence[str], metric: str = "rating") -> ScoreFrame:
+    """Creations by sample: `fp?` fails freely, passes with perception given, is unscored then."""
+
+    def scores() -> Iterator[Score]:
+        for sample, states in enumerate(failing):
+            for condition, state in zip(CONDITIONS, states, strict=False):
+                passed, failed = (8.0, 3.0) if metric == "rating" else (1.0, 0.0)
+                yield Score(
+                    sample=str(sample),
+                    condition=condition,
+                    metric=metric,
+                    turn=3,
+                    tags={"cluster": f"image {sample // 2}"},
+                    value={"p": passed, "f": failed}.get(state),
+                    why="unparsed" if state == "?" else None,
+                )
+
+    return ScoreFrame(scores())
+
+
+def shares(frame: ScoreFrame) -> dict[str, float | None]:
+    found = net_shares(frame, DIRECT, 6.0)
+    return {level: found["creation", level].mean for level in LEVELS}
+
+
+def test_a_share_is_what_is_mended_less_what_is_spoilt() -> None:
+    """Free failures 5; 3 with perception given (one of them spoilt); 1 with reasoning given."""
+    frame = creations(["fpp", "fpp", "fpp", "ffp", "fff", "pfp", "ppp", "ppp"])
+    assert shares(frame) == pytest.approx({"perception": 0.4, "reasoning": 0.4, "creation": 0.2})
+    assert {each.n for each in net_shares(frame, DIRECT, 6.0).values()} == {0, 5}
+
+
+def test_a_share_is_negative_where_perfection_spoils_more_than_it_mends() -> None:
+    found = shares(creations(["fff", "pff", "pfp", "fpp", "ppp", "ppp"]))
+    assert found == pytest.approx({"perception": -0.5, "reasoning": 0.5, "creation": 1.0})
+
+
+@pytest.mark.parametrize("metric", ["rating", "win"])
+def test_luck_alone_leaves_everything_to_the_level_itself(metric: str) -> None:
+    """All eight outcomes once: half of the creations fail under each condition, independently."""
+    states = [f"{a}{b}{c}" for a in "fp" for b in "fp" for c in "fp"]
+    grading = DIRECT if metric == "rating" else PAIRWISE
+    found = net_shares(creations(states, metric), grading, 6.0)
+    assert [found["creation", level].mean for level in LEVELS] == pytest.approx([0, 0, 1])
+
+
+def test_samples_count_that_are_scored_under_every_condition() -> None:
+    frame = creations(["fpp", "ffp", "fff", "?pp", "f?p", "fp?", "fp", "ppp"])
+    found = net_shares(frame, DIRECT, 6.0)["creation", "perception"]
+    assert found.mean == pytest.approx(1 / 3)
+    assert found.n == 3
+    assert found.missing == {
+        "no score freely": 1,
+        "no score with perfect perception": 1,
+        "no score with perfect reasoning": 2,
+    }
+
+
+def test_without_a_failure_there_is_no_share() -> None:
+    found = net_shares(creations(["ppp", "pfp", "f??"]), DIRECT, 6.0)["creation", "creation"]
+    assert (found.mean, found.low, found.n) == (None, None, 0)
+    assert found.missing == {"no score with perfect perception": 1}
+
+
+@pytest.mark.parametrize(("states", "share"), [("ffp", 0.0), ("fff", 1.0)])
+def test_where_all_samples_are_alike_there_is_no_interval(states: str, share: float) -> None:
+    found = net_shares(creations([states] * 6), DIRECT, 6.0)["creation", "creation"]
+    assert (found.mean, found.low, found.high) == (share, None, None)
+
+
+def test_intervals_of_ratios_are_skewed_and_stay_on_their_side() -> None:
+    frame = creations(["fpp"] * 9 + ["ffp", "fff", "ppp"])
+    below, own, above = interval(frame, "creation")
+    assert 0 < below < own < above
+    assert above - own > own - below
+    below, first, above = interval(frame, "perception")
+    assert below < first < above < 1
+    assert first - below > above - first
+
+
+def test_rows_of_one_picture_that_go_together_tell_less() -> None:
+    alike = creations(["fpp", "fpp", "fff", "fff"] * 4)
+    mixed = creations(["fpp", "fff", "fpp", "fpp", "fff", "fff", "fff", "fpp"] * 2)
+    wide, narrow = interval(alike, "creation"), interval(mixed, "creation")
+    assert wide[1] == narrow[1] == 0.5
+    assert wide[2] > narrow[2] > 0.5
+
+
+def interval(frame: ScoreFrame, level: str) -> tuple[float, float, float]:
+    found = net_shares(frame, DIRECT, 6.0)["creation", level]
+    assert found.low is not None
+    assert found.mean is not None
+    assert found.high is not None
+    return found.low, found.mean, found.high

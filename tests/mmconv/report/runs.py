@@ -1,0 +1,64 @@
+"""Small finished runs of all five benchmarks with fakes, for tests of what is made from runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mmconv.benchmarks.convbench.drawn import write_drawn_data
+from mmconv.config import ModelSpec, RunSpec
+from mmconv.evaluation import Place, open_evaluation
+from tests.mmconv.benchmarks.botchat import samples as botchat
+from tests.mmconv.benchmarks.cmteval import dialogues as cmteval
+from tests.mmconv.benchmarks.fbbench import samples as fbbench
+from tests.mmconv.benchmarks.mtbench101 import dialogues as mtbench101
+
+ALPHA = ModelSpec(provider="fake", model="echo", name="alpha")
+BETA = ModelSpec(
+    provider="fake", model="scripted", name="beta", options={"script": {"(?s).*": "Another word."}}
+)
+FAILING = ModelSpec(
+    provider="fake", model="failing", name="gamma", attempts=1, options={"rate": 0.3}
+)
+JUDGE = ModelSpec(provider="fake", model="judge", name="arbiter")
+
+SIZE = 12
+
+
+def write_data(benchmark: str, folder: Path) -> dict[str, Any]:
+    """Write a data set of the benchmark, of our own making, and return the options that name it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    match benchmark:
+        case "convbench":
+            data, images = write_drawn_data(folder, SIZE)
+            return {"data": str(data), "images": str(images)}
+        case "botchat":
+            records = [botchat.record(number, count=16) for number in range(1, SIZE + 1)]
+            return {"data": str(botchat.write(folder / "data.jsonl", records))}
+        case "cmteval":
+            return {"data": str(cmteval.write_folder(folder, SIZE))}
+        case "fbbench":
+            return {"data": str(fbbench.write(folder / "data.json", fbbench.mixed(SIZE)))}
+        case _:
+            records = mtbench101.records()
+            return {"data": str(mtbench101.write(folder / "data.jsonl", records))}
+
+
+async def make_run(
+    benchmark: str,
+    folder: Path,
+    candidate: ModelSpec = ALPHA,
+    judge: ModelSpec = JUDGE,
+    **fields: Any,
+) -> Path:
+    """Run it on data beneath the folder, which are written once, and return the run's folder."""
+    options = write_data(benchmark, folder / "data") | fields.pop("options", {})
+    spec = RunSpec(
+        benchmark=benchmark,
+        options=options,
+        seats={"candidate": candidate, "judge": judge},
+        **fields,
+    )
+    async with open_evaluation(spec, Place(out=folder / "runs")) as evaluation:
+        result = await evaluation.run(evaluation.runner())
+    return result.folder

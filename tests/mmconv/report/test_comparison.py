@@ -1,0 +1,247 @@
+"""Runs beside each other: the same numbers as their own tables, differences, and refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from mmconv.benchmarks.contrasts import CONTRASTS, find_quantities, plain_means
+from mmconv.errors import ConfigError
+from mmconv.report.comparison import Comparison, compare
+from mmconv.report.tables import read_tables
+from mmconv.report.transcripts import read_scores
+from mmconv.stats import Quantity, ScoreFrame, as_cell, combine, paired_difference
+from mmconv.values import Cell, Score, Table
+from tests.mmconv.report.runs import ALPHA, BETA, FAILING, JUDGE, SIZE, make_run
+
+
+def _mtbench(quantity: Quantity, tables: dict[str, Table]) -> Cell:
+    column = {"score of dialogues": "minimum of turns"}.get(quantity.group, quantity.group)
+    return tables["scores"].rows[quantity.name][column]
+
+
+def _cmteval(quantity: Quantity, tables: dict[str, Table]) -> Cell:
+    return tables["scores"].rows[f"alpha, {quantity.name}"][quantity.group]
+
+
+def _fbbench(quantity: Quantity, tables: dict[str, Table]) -> Cell:
+    column = quantity.group.removesuffix(" (%)")
+    if quantity.name == "all tasks":
+        return tables["scores"].rows["alpha"][column]
+    return tables["tasks"].rows[quantity.name][column]
+
+
+def _convbench(quantity: Quantity, tables: dict[str, Table]) -> Cell:
+    name = "deltas" if quantity.change else "scores"
+    return tables[name].rows[quantity.name][quantity.group]
+
+
+def _botchat(quantity: Quantity, tables: dict[str, Table]) -> Cell:
+    if quantity.name.startswith("UniEval, "):
+        return tables["unieval"].rows["alpha"][quantity.name.removeprefix("UniEval, ")]
+    if quantity.name == "non-loop dialogues":
+        return tables["loops"].rows["alpha"]["non-loop (%)"]
+    protocol, rate = quantity.name.split(": ")
+    return tables["gteval_dupdetect" if "Dup" in protocol else "gteval"].rows["alpha"][rate]
+
+
+PLACES: dict[str, Callable[[Quantity, dict[str, Table]], Cell]] = {
+    "convbench": _convbench,
+    "fbbench": _fbbench,
+    "mtbench101": _mtbench,
+    "cmteval": _cmteval,
+    "botchat": _botchat,
+}
+"""Benchmark -> where its own tables show a quantity."""
+
+
+def by_name(made: Comparison) -> dict[str, Table]:
+    return {table.name: table for table in made.tables}
+
+
+def change(path: Path, edit: Callable[[Any], object]) -> None:
+    document = orjson.loads(path.read_bytes())
+    edit(document)
+    path.write_bytes(orjson.dumps(document))
+
+
+def numbers(cell: Cell) -> list[float]:
+    found = [cell.value, cell.low, cell.high]
+    return [value for value in found if isinstance(value, float)]
+
+
+def test_every_benchmark_is_checked_here() -> None:
+    assert PLACES.keys() == CONTRASTS.keys()
+
+
+@pytest.mark.parametrize("benchmark", PLACES)
+async def test_quantities_are_the_numbers_of_the_benchmarks_own_tables(
+    benchmark: str, tmp_path: Path
+) -> None:
+    run = await make_run(benchmark, tmp_path)
+    tables = {table.name: table for table in read_tables(run / "tables")}
+    frame = ScoreFrame(read_scores(run / "scores.jsonl"))
+    found = list(find_quantities(benchmark)(frame, "alpha"))
+    assert found
+    for quantity in found:
+        cell = as_cell(combine(quantity.columns, quantity.weights), quantity.scale)
+        shown = PLACES[benchmark](quantity, tables)
+        assert cell.value == pytest.approx(shown.value), quantity.name
+        assert cell.n == shown.n, quantity.name
+
+
+@pytest.mark.parametrize("benchmark", PLACES)
+async def test_all_benchmarks_are_laid_side_by_side(benchmark: str, tmp_path: Path) -> None:
+    first = await make_run(benchmark, tmp_path)
+    second = await make_run(benchmark, tmp_path, BETA)
+    tables = by_name(compare([first, second]))
+    assert tables["differences"].rows
+    for run, label in ((first, "alpha"), (second, "beta")):
+        for own in read_tables(run / "tables"):
+            merged = tables[own.name]
+            rows = [row for name, row in merged.rows.items() if label in name]
+            assert sorted(map(_values, rows)) == sorted(map(_values, own.rows.values()))
+    differing = [
+        cell for row in tables["differences"].rows.values() for cell in row.values() if cell.value
+    ]
+    assert differing
+
+
+async def test_differences_are_paired_and_say_what_made_no_pair(tmp_path: Path) -> None:
+    first = await make_run("convbench", tmp_path)
+    second = await make_run("convbench", tmp_path, FAILING, limit=8)
+    made = compare([first, second])
+    cell = by_name(made)["differences"].rows["S2_hat"]["direct (1-10)"]
+    left, right = (
+        ScoreFrame(read_scores(run / "scores.jsonl")).select(
+            metric="rating", condition="perception", turn=2
+        )
+        for run in (first, second)
+    )
+    plain = paired_difference(left, right)
+    assert (cell.value, cell.low, cell.high, cell.n) == (plain.mean, plain.low, plain.high, plain.n)
+    assert cell.missing["unpaired: only in alpha"] == SIZE - 8
+    assert cell.n is not None
+    assert 0 < cell.n < 8
+    failed = {why: n for why, n in cell.missing.items() if why.startswith("unpaired: gamma: ")}
+    assert cell.n + sum(failed.values()) == 8
+    runs = by_name(made)["runs"]
+    assert runs.rows["gamma"]["common"].value == 8.0
+    assert any("over the 8 that both have" in note for note in by_name(made)["differences"].notes)
+    assert "limit: not set in alpha, 8 in gamma." in runs.notes
+
+
+async def test_a_run_against_another_turns_its_sign(tmp_path: Path) -> None:
+    first = await make_run("convbench", tmp_path)
+    second = await make_run("convbench", tmp_path, BETA)
+    there, back = (
+        by_name(compare([first, second], baseline=baseline)) for baseline in (None, second)
+    )
+    for name in ("differences", "delta_differences"):
+        assert there[name].rows.keys() == back[name].rows.keys()
+        for row, cells in there[name].rows.items():
+            for column, cell in cells.items():
+                other = back[name].rows[row][column]
+                assert numbers(cell)[:1] == pytest.approx([-numbers(other)[0]])
+                if cell.low is not None and other.high is not None:
+                    assert cell.low == pytest.approx(-other.high)
+
+
+async def test_delta_differences_are_the_difference_of_the_deltas(tmp_path: Path) -> None:
+    first = await make_run("convbench", tmp_path)
+    second = await make_run("convbench", tmp_path, BETA)
+    tables = by_name(compare([first, second]))
+    for delta in ("S2_hat - S2", "S3_tilde - S3_hat"):
+        own = [
+            numbers(tables["deltas"].rows[f"{delta}, {label}"]["direct (1-10)"])[0]
+            for label in ("alpha", "beta")
+        ]
+        found = numbers(tables["delta_differences"].rows[delta]["direct (1-10)"])[0]
+        assert found == pytest.approx(own[1] - own[0])
+
+
+async def test_several_runs_are_corrected_and_runs_of_one_model_told_apart(tmp_path: Path) -> None:
+    runs = [
+        await make_run("convbench", tmp_path),
+        await make_run("convbench", tmp_path, BETA),
+        await make_run("convbench", tmp_path, ALPHA, seed=1),
+    ]
+    made = compare(runs)
+    mark, other = (run.name.rsplit("-", 1)[1] for run in (runs[0], runs[2]))
+    assert list(made.folders) == [f"alpha ({mark})", "beta", f"alpha ({other})"]
+    differences = by_name(made)["differences"]
+    assert f"S1, alpha ({other})" in differences.rows
+    assert any("by Holm's correction" in note for note in differences.notes)
+
+
+async def test_other_data_judges_and_prompts_are_refused_unless_the_user_says_so(
+    tmp_path: Path,
+) -> None:
+    first = await make_run("convbench", tmp_path)
+    second = await make_run("convbench", tmp_path, BETA, JUDGE.model_copy(update={"name": "b"}))
+    # a judge of another name is the same judge
+    compare([first, second])
+
+    def other_facts(manifest: Any) -> None:
+        manifest["facts"]["data"]["data.jsonl"] = "0" * 64
+        manifest["facts"]["prompts"]["direct_turn_1"] = "0" * 64
+        manifest["models"]["judge"] = "0" * 64
+
+    change(second / "manifest.json", other_facts)
+    with pytest.raises(ConfigError) as refused:
+        compare([first, second])
+    for word in ("data differ", "judge differs: arbiter in alpha, b in beta", "direct_turn_1"):
+        assert word in str(refused.value)
+    assert "--despite data --despite judge --despite prompts" in str(refused.value)
+    with pytest.raises(ConfigError, match="prompts differ"):
+        compare([first, second], despite=("data", "judge"))
+    for table in compare([first, second], despite=("data", "judge", "prompts")).tables:
+        assert sum(note.startswith("CAREFUL: ") for note in table.notes) == 3
+
+
+async def test_what_cannot_be_compared_at_all_is_refused(tmp_path: Path) -> None:
+    first = await make_run("convbench", tmp_path / "a", limit=2)
+    text = await make_run("fbbench", tmp_path / "b")
+    with pytest.raises(ConfigError, match="a run of convbench"):
+        compare([first, text])
+    with pytest.raises(ConfigError, match="at least two"):
+        compare([first])
+    with pytest.raises(ConfigError, match="named twice"):
+        compare([first, first / "." / "tables" / ".."])
+    with pytest.raises(ConfigError, match=r"no finished run lies here \(spec.json"):
+        compare([first, tmp_path])
+    (text / "scores.jsonl").unlink()
+    with pytest.raises(ConfigError, match="not finished"):
+        compare([text, first])
+
+
+async def test_runs_without_a_common_sample_are_refused(tmp_path: Path) -> None:
+    first = await make_run("convbench", tmp_path, limit=2)
+    second = await make_run("convbench", tmp_path, BETA, limit=2)
+    lines = (second / "scores.jsonl").read_bytes().splitlines()
+    moved = [orjson.dumps(orjson.loads(line) | {"sample": "999"}) for line in lines]
+    (second / "scores.jsonl").write_bytes(b"\n".join(moved))
+    with pytest.raises(ConfigError, match="no sample in common"):
+        compare([first, second])
+
+
+def test_a_benchmark_without_contrasts_of_its_own_is_compared_by_its_means() -> None:
+    assert find_quantities("mine.riddles:Riddles") is plain_means
+    found = {(each.name, each.group): each for each in plain_means(ScoreFrame(_riddles()), "m")}
+    assert found.keys() == {("fit", "free"), ("length, turn 1", "free"), ("length", "free")}
+    [column] = found["fit", "free"].columns.values()
+    assert column.values == [1.0, 2.0]
+
+
+def _riddles() -> Iterator[Score]:
+    for sample in ("1", "2"):
+        yield Score(sample=sample, condition="free", metric="fit", value=float(sample))
+        yield Score(sample=sample, condition="free", metric="length", turn=1, value=3.0)
+
+
+def _values(row: Mapping[str, Cell]) -> list[str]:
+    return [str(cell.value) for cell in row.values()]

@@ -1,0 +1,73 @@
+"""README's lines of the text benchmarks, typed as they stand over the authors' complete files.
+
+Only the models are exchanged for fakes, and the paths for where the authors' files lie.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from mmconv.cli import commands
+
+HERE = Path(__file__).parents[2]
+AUTHORS = HERE.parent / "shared" / "data"
+
+needs_data = pytest.mark.skipif(not AUTHORS.is_dir(), reason="the authors' data are not there")
+
+CALLS = {
+    "botchat": (547 * 14, 547 + 444),
+    "cmteval": (4431, 596),
+    "fbbench": (591, 591),
+    "mtbench101": (3615, 3615),
+}
+"""Benchmark -> answers and judgements that it takes, as its authors count them."""
+
+
+def readme_line(benchmark: str) -> list[str]:
+    """What README tells to type after `mmconv`, with fakes and the authors' paths in it."""
+    readme = (HERE / "README.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    [line] = re.findall(rf"^mmconv (run {benchmark} .*)$", readme, re.MULTILINE)
+    words = shlex.split(line)
+    for option, value in (("--candidate", "fake/echo"), ("--judge", "fake/judge")):
+        words[words.index(option) + 1] = value
+    place = words.index("--data") + 1
+    [words[place]] = map(str, AUTHORS.rglob(Path(words[place]).name))
+    return words
+
+
+@needs_data
+@pytest.mark.parametrize("benchmark", CALLS)
+def test_the_line_runs_over_the_whole_file(tmp_path: Path, benchmark: str) -> None:
+    typed = [*readme_line(benchmark), "--out", str(tmp_path)]
+    result = CliRunner().invoke(commands, typed)
+    assert result.exit_code == 0, result.output
+    [folder] = tmp_path.glob(f"{benchmark}-echo-*")
+    seats = orjson.loads((folder / "summary.json").read_bytes())["seats"]
+    answers, judgements = (
+        seats[seat]["asked"] + seats[seat]["stored"] for seat in ("candidate", "judge")
+    )
+    assert (answers, judgements) == CALLS[benchmark]
+    assert "could not be read" not in result.output
+    assert (folder / "report.md").stat().st_size > 1000
+    reasons = {score["why"] for score in map(orjson.loads, scores(folder))}
+    assert reasons <= {None}
+
+
+@needs_data
+@pytest.mark.parametrize("benchmark", CALLS)
+def test_its_calls_are_counted_beforehand(tmp_path: Path, benchmark: str) -> None:
+    typed = [*readme_line(benchmark), "--out", str(tmp_path), "--dry-run"]
+    result = CliRunner().invoke(commands, typed)
+    assert result.exit_code == 0, result.output
+    counted = dict(re.findall(r"^(candidate|judge) +\w+ +(\d+)", result.output, re.MULTILINE))
+    assert (int(counted["candidate"]), int(counted["judge"])) == CALLS[benchmark]
+
+
+def scores(folder: Path) -> list[bytes]:
+    return (folder / "scores.jsonl").read_bytes().splitlines()
