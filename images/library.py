@@ -94,6 +94,10 @@ class Library:
             )
         return data
 
+    def holds(self, sha256: str) -> bool:
+        """Whether the image was added, or lies in the folder; its file is not looked into."""
+        return self._find(sha256) is not None
+
     def _examine(self, data: bytes, where: str) -> Facts:
         known = self._known(hash_bytes(data), where)
         if known is not None:
@@ -111,6 +115,12 @@ class Library:
         return facts
 
     def _place(self, sha256: str) -> Path:
+        place = self._find(sha256)
+        if place is None:
+            raise ImageError(f"image {sha256}: not in this library; add its file first")
+        return place
+
+    def _find(self, sha256: str) -> Path | None:
         with self._lock:
             place = self._places.get(sha256)
         if place is not None:
@@ -120,7 +130,7 @@ class Library:
             kept = _shelf(self._folder, sha256)
             if kept.is_file():
                 return kept
-        raise ImageError(f"image {sha256}: not in this library; add its file first")
+        return None
 
     def _state(self, place: Path) -> _State:
         try:

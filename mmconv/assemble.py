@@ -16,10 +16,14 @@ from mmconv.protocols import Backend, Benchmark, ImageSink, ImageSource
 from mmconv.runner import Model, Seat
 
 PROVIDERS = {
+    "damaged": "model_zoo.damaged",
     "fake": "model_zoo.fake",
     "hf": "model_zoo.hf",
     "openai": "model_zoo.openai_api",
+    "pocket": "model_zoo.pocket",
     "reference": "model_zoo.reference",
+    "scenes": "model_zoo.scene_judge",
+    "simulated": "model_zoo.simulated",
     "vllm": "model_zoo.vllm_server",
 }
 

@@ -46,8 +46,15 @@ DEFAULT_SLOTS = 64
 """How many calls a model is taken to answer at once, where its file does not say."""
 
 
-NEEDED_AT_THE_END = ("pyarrow.json", "pyarrow.parquet", "scipy.special")
-"""What records and tables are written with; imported while models answer, it costs no time."""
+NEEDED_AT_THE_END = (
+    "pyarrow.json",
+    "pyarrow.parquet",
+    "scipy.special",
+    "mmconv.report.page",
+    "jinja2",
+    "matplotlib.backends.backend_svg",
+)
+"""What a run's folder is written with; imported while models answer, it costs no time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,9 +190,10 @@ class Evaluation:
         """A runner for this evaluation; with `offline` it asks nothing and reads the store."""
         return self.equipment.runner(offline=offline)
 
-    async def run(self, runner: Runner) -> Result:
+    async def run(self, runner: Runner, *, page: bool = True) -> Result:
         """Run to the end, or until the runner is stopped, and write the run's folder.
 
+        With `page` also its report as a page, which takes a while where there are many pictures.
         Raises `StoreError`, and writes nothing, where an offline runner finds no reply at all.
         """
         started = time.monotonic()
@@ -213,6 +221,8 @@ class Evaluation:
         seconds = time.monotonic() - started
         if not runner.offline:
             output.write_json("summary.json", summary(self.spec, runner.tally, complete, seconds))
+        if complete and page:
+            await asyncio.to_thread(self.write_page)
         return Result(
             folder=self.folder,
             tables=tables,
@@ -222,6 +232,18 @@ class Evaluation:
             scores=records.count,
             unscored=records.unscored,
         )
+
+    def write_page(self) -> Path:
+        """Write the report of a finished run as a page into its folder, and return where it is."""
+        # The page's template and plots are loaded where a page is made, and nowhere else.
+        from mmconv.report.page import write_page
+
+        return write_page(self.folder, self.equipment.library, self.about())
+
+    def about(self) -> dict[str, Mapping[str, str]]:
+        """Texts that help to read the samples' conversations, by sample and name."""
+        samples = self.benchmark.load()
+        return {self.benchmark.key(sample): self.benchmark.about(sample) for sample in samples}
 
     def _make_tables(self, output: RunFolder) -> tuple[Table, ...]:
         tables = tuple(self.benchmark.tables(output.scores()))

@@ -90,6 +90,13 @@ class Benchmark(Protocol[Sample]):
         """A name for the sample, unique within the benchmark."""
         ...
 
+    def about(self, sample: Sample) -> Mapping[str, str]:
+        """Texts of the sample that help to read its conversations, by name: references, criteria.
+
+        For the report only; they may be none.
+        """
+        ...
+
     def plan(self, sample: Sample, condition: str) -> tuple[Call, ...]:
         """All calls for the sample under the condition, in no particular order."""
         ...

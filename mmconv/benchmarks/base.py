@@ -68,6 +68,10 @@ class FileBenchmark(ABC):
         """The record's id."""
         return sample[ID]
 
+    def about(self, sample: Fields) -> Mapping[str, str]:
+        """All fields of the record but its id."""
+        return {name: sample[name] for name in self.fields}
+
     @abstractmethod
     def plan(self, sample: Fields, condition: str) -> tuple[Call, ...]:
         """All calls for the sample under the condition."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from mmconv.cli.report import data_of
 from mmconv.cli.specs import FILE
 from mmconv.cli.tabling import show_tables, table_options
 from mmconv.report.compared_runs import KINDS
+from mmconv.report.comparison import Comparison, compare
 from mmconv.report.tables import write_tables
+
+PAGE = "comparison.html"
 
 
 @click.command(name="compare")
@@ -34,13 +39,25 @@ def command(
 
     Their tables are printed as one, and how far each run differs from the baseline: paired per
     sample, with 95 % intervals, the number of pairs, and what made no pair. Runs over other data or
-    by another judge or other prompts are refused, unless --despite says so.
+    by another judge or other prompts are refused, unless --despite says so. --out also takes a page
+    with the runs' conversations side by side.
     """
-    from mmconv.report.comparison import compare
-
     comparison = compare(runs, baseline=baseline, despite=despite)
     printed = [table for table in comparison.tables if form != "table" or not table.detail]
     show_tables(printed, form, None, intervals=True)
     if out is not None:
-        write_tables(out, comparison.tables)
-        click.echo(f"The tables are in {out}", err=True)
+        out = out.absolute()
+        write_tables(out / "tables", comparison.tables)
+        page = asyncio.run(_write_page(comparison, out / PAGE))
+        click.echo(f"The tables are in {out / 'tables'}, the page is {page}", err=True)
+
+
+async def _write_page(comparison: Comparison, page: Path) -> Path:
+    from mmconv.report.page import write_comparison
+
+    folders = {label: folder.absolute() for label, folder in comparison.folders.items()}
+    async with data_of(folders[comparison.baseline]) as evaluation:
+        if evaluation is None:
+            return write_comparison(page, folders, comparison.tables)
+        library = evaluation.equipment.library
+        return write_comparison(page, folders, comparison.tables, library, evaluation.about())

@@ -23,6 +23,7 @@ from mmconv.values import UNPARSED
 @spec_options
 @place_options
 @click.option("--shard", default="1/1", metavar="I/N", help="Run only one of N equal parts.")
+@click.option("--page/--no-page", default=True, help="Write report.html at the end.")
 @click.option("--dry-run", is_flag=True, help="Count calls and tokens, ask nothing.")
 @click.option(
     "--max-failures",
@@ -34,19 +35,21 @@ from mmconv.values import UNPARSED
 def command(target: str, out: Path, store: str, shard: str, **chosen: Any) -> None:
     """Run a benchmark from a run file, or by name with options; running it again resumes.
 
-    Conditions of convbench: free, perception, reasoning, reasoning_alone, creation_alone.
+    Conditions of convbench: free, perception, reasoning, reasoning_alone, creation_alone; of
+    mtbench101: golden, self; of botchat: uncon, con.
 
     A model is a .yaml file, a name listed by `mmconv models`, or provider/model:
     hf//checkpoints/llava, vllm//checkpoints/x, openai/gpt-4o, reference/chrf.
     """
-    dry_run, max_failures = chosen.pop("dry_run"), chosen.pop("max_failures")
+    dry_run, page = chosen.pop("dry_run"), chosen.pop("page")
+    max_failures = chosen.pop("max_failures")
     spec = read_spec(target, chosen)
     where = place(out, store)
     part = Shard.parse(shard)
     if dry_run:
         asyncio.run(_forecast(spec, where, part))
         return
-    result = asyncio.run(_run(spec, where, part))
+    result = asyncio.run(_run(spec, where, part, page=page))
     lost = result.tally.lost / max(1, result.tally.ended)
     unread = result.unscored[UNPARSED] / max(1, result.scores)
     if not result.complete:
@@ -64,9 +67,9 @@ def command(target: str, out: Path, store: str, shard: str, **chosen: Any) -> No
         sys.exit(EXIT_FAILURES)
 
 
-async def _run(spec: RunSpec, where: Place, part: Shard) -> Result:
+async def _run(spec: RunSpec, where: Place, part: Shard, *, page: bool) -> Result:
     async with open_evaluation(spec, where, part) as evaluation:
-        return await evaluate(evaluation)
+        return await evaluate(evaluation, page=page)
 
 
 async def _forecast(spec: RunSpec, where: Place, part: Shard) -> None:

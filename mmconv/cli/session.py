@@ -14,7 +14,8 @@ import click
 
 from mmconv.cli.progress import line, progress
 from mmconv.evaluation import Evaluation, Result
-from mmconv.report.tables import to_text
+from mmconv.report.output import PAGE
+from mmconv.report.tables import all_to_text
 from mmconv.runner import Runner
 from mmconv.values import UNASKED, UNPARSED
 
@@ -22,7 +23,7 @@ EXIT_FAILURES = 1
 EXIT_INTERRUPTED = 130
 
 
-async def evaluate(evaluation: Evaluation, *, offline: bool = False) -> Result:
+async def evaluate(evaluation: Evaluation, *, offline: bool = False, page: bool = True) -> Result:
     """Run, or with `offline` score again; prints the tables and where they lie.
 
     The first Ctrl-C lets the calls under way finish, the second one does not.
@@ -31,16 +32,15 @@ async def evaluate(evaluation: Evaluation, *, offline: bool = False) -> Result:
     runner = evaluation.runner(offline=offline)
     async with progress(evaluation.spec, runner.tally, evaluation.plan_count):
         with stopped_by_interrupt(runner):
-            result = await evaluation.run(runner)
-    for table in result.tables:
-        if not table.detail:
-            click.echo(to_text(table))
-            click.echo()
+            result = await evaluation.run(runner, page=page)
+    click.echo(all_to_text([table for table in result.tables if not table.detail]))
     for message in _losses(result):
         click.echo(message, err=True)
     told = line(evaluation.spec, result.tally, result.seconds)
     click.echo(f"{told}; {result.seconds:.1f} s")
     click.echo(f"Everything is in {result.folder}")
+    if result.complete and page:
+        click.echo(f"The report: {result.folder / PAGE}")
     gc.freeze()  # What is left goes with the process; looking through it would take its time.
     return result
 

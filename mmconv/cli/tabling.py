@@ -13,7 +13,7 @@ import click
 import orjson
 
 from mmconv.cli.specs import FILE
-from mmconv.report.tables import FORMATS, as_printed, to_text, write_tables
+from mmconv.report.tables import FORMATS, all_to_text, as_printed, write_tables
 from mmconv.values import Table
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -50,6 +50,8 @@ def print_tables(tables: Sequence[Table], form: str, *, intervals: bool = False)
     if form == "json":
         document = as_printed(tables, intervals=intervals)
         click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+    elif form == "table":
+        click.echo(all_to_text(tables), nl=False)
     else:
         click.echo("\n".join(_rendered(table, form) for table in tables), nl=False)
 
@@ -65,7 +67,5 @@ def save_tables(tables: Sequence[Table], out: Path | None) -> None:
 
 
 def _rendered(table: Table, form: str) -> str:
-    if form == "table":
-        return to_text(table)
     name = f"# {table.name}\n" if form == "csv" else ""
     return name + FORMATS[form](table)

@@ -22,6 +22,7 @@ from mmconv.values import Score, Table
 SCORES = "scores.jsonl"
 TRANSCRIPTS = "transcripts.jsonl"
 REPORT = "report.md"
+PAGE = "report.html"
 
 
 class RunFolder:

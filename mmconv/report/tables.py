@@ -13,7 +13,9 @@ import csv
 import io
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,17 @@ def to_text(table: Table) -> str:
     ]
     rule = "-" * (width + sum(widths) + 2 * len(widths))
     return "\n".join([table.title, "", lines[0], rule, *lines[1:], *notes_below(table)]) + "\n"
+
+
+def all_to_text(tables: Sequence[Table]) -> str:
+    """Several tables as plain text; notes that more than one of them has stand at the end, once."""
+    count = Counter(note for table in tables for note in table.notes)
+    shared = [note for note, tables_with_it in count.items() if tables_with_it > 1]
+    texts = [
+        to_text(replace(table, notes=tuple(note for note in table.notes if note not in shared)))
+        for table in tables
+    ]
+    return "\n".join([*texts, *(f"{note}\n" for note in shared)])
 
 
 def to_csv(table: Table) -> str:

@@ -120,6 +120,10 @@ class BotChat:
         """The sample's index."""
         return sample.index
 
+    def about(self, sample: Sample) -> Mapping[str, str]:
+        """The human dialogue."""
+        return {"human dialogue": "\n".join(sample.human)}
+
     def plan(self, sample: Sample, condition: str) -> tuple[Call, ...]:
         """The dialogues that are generated in the run, and their judgements."""
         calls = [

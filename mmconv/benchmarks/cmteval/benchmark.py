@@ -89,6 +89,10 @@ class CMTEval:
         """Subset and identifier."""
         return sample.key
 
+    def about(self, sample: Dialogue) -> Mapping[str, str]:
+        """The persona and the pattern of speech acts."""
+        return {"persona": sample.persona, "pattern": sample.pattern}
+
     def plan(self, sample: Dialogue, condition: str) -> tuple[Call, ...]:
         """A call per turn, and the one that judges them all."""
         calls = candidate_calls(sample, self._options.max_tokens)

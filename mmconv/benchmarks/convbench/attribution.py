@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import exp, sqrt
 from statistics import fmean, pvariance
 
 from mmconv.benchmarks.convbench.quantities import DIRECT, Grading, column
 from mmconv.stats import Column, ScoreFrame, summarise, summarise_share
+from mmconv.stats.estimates import count_clusters, t_quantile
 from mmconv.values import Summary
 
 CHAINS = {
@@ -145,7 +146,8 @@ def _net(failed: Sequence[tuple[float, ...] | str], step: int, rows: Column) -> 
     """The fall in failures from one step to the next, as a share of the free failures.
 
     A ratio r of two sums has, to the first order, the error of the mean of
-    r + (fall - r * failure) / (failures per sample), so its interval is that mean's.
+    r + (fall - r * failure) / (failures per sample). The first share is 1 less a ratio of counts
+    and the last one such a ratio; what lies between is a difference.
     """
     reasons = [each if isinstance(each, str) else None for each in failed]
     scored = [each for each in failed if not isinstance(each, str)]
@@ -162,23 +164,37 @@ def _net(failed: Sequence[tuple[float, ...] | str], step: int, rows: Column) -> 
         for each in failed
     ]
     column = Column.of(values, samples=rows.samples, clusters=rows.clusters, reasons=reasons)
-    summary = replace(summarise(column), mean=share)
-    return replace(_cautious(summary, column, 1 / rate), n=int(failures))
-
-
-def _cautious(summary: Summary, values: Column, change: float) -> Summary:
-    """The interval after two samples are added, half a `change` up, half a one down, one unchanged.
-
-    That is how Agresti and Min widen the interval of a paired difference of shares; few failures
-    may be left or mended, and the plain interval then held the truth in 84 to 90 % (TRUST.md).
-    """
-    if summary.mean is None or summary.high is None or not summary.stderr:
+    summary = replace(summarise(column), mean=share, n=int(failures))
+    if summary.stderr is None:
         return summary
+    left = {0: 1 - share, len(scored[0]) - 2: share}.get(step, 0.0)
+    if left <= 0 or summary.stderr == 0:
+        low, high = _change_ends(summary.stderr, column, share, 1 / rate)
+    else:
+        low, high = _ratio_ends(summary.stderr, column, left)
+        if step == 0:
+            low, high = 1 - high, 1 - low
+    return replace(summary, low=low, high=high)
+
+
+def _ratio_ends(stderr: float, values: Column, ratio: float) -> tuple[float, float]:
+    """The interval of a ratio of two counts, made on logarithms: few failures may be left over."""
+    factor = exp(t_quantile(count_clusters(values) - 1) * stderr / ratio)
+    return ratio / factor, ratio * factor
+
+
+def _change_ends(stderr: float, values: Column, share: float, unit: float) -> tuple[float, float]:
+    """Agresti and Min's interval, as `mmconv.stats` has it for changes from -1 to 1.
+
+    Two samples are added, half of one `unit` up, half of one down, and one unchanged, so that few
+    changes, or none, do not make the interval too narrow.
+    """
     numbers = [value for value in values.values if value is not None]
-    quantile = (summary.high - summary.mean) / summary.stderr
-    effective = min(pvariance(numbers) / summary.stderr**2, float(len(numbers)))
+    effective = float(count_clusters(values))
+    if stderr > 0:
+        effective = min(pvariance(numbers) / stderr**2, float(len(numbers)))
     size = effective + 2
-    centre = effective * summary.mean / size
-    square = (effective * fmean(value**2 for value in numbers) + change**2) / size
-    half = quantile * sqrt((square - centre**2) / size)
-    return replace(summary, low=centre - half, high=centre + half)
+    centre = effective * share / size
+    square = (effective * fmean(value**2 for value in numbers) + unit**2) / size
+    half = t_quantile(count_clusters(values) - 1) * sqrt((square - centre**2) / size)
+    return centre - half, centre + half

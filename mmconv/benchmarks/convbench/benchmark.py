@@ -84,6 +84,12 @@ class ConvBench:
         """The row's ID."""
         return sample.id
 
+    def about(self, sample: Row) -> Mapping[str, str]:
+        """The caption, people's answers and the focus points, those that there are."""
+        names = ("caption", "perception", "reasoning", "creation", "focus points")
+        texts = (sample.caption, *sample.references, sample.focus_points)
+        return {name: text for name, text in zip(names, texts, strict=True) if text}
+
     def plan(self, sample: Row, condition: str) -> tuple[Call, ...]:
         """The candidate's own turns under the condition, and their judgements."""
         sampling = Sampling(max_tokens=self._options.max_tokens)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from mmconv.benchmarks.answers import COLUMNS, TOKENS, TRUNCATED, ending_cells
-from mmconv.benchmarks.convbench.attribution import blames, shares
+from mmconv.benchmarks.convbench.attribution import blames, net_shares, shares
 from mmconv.benchmarks.convbench.chains import own_turns
 from mmconv.benchmarks.convbench.options import ALONE, CONDITIONS
 from mmconv.benchmarks.convbench.quantities import (
@@ -69,6 +69,7 @@ def build_tables(scores: Iterable[Score], layout: Layout) -> list[Table]:
     if gradings:
         made += [_scores(frame, gradings, layout), _deltas(frame, gradings, layout)]
         made += [_paper(frame, grading, layout) for grading in gradings]
+        made += [_net_attribution(frame, gradings, layout)]
         made += [_attribution(frame, gradings, layout), _blamed(frame, gradings, layout)]
         made += [_categories(frame, gradings, turn, layout) for turn in LEVELS]
         made += [_alone(frame, gradings, layout)]
@@ -150,6 +151,28 @@ def _paper(frame: ScoreFrame, grading: Grading, layout: Layout) -> Table:
     )
 
 
+def _net_attribution(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
+    rows: dict[str, dict[str, Cell]] = {}
+    for grading in gradings:
+        found = net_shares(frame, grading, layout.failure_rating)
+        for (level, blamed), share in found.items():
+            if share.n or share.missing:
+                row = rows.setdefault(f"{level} failed: due to {blamed}", {})
+                row[_failures(grading)] = as_cell(share, 100.0)
+    return Table(
+        name="attribution_net",
+        title="Which level the failures come from (% of failures)",
+        columns=tuple(_failures(grading) for grading in gradings),
+        rows=rows,
+        notes=(
+            f"A rating under {layout.failure_rating:g}, or a lost pairwise judgement, is a "
+            "failure. A level's share is by how much their number falls once it is perfect too: "
+            "what that mends less what it spoils. The level itself keeps what is left.",
+            *layout.notes,
+        ),
+    )
+
+
 def _attribution(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
     rows: dict[str, dict[str, Cell]] = {}
     for grading in gradings:
@@ -160,7 +183,7 @@ def _attribution(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> 
                 row[_failures(grading)] = as_cell(share, 100.0)
     return Table(
         name="attribution",
-        title="Which level the failures come from (% of failures)",
+        title="Which level's perfection mends a failure, luck included (% of failures)",
         columns=tuple(_failures(grading) for grading in gradings),
         rows=rows,
         notes=(_threshold_note(layout), *layout.notes),
@@ -298,7 +321,8 @@ def _failures(grading: Grading) -> str:
 def _threshold_note(layout: Layout) -> str:
     return (
         f"A rating under {layout.failure_rating:g}, or a lost pairwise judgement, is a failure. "
-        "It is laid to the first level before it whose perfection mends it, else to its own."
+        "It is laid to the first level before it whose perfection mends it, else to its own; a "
+        "model that answers anew every time mends some by luck, which attribution_net takes off."
     )
 
 

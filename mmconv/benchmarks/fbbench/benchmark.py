@@ -83,6 +83,15 @@ class FBBench:
         """The sample's ID, which is made of its query."""
         return sample.id
 
+    def about(self, sample: Sample) -> Mapping[str, str]:
+        """The checklist with its weights and, where there is one, the reference answer."""
+        checklist = "\n".join(
+            each.text if each.weight is None else f"{each.text} ({each.weight:g})"
+            for each in sample.checklist
+        )
+        reference = {} if sample.reference is None else {"reference": sample.reference}
+        return {"checklist": checklist, **reference}
+
     def plan(self, sample: Sample, condition: str) -> tuple[Call, ...]:
         """The answer to the feedback, and its judgement."""
         answer = answer_call(sample, self._options.max_tokens)

@@ -76,6 +76,11 @@ class MTBench101:
         """The dialogue's ID."""
         return sample.id
 
+    def about(self, sample: Dialogue) -> Mapping[str, str]:
+        """The answers of the golden history, by turn."""
+        answers = (exchange.bot for exchange in sample.history)
+        return {f"golden answer {turn}": text for turn, text in enumerate(answers, start=1)}
+
     def plan(self, sample: Dialogue, condition: str) -> tuple[Call, ...]:
         """The candidate's own turns under the condition, and their judgements."""
         sampling = Sampling(max_tokens=self._options.max_tokens)

@@ -29,21 +29,24 @@ async def _runs(tmp_path: Path) -> list[Path]:
     ]
 
 
-async def test_tables_are_printed_and_written(runs: list[Path], tmp_path: Path) -> None:
-    result = typed(*runs, "--out", tmp_path / "tables")
+def test_tables_are_printed_and_written(runs: list[Path], tmp_path: Path) -> None:
+    result = typed(*runs, "--out", tmp_path / "compared")
     assert result.exit_code == 0, result.output
     assert "Scores: beta minus alpha" in result.output
     assert "S2_hat - S2, beta" in result.output
     # tables of details are for the files
     assert "Turn 1 (perception) by category" not in result.output
-    names = [table.name for table in read_tables(tmp_path / "tables")]
+    names = [table.name for table in read_tables(tmp_path / "compared" / "tables")]
     assert names[:4] == ["runs", "differences", "delta_differences", "scores"]
     assert "categories_perception" in names
-    latex = (tmp_path / "tables" / "differences.tex").read_text("utf-8")
+    latex = (tmp_path / "compared" / "tables" / "differences.tex").read_text("utf-8")
     assert latex.count("\n$\\hat{S}_2$ & ") == 1
+    page = (tmp_path / "compared" / "comparison.html").read_text("utf-8")
+    assert "alpha" in page
+    assert "beta" in page
 
 
-async def test_other_formats_are_for_programs(runs: list[Path]) -> None:
+def test_other_formats_are_for_programs(runs: list[Path]) -> None:
     document = json.loads(typed(*runs, "--format", "json").stdout)
     assert document["differences"]["S1"]["direct (1-10)"]["n"] == 6
     assert document["differences"]["S1"]["direct (1-10)"]["low"] is not None
@@ -53,19 +56,19 @@ async def test_other_formats_are_for_programs(runs: list[Path]) -> None:
     assert [row["row"] for row in csv.DictReader(rows)][:3] == ["R1", "R2", "S1"]
 
 
-async def test_the_baseline_can_be_named(runs: list[Path]) -> None:
+def test_the_baseline_can_be_named(runs: list[Path]) -> None:
     result = typed(*runs, "--baseline", runs[1])
     assert "Scores: alpha minus beta" in result.output
 
 
-async def test_errors_name_what_is_wrong(runs: list[Path], tmp_path: Path) -> None:
+def test_errors_name_what_is_wrong(runs: list[Path], tmp_path: Path) -> None:
     result = typed(runs[0], tmp_path / "nowhere")
     assert isinstance(result.exception, ConfigError)
     assert "nowhere: no finished run lies here" in str(result.exception)
 
 
 @pytest.mark.skipif(find_spec("inspect_ai") is not None, reason="inspect-ai is installed")
-async def test_export_without_its_package_says_what_to_install(runs: list[Path]) -> None:
+def test_export_without_its_package_says_what_to_install(runs: list[Path]) -> None:
     arguments = [str(runs[0]), "--to", "inspect", "--out", "run.eval"]
     result = CliRunner().invoke(export, arguments)
     assert isinstance(result.exception, ConfigError)

@@ -49,6 +49,7 @@ def test_a_run_writes_its_folder_and_prints_its_tables(here: Path) -> None:
     names = {path.name for path in run_folder(here).iterdir()}
     assert names == {
         "manifest.json",
+        "report.html",
         "report.md",
         "scores.jsonl",
         "scores.parquet",

@@ -80,9 +80,15 @@ def test_without_a_failure_there_is_no_share() -> None:
 
 
 @pytest.mark.parametrize(("states", "share"), [("ffp", 0.0), ("fff", 1.0)])
-def test_where_all_samples_are_alike_there_is_no_interval(states: str, share: float) -> None:
-    found = net_shares(creations([states] * 6), DIRECT, 6.0)["creation", "creation"]
-    assert (found.mean, found.low, found.high) == (share, None, None)
+def test_samples_that_are_all_alike_do_not_make_it_certain(states: str, share: float) -> None:
+    few, many = (interval(creations([states] * count), "creation") for count in (6, 60))
+    assert few[1] == many[1] == share
+    assert few[0] < many[0] <= share <= many[2] < few[2]
+
+
+def test_one_picture_has_no_interval() -> None:
+    found = net_shares(creations(["fff", "fpp"]), DIRECT, 6.0)["creation", "creation"]
+    assert (found.mean, found.low, found.high) == (0.5, None, None)
 
 
 def test_intervals_of_ratios_are_skewed_and_stay_on_their_side() -> None:

@@ -1,0 +1,162 @@
+"""Checks an answer about a scene against the reference, fact by fact, in anybody's words.
+
+A fact is a thing with the group that it is told in ("red circle, large"), or a number, a colour, a
+shape, a size, a place or a "nothing" that stands alone. Whatever else is said is no fact here:
+neither style nor truth beyond the reference is judged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Final
+
+from images.scenes.values import COLOURS, SHAPES, SIZES
+from images.scenes.wording import plural
+
+_OTHER_COLOURS = ("pink", "white", "grey", "brown", "cyan", "magenta", "gold", "silver", "teal")
+_OTHER_SHAPES = ("rectangle", "oval", "ellipse", "pentagon", "hexagon", "octagon", "heart", "ring")
+_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+_COLOURS: Final[Mapping[str, str]] = {
+    **{name: name for name in (*COLOURS, *_OTHER_COLOURS)},
+    "gray": "grey",
+    "violet": "purple",
+}
+_SHAPES: Final[Mapping[str, str]] = {
+    **{name: name for name in (*SHAPES, *_OTHER_SHAPES)},
+    **{plural(name): name for name in (*SHAPES, *_OTHER_SHAPES)},
+    "disc": "circle",
+    "discs": "circle",
+    "rhombus": "diamond",
+    "rhombi": "diamond",
+}
+_SIZES: Final[Mapping[str, str]] = {
+    **{name: name for name in SIZES},
+    "big": "large",
+    "little": "small",
+    "tiny": "small",
+}
+_PLACES: Final[Mapping[str, str]] = {
+    "upper": "upper",
+    "top": "upper",
+    "lower": "lower",
+    "bottom": "lower",
+    "left": "left",
+    "right": "right",
+    "others": "others",
+    "rest": "others",
+}
+_OTHERS: Final[Mapping[str, str]] = {
+    "nothing": "nothing",
+    "none": "nothing",
+    "equal": "equal",
+    "equally": "equal",
+    "same": "equal",
+}
+
+_ORDERED = "from left to right"
+_FILLED = re.compile(r"from (?:the )?left to (?:the )?right|(?:is|are) left\b(?! of)")
+_TOLD_AFTER = re.compile(
+    rf"\b({'|'.join(_SHAPES)})\s+(?:is|are)\s+(?:an?\s+)?({'|'.join(_COLOURS)})\b"
+)
+_TOKEN = re.compile(r"[a-z]+|\d+|[.,:;!?]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """An answer's facts, `right` or `wrong`, and those `missing` that the reference tells."""
+
+    right: tuple[str, ...]
+    missing: tuple[str, ...]
+    wrong: tuple[str, ...]
+
+    @property
+    def exact(self) -> bool:
+        """Whether all facts are there and no other."""
+        return not self.missing and not self.wrong
+
+    @property
+    def share(self) -> float:
+        """Right facts among all that were wanted or told, 0 to 1; 1 only where exact."""
+        told = len(self.right) + len(self.missing) + len(self.wrong)
+        return len(self.right) / told if told else 1.0
+
+
+def check(answer: str, reference: str, instruction: str) -> Check:
+    """Compare the facts of `answer` with those of `reference`.
+
+    Their order counts where the instruction asks for one ("from left to right"). A reference of
+    several lines wants as many.
+    """
+    wanted, told = facts(reference), facts(answer)
+    lines = len(_lines(reference))
+    if lines > 1:
+        wanted.append(f"{lines} lines")
+        told.append(f"{len(_lines(answer))} lines")
+    if _ORDERED in instruction:
+        return _in_order(wanted, told)
+    both = Counter(wanted) & Counter(told)
+    return Check(
+        right=tuple(both.elements()),
+        missing=tuple((Counter(wanted) - both).elements()),
+        wrong=tuple((Counter(told) - both).elements()),
+    )
+
+
+def facts(text: str) -> list[str]:
+    """The facts of a text, in its order."""
+    plain = _FILLED.sub(" ", text.casefold())
+    return list(_facts(_TOKEN.findall(_TOLD_AFTER.sub(r"\2 \1", plain))))
+
+
+def _facts(tokens: Sequence[str]) -> Iterator[str]:
+    group = ""
+    number = size = colour = ""
+    for token in [*tokens, "."]:
+        if token in _SHAPES:
+            owner = size or group
+            counted = "" if number == "1" and colour else number
+            told = " ".join(filter(None, (counted, colour, _SHAPES[token])))
+            yield f"{told}, {owner}" if owner and colour else told
+            number = size = colour = ""
+        elif token in _COLOURS:
+            colour = _COLOURS[token]
+        elif token in _SIZES:
+            size = _SIZES[token]
+        elif token == "one" and (colour or size):
+            continue  # "the red one": a pronoun, no number
+        elif token.isdecimal() or token in _NUMBERS:
+            number = _number(token)
+        else:
+            yield from filter(None, (number, size, colour))
+            group = size or colour or group
+            number = size = colour = ""
+            if token in _PLACES:
+                group = _PLACES[token]
+                yield group
+            elif token in _OTHERS:
+                yield _OTHERS[token]
+
+
+def _number(token: str) -> str:
+    return token.lstrip("0") or "0" if token.isdecimal() else str(_NUMBERS.index(token))
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def _in_order(wanted: Sequence[str], told: Sequence[str]) -> Check:
+    matcher = SequenceMatcher(None, wanted, told, autojunk=False)
+    blocks = matcher.get_matching_blocks()
+    kept = {block.a + step for block in blocks for step in range(block.size)}
+    met = {block.b + step for block in blocks for step in range(block.size)}
+    return Check(
+        right=tuple(fact for place, fact in enumerate(wanted) if place in kept),
+        missing=tuple(fact for place, fact in enumerate(wanted) if place not in kept),
+        wrong=tuple(fact for place, fact in enumerate(told) if place not in met),
+    )

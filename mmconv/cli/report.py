@@ -1,0 +1,44 @@
+"""`mmconv report`: the page of a finished run, written again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import click
+
+from mmconv.cli.specs import FILE, enter_run
+from mmconv.errors import InputError, StoreError
+from mmconv.evaluation import Evaluation, open_evaluation
+from mmconv.report.page import write_page
+
+
+@click.command(name="report")
+@click.argument("run", type=FILE)
+def command(run: Path) -> None:
+    """Write the page of RUN (the folder of a finished run) and print where it is.
+
+    Pictures and references come from the run's data; where they are gone, the page says so.
+    """
+    click.echo(asyncio.run(_report(run.absolute())))
+
+
+async def _report(folder: Path) -> Path:
+    async with data_of(folder) as evaluation:
+        return write_page(folder) if evaluation is None else evaluation.write_page()
+
+
+@asynccontextmanager
+async def data_of(folder: Path) -> AsyncIterator[Evaluation | None]:
+    """A run with its data, for their pictures; None, and a line that says why, without them."""
+    async with AsyncExitStack() as stack:
+        evaluation = None
+        try:
+            spec, place, shard = enter_run(folder)
+            opened = open_evaluation(spec, place, shard, create=False)
+            evaluation = await stack.enter_async_context(opened)
+        except (InputError, StoreError) as error:
+            click.echo(f"The page has no pictures and references: {error}", err=True)
+        yield evaluation

@@ -1,0 +1,10 @@
+"""The report as a page: one self-contained HTML file for a run, or for runs that are compared.
+
+It shows what lies in the runs' folders and computes no score. `report.md` beside it is for
+terminals.
+"""
+
+from mmconv.report.page.build import write_comparison, write_page
+from mmconv.report.page.sentences import delta_sentences
+
+__all__ = ["delta_sentences", "write_comparison", "write_page"]

@@ -1,0 +1,80 @@
+"""What a page is made of: sections with sentences, plots and tables, in a view of a run.
+
+The template prints these values and decides nothing; a view of a benchmark fills them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TypeAlias
+
+from mmconv.report.page.dialogues import Reader
+from mmconv.report.page.display import Grid
+from mmconv.report.page.plots import Plot
+from mmconv.report.page.reading import Run
+from mmconv.values import Table
+
+About: TypeAlias = Mapping[str, Mapping[str, str]]
+"""Sample -> what its data say of it that no call shows (a caption, a reference), by name."""
+
+NOTHING: About = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One section of the page; `folded` tables are shown when they are opened.
+
+    `short` is its name in the bar at the top, for the sections that have a place there.
+    """
+
+    id: str
+    title: str
+    short: str = ""
+    sentences: tuple[str, ...] = ()
+    plots: tuple[Plot, ...] = ()
+    grids: tuple[Grid, ...] = ()
+    maps: tuple[Grid, ...] = ()
+    folded: tuple[Grid, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """How a benchmark's run is shown.
+
+    `lead` is the sentence that matters most; `words` puts a verdict into words; `marks` maps a
+    sample to what an analysis says of it; `levels` names the turns, `labels` the conditions and
+    metrics; `scale` is the metric that the list of samples shows, by default the first; `given`
+    stands over an answer in a history that no model of the run gave.
+    """
+
+    lead: tuple[str, ...]
+    sections: tuple[Section, ...]
+    words: Reader
+    marks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    levels: Mapping[int, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    scale: str = ""
+    given: str = "given, not the model's own"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What goes into one page: the runs (the first is the one to compare with) and their view."""
+
+    title: str
+    runs: Sequence[Run]
+    view: View
+    tables: Sequence[Table]
+    about: About
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the runs themselves want every reader to know."""
+        return tuple(dict.fromkeys(note for run in self.runs for note in run.manifest["notes"]))
+
+    def prefix(self, run: Run) -> str:
+        """What goes before a name that is the run's, where there are several runs."""
+        return f"{run.label}: " if len(self.runs) > 1 else ""

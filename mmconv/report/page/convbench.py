@@ -1,0 +1,270 @@
+"""How a run of ConvBench is shown: scores under three conditions, deltas, attribution, categories.
+
+All numbers are those of the run's tables, set side by side; see
+`mmconv.benchmarks.convbench.tables` for how they are made.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from mmconv.benchmarks.convbench.options import GIVEN
+from mmconv.benchmarks.convbench.quantities import (
+    DELTAS,
+    GRADINGS,
+    QUANTITIES,
+    Grading,
+)
+from mmconv.benchmarks.convbench.tables import LEVELS
+from mmconv.report.page.content import Section, View
+from mmconv.report.page.display import Grid, Line, Shown, grid, same_size, shown
+from mmconv.report.page.plots import Plot, Point, Series, sideways, upright
+from mmconv.report.page.sentences import DUE, attribution_sentences, delta_sentences
+from mmconv.values import Cell, Table
+
+CONDITIONS = {
+    "free": "free",
+    "perception": "perfect perception",
+    "reasoning": "perfect reasoning",
+    "reasoning_alone": "reasoning alone",
+    "creation_alone": "creation alone",
+}
+"""Condition -> what the page calls it."""
+
+TURNS = {**LEVELS, 0: "overall"}
+COLOURS = {"free": "series-1", "perception": "series-2", "reasoning": "series-3"}
+USED = frozenset({"scores", "deltas", "attribution_net", "attribution", "attribution_samples"})
+"""Tables that the page sets in its own way, and so does not print again."""
+
+_NAMES = {place: name for name, place in QUANTITIES.items()}
+_GAINS = {goal: name for name, (_, goal) in DELTAS.items()}
+_SIDE = re.compile(r"pairwise_([AB])/")
+
+
+def view(tables: Sequence[Table]) -> View:
+    """The sections of a run, from its tables."""
+    named = {table.name: table for table in tables}
+    lead, *more = delta_sentences(tables) or ("",)
+    sections = [*_scores(named, more), *_attribution(named), *_categories(named)]
+    return View(
+        lead=(lead,) if lead else (),
+        sections=tuple(sections),
+        words=verdict_words,
+        marks=_marks(named.get("attribution_samples")),
+        levels=TURNS,
+        labels={**CONDITIONS, "rating": "direct rating", "win": "pairwise win"},
+        scale="rating",
+        given="reference",
+    )
+
+
+def verdict_words(call: str, label: str | None, scores: Mapping[str, float]) -> str:
+    """A rating, or who won: the label of a pairwise verdict is a side, not a party."""
+    side = _SIDE.match(call)
+    if side is not None:
+        return f"{'won' if label == side[1] else 'lost'} (shown as {side[1]})"
+    return label or ", ".join(f"{value:g}" for value in scores.values())
+
+
+def _scores(named: Mapping[str, Table], sentences: Sequence[str]) -> Iterator[Section]:
+    scores, deltas = named.get("scores"), named.get("deltas")
+    if scores is None:
+        return
+    gradings = [grading for grading in GRADINGS if grading.title in scores.columns]
+    plots = [_levels_plot(scores, grading) for grading in gradings]
+    if deltas is not None and deltas.rows:
+        plots += [_deltas_plot(deltas, grading) for grading in gradings]
+    yield Section(
+        id="scores",
+        title="Scores under the three conditions",
+        short="Scores",
+        sentences=tuple(sentences),
+        plots=tuple(plots),
+        grids=tuple(_headline(scores, deltas, grading) for grading in gradings),
+        folded=tuple(grid(table, notes=()) for table in (scores, deltas) if table is not None),
+        notes=_own_notes(scores, deltas),
+    )
+
+
+def _own_notes(*tables: Table | None) -> tuple[str, ...]:
+    """All notes of the tables, each once."""
+    return tuple(dict.fromkeys(note for table in tables if table for note in table.notes))
+
+
+def _headline(scores: Table, deltas: Table | None, grading: Grading) -> Grid:
+    """One grading: a line per level, a column per condition, and what each condition adds."""
+    conditions = [
+        condition
+        for condition in GIVEN
+        if any(_NAMES.get((condition, turn)) in scores.rows for turn in TURNS)
+    ]
+    gains = conditions[1:] if deltas is not None else []
+    lines = [
+        Line(
+            name=level.capitalize(),
+            beside=_NAMES["free", turn],
+            cells=(
+                *(_cell(scores, _NAMES.get((each, turn)), grading) for each in conditions),
+                *(_gain(deltas, _NAMES.get((each, turn)), grading) for each in gains),
+            ),
+        )
+        for turn, level in TURNS.items()
+    ]
+    nothing = (None,) * (len(conditions) + len(gains) - 1)
+    for name, meaning in (("R2", "Mean of the turns"), ("R1", "Mean of R2 and overall")):
+        if name in scores.rows:
+            cells = (_cell(scores, name, grading), *nothing)
+            lines.append(Line(name=meaning, beside=name, cells=cells))
+    note, lines = same_size(lines)
+    titles = [CONDITIONS[each] for each in conditions]
+    return Grid(
+        id=f"headline-{grading.name}",
+        title=grading.title.capitalize(),
+        columns=(*titles, *(CONDITIONS[each] for each in gains)),
+        groups=(("", 1), ("score", len(conditions)), ("gained by", len(gains))) if gains else (),
+        lines=tuple(line for line in lines if any(line.cells)),
+        notes=(note,) if note else (),
+    )
+
+
+def _cell(table: Table, row: str | None, grading: Grading) -> Shown | None:
+    return shown(table.rows.get(row or "", {}).get(grading.title), table)
+
+
+def _gain(deltas: Table | None, goal: str | None, grading: Grading) -> Shown | None:
+    return None if deltas is None else _cell(deltas, _GAINS.get(goal or ""), grading)
+
+
+def _levels_plot(scores: Table, grading: Grading) -> Plot:
+    series = [
+        Series(
+            name=CONDITIONS[condition],
+            colour=COLOURS[condition],
+            points=tuple(
+                _point(scores.rows.get(_NAMES.get((condition, turn), ""), {}).get(grading.title))
+                for turn in TURNS
+            ),
+        )
+        for condition in GIVEN
+    ]
+    scale = grading.scale
+    ends = grading.lowest * scale - 0.04 * scale, grading.highest * scale * 1.04
+    there = [each for each in series if any(each.points)]
+    return upright(f"Scores, {grading.title}", list(TURNS.values()), there, ends)
+
+
+def _deltas_plot(deltas: Table, grading: Grading) -> Plot:
+    names = list(deltas.rows)
+    points = tuple(_point(deltas.rows[name].get(grading.title)) for name in names)
+    turns = [QUANTITIES[DELTAS[name][1]][1] for name in names]
+    titles = [f"{TURNS[turn]}, {_symbols(name)}" for turn, name in zip(turns, names, strict=True)]
+    series = Series(name="difference", colour="series-2", points=points)
+    return sideways(f"Gains, {grading.title}", titles, series, zero=True)
+
+
+def _symbols(name: str) -> str:
+    """`S2_hat - S2` as the paper sets it."""
+    for plain, sign in (
+        ("_hat", "\N{COMBINING CIRCUMFLEX ACCENT}"),
+        ("_tilde", "\N{COMBINING TILDE}"),
+    ):
+        name = re.sub(rf"S(\d){plain}", rf"S{sign}\1", name)
+    return name.replace(" - ", " \N{MINUS SIGN} ")
+
+
+def _point(cell: Cell | None) -> Point | None:
+    if cell is None or not isinstance(cell.value, float):
+        return None
+    return Point(value=cell.value, low=cell.low, high=cell.high)
+
+
+def _attribution(named: Mapping[str, Table]) -> Iterator[Section]:
+    table = named.get("attribution_net")
+    if table is None:
+        return
+    by_sample = named.get("attribution")
+    yield Section(
+        id="attribution",
+        title="Which level the failures come from",
+        short="Attribution",
+        sentences=attribution_sentences(table, table.columns[0]),
+        plots=tuple(_blame_plot(table, column) for column in table.columns),
+        folded=tuple(grid(each, notes=()) for each in (table, by_sample) if each is not None),
+        notes=_own_notes(table, by_sample),
+    )
+
+
+def _blame_plot(table: Table, column: str) -> Plot:
+    """Net shares may be below 0 or above 100, so they are points and no parts of a whole."""
+    rows = {name: row[column] for name, row in table.rows.items() if column in row}
+    titles = [name.replace(DUE, " \N{LEFTWARDS ARROW} ").capitalize() for name in rows]
+    points = tuple(_point(cell) for cell in rows.values())
+    series = Series(name="share of the failures", colour="series-2", points=points)
+    return sideways(f"Source of {column} (%)", titles, series, zero=True)
+
+
+def _categories(named: Mapping[str, Table]) -> Iterator[Section]:
+    maps = [
+        _heat_map(table, turn)
+        for turn, level in LEVELS.items()
+        if (table := named.get(f"categories_{level}")) is not None and table.rows
+    ]
+    if maps:
+        yield Section(
+            id="categories",
+            title="Scores by task category",
+            short="Categories",
+            sentences=(
+                "The stronger the colour, the higher the score. The name of a category leads to "
+                "its samples.",
+            ),
+            maps=tuple(maps),
+        )
+
+
+def _heat_map(table: Table, turn: int) -> Grid:
+    """The categories of one turn, shaded by their place on the grading's scale."""
+    by_name = {grading.name: grading for grading in GRADINGS}
+    columns = [tuple(column.split(", ", 1)) for column in table.columns]
+    lines = []
+    for category, row in table.rows.items():
+        cells = []
+        for column, (name, _) in zip(table.columns, columns, strict=True):
+            cell = row.get(column)
+            text = shown(cell, table)
+            grading = by_name[name]
+            if text is not None and cell is not None and isinstance(cell.value, float):
+                span = (grading.highest - grading.lowest) * grading.scale
+                text = replace(text, shade=(cell.value - grading.lowest * grading.scale) / span)
+            cells.append(text and replace(text, interval="", why=_told(text)))
+        lines.append(Line(name=category, cells=tuple(cells), link=f"category={turn}:{category}"))
+    groups = [("", 1)]
+    for grading in GRADINGS:
+        span = sum(name == grading.name for name, _ in columns)
+        groups += [(grading.name, span)] if span else []
+    return Grid(
+        id=table.name,
+        title=f"Turn {turn}, {LEVELS[turn]}",
+        columns=tuple(CONDITIONS.get(condition, condition) for _, condition in columns),
+        groups=tuple(groups),
+        lines=tuple(lines),
+    )
+
+
+def _told(cell: Shown) -> str:
+    """What the pointer tells of a shaded cell: its interval and what stands behind it."""
+    return "; ".join(filter(None, (cell.interval, cell.counts, cell.why)))
+
+
+def _marks(table: Table | None) -> dict[str, tuple[str, ...]]:
+    """Sample -> what its failures are laid to."""
+    marks: dict[str, list[str]] = {}
+    for name, row in table.rows.items() if table else ():
+        grading, level, sample = name.split("/", 2)
+        blamed = str(row["laid to"].value)
+        if not blamed.startswith("unknown"):
+            mark = f"{level} failed, laid to {blamed} ({grading})"
+            marks.setdefault(sample, []).append(mark)
+    return {sample: tuple(found) for sample, found in marks.items()}

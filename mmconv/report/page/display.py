@@ -1,0 +1,118 @@
+"""What the page prints of a table: texts for its cells, rounded as `mmconv.report.tables` rounds.
+
+Nothing is computed here but where a number lies on a scale of shades.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from mmconv.report.cells import one_line, round_number, tell_missing
+from mmconv.values import Cell, Table
+
+NOTHING = "–"
+"""Stands for a value that is not there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """One cell as texts; `shade` (0 to 1) says how strongly it is coloured, None: not at all.
+
+    `why` tells of what is missing; a cell of `words` is a text, any other a number.
+    """
+
+    value: str
+    interval: str = ""
+    counts: str = ""
+    why: str = ""
+    words: bool = False
+    shade: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One row: its name, a smaller text beside it, a link within the page, and its cells."""
+
+    name: str
+    cells: tuple[Shown | None, ...]
+    beside: str = ""
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """A table as it is printed; `groups` are titles over so many columns each."""
+
+    id: str
+    title: str
+    columns: tuple[str, ...]
+    lines: tuple[Line, ...]
+    notes: tuple[str, ...] = ()
+    groups: tuple[tuple[str, int], ...] = ()
+    more: int = 0
+
+    def is_words(self, column: int) -> bool:
+        """Whether the cells of a column are texts."""
+        cells = [cell for line in self.lines if (cell := line.cells[column])]
+        return bool(cells) and all(cell.words for cell in cells)
+
+
+def grid(table: Table, *, notes: Iterable[str] | None = None, most: int = 300) -> Grid:
+    """A table as it stands, of which at most so many rows; `more` counts those left out.
+
+    `notes` take the place of its own.
+    """
+    lines = [
+        Line(name=name, cells=tuple(shown(row.get(column), table) for column in table.columns))
+        for name, row in table.rows.items()
+    ]
+    size, lines = same_size(lines)
+    own = table.notes if notes is None else tuple(notes)
+    return Grid(
+        id=table.name,
+        title=table.title,
+        columns=table.columns,
+        lines=tuple(lines[:most]),
+        notes=(*([size] if size else []), *own),
+        more=max(0, len(lines) - most),
+    )
+
+
+def shown(cell: Cell | None, table: Table, *, signed: bool = False) -> Shown | None:
+    """A cell as texts, with its sign where the table or the caller wants it."""
+    if cell is None:
+        return None
+    if isinstance(cell.value, str):
+        return Shown(value=one_line(cell.value), words=True)
+    table = replace(table, signed=signed or table.signed)
+    interval = ""
+    if cell.low is not None and cell.high is not None:
+        interval = f"{number(cell.low, table)} to {number(cell.high, table)}"
+    missing = sum(cell.missing.values())
+    counts = [] if cell.n is None else [f"n = {cell.n}"]
+    counts += [f"{missing} missing"] if missing else []
+    return Shown(
+        value=NOTHING if cell.value is None else number(cell.value, table),
+        interval=interval,
+        counts=", ".join(counts),
+        why=tell_missing(cell),
+    )
+
+
+def number(value: float, table: Table) -> str:
+    """A number as the table rounds it, with a minus as printers set it."""
+    return round_number(value, table).replace("-", "\N{MINUS SIGN}")
+
+
+def same_size(lines: list[Line]) -> tuple[str, list[Line]]:
+    """If all numbers stand on as many samples: that as one sentence, and the rows without it."""
+    counts = {cell.counts for line in lines for cell in line.cells if cell and cell.counts}
+    counted = sum(bool(cell and cell.counts) for line in lines for cell in line.cells)
+    if len(counts) != 1 or counted < 2 or "missing" in (only := counts.pop()):
+        return "", lines
+    bare = [
+        replace(line, cells=tuple(cell and replace(cell, counts="") for cell in line.cells))
+        for line in lines
+    ]
+    return f"{only} throughout.", bare

@@ -1,0 +1,165 @@
+"""Where answers and verdicts are missing, and what the calls cost: counted, call by call.
+
+The tables of a benchmark say of every cell how much is missing; these say where it was lost.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mmconv.report.page.dialogues import Record, is_judgement
+from mmconv.values import Cell, Table
+
+ANSWERS = ("answered", "cut off", "empty", "filtered", "context dropped", "failed", "not asked")
+VERDICTS = ("read at once", "read after another try", "unreadable", "failed", "not asked")
+MOST_PROBLEMS = 12
+"""So many different problems are listed, the most frequent first."""
+
+
+@dataclass(slots=True)
+class Losses:
+    """Counts what became of every call, in rows named by condition and call."""
+
+    answers: dict[str, Counter[str]] = field(default_factory=dict)
+    verdicts: dict[str, Counter[str]] = field(default_factory=dict)
+    problems: Counter[tuple[str, str]] = field(default_factory=Counter)
+    examples: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def add(self, sample: str, calls: Iterable[Record], run: str = "") -> None:
+        """Count the calls of one sample; `run` goes before the names of the rows."""
+        tries: dict[str, list[Record]] = {}
+        for call in calls:
+            place = f"{run}{call['condition']}, {call['call'].partition('~')[0]}"
+            if is_judgement(call):
+                tries.setdefault(place, []).append(call)
+            else:
+                self.answers.setdefault(place, Counter()).update(_fates(call))
+            if call["state"] == "failure":
+                problem = call["seat"], call["problem"]
+                self.problems[problem] += 1
+                self.examples.setdefault(problem, sample)
+        for place, calls_made in tries.items():
+            self.verdicts.setdefault(place, Counter())[_verdict_fate(calls_made)] += 1
+
+    def tables(self) -> list[Table]:
+        """What became of answers and verdicts, and the problems that were met, where there are."""
+        made = [
+            _counts("answers_by_call", "What became of the answers", ANSWERS, self.answers),
+            _counts("verdicts_by_call", "What became of the verdicts", VERDICTS, self.verdicts),
+        ]
+        rows = {
+            f"{seat}: {problem}": {
+                "calls": Cell(value=float(count)),
+                "for instance sample": Cell(value=self.examples[seat, problem]),
+            }
+            for (seat, problem), count in self.problems.most_common(MOST_PROBLEMS)
+        }
+        made.append(
+            Table(
+                name="problems",
+                title="Calls that failed, by reason",
+                columns=("calls", "for instance sample"),
+                rows=rows,
+                digits=0,
+            )
+        )
+        return [table for table in made if table.rows]
+
+    @property
+    def any(self) -> bool:
+        """Whether an answer was lost or cut off, or a verdict not read at once."""
+        lost = [each[fate] for each in self.answers.values() for fate in ANSWERS[1:]]
+        unread = [each[fate] for each in self.verdicts.values() for fate in VERDICTS[1:]]
+        return any(lost) or any(unread)
+
+    def sentence(self) -> str:
+        """How much was lost, in one sentence."""
+        answers, verdicts = (
+            sum(each.values(), Counter()) for each in (self.answers, self.verdicts)
+        )
+        lost = [f"{answers[fate]} {fate}" for fate in ANSWERS[1:] if answers[fate]]
+        unread = [f"{verdicts[fate]} {fate}" for fate in VERDICTS[2:] if verdicts[fate]]
+        wanted = sum(answers[fate] for fate in ("answered", "failed", "not asked"))
+        parts = [
+            f"Of {wanted} answers, {', '.join(lost) if lost else 'none is missing or cut off'}"
+        ]
+        if verdicts:
+            told = ", ".join(unread) if unread else "none is missing"
+            parts.append(f"of {verdicts.total()} verdicts, {told}")
+        return f"{'; '.join(parts)}."
+
+
+def cost_table(seats: Mapping[str, Mapping[str, Any]], run: str = "") -> Table:
+    """What each seat was asked and what it cost, from `summary.json`; `run` starts the title."""
+    counts = {
+        "asked": "asked",
+        "from the store": "stored",
+        "failed": "failed",
+        "tries again": "retried",
+        "tokens in": "total_input_tokens",
+        "tokens out": "total_output_tokens",
+    }
+    rows = {
+        name: {
+            "model": Cell(value=seat["model"]),
+            **{title: Cell(value=float(seat[field])) for title, field in counts.items()},
+            "US dollars": Cell(value=_dollars(seat["total_cost_usd"])),
+        }
+        for name, seat in seats.items()
+    }
+    return Table(
+        name="cost",
+        title=f"{run}calls, tokens and cost by seat" if run else "Calls, tokens and cost by seat",
+        columns=("model", *counts, "US dollars"),
+        rows=rows,
+        digits=0,
+    )
+
+
+def _dollars(cost: float | None) -> str:
+    return "no price given" if cost is None else f"{cost:.2f}"
+
+
+def _fates(call: Record) -> list[str]:
+    if call["state"] != "reply":
+        return ["failed" if call["state"] == "failure" else "not asked"]
+    fates = ["answered"]
+    if call["finish"] == "length":
+        fates.append("cut off")
+    if call["finish"] == "filter":
+        fates.append("filtered")
+    if not (call["text"] or "").strip():
+        fates.append("empty")
+    if call["dropped"]:
+        fates.append("context dropped")
+    return fates
+
+
+def _verdict_fate(tries: Sequence[Record]) -> str:
+    if any(each["parse"] == "parsed" for each in tries):
+        first = next(each for each in tries if "~" not in each["call"])
+        return VERDICTS[0] if first["parse"] == "parsed" else VERDICTS[1]
+    states = {each["state"] for each in tries}
+    if "reply" in states:
+        return "unreadable"
+    return "failed" if "failure" in states else "not asked"
+
+
+def _counts(
+    name: str, title: str, columns: tuple[str, ...], rows: Mapping[str, Counter[str]]
+) -> Table:
+    """The counters as a table, without the columns in which nothing stands."""
+    kept = tuple(each for each in columns if any(counter[each] for counter in rows.values()))
+    return Table(
+        name=name,
+        title=title,
+        columns=kept,
+        rows={
+            row: {column: Cell(value=float(counter[column])) for column in kept}
+            for row, counter in rows.items()
+        },
+        digits=0,
+    )

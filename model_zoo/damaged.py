@@ -1,0 +1,131 @@
+"""Provider `damaged`: any model, made worse on purpose where one knows it.
+
+A report should lay the mistakes of a model that cannot see to perception, and those of a model that
+loses its reasoning to reasoning; with this provider that is a run and not a belief. The model
+itself stays as it is: pictures are spoilt before it gets them, and answers after it gave them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from random import Random
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from images.spoiling import blank, blur
+from mmconv.config import ModelSpec, validate
+from mmconv.errors import ConfigError
+from mmconv.keys import hash_json
+from mmconv.protocols import Backend, ImageSource
+from mmconv.values import Message, Reply, Sampling
+
+_REVISION = 1
+"""Raised when the same request would get another reply, so that keys change too."""
+
+
+class DamagedOptions(BaseModel):
+    """Options of the provider.
+
+    `provider` is the module of the model's own provider (model_zoo.hf) and `options` are its
+    options. `picture` blurs every picture by a radius of `radius` (a share of its longer side), or
+    makes it blank. The words of the answers to the turns in `shuffled_turns`, counted from 1, are
+    put into another order, the same one whenever the answer is the same.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    provider: str
+    options: Mapping[str, Any] = Field(default_factory=dict)
+    picture: Literal["blur", "blank"] | None = None
+    radius: float = Field(default=0.1, gt=0, le=1)
+    shuffled_turns: tuple[int, ...] = ()
+
+    @model_validator(mode="after")
+    def _damages(self) -> DamagedOptions:
+        if self.picture is None and not self.shuffled_turns:
+            raise ValueError("nothing is damaged: set picture or shuffled_turns")
+        return self
+
+
+def fingerprint(spec: ModelSpec) -> str:
+    """The model's own fingerprint, with what is done to it."""
+    options = _options(spec)
+    own = _provider(spec, options).fingerprint(_own_spec(spec, options))
+    told = options.model_dump(mode="json", exclude={"provider", "options"})
+    return hash_json(["damaged", _REVISION, own, told])
+
+
+async def open_backend(spec: ModelSpec, images: ImageSource) -> Damaged:
+    """The model behind its damage; raises what its own provider raises."""
+    options = _options(spec)
+    shown = images if options.picture is None else SpoiltImages(images, options)
+    backend = await _provider(spec, options).open_backend(_own_spec(spec, options), shown)
+    return Damaged(backend, frozenset(options.shuffled_turns))
+
+
+@dataclass(frozen=True, slots=True)
+class SpoiltImages:
+    """An image source that gives every picture out blurred or blank."""
+
+    images: ImageSource
+    options: DamagedOptions
+
+    def read(self, sha256: str) -> bytes:
+        """The spoilt picture as a PNG file, under the hash of the whole one."""
+        data = self.images.read(sha256)
+        return blank(data) if self.options.picture == "blank" else blur(data, self.options.radius)
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A backend whose answers to some turns lose the order of their words."""
+
+    backend: Backend
+    shuffled_turns: frozenset[int]
+
+    @property
+    def max_concurrency(self) -> int:
+        """The model's own."""
+        return self.backend.max_concurrency
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        """Answer once, and shuffle the words if the turn is one of those; raises as the model."""
+        reply = await self.backend.generate(messages, sampling, affinity=affinity)
+        turn = sum(message.role == "user" for message in messages)
+        if turn not in self.shuffled_turns:
+            return reply
+        return replace(reply, text=shuffle_words(reply.text))
+
+    async def aclose(self) -> None:
+        """Close the model."""
+        await self.backend.aclose()
+
+
+def shuffle_words(text: str) -> str:
+    """The words of `text` in an order that follows from the text alone."""
+    words = text.split()
+    Random(text).shuffle(words)
+    return " ".join(words)
+
+
+def _options(spec: ModelSpec) -> DamagedOptions:
+    return validate(DamagedOptions, spec.options, f"model {spec.label!r}: options")
+
+
+def _own_spec(spec: ModelSpec, options: DamagedOptions) -> ModelSpec:
+    return spec.model_copy(update={"provider": options.provider, "options": options.options})
+
+
+def _provider(spec: ModelSpec, options: DamagedOptions) -> Any:
+    try:
+        return import_module(options.provider)
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"model {spec.label!r}: options.provider {options.provider!r} is no module: {error}; "
+            "name one such as model_zoo.hf"
+        ) from error

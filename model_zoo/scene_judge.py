@@ -1,0 +1,179 @@
+"""Provider `scenes`: an offline judge of answers about drawn scenes, which knows what is true.
+
+It reads the machine-readable prompts of `judges/prompts/convbench_reference`, as the provider
+`reference` does, and compares answers with the truth fact by fact (`images.scenes.check`). It
+judges data sets that `mmconv scenes` wrote and nothing else, and looks at no picture.
+
+- Direct grading holds an answer against the reference: 10 where its facts are exact, else 1 plus 9
+  times the share of right facts among all that were wanted or told, rounded, at most 9. The whole
+  conversation is rated so by the mean share of its turns, and 10 only where every turn is exact.
+- Pairwise grading must choose and is not told which side is the human's. The true answers are
+  worked out from the description and the instructions; the side with the higher share of right
+  facts wins. A tie (two exact answers, above all) is drawn by the SHA-256 of both texts, so that
+  swapping the sides swaps the verdict and neither side is favoured: an exact model wins half.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from pydantic import BaseModel, ConfigDict
+
+from images.scenes import Check, answer, check
+from mmconv.config import ModelSpec, validate
+from mmconv.errors import ConfigError, Refused
+from mmconv.keys import hash_bytes, hash_json
+from mmconv.protocols import ImageSource
+from mmconv.values import Message, Reply, Sampling, Text
+
+MODEL = "facts"
+"""The one model of this provider."""
+
+_REVISION = 1
+"""Raised when the same messages would get another reply, so that keys change too."""
+
+_TASK = re.compile(r"(direct|pairwise) (?:turn ([123])|overall)(?: without .+)?")
+_TURNS = (1, 2, 3)
+
+
+class SceneJudgeOptions(BaseModel):
+    """The provider has no options."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def fingerprint(spec: ModelSpec) -> str:
+    """Hash of what decides a reply: the revision of this judge."""
+    _check_spec(spec)
+    return hash_json(["scenes", _REVISION, MODEL])
+
+
+async def open_backend(spec: ModelSpec, images: ImageSource) -> SceneJudge:
+    """The judge `scenes/facts`; `ConfigError` for any other model and for options."""
+    _check_spec(spec)
+    return SceneJudge(max_concurrency=spec.max_concurrency or 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SceneJudge:
+    """A backend that judges by facts."""
+
+    max_concurrency: int
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        """Judge once; the sampling is without effect.
+
+        Raises `Refused` for messages that are no filled prompt of this judge's own, and for
+        pairwise ones whose description or instructions are not in the language of scenes.
+        """
+        start = time.perf_counter()
+        scheme, turns, texts = _task(messages)
+        try:
+            text = _rate(turns, texts) if scheme == "direct" else _choose(turns, texts)
+        except KeyError as error:
+            raise _foreign(f"slot {error} is missing") from error
+        except ValueError as error:
+            raise _foreign(str(error)) from error
+        return Reply(text=text, seconds=time.perf_counter() - start)
+
+    async def aclose(self) -> None:
+        """Nothing is held open."""
+
+
+def rating(checks: Sequence[Check]) -> int:
+    """The rating 1-10 of one or several turns, as the module's docstring tells it."""
+    if all(each.exact for each in checks):
+        return 10
+    return min(int(1 + 9 * fmean(each.share for each in checks) + 0.5), 9)
+
+
+def _rate(turns: Sequence[int], texts: Mapping[str, str]) -> str:
+    references = {turn: texts[f"reference_{turn}"] for turn in turns}
+    checks = _checks("answer", references, texts)
+    told = [_told(turn, each) for turn, each in zip(turns, checks, strict=True)]
+    return "\n".join([*told, "", f"Rating: {rating(checks)}"])
+
+
+def _choose(turns: Sequence[int], texts: Mapping[str, str]) -> str:
+    first, second, third = (texts[f"instruction_{turn}"] for turn in _TURNS)
+    truth = dict(zip(_TURNS, answer(texts["caption"], (first, second, third)), strict=True))
+    wanted = {turn: truth[turn] for turn in turns}
+    sides = {side: _checks(side.lower(), wanted, texts) for side in "AB"}
+    a, b = (fmean(each.share for each in sides[side]) for side in "AB")
+    winner, how = ("A" if a > b else "B", "") if a != b else (_drawn(turns, texts), _TIE)
+    told = [
+        f"Assistant {side}, {_told(turn, each)}"
+        for side, checks in sides.items()
+        for turn, each in zip(turns, checks, strict=True)
+    ]
+    return "\n".join([*told, "", f"{how}Overall, Response {winner} is better."])
+
+
+_TIE = "Both are equally right, so this is drawn by the hash of the texts. "
+
+
+def _checks(side: str, references: Mapping[int, str], texts: Mapping[str, str]) -> list[Check]:
+    return [
+        check(texts[f"{side}_{turn}"], reference, texts[f"instruction_{turn}"])
+        for turn, reference in references.items()
+    ]
+
+
+def _told(turn: int, found: Check) -> str:
+    """One line: how right a turn is, and which facts are right, missing and wrong."""
+    if found.exact:
+        return f"turn {turn}: all {len(found.right)} facts right ({'; '.join(found.right)})."
+    parts = [
+        f"{name}: {'; '.join(facts)}"
+        for name, facts in (
+            ("right", found.right),
+            ("missing", found.missing),
+            ("wrong", found.wrong),
+        )
+        if facts
+    ]
+    return f"turn {turn}: {found.share:.0%} of the facts. {'. '.join(parts)}."
+
+
+def _drawn(turns: Sequence[int], texts: Mapping[str, str]) -> str:
+    a, b = (
+        hash_bytes("\n".join(texts[f"{side}_{turn}"] for turn in turns).encode()) for side in "ab"
+    )
+    if a == b:
+        return "AB"[int(a, 16) % 2]
+    return "A" if a < b else "B"
+
+
+def _task(messages: Sequence[Message]) -> tuple[str, tuple[int, ...], dict[str, str]]:
+    """Scheme, turns to judge, and the texts by slot."""
+    named = [_text(message) for message in messages if message.role == "system"]
+    match = _TASK.fullmatch(named[0]) if len(named) == 1 else None
+    if match is None:
+        raise _foreign("no system message names a task that it knows")
+    turns = (int(match[2]),) if match[2] else _TURNS
+    slots = (_text(message).partition("\n") for message in messages if message.role == "user")
+    return match[1], turns, {name: value for name, _, value in slots}
+
+
+def _text(message: Message) -> str:
+    return "".join(part.text for part in message.parts if isinstance(part, Text))
+
+
+def _foreign(problem: str) -> Refused:
+    return Refused(
+        "rejected",
+        f"the judge of scenes can't read these messages: {problem}. It judges data sets that "
+        "`mmconv scenes` wrote, with the prompts shipped for it",
+    )
+
+
+def _check_spec(spec: ModelSpec) -> None:
+    if spec.model != MODEL:
+        raise ConfigError(f"no model scenes/{spec.model}; there is scenes/{MODEL}")
+    validate(SceneJudgeOptions, spec.options, f"model {spec.label!r}: options")

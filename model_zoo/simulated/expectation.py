@@ -1,0 +1,172 @@
+"""What a run of the simulated candidate and judge must show on average, without running anything.
+
+Exact: the draws behind the six answers of a sample are cut where a rate lies, and every combination
+of the pieces is gone through. Samples and conditions are ConvBench's; nothing is drawn here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise, product
+from math import prod
+from statistics import fmean
+from typing import TypeAlias
+
+from model_zoo.simulated.marks import LEVELS
+from model_zoo.simulated.options import CandidateOptions, JudgeOptions
+
+Place: TypeAlias = tuple[str, int]
+"""A condition and a turn (1-3; 0 is the whole conversation)."""
+
+Pattern: TypeAlias = frozenset[Place]
+"""The places whose answers are wrong."""
+
+GIVEN = {"free": 0, "perception": 1, "reasoning": 2}
+"""How many turns a condition gives; the others are the candidate's own."""
+
+PLACES: tuple[Place, ...] = tuple(
+    (condition, turn) for condition, given in GIVEN.items() for turn in range(given + 1, 4)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """The truth behind a run's tables, for the metrics `rating` and `win` (from 0 to 1).
+
+    `means` has it by (metric, condition, turn), turn 0 being the whole conversation. `laid` and
+    `net` have shares of the failed answers by (metric, level that failed, level that is blamed):
+    `laid` as the rule for single samples lays them, luck included; `net` by how much the rate of
+    failing falls when a level is made perfect. A level that never fails has no shares.
+    """
+
+    means: Mapping[tuple[str, str, int], float]
+    laid: Mapping[tuple[str, str, str], float]
+    net: Mapping[tuple[str, str, str], float]
+
+
+def expected(
+    candidate: CandidateOptions, judge: JudgeOptions, failure_rating: float = 6.0
+) -> Expected:
+    """The expected value of every score, delta (a difference of means) and attribution share.
+
+    `failure_rating` is ConvBench's option: a lower rating is a failure, as is a lost comparison.
+    Pairwise shares hold where one side is judged (`order: random` or `authors`).
+    """
+    chances = _patterns(candidate)
+    states = (False, True)
+    scores = {
+        "rating": {wrong: fmean(_ratings(judge, wrong=wrong)) for wrong in states},
+        "win": {wrong: _winning(judge, wrong=wrong) for wrong in states},
+    }
+    failing = {
+        "rating": {
+            wrong: fmean(float(rating < failure_rating) for rating in _ratings(judge, wrong=wrong))
+            for wrong in states
+        },
+        "win": {wrong: 1 - _winning(judge, wrong=wrong) for wrong in states},
+    }
+    means = {
+        (metric, condition, turn): _mean(chances, score, condition, turn)
+        for metric, score in scores.items()
+        for condition, given in GIVEN.items()
+        for turn in (*range(given + 1, 4), 0)
+    }
+    laid: dict[tuple[str, str, str], float] = {}
+    net: dict[tuple[str, str, str], float] = {}
+    for (metric, fails), turn in product(failing.items(), (2, 3)):
+        for blamed, by_sample, by_rate in _shares(chances, fails, turn):
+            laid[metric, LEVELS[turn - 1], blamed] = by_sample
+            net[metric, LEVELS[turn - 1], blamed] = by_rate
+    return Expected(means=means, laid=laid, net=net)
+
+
+def _patterns(candidate: CandidateOptions) -> dict[Pattern, float]:
+    """The probability of every combination of wrong answers of one sample."""
+    chances: defaultdict[Pattern, float] = defaultdict(float)
+    for weight, source in _sources(candidate):
+        cuts = {source(place): set[float]() for place in PLACES}
+        for place in PLACES:
+            cuts[source(place)] |= {
+                candidate.rate(place[1], after_wrong=wrong) for wrong in (False, True)
+            }
+        pieces = [
+            [(low, high - low) for low, high in pairwise(sorted({0.0, 1.0} | cut))]
+            for cut in cuts.values()
+        ]
+        for chosen in product(*pieces):
+            number = dict(zip(cuts, (low for low, _ in chosen), strict=True))
+            pattern = _outcome(candidate, {place: number[source(place)] for place in PLACES})
+            chances[pattern] += weight * prod(width for _, width in chosen)
+    return {pattern: chance for pattern, chance in chances.items() if chance}
+
+
+def _sources(
+    candidate: CandidateOptions,
+) -> Iterator[tuple[float, Callable[[Place], Hashable]]]:
+    """Who shares a draw with whom: the share of the samples, and the draw behind a place."""
+    alike = candidate.alike
+    yield alike.levels, lambda _: "all"
+    for kept in product((True, False), repeat=2):
+        weight = prod(alike.conditions if each else 1 - alike.conditions for each in kept)
+        steady = frozenset(turn for turn, each in zip((2, 3), kept, strict=True) if each)
+        yield (1 - alike.levels) * weight, partial(_source, steady)
+
+
+def _source(steady: frozenset[int], place: Place) -> Hashable:
+    """The draw behind a place: the turn's where it is steady, else one of its own."""
+    return place[1] if place[1] in steady else place
+
+
+def _outcome(candidate: CandidateOptions, number: Mapping[Place, float]) -> Pattern:
+    """The wrong answers, where the draws behind the places are known."""
+    wrong: set[Place] = set()
+    for condition, turn in PLACES:
+        rate = candidate.rate(turn, after_wrong=(condition, turn - 1) in wrong)
+        if number[condition, turn] < rate:
+            wrong.add((condition, turn))
+    return frozenset(wrong)
+
+
+def _mean(
+    chances: Mapping[Pattern, float], score: Mapping[bool, float], condition: str, turn: int
+) -> float:
+    turns = (turn,) if turn else (1, 2, 3)
+    return sum(
+        chance * fmean(score[(condition, each) in pattern] for each in turns)
+        for pattern, chance in chances.items()
+    )
+
+
+def _shares(
+    chances: Mapping[Pattern, float], fails: Mapping[bool, float], turn: int
+) -> Iterator[tuple[str, float, float]]:
+    """Of the failures of a turn, what each level gets: by the rule for samples, and net.
+
+    Verdicts are drawn on their own, so the probability that all of some fail is a product.
+    """
+    places = [(condition, turn) for condition in tuple(GIVEN)[:turn]]
+
+    def rate(failing: Sequence[Place]) -> float:
+        return sum(
+            chance * prod(fails[place in pattern] for place in failing)
+            for pattern, chance in chances.items()
+        )
+
+    alone = [*(rate([place]) for place in places), 0.0]
+    together = [*(rate(places[:count]) for count in range(1, turn + 1)), 0.0]
+    if alone[0] == 0:
+        return
+    for step, blamed in enumerate(LEVELS[:turn]):
+        laid = (together[step] - together[step + 1]) / alone[0]
+        yield blamed, laid, (alone[step] - alone[step + 1]) / alone[0]
+
+
+def _ratings(judge: JudgeOptions, *, wrong: bool) -> range:
+    return judge.rating.drawn(judge.rating.wrong if wrong else judge.rating.right)
+
+
+def _winning(judge: JudgeOptions, *, wrong: bool) -> float:
+    return judge.win.wrong if wrong else judge.win.right

@@ -1,0 +1,106 @@
+"""The pocket model's figures: how many answers are exact, and what perfect turns change.
+
+`python -m tests.bench.pocket --n 500 --seed S` draws scenes that no training saw, runs ConvBench
+over them with the judge of scenes, and prints exact answers by condition with 95 % intervals.
+`--candidate` names another model file, `--difficulty` other scenes. It times nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from mmconv.benchmarks.convbench.scenes import write_scenes
+from mmconv.config import ModelSpec, RunSpec, load_model
+from mmconv.evaluation import Place, open_evaluation
+from mmconv.report.output import RunFolder
+from mmconv.stats import Column, paired_share_difference, summarise_share
+from mmconv.values import Summary
+
+TURNS = {
+    "perception, free": ("free", 1),
+    "reasoning, free": ("free", 2),
+    "creation, free": ("free", 3),
+    "reasoning, perfect perception": ("perception", 2),
+    "creation, perfect perception": ("perception", 3),
+    "creation, perfect reasoning": ("reasoning", 3),
+}
+DIFFERENCES = {
+    "reasoning, by perfect perception": ("reasoning, free", "reasoning, perfect perception"),
+    "creation, by perfect perception": ("creation, free", "creation, perfect perception"),
+    "creation, by perfect reasoning": (
+        "creation, perfect perception",
+        "creation, perfect reasoning",
+    ),
+}
+EXACT = 10.0
+"""The rating that only an exact answer gets from the judge of scenes."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--n", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--difficulty", default="normal", choices=["easy", "normal", "hard"])
+    parser.add_argument("--candidate", default="pocket")
+    parser.add_argument("--out", type=Path, default=None, help="A folder to keep everything in.")
+    told = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        out = told.out or Path(folder)
+        data, images = write_scenes(out / "data", told.n, told.seed, told.difficulty)
+        spec = RunSpec(
+            benchmark="convbench",
+            options={"data": str(data), "images": str(images), "grading": ["direct"]},
+            seats={
+                "candidate": load_model(told.candidate),
+                "judge": ModelSpec(provider="scenes", model="facts"),
+            },
+        )
+        for line in _lines(asyncio.run(_run(spec, out / "run"))):
+            print(line)
+
+
+async def _run(spec: RunSpec, out: Path) -> Path:
+    async with open_evaluation(spec, Place(out=out)) as evaluation:
+        result = await evaluation.run(evaluation.runner())
+    return result.folder
+
+
+def _lines(folder: Path) -> list[str]:
+    columns = _exact(folder)
+    lines = ["| exact answers | % | 95 % interval | n |", "|---|---|---|---|"]
+    lines += [_line(name, summarise_share(column)) for name, column in columns.items()]
+    lines += ["", "| change | points | 95 % interval | n |", "|---|---|---|---|"]
+    for name, (before, after) in DIFFERENCES.items():
+        lines.append(_line(name, paired_share_difference(columns[before], columns[after])))
+    return lines
+
+
+def _exact(folder: Path) -> Mapping[str, Column]:
+    found: dict[tuple[str, int | None], dict[str, float]] = {}
+    for score in RunFolder(folder).scores():
+        if score.metric == "rating" and score.value is not None:
+            values = found.setdefault((score.condition, score.turn), {})
+            values[score.sample] = float(score.value == EXACT)
+    return {
+        name: Column.of(
+            list(found[place].values()),
+            samples=list(found[place]),
+            clusters=list(found[place]),
+        )
+        for name, place in TURNS.items()
+    }
+
+
+def _line(name: str, summary: Summary) -> str:
+    assert summary.mean is not None and summary.low is not None and summary.high is not None
+    shown = (100 * value for value in (summary.mean, summary.low, summary.high))
+    value, low, high = (f"{each:.1f}" for each in shown)
+    return f"| {name} | {value} | {low} to {high} | {summary.n} |"
+
+
+if __name__ == "__main__":
+    main()

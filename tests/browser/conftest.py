@@ -1,0 +1,116 @@
+"""A real Chromium (Debian's), and pages of finished runs to look at with it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, async_playwright
+
+from images import Library
+from mmconv.report.comparison import compare
+from mmconv.report.page import write_comparison, write_page
+from tests.mmconv.report.page_runs import hostile_run, multiply, simulated_run
+
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+Opener = Callable[..., Awaitable[Page]]
+"""Opens a file: path, fragment of the address, width in pixels, colour scheme."""
+
+
+in_session = pytest_asyncio.fixture(scope="session", loop_scope="session")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The browser's path; without one, the tests that need it are skipped."""
+    if not CHROMIUM.exists():
+        pytest.skip(f"no browser: {CHROMIUM} is not there (apt-get install chromium)")
+    return str(CHROMIUM)
+
+
+@in_session
+async def browser(chromium: str) -> AsyncIterator[Browser]:
+    async with async_playwright() as started:
+        browser = await started.chromium.launch(executable_path=chromium, args=list(FLAGS))
+        yield browser
+        await browser.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def opened(browser: Browser) -> AsyncIterator[Opener]:
+    """An opener that fails the test afterwards if a page wrote an error to its console."""
+    errors: list[str] = []
+    contexts = []
+
+    async def open_page(
+        path: Path, fragment: str = "", width: int = 1280, scheme: str = "light"
+    ) -> Page:
+        context = await browser.new_context(
+            viewport={"width": width, "height": 850},
+            color_scheme="dark" if scheme == "dark" else "light",
+        )
+        contexts.append(context)
+        page = await context.new_page()
+        page.on("console", lambda message: errors.append(message.text))
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        await page.goto(path.as_uri() + fragment)
+        await page.wait_for_selector("html[data-ready]")
+        return page
+
+    yield open_page
+    for context in contexts:
+        await context.close()
+    assert errors == []
+
+
+@in_session
+async def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of forty samples of ConvBench; the first twelve are the run's own."""
+    folder = tmp_path_factory.mktemp("page")
+    made = await simulated_run(folder)
+    multiply(made, 40)
+    return write_page(made, _library(folder))
+
+
+@in_session
+async def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs side by side, of which one perceives worse."""
+    folder = tmp_path_factory.mktemp("compared")
+    runs = [
+        await simulated_run(folder, name, perception)
+        for name, perception in (("pocket", 0.2), ("blurred", 0.9))
+    ]
+    comparison = compare(runs)
+    page = folder / "comparison.html"
+    return write_comparison(page, comparison.folders, comparison.tables, _library(folder))
+
+
+@in_session
+async def apart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page that holds none of its samples: they lie beside it."""
+    folder = tmp_path_factory.mktemp("apart")
+    return write_page(await simulated_run(folder), _library(folder), block_bytes=0)
+
+
+@in_session
+async def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a run whose candidate answers with markup."""
+    folder = tmp_path_factory.mktemp("hostile")
+    return write_page(await hostile_run(folder), _library(folder))
+
+
+def _library(folder: Path) -> Library:
+    library = Library()
+    for path in folder.rglob("*.png"):
+        library.add_file(str(path))
+    return library

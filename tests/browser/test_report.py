@@ -1,0 +1,252 @@
+"""The report as a person uses it: list, filters, search, keys, addresses, dark mode, phone."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import orjson
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.conftest import Opener
+from tests.mmconv.report.page_runs import HOSTILE, OTHER_CATEGORY, SIZE
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PHONE = 400
+
+
+async def expect_sample(page: Page, name: str) -> None:
+    await expect(page.locator("#detail h3")).to_have_text(f"Sample {name}")
+
+
+async def expect_list(page: Page, names: list[str]) -> None:
+    await expect(page.locator("#list .name")).to_have_text(names)
+
+
+def scores(path: Path, condition: str, turn: int) -> dict[str, float]:
+    """The direct ratings of a run's samples, from its folder."""
+    lines = (path.parent / "scores.jsonl").read_bytes().splitlines()
+    return {
+        record["sample"]: record["value"]
+        for record in map(orjson.loads, lines)
+        if (record["metric"], record["condition"], record["turn"]) == ("rating", condition, turn)
+    }
+
+
+async def test_a_sample_shows_its_picture_and_three_conversations(
+    run: Path, opened: Opener
+) -> None:
+    page = await opened(run)
+    await expect_list(page, [str(number) for number in range(1, 41)])
+    await expect_sample(page, "1")
+    picture = page.locator("#detail .detail-head img")
+    assert await picture.evaluate("image => image.decode().then(() => image.naturalWidth)") == 192
+    first, third = (page.locator("#detail .turn").nth(at) for at in (0, 2))
+    await expect(first.locator(".column")).to_have_count(3)
+    await expect(first.locator(".answer.given")).to_have_count(2)
+    await expect(third.locator(".answer.given")).to_have_count(0)
+
+
+async def test_a_verdict_opens_to_its_rationale(run: Path, opened: Opener) -> None:
+    page = await opened(run)
+    verdicts = page.locator("#detail details.verdict")
+    rationale = verdicts.first.locator("p")
+    await expect(rationale).to_be_hidden()
+    await verdicts.first.locator("summary").click()
+    await expect(rationale).to_be_visible()
+    await expect(rationale).not_to_be_empty()
+    await page.keyboard.press("v")
+    await expect(page.locator("#detail details.verdict:not([open])")).to_have_count(0)
+    assert await verdicts.count() == 18
+
+
+async def test_keys_go_from_sample_to_sample(run: Path, opened: Opener) -> None:
+    page = await opened(run)
+    for key, name in (("j", "2"), ("ArrowRight", "3"), ("k", "2"), ("ArrowLeft", "1")):
+        await page.keyboard.press(key)
+        await expect_sample(page, name)
+        await expect(page.locator("#list a[aria-current] .name")).to_have_text(name)
+        assert page.url.endswith(f"#sample={name}")
+
+
+async def test_an_address_opens_a_sample_and_a_link_in_the_list_another(
+    run: Path, opened: Opener
+) -> None:
+    page = await opened(run, "#sample=34")
+    await expect_sample(page, "34")
+    await expect(page.locator("#list a[aria-current]")).to_be_in_viewport()
+    await page.locator("#list a", has_text="17").first.click()
+    await expect_sample(page, "17")
+    await page.go_back()
+    await expect_sample(page, "34")
+
+
+async def test_buttons_go_to_the_next_sample_and_back(run: Path, opened: Opener) -> None:
+    page = await opened(run)
+    await page.get_by_role("button", name="Next").click()
+    await expect_sample(page, "2")
+    await page.get_by_role("button", name="Previous").click()
+    await expect_sample(page, "1")
+
+
+async def test_what_perfect_perception_mends_is_found(run: Path, opened: Opener) -> None:
+    page = await opened(run)
+    free, mended = scores(run, "free", 2), scores(run, "perception", 2)
+    better = [sample for sample in free if mended[sample] > free[sample]]
+    assert 0 < len(better) < 40
+    await page.select_option("select[name=turn]", "2")
+    await page.select_option("select[name=show]", "better:perception")
+    await expect_list(page, better)
+    await expect(page.locator("#count")).to_have_text(f"{len(better)} of 40 samples")
+
+
+async def test_what_the_attribution_says_is_a_filter(run: Path, opened: Opener) -> None:
+    page = await opened(run)
+    table = orjson.loads((run.parent / "tables" / "attribution_samples.json").read_bytes())
+    blamed = [
+        name.split("/")[2]
+        for name, row in table["rows"].items()
+        if name.startswith("direct/reasoning/") and row["laid to"]["value"] == "perception"
+    ]
+    assert blamed
+    mark = "reasoning failed, laid to perception (direct)"
+    await page.select_option("select[name=show]", label=mark)
+    await expect_list(page, sorted(blamed, key=int))
+    await expect(page.locator("#detail .mark", has_text=mark)).to_be_visible()
+
+
+async def test_condition_and_score_filter_and_sort(run: Path, opened: Opener) -> None:
+    page = await opened(run)
+    free = scores(run, "free", 1)
+    low = [sample for sample, value in free.items() if value <= 5]
+    assert 0 < len(low) < 40
+    await page.select_option("select[name=turn]", "1")
+    await page.select_option("select[name=condition]", "free")
+    await page.fill("input[name=to]", "5")
+    await page.keyboard.press("Tab")
+    await expect_list(page, low)
+    await expect(page.locator("#detail .turn").first.locator(".column")).to_have_count(1)
+    await page.select_option("select[name=sort]", "low")
+    await expect_list(page, sorted(low, key=lambda sample: (free[sample], int(sample))))
+    await page.get_by_role("button", name="Reset").click()
+    await expect(page.locator("#count")).to_have_text("40 samples")
+
+
+async def test_search_reads_all_texts_and_marks_what_it_found(run: Path, opened: Opener) -> None:
+    page = await opened(run)
+    await page.keyboard.press("/")
+    await page.keyboard.type("(33)")
+    await expect_list(page, ["34"])
+    await expect_sample(page, "34")
+    await expect(page.locator("#detail mark").first).to_have_text("(33)")
+    await page.fill("#query", "no such words")
+    await expect(page.locator("#count")).to_have_text("0 of 40 samples")
+    await expect(page.locator("#detail")).to_have_text("No sample is open.")
+
+
+async def test_a_question_mark_tells_the_keys(run: Path, opened: Opener) -> None:
+    page = await opened(run)
+    await page.keyboard.press("?")
+    await expect(page.locator("#help")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(page.locator("#help")).to_be_hidden()
+
+
+async def test_a_category_s_name_lists_its_samples(run: Path, opened: Opener) -> None:
+    page = await opened(run)
+    await page.locator("#categories_reasoning").get_by_role("link", name=OTHER_CATEGORY).click()
+    await expect_list(page, [str(number) for number in range(1, 41) if _source(number) % 2])
+    await expect(page.locator("#detail .turn").nth(1).locator("h4")).to_contain_text(OTHER_CATEGORY)
+    await expect(page.locator("select[name=category]")).to_have_value(f"2:{OTHER_CATEGORY}")
+
+
+def _source(number: int) -> int:
+    """The drawn row that a repeated sample was made of."""
+    return (number - 1) % SIZE + 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_the_page_is_light_or_dark_as_the_system_says_and_can_be_switched(
+    run: Path, opened: Opener, scheme: str
+) -> None:
+    page = await opened(run, scheme=scheme)
+
+    async def is_dark() -> bool:
+        colour = await page.evaluate("getComputedStyle(document.body).backgroundColor")
+        return int(colour.removeprefix("rgb(").split(",")[0]) < 128
+
+    assert await is_dark() == (scheme == "dark")
+    await page.click("#theme")
+    assert await is_dark() != (scheme == "dark")
+    await page.reload()
+    await page.wait_for_selector("html[data-ready]")
+    assert await is_dark() != (scheme == "dark")
+
+
+async def test_a_phone_shows_the_page_in_its_width(run: Path, opened: Opener) -> None:
+    page = await opened(run, "#sample=3", width=PHONE)
+    assert await page.evaluate("document.documentElement.scrollWidth") == PHONE
+    columns = page.locator("#detail .turn").first.locator(".column")
+    lefts = await columns.evaluate_all(
+        "columns => columns.map((column) => column.getBoundingClientRect().left)"
+    )
+    assert len(lefts) == 3
+    assert len(set(lefts)) == 1
+    await expect(page.locator("#choices")).to_be_hidden()
+    await page.click("#more-filters > summary")
+    await expect(page.locator("select[name=show]")).to_be_visible()
+
+
+async def test_samples_beside_the_page_are_loaded_from_there(apart: Path, opened: Opener) -> None:
+    page = await opened(apart, "#sample=5")
+    await expect_sample(page, "5")
+    await expect(page.locator("#detail .answer")).to_have_count(9)
+    await page.fill("#query", "picture")
+    await expect(page.locator("#detail mark").first).to_be_visible()
+
+
+async def test_runs_are_read_side_by_side(compared: Path, opened: Opener) -> None:
+    page = await opened(compared)
+    first = page.locator("#detail .turn").first
+    titles = ["pocket · free", "blurred · free"]
+    await expect(first.locator("h5")).to_have_text(titles)
+    await page.select_option("select[name=condition]", "perception")
+    await expect(first.locator(".answer.given")).to_have_count(2)
+    await page.select_option("select[name=show]", "worse:run1")
+    await expect(page.locator("#count")).to_contain_text("of 12 samples")
+
+
+async def test_hostile_answers_are_shown_and_not_obeyed(hostile: Path, opened: Opener) -> None:
+    page = await opened(hostile)
+    answers = page.locator("#detail .answer:not(.given) .text")
+    await expect(answers.first).to_have_text(HOSTILE)
+    await expect(page).to_have_title("<script> on ConvBench")
+    await expect(page.locator("img[src=x]")).to_have_count(0)
+
+
+async def test_print_leaves_out_what_only_a_screen_can_use(run: Path, opened: Opener) -> None:
+    page = await opened(run, "#sample=2")
+    await page.emulate_media(media="print")
+    await expect(page.locator(".filters")).to_be_hidden()
+    await expect(page.locator(".list-pane")).to_be_hidden()
+    await expect(page.locator("#detail .answer").first).to_be_visible()
+    assert (await page.pdf(format="A4")).startswith(b"%PDF")
+    await expect(page.locator("#detail details.verdict:not([open])")).to_have_count(0)
+
+
+async def test_everything_has_a_name_for_those_who_hear_the_page(run: Path, opened: Opener) -> None:
+    page = await opened(run)
+    unnamed = await page.evaluate(
+        """() => [...document.querySelectorAll("select, input, button")].filter((field) =>
+        !(field.labels?.length || field.ariaLabel || field.textContent.trim())).length"""
+    )
+    assert unnamed == 0
+    await expect(page.locator("table:not(:has(caption))")).to_have_count(0)
+    await expect(page.locator("tbody th:not([scope=row])")).to_have_count(0)
+    levels = await page.locator("h1, h2, h3, h4, h5").evaluate_all(
+        "headings => headings.map((heading) => Number(heading.tagName[1]))"
+    )
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))

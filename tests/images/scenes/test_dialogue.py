@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from images.scenes import Dialogue, answer, draw_sample
+from images.scenes.dialogue import read_description, write_dialogue
+from images.scenes.values import Scene, Thing
+
+DIALOGUES = [draw_sample("tests", 0, number).dialogue for number in range(600)]
+
+
+def thing(name: str, x: float, y: float = 0.2, large: bool = True) -> Thing:
+    colour, shape = name.split()
+    size = "large" if large else "small"
+    return Thing(shape=shape, colour=colour, size=size, x=x, y=y, radius=0.1)  # type: ignore[arg-type]  # a literal
+
+
+SCENE = Scene(
+    things=(
+        thing("red circle", 0.2),
+        thing("orange star", 0.5, 0.8, large=False),
+        thing("red square", 0.8),
+    ),
+    ground="white",
+    noise=0.0,
+    grain=0,
+    front=(0, 1, 2),
+)
+ASKED = [write_dialogue(SCENE, Random(seed)).turns for seed in range(800)]
+TURNS = {turns[0].instruction: turns[0].reference for turns in ASKED} | {
+    turns[1].instruction: turns[1].reference
+    for turns in ASKED
+    if turns[0].task != "relation"  # which leaves one thing out
+}
+
+
+@pytest.mark.parametrize(
+    ("instruction", "reference"),
+    [
+        (
+            "List the objects from left to right.",
+            "A red circle, an orange star and a red square.",
+        ),
+        (
+            "Name the red objects and then the others.",
+            "Red: a red circle and a red square. Others: an orange star.",
+        ),
+        (
+            "Count and name the large and the small objects.",
+            "2 are large: a red circle and a red square. 1 is small: an orange star.",
+        ),
+        (
+            "Which objects are in the upper half and which in the lower half?",
+            "In the upper half: a red circle and a red square. In the lower half: an orange star.",
+        ),
+        (
+            "What is left of the red circle, and what is right of it?",
+            "On the left: nothing. On the right: an orange star and a red square.",
+        ),
+        (
+            "Which of them is the odd one out, and why?",
+            "The orange star: the others are red.",
+        ),
+        (
+            "Which of them remain if the first one is taken away?",
+            "The orange star and the red square: 2 in all.",
+        ),
+        (
+            "Which of them remain if the red ones are taken away?",
+            "The orange star: 1 in all.",
+        ),
+        (
+            "How many would there be if every red one came twice? Name what is doubled.",
+            "The red circle and the red square: 3 plus 2 is 5.",
+        ),
+        (
+            "Are there more large ones or more small ones? Name them.",
+            "More large ones, 2 to 1: the red circle and the red square.",
+        ),
+        (
+            "Are there more stars or more squares? Name them.",
+            "Equal, 1 to 1: the orange star and the red square.",
+        ),
+    ],
+)
+def test_references_are_true(instruction: str, reference: str) -> None:
+    assert TURNS[instruction] == reference
+
+
+def test_every_task_is_asked() -> None:
+    asked = [Counter(dialogue.turns[place].task for dialogue in DIALOGUES) for place in range(3)]
+    assert set(asked[0]) == {"list", "colour", "count", "position", "relation"}
+    assert set(asked[1]) == {
+        "count",
+        "compare",
+        "odd one out",
+        "what if one is removed",
+        "arithmetic",
+    }
+    assert set(asked[2]) == {"caption", "slogan", "two-line story"}
+    assert min(min(counts.values()) for counts in asked) >= 15
+
+
+@pytest.mark.parametrize("dialogue", DIALOGUES[:200])
+def test_each_turn_builds_on_the_one_before(dialogue: Dialogue) -> None:
+    first, second, third = (turn.reference for turn in dialogue.turns)
+    anchor = dialogue.turns[0].instruction
+    named = read_description(dialogue.caption).things
+    told = [
+        thing
+        for thing in named
+        if thing.name in first
+    ]
+    reasoned = [thing for thing in named if thing.name in second]
+    created = [thing for thing in named if thing.name in third]
+    assert set(reasoned) <= set(told) and reasoned
+    assert created == reasoned
+    assert len(told) == len(named) or any(thing.name in anchor for thing in named)
+
+
+@pytest.mark.parametrize("dialogue", DIALOGUES[:200])
+def test_focus_points_name_what_the_third_answer_holds(dialogue: Dialogue) -> None:
+    reference = dialogue.turns[2].reference
+    asked = " ".join(dialogue.focus_points)
+    for each in read_description(dialogue.caption).things:
+        assert (f"the {each.name}?" in asked) == (each.name in reference)
+    assert ("two lines long" in asked) == ("\n" in reference)
+
+
+def test_the_answers_follow_from_caption_and_instructions() -> None:
+    for dialogue in DIALOGUES:
+        first, second, third = dialogue.turns
+        instructions = first.instruction, second.instruction, third.instruction
+        expected = first.reference, second.reference, third.reference
+        assert answer(dialogue.caption, instructions) == expected
+
+
+def test_what_is_no_scene_is_refused() -> None:
+    first, second, third = (turn.instruction for turn in DIALOGUES[0].turns)
+    with pytest.raises(ValueError, match="description"):
+        answer("A cat on a mat.", (first, second, third))
+    with pytest.raises(ValueError, match="instructions"):
+        answer(DIALOGUES[0].caption, (first, "Why?", third))
+
+
+def test_a_series_is_its_name_and_its_seed() -> None:
+    assert draw_sample("a", 1, 2) == draw_sample("a", 1, 2)
+    drawn = [draw_sample("a", 1, 2), draw_sample("b", 1, 2), draw_sample("a", 2, 2)]
+    assert len({sample.scene for sample in drawn}) == 3

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import io
+from random import Random
+
+import PIL.Image
+import pytest
+
+from images.thumbnails import MAX_BYTES, SIDE, thumbnail
+from mmconv.errors import ImageError
+
+
+def encoded(picture: PIL.Image.Image, kind: str, **options: object) -> bytes:
+    file = io.BytesIO()
+    picture.save(file, kind, **options)
+    return file.getvalue()
+
+
+def opened(data: bytes) -> PIL.Image.Image:
+    return PIL.Image.open(io.BytesIO(thumbnail(data, "picture")))
+
+
+def busy(width: int, height: int) -> PIL.Image.Image:
+    """A picture that compresses badly."""
+    return PIL.Image.frombytes("RGB", (width, height), Random(0).randbytes(width * height * 3))
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_a_picture_is_fitted_and_stays_small(kind: str) -> None:
+    small = opened(encoded(busy(640, 320), kind))
+    assert small.size == (SIDE, SIDE // 2)
+    plain = PIL.Image.new("RGB", (640, 320), "red")
+    assert len(thumbnail(encoded(plain, kind), "picture")) < MAX_BYTES
+
+
+def test_a_small_picture_is_not_blown_up() -> None:
+    assert opened(encoded(busy(40, 30), "PNG")).size == (40, 30)
+
+
+def test_a_turned_photograph_is_set_upright() -> None:
+    exif = PIL.Image.Exif()
+    exif[0x0112] = 6
+    turned = encoded(PIL.Image.new("RGB", (400, 200), "blue"), "JPEG", exif=exif)
+    assert opened(turned).size == (SIDE // 2, SIDE)
+
+
+def test_what_is_transparent_becomes_white() -> None:
+    clear = PIL.Image.new("RGBA", (10, 10), (0, 0, 0, 0))
+    shown = opened(encoded(clear, "PNG")).convert("RGB").getpixel((5, 5))
+    assert isinstance(shown, tuple)
+    assert min(shown) > 250
+
+
+@pytest.mark.parametrize("data", [b"\xff\xd8\xff\xe0 no picture", b"nothing at all"])
+def test_damage_is_an_image_error(data: bytes) -> None:
+    with pytest.raises(ImageError, match="picture 7"):
+        thumbnail(data, "picture 7")

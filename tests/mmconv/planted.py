@@ -1,0 +1,258 @@
+"""Runs of the simulated candidate, whose truth is known, and how near to it they come.
+
+A run goes through ConvBench's own plans, prompts, parsers, scores and tables. Only the engine is
+left out: replies are made in this process and not stored (`test_planted_faults` compares one such
+run with the engine's).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import orjson
+
+from images import Library
+from images.drawing import draw_scene
+from mmconv.benchmarks.convbench.attribution import blames, net_shares, shares
+from mmconv.benchmarks.convbench.benchmark import build
+from mmconv.benchmarks.convbench.quantities import DELTAS, GRADINGS, MEANS, QUANTITIES, Grading
+from mmconv.config import ModelSpec, RunSpec
+from mmconv.graph import check, resolve
+from mmconv.protocols import Backend
+from mmconv.stats import ScoreFrame, as_cell
+from mmconv.values import Cell, Reply, Score, Table
+from model_zoo.simulated import CandidateOptions, Expected, JudgeOptions, expected, open_backend
+
+Kind: TypeAlias = Literal["delta", "score", "laid", "net"]
+"""A table of deltas, one of scores, the shares of single failures, and the net shares."""
+
+PROVIDER = "model_zoo.simulated"
+FAILURE_RATING = 6.0
+ROWS_PER_IMAGE = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """A simulated model and judge; `planted` is the level that most failed creations come from."""
+
+    candidate: Mapping[str, Any]
+    judge: Mapping[str, Any] = field(default_factory=dict)
+    planted: str | None = None
+
+    def seats(self, seed: int) -> dict[str, ModelSpec]:
+        """The run's seats; every seed is another draw of all answers and verdicts."""
+        told = {"candidate": self.candidate, "judge": self.judge}
+        return {
+            seat: ModelSpec(provider=PROVIDER, model=seat, options={**options, "seed": seed})
+            for seat, options in told.items()
+        }
+
+    def truth(self) -> Expected:
+        """What the tables must show on average."""
+        candidate = CandidateOptions.model_validate(self.candidate)
+        return expected(candidate, JudgeOptions.model_validate(self.judge), FAILURE_RATING)
+
+
+SOUND = {"after_right": 0.05, "after_wrong": 0.8}
+"""A level that hardly fails by itself, and nearly always passes a fault on."""
+
+ALIKE = {"levels": 0.15, "conditions": 0.9, "image": 0.6}
+FAIR = {"win": {"right": 0.95, "wrong": 0.05}}
+
+SCENARIOS = {
+    "perception": Scenario(
+        candidate={"perception": 0.5, "reasoning": SOUND, "creation": SOUND, "alike": ALIKE},
+        judge=FAIR,
+        planted="perception",
+    ),
+    "reasoning": Scenario(
+        candidate={
+            "perception": 0.1,
+            "reasoning": {"after_right": 0.5, "after_wrong": 0.6},
+            "creation": SOUND,
+            "alike": ALIKE,
+        },
+        judge=FAIR,
+        planted="reasoning",
+    ),
+    "creation": Scenario(
+        candidate={
+            "perception": 0.3,
+            "reasoning": {"after_right": 0.2, "after_wrong": 0.4},
+            "creation": {"after_right": 0.5, "after_wrong": 0.55},
+            "alike": {"image": 0.8},
+        },
+        judge=FAIR,
+        planted="creation",
+    ),
+    "mixed": Scenario(
+        candidate={
+            "perception": 0.35,
+            "reasoning": {"after_right": 0.25, "after_wrong": 0.7},
+            "creation": {"after_right": 0.2, "after_wrong": 0.6},
+            "alike": {"levels": 0.2, "conditions": 0.8, "image": 0.7},
+        },
+        judge={
+            "rating": {"right": 7, "wrong": 5, "spread": 2},
+            "win": {"right": 0.6, "wrong": 0.15},
+        },
+    ),
+}
+"""In `creation` every condition draws anew, so that nearly all that is mended is mended by luck; in
+`mixed` the judge errs too, and two in five right answers lose to the human's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """One number of a run, and the truth that its 95 % interval should hold."""
+
+    kind: Kind
+    grading: str
+    name: str
+    truth: float
+    value: float
+    low: float | None
+    high: float | None
+
+    @property
+    def covers(self) -> bool:
+        """Whether the truth lies inside; without an interval it does not."""
+        return (
+            self.low is not None and self.high is not None and self.low <= self.truth <= self.high
+        )
+
+
+class Rehearsal:
+    """ConvBench over drawn rows, planned once: another seed changes the replies, not the plans."""
+
+    def __init__(self, folder: Path, rows: int) -> None:
+        self.options = write_rows(folder, rows)
+        self.benchmark = build(self.spec(SCENARIOS["mixed"], seed=0), Library())
+        self._plans = [
+            (row, condition, {call.id: call for call in check(self.benchmark.plan(row, condition))})
+            for row in self.benchmark.load()
+            for condition in self.benchmark.conditions
+        ]
+
+    def spec(self, scenario: Scenario, seed: int) -> RunSpec:
+        """The specification of such a run, for whoever wants the engine to make it."""
+        return RunSpec(benchmark="convbench", options=self.options, seats=scenario.seats(seed))
+
+    async def run(self, scenario: Scenario, seed: int) -> list[Score]:
+        """The scores of one run."""
+        seats: dict[str, Backend] = {
+            seat: await open_backend(spec, Library()) for seat, spec in scenario.seats(seed).items()
+        }
+        scores: list[Score] = []
+        for row, condition, calls in self._plans:
+            replies: dict[str, Reply] = {}
+            for call in calls.values():
+                messages = resolve(call.messages, replies)
+                replies[call.id] = await seats[call.seat].generate(
+                    messages, call.sampling, affinity=""
+                )
+            scores.extend(self.benchmark.score(row, condition, calls, replies))
+        return scores
+
+    def estimates(self, scores: list[Score], truth: Expected) -> Iterator[Estimate]:
+        """What the tables make of a run's scores, beside the truth."""
+        tables = {table.name: table for table in self.benchmark.tables(scores)}
+        for grading in GRADINGS:
+            yield from _table_estimates("delta", tables["deltas"], grading, truth)
+            yield from _table_estimates("score", tables["scores"], grading, truth)
+        yield from _attributions(ScoreFrame(scores), truth)
+
+
+def culprit(estimates: list[Estimate], grading: str, kind: Kind = "net") -> str:
+    """The level that has the largest share of the failed creations."""
+    found = [each for each in estimates if (each.kind, each.grading) == (kind, grading)]
+    blamed = {name: each for each in found if (name := _blamed(each.name))}
+    return max(blamed, key=lambda name: blamed[name].value)
+
+
+def true_value(truth: Expected, grading: Grading, name: str) -> float:
+    """The truth of a quantity, of R1 or R2, or of a delta."""
+    if name in DELTAS:
+        start, goal = (true_value(truth, grading, end) for end in DELTAS[name])
+        return goal - start
+    if name in MEANS:
+        return sum(
+            weight * true_value(truth, grading, part) for part, weight in MEANS[name].items()
+        )
+    return truth.means[grading.metric, *QUANTITIES[name]]
+
+
+def write_rows(folder: Path, count: int) -> dict[str, Any]:
+    """Draw pictures, each of which two rows are about; returns the benchmark's options."""
+    images = folder / "images"
+    images.mkdir(parents=True)
+    data = folder / "data.jsonl"
+    with data.open("wb") as lines:
+        for number in range(count):
+            name = f"{number // ROWS_PER_IMAGE}.png"
+            if number % ROWS_PER_IMAGE == 0:
+                (images / name).write_bytes(draw_scene(number)[0])
+            lines.write(orjson.dumps(_row(number + 1, name)) + b"\n")
+    return {"data": str(data), "images": str(images), "failure_rating": FAILURE_RATING}
+
+
+def _row(number: int, image: str) -> dict[str, str | int]:
+    return {
+        "ID": number,
+        "image_id": image,
+        "The_first_turn_instruction": f"What is shown in scene {number}?",
+        "The_second_turn_instruction": "What is left without the first of them?",
+        "The_third_turn_instruction": "Write a slogan about what is left.",
+        "instruction-conditioned-caption": "Coloured shapes stand in a row on white.",
+        "first_turn_answer": "Some coloured shapes.",
+        "second_turn_answer": "All of them but one.",
+        "third_turn_answer": "Less is more!",
+        "third_turn_demands": "1. Is it a slogan?",
+    }
+
+
+def _table_estimates(
+    kind: Kind, table: Table, grading: Grading, truth: Expected
+) -> Iterator[Estimate]:
+    for name, cells in table.rows.items():
+        known = grading.scale * true_value(truth, grading, name)
+        yield _estimate(kind, grading, name, cells[grading.title], known)
+
+
+def _attributions(frame: ScoreFrame, truth: Expected) -> Iterator[Estimate]:
+    for grading in GRADINGS:
+        laid = shares(list(blames(frame, grading, FAILURE_RATING)))
+        net = net_shares(frame, grading, FAILURE_RATING)
+        kinds: tuple[tuple[Kind, Any, Any], ...] = (
+            ("laid", laid, truth.laid),
+            ("net", net, truth.net),
+        )
+        for kind, found, known in kinds:
+            for (level, blamed), summary in found.items():
+                name = f"{level} failed: {blamed}"
+                yield _estimate(
+                    kind, grading, name, as_cell(summary), known[grading.metric, level, blamed]
+                )
+
+
+def _estimate(kind: Kind, grading: Grading, name: str, cell: Cell, truth: float) -> Estimate:
+    assert isinstance(cell.value, float), f"{grading.name} {name} has no value"
+    assert not cell.missing, f"{grading.name} {name}: {cell.missing} are missing"
+    return Estimate(
+        kind=kind,
+        grading=grading.name,
+        name=name,
+        truth=truth,
+        value=cell.value,
+        low=cell.low,
+        high=cell.high,
+    )
+
+
+def _blamed(name: str) -> str | None:
+    """The level that a share of the failed creations is laid to; None for other shares."""
+    level, _, blamed = name.partition(" failed: ")
+    return blamed if level == "creation" else None

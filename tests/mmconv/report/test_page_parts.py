@@ -1,0 +1,321 @@
+"""What the page is made of: conversations, index, sentences, texts of cells, plots, losses."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
+from mmconv.report.page.convbench import verdict_words
+from mmconv.report.page.dialogues import Record, dialogue
+from mmconv.report.page.display import grid
+from mmconv.report.page.index import Index
+from mmconv.report.page.losses import Losses
+from mmconv.report.page.plots import Point, Series, sideways, upright
+from mmconv.report.page.reading import Group
+from mmconv.report.page.sentences import attribution_sentences, delta_sentences
+from mmconv.values import Cell, Table
+
+
+def said(role: str, text: str) -> Record:
+    return {"role": role, "parts": [{"text": text}]}
+
+
+def asked(call: str, messages: list[Record] | None, text: str | None, **fields: Any) -> Record:
+    return {
+        "condition": "free",
+        "call": call,
+        "seat": "candidate",
+        "prompt": None,
+        "messages": messages,
+        "state": "reply",
+        "text": text,
+        "reasoning": None,
+        "finish": "stop",
+        "output_tokens": 3,
+        "seconds": 0.5,
+        "dropped": 0,
+        "seen": [],
+        "problem": None,
+        "parse": None,
+        "label": None,
+        "scores": None,
+        "rationale": None,
+        **fields,
+    }
+
+
+def judged(call: str, text: str, **fields: Any) -> Record:
+    told = {"seat": "judge", "prompt": "file@1", "parse": "parsed", "rationale": "since", **fields}
+    return asked(call, None, text, **told)
+
+
+ONE, TWO = said("user", "one?"), said("user", "two?")
+
+
+def shown(calls: list[Record]) -> list[tuple[int, list[str], list[tuple[str, bool]]]]:
+    """Turn number, questions, and answers with whether they were given."""
+    return [
+        (
+            turn["n"],
+            [message["text"] for message in turn["asked"]],
+            [(answer["text"], answer.get("given", False)) for answer in turn["answers"]],
+        )
+        for turn in dialogue(calls, verdict_words)["turns"]
+    ]
+
+
+def test_a_model_s_own_history_is_told_once() -> None:
+    calls = [
+        asked("turn_1", [ONE], "first"),
+        asked("turn_2", [ONE, said("assistant", "first"), TWO], "second"),
+    ]
+    assert shown(calls) == [
+        (1, ["one?"], [("first", False)]),
+        (2, ["two?"], [("second", False)]),
+    ]
+
+
+def test_a_reference_turn_is_marked_as_given() -> None:
+    calls = [asked("turn_2", [ONE, said("assistant", "truth"), TWO], "second")]
+    assert shown(calls) == [
+        (1, ["one?"], [("truth", True)]),
+        (2, ["two?"], [("second", False)]),
+    ]
+
+
+def test_a_golden_history_stands_beside_the_model_s_answer_in_whatever_order_calls_ended() -> None:
+    calls = [
+        asked("turn_2", [ONE, said("assistant", "golden"), TWO], "second"),
+        asked("turn_1", [ONE], "first"),
+    ]
+    assert shown(calls) == [
+        (1, ["one?"], [("first", False), ("golden", True)]),
+        (2, ["two?"], [("second", False)]),
+    ]
+
+
+def test_a_talk_of_a_model_with_itself_is_one_thread_though_roles_change() -> None:
+    seed = [said("system", "be human"), said("assistant", "hello"), said("user", "hi")]
+    turned = [said("system", "be human"), said("user", "hello"), said("assistant", "hi")]
+    calls = [
+        asked("utterance_3", seed, "how are you?"),
+        asked("utterance_4", [*turned, said("user", "how are you?")], "fine"),
+    ]
+    texts = [answers for _, _, answers in shown(calls)]
+    assert texts == [[("hello", True)], [("how are you?", False), ("fine", False)]]
+
+
+def test_a_turn_asked_alone_keeps_its_number() -> None:
+    assert shown([asked("turn_3", [ONE], "third")]) == [(3, ["one?"], [("third", False)])]
+
+
+def test_verdicts_go_to_the_answer_that_they_judge_and_the_rest_stands_apart() -> None:
+    calls = [
+        asked("turn_1", [ONE], "first"),
+        judged("direct/turn_1", "7", scores=[{"name": "rating", "value": 7.0}]),
+        judged("pairwise_B/turn_1", "B", label="B"),
+        judged("direct/overall", "8", scores=[{"name": "rating", "value": 8.0}]),
+    ]
+    document = dialogue(calls, verdict_words)
+    [turn] = document["turns"]
+    told = [(each["call"], each["said"]) for each in turn["answers"][0]["verdicts"]]
+    assert told == [("direct/turn_1", "7"), ("pairwise_B/turn_1", "won (shown as B)")]
+    assert [each["said"] for each in document["verdicts"]] == ["8"]
+
+
+def test_a_verdict_read_by_a_rescue_counts_its_tries() -> None:
+    unread = judged("direct/turn_1", "hm", parse="unparsed: no rating", rationale=None)
+    again = judged("direct/turn_1~retry_1", "6", scores=[{"name": "rating", "value": 6.0}])
+    [verdict] = dialogue([again, unread], verdict_words)["verdicts"]
+    assert (verdict["said"], verdict["tries"]) == ("6", 2)
+    [verdict] = dialogue([unread], verdict_words)["verdicts"]
+    assert verdict["problem"] == "unparsed: no rating"
+    assert verdict["text"] == "hm"
+
+
+def test_a_failure_is_told_in_the_place_of_the_answer() -> None:
+    failed = asked("turn_1", [ONE], None, state="failure", problem="timeout", finish=None)
+    [turn] = dialogue([failed], verdict_words)["turns"]
+    assert turn["answers"][0]["problem"] == "failed: timeout"
+
+
+def score(turn: int, value: float | None, why: str | None = None, **tags: str) -> Record:
+    return {
+        "condition": "free",
+        "metric": "rating",
+        "turn": turn,
+        "value": value,
+        "why": why,
+        "tags": [{"name": name, "value": tag} for name, tag in tags.items()],
+    }
+
+
+def indexed(*samples: list[Record]) -> Record:
+    index = Index(marks={"0": ("mended",)})
+    for number, scores in enumerate(samples):
+        group = Group(sample=str(number), calls=[], scores=scores)
+        index.add(str(number), [group], {"pictures": [], "columns": []})
+    return index.document()
+
+
+def test_the_index_has_scores_reasons_and_marks() -> None:
+    document = indexed([score(1, 4.0), score(2, None, "unparsed")], [score(1, 4.0), score(1, 5.0)])
+    assert document["columns"] == [[0, "free", "rating", 1], [0, "free", "rating", 2]]
+    assert [each["s"] for each in document["samples"]] == [[4.0, "unparsed"], [4.5, None]]
+    assert document["marks"] == ["mended"]
+    assert [each.get("m") for each in document["samples"]] == [[0], None]
+
+
+def test_tags_that_turns_share_are_one_facet_value_and_others_belong_to_their_turn() -> None:
+    shared = indexed(
+        [score(1, 1.0, task="a"), score(2, 1.0, task="a")],
+        [score(1, 1.0, task="b"), score(2, 1.0, task="b")],
+        [score(1, 1.0, task="b"), score(2, 1.0, task="b")],
+    )
+    assert shared["facets"] == [
+        {"name": "task", "turned": False, "values": [[None, "a"], [None, "b"]]}
+    ]
+    own = indexed(
+        [score(1, 1.0, task="a"), score(2, 1.0, task="c")],
+        [score(1, 1.0, task="b"), score(2, 1.0, task="c")],
+        [score(1, 1.0, task="b"), score(2, 1.0, task="d")],
+        [score(1, 1.0, task="b"), score(2, 1.0, task="d")],
+        [score(1, 1.0, task="b"), score(2, 1.0, task="d")],
+    )
+    assert own["facets"][0]["turned"]
+    assert [2, "d"] in own["facets"][0]["values"]
+
+
+def test_what_does_not_divide_the_samples_is_no_facet() -> None:
+    document = indexed(
+        [score(1, 1.0, task="a", cluster="x")], [score(1, 1.0, task="a", cluster="y")]
+    )
+    assert document["facets"] == []
+
+
+def deltas(**cells: Cell) -> Table:
+    names = {"reasoning": "S2_hat - S2", "creation": "S3_hat - S3"}
+    return Table(
+        name="deltas",
+        title="",
+        columns=(DIRECT.title, PAIRWISE.title),
+        rows={names[name]: {DIRECT.title: cell} for name, cell in cells.items()},
+        signed=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        (
+            Cell(value=0.83, low=0.41, high=1.25, n=90),
+            "reasoning gains 0.83 points of 10 (95 % interval +0.41 to +1.25)",
+        ),
+        (Cell(value=-0.83, low=-1.25, high=-0.41, n=90), "reasoning loses 0.83 points of 10"),
+        (Cell(value=0.1, low=-0.2, high=0.4, n=90), "cannot be told from chance"),
+        (Cell(value=0.0, n=12), "stays as it is in all 12 samples"),
+        (Cell(value=2.0, n=12), "no interval: too few samples, or all alike"),
+    ],
+)
+def test_a_delta_s_sentence_says_no_more_than_its_interval(cell: Cell, expected: str) -> None:
+    [sentence] = delta_sentences([deltas(reasoning=cell)])
+    assert expected in sentence
+
+
+def test_a_delta_without_a_value_has_no_sentence() -> None:
+    assert delta_sentences([deltas(reasoning=Cell(value=None, n=0, missing={"unparsed": 3}))]) == ()
+    assert delta_sentences([]) == ()
+
+
+def test_attribution_is_told_by_failed_level() -> None:
+    table = Table(
+        name="attribution_net",
+        title="",
+        columns=("direct failures",),
+        rows={
+            f"creation failed: due to {level}": {"direct failures": share}
+            for level, share in (
+                ("perception", Cell(value=-2.0, n=20)),
+                ("creation", Cell(value=102.0, low=88.0, high=111.0, n=20)),
+            )
+        },
+    )
+    assert attribution_sentences(table, "direct failures") == (
+        "Most failures in creation come from creation itself: 102 % net "
+        "(95 % interval 88 to 111 %).",
+    )
+
+
+def test_cells_are_rounded_as_elsewhere_and_tell_what_is_missing() -> None:
+    table = Table(
+        name="t",
+        title="",
+        columns=("a", "b"),
+        rows={
+            "x": {"a": Cell(value=0.125, low=-0.5, high=0.5, n=3), "b": Cell(value="word")},
+            "y": {"a": Cell(value=None, n=0, missing={"unparsed": 2})},
+        },
+        signed=True,
+    )
+    made = grid(table)
+    first, words = made.lines[0].cells
+    assert first is not None
+    assert words is not None
+    assert (first.value, first.interval, first.counts) == ("+0.13", "−0.50 to +0.50", "n = 3")
+    assert words.words
+    missing, nothing = made.lines[1].cells
+    assert missing is not None
+    assert (missing.value, missing.why, nothing) == ("–", "2 unparsed", None)
+
+
+def test_one_number_of_samples_is_said_once() -> None:
+    cell = Cell(value=1.0, n=12)
+    table = Table(name="t", title="", columns=("a",), rows={"x": {"a": cell}, "y": {"a": cell}})
+    made = grid(table)
+    assert made.notes == ("n = 12 throughout.",)
+    assert {each.counts for line in made.lines for each in line.cells if each} == {""}
+
+
+def test_a_long_table_says_how_much_it_leaves_out() -> None:
+    rows = {str(number): {"a": Cell(value=1.0)} for number in range(30)}
+    made = grid(Table(name="t", title="", columns=("a",), rows=rows), most=10)
+    assert (len(made.lines), made.more) == (10, 20)
+
+
+def test_plots_take_their_colours_from_the_page_and_nothing_from_elsewhere() -> None:
+    series = Series(name="free", colour="series-2", points=(Point(value=2, low=1, high=3), None))
+    plots = [
+        upright("one", ["a", "b"], [series], (1, 10)),
+        sideways("two", ["a", "b"], series, zero=True),
+    ]
+    for plot in plots:
+        assert "var(--series-2)" in plot.svg
+        assert not re.search(r"#[0-9a-f]{6}\b|https?:|<style|<metadata", plot.svg)
+        assert "free, a: 2.00 (1.00 to 3.00)" in plot.told
+    ids = [name for plot in plots for name in re.findall(r' id="([^"]+)"', plot.svg)]
+    assert len(ids) == len(set(ids))
+
+
+def test_losses_are_counted_where_they_happened() -> None:
+    losses = Losses()
+    losses.add(
+        "1",
+        [
+            asked("turn_1", [ONE], "first", finish="length"),
+            asked("turn_2", None, None, state="failure", problem="timeout", finish=None),
+            judged("direct/turn_1", "?", parse="unparsed: no", condition="free"),
+            judged("direct/turn_1~retry_1", "6"),
+            judged("direct/turn_2", "?", state="skipped", parse=None, problem="turn_2"),
+        ],
+    )
+    answers, verdicts, problems = losses.tables()
+    assert answers.rows["free, turn_1"]["cut off"].value == 1
+    assert answers.rows["free, turn_2"]["failed"].value == 1
+    assert verdicts.rows["free, direct/turn_1"]["read after another try"].value == 1
+    assert verdicts.rows["free, direct/turn_2"]["not asked"].value == 1
+    assert problems.rows["candidate: timeout"]["for instance sample"].value == "1"
+    assert losses.any
+    assert losses.sentence() == ("Of 2 answers, 1 cut off, 1 failed; of 2 verdicts, 1 not asked.")

@@ -1,0 +1,158 @@
+"""Damage on purpose: what the model is shown, which answers are shuffled, how keys tell of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from random import Random
+from types import ModuleType
+
+import pytest
+
+from images.door import Limits, decode
+from images.scenes import draw, sample_scene
+from mmconv.config import ModelSpec
+from mmconv.errors import ConfigError
+from mmconv.keys import hash_json
+from mmconv.protocols import ImageSource
+from mmconv.values import Image, Message, Reply, Sampling, Text
+from model_zoo.damaged import fingerprint, open_backend, shuffle_words
+
+PICTURE = draw(sample_scene(Random(1)))
+ANSWER = "2 of them: the red circle and the blue star."
+
+
+class OnePicture:
+    """An image source that knows one picture."""
+
+    def read(self, sha256: str) -> bytes:
+        return PICTURE
+
+
+class Looking:
+    """A backend that remembers the picture that it was shown."""
+
+    max_concurrency = 3
+    closed = False
+
+    def __init__(self, images: ImageSource) -> None:
+        self.images = images
+        self.shown: list[bytes] = []
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        self.shown += [
+            self.images.read(part.sha256)
+            for message in messages
+            for part in message.parts
+            if isinstance(part, Image)
+        ]
+        return Reply(text=ANSWER)
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch) -> list[Looking]:
+    """Puts a provider in place; returns the backends that it opened."""
+    opened: list[Looking] = []
+
+    async def open_looking(spec: ModelSpec, images: ImageSource) -> Looking:
+        assert spec.options == {"eyes": 2}
+        opened.append(Looking(images))
+        return opened[-1]
+
+    module = ModuleType("looking")
+    module.fingerprint = lambda spec: hash_json([spec.model, dict(spec.options)])  # type: ignore[attr-defined]
+    module.open_backend = open_looking  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "looking", module)
+    return opened
+
+
+def spec(**damage: object) -> ModelSpec:
+    options = {"provider": "looking", "options": {"eyes": 2}, **damage}
+    return ModelSpec(provider="damaged", model="m", options=options)
+
+
+def conversation(turns: int) -> list[Message]:
+    image = Image(sha256="0" * 64, media_type="image/png", width=256, height=256)
+    messages = [Message(role="user", parts=(image, Text(text="Turn 1?")))]
+    for turn in range(2, turns + 1):
+        messages.append(Message(role="assistant", parts=(Text(text="Yes."),)))
+        messages.append(Message(role="user", parts=(Text(text=f"Turn {turn}?"),)))
+    return messages
+
+
+async def shown(provider: list[Looking], **damage: object) -> bytes:
+    backend = await open_backend(spec(**damage), OnePicture())
+    reply = await backend.generate(conversation(1), Sampling(), affinity="")
+    assert reply.text == ANSWER
+    return provider[-1].shown[-1]
+
+
+def variety(data: bytes) -> int:
+    pixels = decode(data, Limits(), "shown").tobytes()
+    return len({pixels[at : at + 3] for at in range(0, len(pixels), 3)})
+
+
+async def test_a_blank_picture_has_one_colour_and_the_size(provider: list[Looking]) -> None:
+    data = await shown(provider, picture="blank")
+    assert variety(data) == 1
+    assert decode(data, Limits(), "shown").size == (256, 256)
+
+
+async def test_a_blurred_picture_is_smoother_the_larger_the_radius(
+    provider: list[Looking],
+) -> None:
+    spans = []
+    for radius in (0.01, 0.05, 0.3):
+        data = await shown(provider, picture="blur", radius=radius)
+        red = decode(data, Limits(), "shown").tobytes()[::3]
+        spans.append(max(red) - min(red))
+    assert spans[0] > spans[1] > spans[2] > 0
+
+
+async def test_only_the_turns_named_are_shuffled(provider: list[Looking]) -> None:
+    backend = await open_backend(spec(shuffled_turns=[2]), OnePicture())
+    texts = [
+        (await backend.generate(conversation(turns), Sampling(), affinity="")).text
+        for turns in (1, 2, 3)
+    ]
+    assert texts[0] == texts[2] == ANSWER
+    assert texts[1] == shuffle_words(ANSWER) != ANSWER
+    assert sorted(texts[1].split()) == sorted(ANSWER.split())
+    assert provider[-1].shown[-1] == PICTURE
+
+
+async def test_closing_closes_the_model(provider: list[Looking]) -> None:
+    backend = await open_backend(spec(shuffled_turns=[2]), OnePicture())
+    assert backend.max_concurrency == 3
+    await backend.aclose()
+    assert provider[-1].closed
+
+
+@pytest.mark.usefixtures("provider")
+def test_fingerprints_tell_of_the_damage_and_of_the_model() -> None:
+    specs = [
+        spec(picture="blank"),
+        spec(picture="blur"),
+        spec(picture="blur", radius=0.2),
+        spec(shuffled_turns=[2]),
+        spec(shuffled_turns=[2]).model_copy(update={"model": "other"}),
+    ]
+    assert len({fingerprint(each) for each in specs}) == len(specs)
+    assert fingerprint(specs[0]) == fingerprint(spec(picture="blank"))
+
+
+@pytest.mark.usefixtures("provider")
+def test_no_damage_is_a_mistake() -> None:
+    with pytest.raises(ConfigError, match="nothing is damaged"):
+        fingerprint(spec())
+
+
+def test_an_unknown_provider_is_named() -> None:
+    told = ModelSpec(provider="damaged", model="m", options={"provider": "x.y", "picture": "blur"})
+    with pytest.raises(ConfigError, match=r"x\.y"):
+        fingerprint(told)
