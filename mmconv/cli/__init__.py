@@ -30,13 +30,17 @@ COMMANDS = {
     "calibrate": "Fit settings that papers do not publish.",
     "perturb": "Put typing errors and pinyin into what users say.",
     "annotate": "Draft the annotations that a data set lacks.",
+    "serve": "Serve models, judges and benchmarks over HTTP.",
     "merge": "Join the stores of shards.",
     "demo": "Run the main job on drawn pictures: no data, no key, no GPU.",
 }
 
+ELSEWHERE = {"serve": "mmconv.service.command"}
+"""Commands whose modules lie outside this package."""
+
 
 class LazyGroup(click.Group):
-    """A group whose commands are modules of this package, loaded when they are named.
+    """A group whose commands are modules of this package or `ELSEWHERE`, loaded when named.
 
     The list of commands comes from `COMMANDS`, so that help is quick.
     """
@@ -46,10 +50,10 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command's own object, from `mmconv.cli.<name>`."""
+        """The command's own object, from its module."""
         if cmd_name not in COMMANDS:
             return None
-        command = import_module(f"mmconv.cli.{cmd_name}").command
+        command = import_module(ELSEWHERE.get(cmd_name, f"mmconv.cli.{cmd_name}")).command
         assert isinstance(command, click.Command)
         return command
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
+    Boolean,
     Column,
     Connection,
     DateTime,
@@ -25,16 +26,21 @@ from sqlalchemy import (
     TypeDecorator,
     create_engine,
     event,
+    func,
     inspect,
     make_url,
     select,
+    text,
 )
 from sqlalchemy.exc import SQLAlchemyError
 
 from mmconv.errors import StoreError
 
-HEAD = "0001"
+HEAD = "0002"
 """The newest migration; a database that has it is opened without loading Alembic."""
+
+MIGRATING, SUBMITTING = 0x6D6D63_01, 0x6D6D63_02
+"""Purposes of transactions of which there is one at a time; the numbers are PostgreSQL's locks."""
 
 metadata = MetaData()
 
@@ -111,6 +117,40 @@ runs = Table(
     Column("created", DateTime(timezone=True), nullable=False),
 )
 
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", String(128), primary_key=True),
+    Column("kind", String(16), nullable=False),
+    Column("owner", String(64), nullable=False, index=True),
+    Column("spec", AnyText, nullable=False),
+    Column("benchmark", String(64), index=True),
+    Column("model", Text),
+    Column("state", String(16), nullable=False, index=True),
+    Column("stopping", Boolean, nullable=False),
+    Column("worker", String(128)),
+    Column("lease", DateTime(timezone=True)),
+    Column("starts", Integer, nullable=False),
+    Column("progress", AnyText, nullable=False),
+    Column("lost", Integer, nullable=False),
+    Column("result", AnyText),
+    Column("error", AnyText),
+    Column("created", DateTime(timezone=True), nullable=False),
+    Column("queued", DateTime(timezone=True), nullable=False),
+    Column("started", DateTime(timezone=True)),
+    Column("updated", DateTime(timezone=True), nullable=False),
+    Column("ended", DateTime(timezone=True)),
+)
+
+job_keys = Table(
+    "job_keys",
+    metadata,
+    Column("owner", String(64), primary_key=True),
+    Column("key", String(255), primary_key=True),
+    Column("job", String(128), nullable=False),
+    Column("created", DateTime(timezone=True), nullable=False),
+)
+
 
 versions = Table("alembic_version", metadata, Column("version_num", String(32), primary_key=True))
 """Alembic's own table."""
@@ -157,16 +197,34 @@ def _tune_sqlite(connection: Any, _record: object) -> None:
 
 def _migrate(engine: Engine) -> None:
     with engine.connect() as connection:
+        if _version(connection) == HEAD:
+            return
+    with engine.begin() as connection:
+        # Of several processes that open a new or an old database together, one does the work.
+        hold_alone(connection, MIGRATING)
         found = _version(connection)
         if found is None and not inspect(connection).has_table(replies.name):
             _create(connection)
-            return
-    if found == HEAD:
-        return
-    if found is not None and found > HEAD:
-        raise StoreError(
-            f"the store was written by a newer mmconv (version {found}, this one knows {HEAD})"
-        )
+        elif found is not None and found > HEAD:
+            raise StoreError(
+                f"the store was written by a newer mmconv (version {found}, this one knows {HEAD})"
+            )
+        elif found != HEAD:
+            _upgrade(connection)
+
+
+def hold_alone(connection: Connection, purpose: int) -> None:
+    """Let no other transaction of the same purpose in until this one ends; call it first.
+
+    SQLite lets no other writer in at all.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(purpose)))
+    else:
+        connection.execute(text("BEGIN IMMEDIATE"))
+
+
+def _upgrade(connection: Connection) -> None:
     # Alembic takes a quarter of a second to import, so only a database that needs it pays.
     from alembic import command
     from alembic.config import Config
@@ -174,16 +232,14 @@ def _migrate(engine: Engine) -> None:
     config = Config()
     config.set_main_option("script_location", "mmconv.store:migrations")
     config.set_main_option("path_separator", "os")
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
 
 
 def _create(connection: Connection) -> None:
     """A new database gets today's tables at once; a test holds them against the migrations."""
     metadata.create_all(connection)
     connection.execute(versions.insert(), {"version_num": HEAD})
-    connection.commit()
 
 
 def _version(connection: Connection) -> str | None:

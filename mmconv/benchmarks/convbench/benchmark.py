@@ -22,7 +22,15 @@ from mmconv.protocols import ImageSink
 from mmconv.values import Call, Outcome, Sampling, Score, Table
 
 REFERENCE_JUDGE = "reference"
-"""The provider of the offline judge, which has prompt files of its own."""
+"""The provider of the judge that measures overlap."""
+
+OFFLINE_JUDGES = {
+    REFERENCE_JUDGE: "The judge is an offline overlap measure: not comparable with judgements by "
+    "an LLM.",
+    "scenes": "The judge checks facts about drawn scenes: exact there, and not comparable with "
+    "judgements by an LLM.",
+}
+"""The providers of judges that are no models, and share prompt files of their own; what to note."""
 
 
 def build(spec: RunSpec, images: ImageSink) -> ConvBench:
@@ -139,9 +147,9 @@ def _conditions(spec: RunSpec, options: ConvBenchOptions) -> tuple[str, ...]:
 
 
 def _grader(spec: RunSpec, options: ConvBenchOptions) -> Grader:
-    offline = spec.seats["judge"].provider == REFERENCE_JUDGE
+    offline = spec.seats["judge"].provider in OFFLINE_JUDGES
     if offline and spec.prompts is not None:
-        raise ConfigError("the reference judge has prompt files of its own; leave out --prompts")
+        raise ConfigError("an offline judge has prompt files of its own; leave out --prompts")
     prompts = PromptSet("convbench_reference" if offline else "convbench", spec.prompts)
     judges = build_judges(options, prompts, offline=offline)
     return Grader(options=options, prompts=prompts, judges=judges, seed=spec.seed)
@@ -166,8 +174,8 @@ def _source(options: ConvBenchOptions, conditions: tuple[str, ...]) -> Source:
 
 def _notes(spec: RunSpec, found: Survey) -> Iterator[str]:
     judge = spec.seats.get("judge")
-    if judge is not None and judge.provider == REFERENCE_JUDGE:
-        yield "The judge is an offline overlap measure: not comparable with judgements by an LLM."
+    if judge is not None and judge.provider in OFFLINE_JUDGES:
+        yield OFFLINE_JUDGES[judge.provider]
     if found.drafts:
         yield f"{found.drafts} of {found.rows} rows are drafts that no person has verified."
     if found.left_out:

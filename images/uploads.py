@@ -1,0 +1,148 @@
+"""Images that clients send, on disk under the SHA-256 of their bytes; the same twice is one.
+
+Kept images stay until an operator removes them, and count as their owners'. Held ones are there
+while a request needs them. Memory holds the facts of the images last used and nothing else. All
+methods block; they may be called from several threads, and processes may share a folder.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections import Counter, OrderedDict
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+
+from images.door import Facts, Limits, inspect
+from images.library import Library
+from mmconv.keys import hash_bytes
+
+FACTS_KEPT = 4096
+"""Of how many images the facts are kept in memory, some 400 bytes each."""
+
+STALE_SECONDS = 86_400
+"""The age at which held images of a process that was killed are removed."""
+
+
+class Uploads:
+    """An `ImageSource` of what clients sent, in a folder that is made where it is missing.
+
+    `limits` bound what is let in.
+    """
+
+    def __init__(self, folder: Path, limits: Limits) -> None:
+        self._limits = limits
+        self._kept = folder / "files"
+        self._owners = folder / "owners"
+        self._facts: OrderedDict[str, Facts] = OrderedDict()
+        self._holders: Counter[str] = Counter()
+        self._lock = Lock()
+        held = folder / "held"
+        held.mkdir(parents=True, exist_ok=True)
+        _remove_stale(held)
+        self._held = Path(tempfile.mkdtemp(dir=held))
+
+    def keep(self, data: bytes, owner: str, where: str) -> Facts:
+        """Check an image and keep it as `owner`'s; `where` names it in messages.
+
+        Raises `mmconv.errors.ImageError`.
+        """
+        facts = self._examine(data, where)
+        known = {facts.sha256: facts}
+        Library(self._kept, limits=self._limits, facts=known).add_bytes(data, where)
+        claims = self._owners / owner
+        claims.mkdir(parents=True, exist_ok=True)
+        (claims / _claim(facts.sha256, len(data))).touch()
+        return facts
+
+    def used(self, owner: str) -> int:
+        """The bytes of the images that are `owner`'s."""
+        claims = self._owners / owner
+        if not claims.is_dir():
+            return 0
+        return sum(int(claim.name.partition("-")[2]) for claim in claims.iterdir())
+
+    def owns(self, owner: str, data: bytes) -> bool:
+        """Whether this image is `owner`'s already, so that keeping it again takes no room."""
+        return (self._owners / owner / _claim(hash_bytes(data), len(data))).exists()
+
+    def hold(self, data: bytes, where: str) -> Facts:
+        """Check an image and hold it until it has been released as often; raises `ImageError`."""
+        facts = self._examine(data, where)
+        with self._lock:
+            if not self._holders[facts.sha256]:
+                # Another process may have taken an idle one's folder for a killed one's.
+                self._held.mkdir(exist_ok=True)
+                (self._held / facts.sha256).write_bytes(data)
+            self._holders[facts.sha256] += 1
+        return facts
+
+    def release(self, sha256: str) -> None:
+        """Let go of a held image."""
+        with self._lock:
+            self._holders[sha256] -= 1
+            if not self._holders[sha256]:
+                del self._holders[sha256]
+                (self._held / sha256).unlink(missing_ok=True)
+
+    def holds(self, sha256: str) -> bool:
+        """Whether the image is here, kept or held."""
+        return sha256 in self._holders or self._library().holds(sha256)
+
+    def find(self, sha256: str) -> Facts | None:
+        """What is known of an image that is here, or None.
+
+        Raises `mmconv.errors.ImageError` for one whose file was damaged.
+        """
+        facts = self.recall(sha256)
+        if facts is None and self.holds(sha256):
+            facts = self._examine(self.read(sha256), f"image {sha256}")
+        return facts
+
+    def recall(self, sha256: str) -> Facts | None:
+        """The same for an image whose facts are in memory, else None; quick, without a thread."""
+        with self._lock:
+            facts = self._facts.get(sha256)
+        return facts if facts is not None and self.holds(sha256) else None
+
+    def read(self, sha256: str) -> bytes:
+        """The original bytes, proved by their hash; raises `mmconv.errors.ImageError`."""
+        with suppress(OSError):
+            data = (self._held / sha256).read_bytes() if sha256 in self._holders else b""
+            if hash_bytes(data) == sha256:
+                return data
+        return self._library().read(sha256)
+
+    def close(self) -> None:
+        """Remove what is held; what is kept stays."""
+        shutil.rmtree(self._held, ignore_errors=True)
+
+    def _library(self) -> Library:
+        """The kept images; a library remembers what it has seen, so each use has one of its own."""
+        return Library(self._kept, limits=self._limits)
+
+    def _examine(self, data: bytes, where: str) -> Facts:
+        sha256 = hash_bytes(data)
+        with self._lock:
+            facts = self._facts.get(sha256)
+        if facts is None:
+            facts = inspect(data, self._limits, where)
+        with self._lock:
+            self._facts[sha256] = facts
+            self._facts.move_to_end(sha256)
+            if len(self._facts) > FACTS_KEPT:
+                self._facts.popitem(last=False)
+        return facts
+
+
+def _claim(sha256: str, byte_count: int) -> str:
+    return f"{sha256}-{byte_count}"
+
+
+def _remove_stale(held: Path) -> None:
+    oldest = time.time() - STALE_SECONDS
+    for folder in held.iterdir():
+        if folder.stat().st_mtime < oldest:
+            shutil.rmtree(folder, ignore_errors=True)

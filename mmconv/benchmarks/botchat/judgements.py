@@ -1,0 +1,76 @@
+"""A finished dialogue, or a pair, judged as BotChat does: which utterances are a machine's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from mmconv.benchmarks.botchat.grading import Grader
+from mmconv.benchmarks.botchat.options import UNCON, DupDetect
+from mmconv.benchmarks.botchat.players import GTEVAL, PAIREVAL, Duel
+from mmconv.benchmarks.botchat.scoring import Scored, score_alone, score_duel
+from mmconv.benchmarks.judgements import SAMPLE, Fault, JudgementRequest, Supplies, Words
+from mmconv.values import Call, Outcome, Sampling, Score, Text
+
+_PROTOCOLS = {"gteval": GTEVAL, "paireval": PAIREVAL}
+"""The prompts that judge a pair, by the names that their comparisons go by."""
+
+
+class BotChatJudgement(JudgementRequest):
+    """Utterances of two speakers in turn, alone (`unieval`) or beside an `other` dialogue.
+
+    In `gteval` the other one is people's. `order` says which conversation of the prompt the
+    dialogue is.
+    """
+
+    benchmark: Literal["botchat"]
+    prompt: Literal["unieval", "gteval", "paireval"]
+    utterances: tuple[Words, ...] = Field(min_length=1)
+    other: tuple[Words, ...] | None = Field(default=None, min_length=1)
+    order: Literal["1", "2"] = "1"
+
+    def faults(self) -> Iterator[Fault]:
+        """A second dialogue that is lacking or not read."""
+        if (self.other is None) == (self.prompt in _PROTOCOLS):
+            yield "other", f"{self.prompt} judges {'a pair' if self.other is None else 'one alone'}"
+        if self.order == "2" and self.prompt not in _PROTOCOLS:
+            yield "order", f"{self.prompt} judges one dialogue alone"
+
+    def call(self, supplies: Supplies) -> Call:
+        """The judgement of the dialogue, or of the pair."""
+        grader = Grader(
+            prompts=supplies.prompts,
+            sampling=Sampling(max_tokens=self.max_tokens),
+            retries=self.retries,
+        )
+        if self.other is None:
+            return grader.alone(_lines(self.utterances))
+        return grader.compared(self._duel(self.other))
+
+    def scores(self, call: Call, outcomes: Mapping[str, Outcome]) -> Iterator[Score]:
+        """Utterances before the first one taken for AI; of a pair, the dialogue's points."""
+        scored = Scored(sample=SAMPLE, condition=UNCON, model=SAMPLE)
+        if self.other is None:
+            lengths = (len(self.utterances),)
+            yield from score_alone(scored, call, outcomes, lengths, human_length=None)
+        else:
+            yield from score_duel(scored, self._duel(self.other), call, outcomes, DupDetect())
+
+    def _duel(self, other: Sequence[str]) -> Duel:
+        pair = (_lines(self.utterances), _lines(other))
+        return Duel(
+            protocol=_PROTOCOLS[self.prompt],
+            model=SAMPLE,
+            opponent="other",
+            length=len(self.utterances),
+            order=self.order,
+            own=pair[0],
+            other=pair[1],
+            searched=pair,
+        )
+
+
+def _lines(utterances: Sequence[str]) -> tuple[Text, ...]:
+    return tuple(Text(text=each) for each in utterances)

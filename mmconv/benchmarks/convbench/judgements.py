@@ -1,0 +1,135 @@
+"""A finished conversation judged as ConvBench judges it: a turn or the whole, rated or compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from judges import read_verdict
+from mmconv.benchmarks.convbench.data import Row
+from mmconv.benchmarks.convbench.grading import OVERALL, Grader, Judgement, Side, build_judges
+from mmconv.benchmarks.convbench.options import GradingOptions
+from mmconv.benchmarks.convbench.scoring import worth
+from mmconv.benchmarks.judgements import (
+    SAMPLE,
+    Exchange,
+    Fault,
+    JudgementRequest,
+    Supplies,
+    Words,
+    with_answers,
+)
+from mmconv.values import Call, Image, Outcome, Score
+
+CREATION = 3
+"""The turn whose judge reads focus points."""
+
+_UNSEEN = Image(sha256="", media_type="", width=0, height=0)
+"""Stands for the picture that a row has and that this judge is not shown."""
+
+
+class ReferencedTurn(Exchange):
+    """One turn with the human's answer to it."""
+
+    reference: Words
+
+
+class ConvBenchJudgement(JudgementRequest):
+    """Three turns with the human's answers, and the `caption`, which tells what the image shows.
+
+    `pairwise_...` compares the answers with the human's; the answers stand on `side`. The judge of
+    turn 3 reads `focus_points` where they are given, that of the whole conversation the
+    `judgements` of the turns. With `extraction` a second prompt asks what an unreadable judgement
+    decided. An `image` (`image:<id>` or a data URI) is shown to the judge beside the caption.
+    """
+
+    benchmark: Literal["convbench"]
+    prompt: Literal[
+        "direct_turn_1",
+        "direct_turn_2",
+        "direct_turn_3",
+        "direct_overall",
+        "pairwise_turn_1",
+        "pairwise_turn_2",
+        "pairwise_turn_3",
+        "pairwise_overall",
+    ]
+    turns: tuple[ReferencedTurn, ReferencedTurn, ReferencedTurn]
+    caption: Words
+    image: Words | None = None
+    focus_points: Words | None = None
+    judgements: tuple[Words, Words, Words] | None = None
+    side: Side | None = None
+    extraction: bool = True
+
+    def faults(self) -> Iterator[Fault]:
+        """A side, focus points or judgements that this prompt does not read, or lacks."""
+        direct = self._graded.grading == "direct"
+        if direct != (self.side is None):
+            yield "side", f"{'not read' if direct else 'needed'} by {self.prompt}"
+        if self.focus_points is not None and self._graded.turn != CREATION:
+            yield "focus_points", f"not read by {self.prompt}"
+        if self.judgements is not None and self._graded.turn != OVERALL:
+            yield "judgements", f"not read by {self.prompt}"
+
+    def call(self, supplies: Supplies) -> Call:
+        """The judgement that the prompt names."""
+        graded = self._graded
+        options = GradingOptions(
+            grading=(graded.grading,),
+            order="authors",
+            turn_judgements=self.judgements is not None,
+            judge_sees_image=supplies.picture is not None,
+            judge_retries=self.retries,
+            extraction=self.extraction,
+            judge_max_tokens=self.max_tokens,
+        )
+        judges = build_judges(options, supplies.prompts, offline=supplies.offline)
+        grader = Grader(options=options, prompts=supplies.prompts, judges=judges, seed=0)
+        calls = grader.calls(self._row(supplies.picture), "free")
+        found = next(call for call in calls if call.id == graded.call)
+        return with_answers(found, self._answers())
+
+    def scores(self, call: Call, outcomes: Mapping[str, Outcome]) -> Iterator[Score]:
+        """The rating, or 1 if the answers won and 0 if not."""
+        graded = self._graded
+        reading = read_verdict(call, outcomes)
+        yield Score(
+            sample=SAMPLE,
+            condition="free",
+            metric="rating" if graded.side is None else "win",
+            turn=graded.turn,
+            value=None if reading.verdict is None else worth(graded, reading.verdict),
+            why=reading.why,
+        )
+
+    @property
+    def _graded(self) -> Judgement:
+        turn = OVERALL if self.prompt.endswith("overall") else int(self.prompt[-1])
+        if self.prompt.startswith("direct"):
+            return Judgement(grading="direct", turn=turn)
+        return Judgement(grading="pairwise", turn=turn, side=self.side)
+
+    def _answers(self) -> dict[str, str]:
+        """The texts that the judge's prompt refers to: answers, and judgements of the turns."""
+        answers = {
+            f"turn_{number}": turn.assistant for number, turn in enumerate(self.turns, start=1)
+        }
+        for number, text in enumerate(self.judgements or (), start=1):
+            made = Judgement(grading=self._graded.grading, turn=number, side=self.side)
+            answers[made.call] = text
+        return answers
+
+    def _row(self, picture: Image | None) -> Row:
+        first, second, third = self.turns
+        return Row(
+            id=SAMPLE,
+            image=picture or _UNSEEN,
+            instructions=(first.user, second.user, third.user),
+            caption=self.caption,
+            references=(first.reference, second.reference, third.reference),
+            focus_points=self.focus_points,
+            categories=(None, None, None),
+            position=self.side,
+            draft=False,
+        )

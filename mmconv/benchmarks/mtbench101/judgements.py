@@ -1,0 +1,85 @@
+"""A finished dialogue judged as MT-Bench-101 judges it: its last answer, by its task's criteria.
+
+To judge an earlier answer, send the dialogue up to it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from pydantic import Field
+
+from judges import Judge
+from judges.parsers_mtbench101 import bracketed_rating
+from mmconv.benchmarks.judgements import (
+    SAMPLE,
+    Exchange,
+    Fault,
+    JudgementRequest,
+    Supplies,
+    Words,
+    with_answers,
+)
+from mmconv.benchmarks.mtbench101.data import Dialogue
+from mmconv.benchmarks.mtbench101.data import Exchange as GoldenTurn
+from mmconv.benchmarks.mtbench101.grading import Grader
+from mmconv.benchmarks.mtbench101.options import GradingOptions
+from mmconv.benchmarks.mtbench101.scoring import Judged, authors_rating, turn_rating
+from mmconv.benchmarks.mtbench101.taxonomy import REFERENCED, TASKS
+from mmconv.values import Call, Outcome, Sampling, Score
+
+Code = Literal["CM", "SI", "AR", "TS", "CC", "CR", "FR", "SC", "SA", "MR", "GR", "IC", "PI"]
+"""A task's abbreviation; the judge's criteria are the task's."""
+
+
+class MTBench101Judgement(JudgementRequest):
+    """The last answer of `turns`, rated by the criteria of the task that `prompt` names.
+
+    `reference` is the golden answer to the last turn, which the judge of MR and GR reads.
+    `guidelines` False leaves the score guidelines out of its prompt.
+    """
+
+    benchmark: Literal["mtbench101"]
+    prompt: Code
+    turns: tuple[Exchange, ...] = Field(min_length=1)
+    reference: Words | None = None
+    guidelines: bool = True
+
+    def faults(self) -> Iterator[Fault]:
+        """A reference that the task's judge does not read, or lacks; too few turns."""
+        if (self.reference is not None) != (self.prompt in REFERENCED):
+            wanted = "is needed" if self.prompt in REFERENCED else "is not read"
+            yield "reference", f"the golden answer {wanted} by the judge of {self.prompt}"
+        first = TASKS[self.prompt].first
+        if len(self.turns) < first:
+            yield "turns", f"{self.prompt} is judged from turn {first} on"
+
+    def call(self, supplies: Supplies) -> Call:
+        """The judgement of the last answer."""
+        options = GradingOptions(guidelines=self.guidelines)
+        judge = Judge(
+            parser=bracketed_rating,
+            sampling=Sampling(max_tokens=self.max_tokens),
+            retries=self.retries,
+        )
+        grader = Grader(options=options, prompts=supplies.prompts, judge=judge)
+        # One at a time: each holds the dialogue up to its turn.
+        [last] = deque(grader.calls(self._dialogue(), "golden"), maxlen=1)
+        return with_answers(last, {f"turn_{len(self.turns)}": self.turns[-1].assistant})
+
+    def scores(self, call: Call, outcomes: Mapping[str, Outcome]) -> Iterator[Score]:
+        """The rating by our reading and by the authors'."""
+        turn = len(self.turns)
+        judged = Judged(sample=SAMPLE, task=TASKS[self.prompt], condition="golden")
+        rating = turn_rating(judged, turn, call, outcomes)
+        yield rating
+        yield authors_rating(judged, turn, call, outcomes, ours=rating.value)
+
+    def _dialogue(self) -> Dialogue:
+        """The dialogue as the data would have it: its last answer is the golden one."""
+        *before, last = self.turns
+        history = [GoldenTurn(user=turn.user, bot=turn.assistant) for turn in before]
+        history.append(GoldenTurn(user=last.user, bot=self.reference or ""))
+        return Dialogue(id=SAMPLE, task=TASKS[self.prompt], history=tuple(history))

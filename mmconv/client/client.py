@@ -1,0 +1,178 @@
+"""`Client`: one method for each thing that a server does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+from uuid import uuid4
+
+import httpx2
+
+from mmconv.benchmarks.judgements import Judgement
+from mmconv.client.errors import ServiceError
+from mmconv.client.results import (
+    ChatReply,
+    Comparison,
+    QueuedDialogue,
+    RunInfo,
+    StoredImage,
+    read,
+)
+from mmconv.client.runs import Run, pages
+from mmconv.client.transport import Transport
+from mmconv.client.waiting import wait
+from mmconv.dialogues.results import DialogueResult
+
+Picture: TypeAlias = Path | bytes | StoredImage
+"""An image: a file, the bytes of one, or one that the server keeps already."""
+
+
+class Client:
+    """Talks to the server at `url`, in the name of `token` where it wants one.
+
+    A request may take `timeout` seconds. While the server is busy or not up yet, a request is sent
+    again for `patience` seconds. `transport` replaces the network, in tests. All methods raise
+    `ServiceError`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        timeout: float = 600.0,
+        patience: float = 60.0,
+        transport: httpx2.BaseTransport | None = None,
+    ) -> None:
+        self._transport = Transport(url, token, timeout, patience, transport)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._transport.close()
+
+    def models(self) -> tuple[str, ...]:
+        """The names of the models that can be asked."""
+        return tuple(card["id"] for card in self._transport.json("GET", "/v1/models")["data"])
+
+    def upload(self, image: Path | bytes) -> StoredImage:
+        """Have an image kept; the same image twice is one."""
+        data = image if isinstance(image, bytes) else image.read_bytes()
+        headers = {"Content-Type": "application/octet-stream"}
+        kept = self._transport.json("POST", "/v1/images", content=data, headers=headers)
+        return read(StoredImage, kept)
+
+    def image(self, image_id: str) -> bytes:
+        """The file of an image that is kept."""
+        return self._transport.request("GET", f"/v1/images/{image_id}").content
+
+    def chat(
+        self,
+        model: str,
+        messages: str | Sequence[Mapping[str, Any]],
+        *,
+        images: Sequence[Picture] = (),
+        **fields: Any,
+    ) -> ChatReply:
+        """Ask a model; `messages` are a user's words or OpenAI's messages.
+
+        `images` go before the words. `fields` are those of a chat completion, such as
+        `temperature`.
+        """
+        if isinstance(messages, str):
+            parts: list[Mapping[str, Any]] = [
+                {"type": "image_url", "image_url": {"url": name}} for name in self._names(images)
+            ]
+            parts.append({"type": "text", "text": messages})
+            messages = [{"role": "user", "content": parts}]
+        elif images:
+            raise ValueError("images go with words; in messages they have a place of their own")
+        body = {"model": model, "messages": list(messages), **fields}
+        return ChatReply.of(self._transport.json("POST", "/v1/chat/completions", json=body))
+
+    def dialogue(
+        self,
+        model: str,
+        turns: Sequence[str | Mapping[str, str]],
+        *,
+        images: Sequence[Picture] = (),
+        progress: bool = True,
+        **fields: Any,
+    ) -> DialogueResult:
+        """Hold a dialogue and wait for its result.
+
+        A turn is an instruction, or a mapping with `instruction`, `reference` and `focus_points`.
+        `fields` are those of `/v1/dialogues`, such as `conditions`, `judge` and `gradings`.
+        """
+        body = {
+            "model": model,
+            "turns": [{"instruction": each} if isinstance(each, str) else each for each in turns],
+            "images": self._names(images),
+            **fields,
+        }
+        answer = self._transport.request("POST", "/v1/dialogues", json=body)
+        if answer.status_code == httpx2.codes.OK:
+            return read(DialogueResult, answer.json())
+        path = answer.headers["location"]
+        ended = wait(
+            lambda: read(QueuedDialogue, self._transport.json("GET", path)), progress=progress
+        )
+        if ended.result is None:
+            raise ServiceError(f"{ended.id} is {ended.state}: {ended.error or 'no result'}")
+        return ended.result
+
+    def judge(self, judge: str, benchmark: str, prompt: str, **fields: Any) -> Judgement:
+        """Have a finished dialogue judged by a prompt of a benchmark.
+
+        `fields` are what that judge reads; an `image` may be a file or bytes.
+        """
+        if isinstance(fields.get("image"), Path | bytes | StoredImage):
+            [fields["image"]] = self._names([fields["image"]])
+        body = {"judge": judge, "benchmark": benchmark, "prompt": prompt, **fields}
+        return read(Judgement, self._transport.json("POST", "/v1/judgements", json=body))
+
+    def start(
+        self, data: str, seats: Mapping[str, str], *, key: str | None = None, **fields: Any
+    ) -> Run:
+        """Start a run of a benchmark over a data set, or find the one that it is.
+
+        `seats` maps candidate and judge to models. `key` is an idempotency key, by default a new
+        one. `fields` are those of `/v1/runs`, such as `options` and `limit`.
+        """
+        body = {"data": data, "seats": dict(seats), **fields}
+        headers = {"Idempotency-Key": key or uuid4().hex}
+        posted = self._transport.json("POST", "/v1/runs", json=body, headers=headers)
+        return Run(self._transport, read(RunInfo, posted))
+
+    def run(self, run_id: str) -> Run:
+        """A run by its id."""
+        found = self._transport.json("GET", f"/v1/runs/{run_id}")
+        return Run(self._transport, read(RunInfo, found))
+
+    def runs(self, **chosen: str) -> Iterator[Run]:
+        """Runs, the newest first; `chosen` are `state`, `benchmark` and `model`."""
+        for record in pages(self._transport, "/v1/runs", dict(chosen)):
+            yield Run(self._transport, read(RunInfo, record))
+
+    def compare(self, *runs: str, despite: Sequence[str] = ()) -> Comparison:
+        """Finished runs side by side, the baseline first; `despite` names what may differ."""
+        params = {"runs": ",".join(runs), "despite": list(despite)}
+        return read(Comparison, self._transport.json("GET", "/v1/compare", params=params))
+
+    def _names(self, images: Sequence[Picture]) -> list[str]:
+        """What requests call the images; those that the server has not are uploaded."""
+        return [
+            (each if isinstance(each, StoredImage) else self.upload(each)).name for each in images
+        ]

@@ -1,0 +1,97 @@
+"""A run on the server, as a handle: how it is, waiting for it, and what it brought."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+
+from mmconv.client.errors import ServiceError
+from mmconv.client.results import RunInfo, SampleInfo, SampleTranscript, read, read_score
+from mmconv.client.transport import Transport
+from mmconv.client.waiting import wait
+from mmconv.values import Score, Table
+
+
+@dataclass(slots=True)
+class Run:
+    """A run; `info` is how it was when the server was last asked."""
+
+    transport: Transport
+    info: RunInfo
+
+    @property
+    def id(self) -> str:
+        """Its name on the server."""
+        return self.info.id
+
+    @property
+    def path(self) -> str:
+        """Its address on the server."""
+        return f"/v1/runs/{self.id}"
+
+    def refresh(self) -> RunInfo:
+        """Ask how it is."""
+        self.info = read(RunInfo, self.transport.json("GET", self.path))
+        return self.info
+
+    def wait(self, *, progress: bool = True) -> RunInfo:
+        """Wait until it is done or stopped, with a bar on a terminal.
+
+        Raises `ServiceError` if it fails.
+        """
+        info = wait(self.refresh, progress=progress)
+        if info.state == "failed":
+            raise ServiceError(f"{self.id} failed: {info.error}")
+        return info
+
+    def stop(self) -> RunInfo:
+        """Have it stopped; what is answered is kept, and starting it again goes on."""
+        self.info = read(RunInfo, self.transport.json("DELETE", self.path))
+        return self.info
+
+    def scores(self, **chosen: str) -> Iterator[Score]:
+        """Its scores, page by page; `chosen` are `sample`, `condition` and `metric`."""
+        for record in self._pages("scores", chosen):
+            yield read_score(record)
+
+    def tables(self) -> tuple[Table, ...]:
+        """Its tables."""
+        found = self.transport.json("GET", f"{self.path}/tables", params={"format": "json"})
+        return tuple(read(Table, each) for each in found)
+
+    def tables_as(self, form: Literal["json", "csv", "md", "tex"], table: str | None = None) -> str:
+        """Its tables, or one of them, as text."""
+        params = {"format": form} | ({} if table is None else {"table": table})
+        return self.transport.request("GET", f"{self.path}/tables", params=params).text
+
+    def samples(self) -> Iterator[SampleInfo]:
+        """Its samples and how far their calls are, page by page."""
+        for record in self._pages("samples", {}):
+            yield read(SampleInfo, record)
+
+    def sample(self, name: str, *, prompts: bool = False) -> SampleTranscript:
+        """What the models saw and said of one sample; `prompts` adds judges' filled prompts."""
+        path = f"{self.path}/samples/{quote(name, safe='')}"
+        found = self.transport.json("GET", path, params={"prompts": prompts})
+        return read(SampleTranscript, found)
+
+    def report(self, path: Path) -> None:
+        """Write its report, one HTML page, to a file."""
+        path.write_bytes(self.transport.request("GET", f"{self.path}/report").content)
+
+    def _pages(self, what: str, chosen: dict[str, Any]) -> Iterator[Any]:
+        return pages(self.transport, f"{self.path}/{what}", chosen)
+
+
+def pages(transport: Transport, path: str, chosen: dict[str, Any]) -> Iterator[Any]:
+    """The records of a list, however many pages it has."""
+    params = dict(chosen)
+    while True:
+        page = transport.json("GET", path, params=params)
+        yield from page["data"]
+        if page["next"] is None:
+            return
+        params["after"] = page["next"]

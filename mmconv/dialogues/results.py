@@ -1,0 +1,105 @@
+"""What comes back of a dialogue: every turn's text and verdicts, and the deltas between conditions.
+
+These are the fields of the HTTP answer, and what `mmconv.client` hands out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from mmconv.errors import FailureKind
+from mmconv.values import Finish, SeenImage
+
+State: TypeAlias = Literal["parsed", "unparsed", "failed", "skipped"]
+"""Whether a judgement was read, could not be, failed, or was never asked for want of an answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedTurn:
+    """One judgement of a turn, or of the whole conversation.
+
+    `score` is the rating from 1 to 10; in pairwise grading 1 if the judge chose the model's
+    conversation, which stood on `side`, else 0. Without one, `why` says why. `reply` is the text
+    that was read, or that could not be.
+    """
+
+    grading: Literal["direct", "pairwise"]
+    side: Literal["A", "B"] | None
+    state: State
+    score: float | None
+    choice: str | None
+    why: str | None
+    rationale: str
+    reply: str | None
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnResult:
+    """One turn: its answer, or why there is none, and how it was judged.
+
+    The text of a `given` turn is its reference, and is not judged. `seen` are the images as the
+    model saw them. `failed` is the kind of failure, `skipped` the call whose failure left this one
+    unasked.
+    """
+
+    turn: int
+    instruction: str
+    given: bool
+    text: str | None = None
+    reasoning: str | None = None
+    finish: Finish | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    seen: tuple[SeenImage, ...] = ()
+    failed: FailureKind | None = None
+    skipped: str | None = None
+    judgements: tuple[JudgedTurn, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionResult:
+    """The dialogue under one condition: `given` leading turns are the reference's."""
+
+    condition: str
+    given: int
+    turns: tuple[TurnResult, ...]
+    overall: tuple[JudgedTurn, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delta:
+    """How much better a turn (0: the conversation) does with more of its history given.
+
+    `value` is the score under `goal` less that under `start`; where both sides were judged, of
+    their means. Without one, `why` says what is missing.
+    """
+
+    grading: Literal["direct", "pairwise"]
+    turn: int
+    start: str
+    goal: str
+    value: float | None
+    why: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallUsage:
+    """Calls that were asked and that the store held already, and tokens of those asked."""
+
+    asked: int
+    stored: int
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DialogueResult:
+    """A dialogue under all of its conditions."""
+
+    model: str
+    judge: str | None
+    conditions: tuple[ConditionResult, ...]
+    deltas: tuple[Delta, ...]
+    usage: CallUsage

@@ -1,0 +1,113 @@
+"""Who is asking: bearer tokens, what they may do, and how often.
+
+Tokens are kept as SHA-256 and compared in constant time. Without tokens in the settings, the
+server is for this machine alone: then requests must name it as their host, and pages of other
+origins are refused, so that a web site in a browser here cannot use it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import Depends, Request
+
+from mmconv.service.problems import Problem
+from mmconv.service.settings import SCOPES, Allowance, Scope, Settings
+from mmconv.service.state import Service
+
+LOCAL = "local"
+"""The caller's name where there are no tokens."""
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who asks: the token's name, which owns what is uploaded and run, its scopes and limits."""
+
+    name: str
+    scopes: frozenset[Scope]
+    limits: Allowance
+
+    def may(self, scope: Scope) -> bool:
+        """Whether the token has this scope, or `admin`."""
+        return scope in self.scopes or "admin" in self.scopes
+
+
+def identify(settings: Settings, headers: Mapping[str, str]) -> Caller:
+    """The caller that a request's headers prove; raises `Problem` 401 or 403."""
+    if not settings.tokens:
+        _check_local(headers)
+        return Caller(name=LOCAL, scopes=frozenset(SCOPES), limits=settings.limits)
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token:
+        raise Problem(401, "a bearer token is needed (Authorization: Bearer ...)")
+    digest = hashlib.sha256(token.strip().encode("latin-1", "replace")).hexdigest()
+    # All are compared, so that the time tells nothing about which of them is near.
+    found = [each for each in settings.tokens if hmac.compare_digest(each.sha256, digest)]
+    if not found:
+        raise Problem(401, "this token is not known", code="invalid_api_key")
+    spec = found[0]
+    limits = spec.limits or settings.limits
+    return Caller(name=spec.name, scopes=frozenset(spec.scopes), limits=limits)
+
+
+def _check_local(headers: Mapping[str, str]) -> None:
+    """Refuse what a page of another site could make a browser on this machine send."""
+    host = headers.get("host", "")
+    if urlsplit(f"//{host}").hostname not in _LOOPBACK:
+        raise Problem(403, "this server has no tokens and answers to localhost only", param="Host")
+    origin = headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != host:
+        raise Problem(403, "pages of other origins may not use this server", param="Origin")
+
+
+async def service(request: Request) -> Service:
+    """What the requests of this process share."""
+    # A coroutine, because FastAPI calls plain functions in a thread.
+    return _shared(request)
+
+
+def _shared(request: Request) -> Service:
+    found = request.app.state.service
+    assert isinstance(found, Service)
+    return found
+
+
+def authorised(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
+    """A dependency: the caller, who must have the scope.
+
+    Raises `Problem` 401 or 403, and 429 beyond the token's requests per minute.
+    """
+
+    async def caller(request: Request) -> Caller:
+        return admit(_shared(request), request.headers, scope)
+
+    return caller
+
+
+def admit(shared: Service, headers: Mapping[str, str], scope: Scope) -> Caller:
+    """Identify the caller, check the scope, and count the request against its limit."""
+    caller = identify(shared.settings, headers)
+    if not caller.may(scope):
+        raise Problem(403, f"this token lacks the scope {scope!r}", code="missing_scope")
+    shared.meters.of(caller.name).count_request(caller.limits)
+    return caller
+
+
+Shared = Annotated[Service, Depends(service)]
+"""A parameter that takes what requests share."""
+
+Reader = Annotated[Caller, Depends(authorised("read"))]
+"""A parameter that takes a caller who may read."""
+
+Chatter = Annotated[Caller, Depends(authorised("chat"))]
+"""A parameter that takes a caller who may ask models."""
+
+RunStarter = Annotated[Caller, Depends(authorised("run"))]
+"""A parameter that takes a caller who may start and stop runs."""

@@ -1,0 +1,57 @@
+"""Benchmarks that are built: their data checked, ready to plan; the last few of one process.
+
+Building reads all data, so what a request has checked the worker need not check again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import Any
+
+from mmconv.assemble import build_benchmark
+from mmconv.config import RunSpec
+from mmconv.evaluation import Equipment, Evaluation
+from mmconv.protocols import Benchmark
+from mmconv.service.state import Service
+
+KEPT = 8
+"""How many benchmarks are kept; each holds its data set's texts."""
+
+
+class Benchmarks:
+    """Builds benchmarks in threads, one at a time, and keeps the last few."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._built: OrderedDict[str, Benchmark[Any]] = OrderedDict()
+        self._building = asyncio.Lock()
+
+    async def get(self, spec: RunSpec) -> Benchmark[Any]:
+        """The benchmark of a run; raises `mmconv.errors.InputError` for options or data."""
+        name = spec.model_dump_json()
+        async with self._building:
+            found = self._built.get(name)
+            if found is None:
+                found = await asyncio.to_thread(build_benchmark, spec, self._service.library)
+                self._built[name] = found
+                if len(self._built) > KEPT:
+                    self._built.popitem(last=False)
+            self._built.move_to_end(name)
+        return found
+
+    async def evaluation(self, spec: RunSpec) -> Evaluation:
+        """A run with seats of its own; whoever stops it stops nothing else."""
+        service = self._service
+        return Evaluation(
+            spec=spec,
+            place=service.settings.place,
+            equipment=Equipment(
+                spec=spec,
+                store=service.store,
+                library=service.library,
+                seats=service.models.lend(spec),
+                facts={},
+            ),
+            benchmark=await self.get(spec),
+        )

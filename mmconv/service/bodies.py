@@ -1,0 +1,181 @@
+"""The gate before every route: who asks is checked, and how much he sends, before it is read.
+
+`Gate` is the application's only middleware; it also measures. `JsonRoute` reads JSON bodies fast
+and bounds what they become in memory. What a body means is the routes' matter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import orjson
+from fastapi import Request
+from fastapi.routing import APIRoute
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mmconv.service.access import identify
+from mmconv.service.problems import Problem
+from mmconv.service.settings import Settings, Sizes
+from mmconv.service.state import Service
+
+DEEPEST = 64
+"""Levels of nesting in a JSON body; a chat request has five, a JSON schema perhaps twenty."""
+
+OPEN_PATHS = ("/v1/", "/metrics")
+"""What a token is needed for, where there are tokens; the rest tells nothing about anybody."""
+
+
+class Gate:
+    """ASGI middleware: refuses strangers and large bodies, cuts slow ones off, counts all."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._buffered = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        shared: Service = scope["app"].state.service
+        answer = _Answer(send)
+        body = _Body(self, receive, shared.settings.sizes)
+        started = time.monotonic()
+        shared.metrics.open.inc()
+        try:
+            _check_head(scope, shared.settings)
+            await self._app(scope, body.receive, answer.send)
+        except Problem as problem:
+            await problem.response()(scope, receive, answer.send)
+        except Exception:
+            # Starlette answers it, beyond this gate.
+            answer.status = 500
+            raise
+        finally:
+            self._buffered -= body.received
+            shared.metrics.open.dec()
+            shared.metrics.count_request(
+                getattr(scope.get("route"), "path", "none"),
+                scope["method"],
+                answer.status,
+                time.monotonic() - started,
+            )
+
+    def buffer(self, received: int, most: int) -> None:
+        """Count bytes that are kept until their request ends; raises `Problem` 503."""
+        self._buffered += received
+        if self._buffered > most:
+            raise Problem(503, "too much is being sent at once", code="busy", retry_after=2)
+
+
+class _Answer:
+    """Passes an answer on and remembers its status; 499 where the client went before one."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 499
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        await self._send(message)
+
+
+class _Body:
+    """Receives a request's body, within its size and time."""
+
+    def __init__(self, gate: Gate, receive: Receive, sizes: Sizes) -> None:
+        self._gate = gate
+        self._receive = receive
+        self._sizes = sizes
+        self._deadline = asyncio.get_running_loop().time() + sizes.body_seconds
+        self._whole = False
+        self.received = 0
+
+    async def receive(self) -> Message:
+        if self._whole:
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError:
+            raise Problem(408, "the body did not come in time", code="timeout") from None
+        if message["type"] != "http.request":
+            return message
+        self._whole = not message.get("more_body", False)
+        size = len(message.get("body", b""))
+        self.received += size
+        self._gate.buffer(size, self._sizes.buffered_bytes)
+        if self.received > self._sizes.body_bytes:
+            raise too_large("the body", self._sizes.body_bytes)
+        return message
+
+
+def too_large(what: str, most: int, param: str | None = None) -> Problem:
+    """The refusal of something of more than `most` bytes."""
+    return Problem(
+        413, f"{what} is larger than {most:,} bytes", param=param, code="request_too_large"
+    )
+
+
+def _check_head(scope: Scope, settings: Settings) -> None:
+    """Refuse what the head alone shows to be wrong; raises `Problem`."""
+    headers = Headers(scope=scope)
+    if not settings.tokens or scope["path"].startswith(OPEN_PATHS):
+        identify(settings, headers)
+    length = headers.get("content-length", "0")
+    if not length.isdecimal() or int(length) > settings.sizes.body_bytes:
+        raise too_large("the body", settings.sizes.body_bytes)
+
+
+class JsonRoute(APIRoute):
+    """A route whose JSON body is read by orjson and bounded; give it to a router."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """FastAPI's own, with another way to read JSON."""
+        handle = super().get_route_handler()
+
+        async def handle_json(request: Request) -> Response:
+            return await handle(_JsonRequest(request.scope, request.receive))
+
+        return handle_json
+
+
+class _JsonRequest(Request):
+    async def json(self) -> Any:
+        """The body's value; raises `Problem` 413, or `json.JSONDecodeError`."""
+        shared: Service = self.app.state.service
+        return read_json(await self.body(), shared.settings.sizes.json_values)
+
+
+def read_json(data: bytes, most: int) -> Any:
+    """JSON of at most `most` values and `DEEPEST` levels.
+
+    A value takes ten times its bytes in memory and more, so values are counted by what separates
+    them before any is made. Raises `Problem` 400 or 413, or `json.JSONDecodeError`.
+    """
+    opened = data.count(b"[") + data.count(b"{")
+    if opened + data.count(b",") > most:
+        raise Problem(413, f"the body holds more than {most:,} values", code="request_too_large")
+    value = orjson.loads(data)
+    if opened > DEEPEST and _is_deep(value):
+        raise Problem(400, f"the body is nested more than {DEEPEST} levels deep")
+    return value
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [inner for outer in level for inner in _inside(outer)]
+    return bool(level)
+
+
+def _inside(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []

@@ -1,0 +1,85 @@
+"""`mmconv serve`: offer models, judges and benchmarks over HTTP."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mmconv.config import override, read_document, validate
+from mmconv.service.settings import Settings
+
+
+@click.command(name="serve")
+@click.argument("settings", required=False, type=click.Path(path_type=Path))
+@click.option("--model", "models", multiple=True, metavar="[NAME=]MODEL", help="Serve this model.")
+@click.option("--host", help="Where to listen.  [default: 127.0.0.1]")
+@click.option("--port", type=int, help="0 takes any that is free.  [default: 8080]")
+@click.option("--out", help="Folder of runs and uploads.  [default: runs]")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="FIELD=VALUE",
+    help="Set any field of the settings, as in sizes.turns=50.",
+)
+@click.option("--new-token", metavar="NAME", help="Make a token, print it with its entry, and end.")
+def command(settings: Path | None, models: tuple[str, ...], **chosen: Any) -> None:
+    """Serve what SETTINGS.yaml names, or the models of --model, until Ctrl-C or SIGTERM.
+
+    Without tokens in the settings, only this machine is served.
+    """
+    new_token, overrides = chosen.pop("new_token"), chosen.pop("overrides")
+    if new_token is not None:
+        click.echo(make_token(new_token))
+        return
+    read = read_settings(settings, models, chosen, overrides)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    # The web libraries are needed only now.
+    from mmconv.service.server import run
+
+    def tell(host: str, port: int) -> None:
+        place = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        click.echo(f"Serving {', '.join(read.models)} at {place} (documentation: {place}/docs)")
+        if not read.tokens:
+            click.echo("No tokens are configured: only this machine is served.")
+
+    run(read, tell)
+
+
+def read_settings(
+    path: Path | None,
+    models: Sequence[str],
+    chosen: Mapping[str, Any],
+    overrides: Sequence[str],
+) -> Settings:
+    """The settings of a file, if there is one, with options and overrides on top.
+
+    `models` are `name=model` or `model`. Raises `mmconv.errors.ConfigError`.
+    """
+    document: dict[str, Any] = {} if path is None else read_document(path)
+    document.update({field: value for field, value in chosen.items() if value is not None})
+    for each in models:
+        name, equals, model = each.partition("=")
+        document.setdefault("models", {})[name] = model if equals else name
+    where = "command line" if path is None else str(path)
+    return validate(Settings, override(document, overrides), where)
+
+
+def make_token(name: str) -> str:
+    """A new token, and the entry of it that goes into the settings."""
+    token = f"mmconv-{secrets.token_urlsafe(32)}"
+    digest = hashlib.sha256(token.encode()).hexdigest()
+    return (
+        f"{token}\n\n"
+        "Keep it: it is not stored. For the settings:\n"
+        "tokens:\n"
+        f"  - name: {name}\n"
+        f"    sha256: {digest}\n"
+        "    scopes: [read, chat, run]"
+    )

@@ -1,0 +1,82 @@
+"""`/v1/compare`: finished runs of one benchmark side by side, with paired differences."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import orjson
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from mmconv.errors import ConfigError
+from mmconv.report.comparison import compare
+from mmconv.report.tables import FORMATS
+from mmconv.service.access import Reader, Shared
+from mmconv.service.problems import Problem, documented, json_response, presentable
+from mmconv.service.run_results import finished_folder
+from mmconv.service.runs import find_run
+from mmconv.service.shown import shown_folder
+from mmconv.service.state import Service
+from mmconv.values import Table
+
+router = APIRouter(prefix="/v1", tags=["runs"])
+
+MOST_RUNS = 16
+"""How many runs are compared at once."""
+
+
+class CompareQuery(BaseModel):
+    """Which runs, by their ids with commas, the baseline first.
+
+    `despite` names what may differ besides the candidates: data, judge, prompts.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    runs: Annotated[str, Field(pattern=r"^[A-Za-z0-9._,-]{1,2100}$")]
+    despite: list[Literal["data", "judge", "prompts"]] = Field(default_factory=list, max_length=3)
+
+
+class ComparedTables(BaseModel):
+    """The runs by the labels that the tables use, the baseline's label, and the tables."""
+
+    baseline: str
+    runs: dict[str, str]
+    tables: list[dict[str, Any]]
+
+
+@router.get("/compare", response_model=ComparedTables, responses=documented(404, 409))
+async def compare_runs(
+    shared: Shared, _caller: Reader, asked: Annotated[CompareQuery, Query()]
+) -> Response:
+    """Compare runs: paired differences with intervals, then the runs' own tables side by side."""
+    names = asked.runs.split(",")
+    if not 2 <= len(set(names)) == len(names) <= MOST_RUNS:
+        raise Problem(400, f"runs: name 2 to {MOST_RUNS} different runs", param="runs")
+    folders = [await _shown(shared, name) for name in names]
+    try:
+        compared = await asyncio.to_thread(compare, folders, despite=asked.despite)
+    except ConfigError as error:
+        message = str(error).replace("--despite ", "despite=")
+        words = "these runs cannot be compared"
+        raise Problem(400, presentable(message, words), param="runs") from error
+    return json_response(
+        {
+            "baseline": compared.baseline,
+            "runs": {label: folder.name for label, folder in compared.folders.items()},
+            "tables": [_as_json(table) for table in compared.tables],
+        }
+    )
+
+
+async def _shown(shared: Service, name: str) -> Path:
+    job = await find_run(shared, name)
+    folder = finished_folder(shared, job)
+    return await asyncio.to_thread(shown_folder, shared.settings, job, folder)
+
+
+def _as_json(table: Table) -> Any:
+    return orjson.loads(FORMATS["json"](table))

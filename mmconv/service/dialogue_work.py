@@ -1,0 +1,140 @@
+"""A dialogue put together from a request, and carried out as a job of the queue.
+
+A job's images were kept when it was queued; its models are asked through seats of its own, so that
+stopping it stops nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, replace
+from typing import Any
+
+import orjson
+
+from mmconv.benchmarks.convbench.benchmark import OFFLINE_JUDGES
+from mmconv.config import RunSpec
+from mmconv.dialogues.plans import PROMPTS, Dialogue
+from mmconv.dialogues.reading import read_dialogue
+from mmconv.dialogues.request import DialogueRequest
+from mmconv.errors import ConfigError
+from mmconv.plans import Finished
+from mmconv.runner import Runner, Seat
+from mmconv.service.incoming import Incoming, incoming
+from mmconv.service.problems import Problem
+from mmconv.service.prompt_files import prompt_set
+from mmconv.service.run_work import Progress
+from mmconv.service.state import Service
+from mmconv.store.jobs import Ending, Job
+
+KIND = "dialogue"
+"""The kind of a dialogue's job in the queue."""
+
+CANDIDATE, JUDGE = "candidate", "judge"
+
+
+class DialogueWork:
+    """See `mmconv.service.worker.Work`."""
+
+    def __init__(self, shared: Service, job: Job) -> None:
+        self._shared = shared
+        self._job = job
+        self._runner: Runner | None = None
+        self._total = 0
+        self._stopped = False
+        self._started = time.monotonic()
+
+    def progress(self) -> dict[str, Any]:
+        """The fields of `Progress`; a conversation is the dialogue under one condition."""
+        if self._runner is None:
+            return asdict(Progress())
+        tally = self._runner.tally
+        seats = tally.seats.values()
+        return asdict(
+            Progress(
+                conversations=tally.finished,
+                total=self._total,
+                replies=tally.replies,
+                asked=tally.asked,
+                stored=sum(seat.stored for seat in seats),
+                failed=sum(seat.failed for seat in seats),
+                skipped=sum(seat.skipped for seat in seats),
+                retried=sum(seat.retried for seat in seats),
+                seconds=round(time.monotonic() - self._started, 1),
+            )
+        )
+
+    def stop(self) -> None:
+        """Ask nothing more."""
+        self._stopped = True
+        if self._runner is not None:
+            self._runner.stop()
+
+    async def run(self) -> Ending | None:
+        """Hold the dialogue to its end."""
+        try:
+            with incoming(self._shared) as images:
+                return await self._hold(images)
+        except Problem as problem:
+            raise ConfigError(problem.message) from problem
+
+    async def _hold(self, images: Incoming) -> Ending | None:
+        request = DialogueRequest.model_validate_json(self._job.spec)
+        seats = self._shared.models.lend(_spec(self._shared, request))
+        dialogue = await put_together(self._shared, request, images)
+        plans = dialogue.plans
+        finished: list[Finished] = []
+        self._total = len(plans)
+        self._runner = Runner(seats, self._shared.store, window=len(plans))
+        if self._stopped or not await self._runner.run(plans, finished.append):
+            return None
+        result = read_dialogue(dialogue, finished)
+        return Ending(
+            state="done",
+            progress=self.progress(),
+            lost=self._runner.tally.lost,
+            result=orjson.dumps(result).decode(),
+        )
+
+
+async def put_together(shared: Service, asked: DialogueRequest, images: Incoming) -> Dialogue:
+    """The dialogue with its images and prompts; raises `Problem` naming the field."""
+    offline = _is_offline(shared, asked.judge)
+    if offline and asked.prompts != "convbench":
+        raise Problem(
+            400, "prompts: the overlap measure judges by ConvBench's prompts only", param="prompts"
+        )
+    pictures = [
+        await images.image(reference, f"images[{place}]")
+        for place, reference in enumerate(asked.images)
+    ]
+    prompts = {name: prompt_set(shared.settings, name) for name in PROMPTS}
+    return Dialogue.of(asked, tuple(pictures), prompts, offline=offline)
+
+
+def own_seat(seat: Seat, asked: DialogueRequest) -> Seat:
+    """The seat with what the request says of sampling over what the model's file says."""
+    chosen = asked.sampling.model_dump(exclude_unset=True)
+    return replace(seat, sampling={**seat.sampling, **chosen})
+
+
+def _is_offline(shared: Service, judge: str | None) -> bool:
+    """Whether the judge is the overlap measure; raises `Problem` 404 for one that is not here."""
+    if judge is None:
+        return False
+    shared.model(judge, "judge")
+    return shared.models.specs[judge].provider in OFFLINE_JUDGES
+
+
+def _spec(shared: Service, asked: DialogueRequest) -> RunSpec:
+    """The dialogue's seats as a run would name them; raises `Problem` 404."""
+    names = {CANDIDATE: asked.model}
+    if asked.judge is not None:
+        names[JUDGE] = asked.judge
+    for seat, name in names.items():
+        shared.model(name, seat)
+    return RunSpec(
+        benchmark=KIND,
+        seats={seat: shared.models.specs[name] for seat, name in names.items()},
+        sampling={CANDIDATE: asked.sampling},
+    )

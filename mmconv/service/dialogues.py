@@ -1,0 +1,177 @@
+"""`/v1/dialogues`: a client's own dialogue, asked under several conditions and judged.
+
+A small one is answered at once; one of more calls than the settings allow becomes a job of
+the queue and is answered with its id. What is equal to a dialogue before is not asked again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Path, Request
+from starlette.responses import Response
+
+from mmconv.dialogues.plans import Dialogue
+from mmconv.dialogues.reading import read_dialogue
+from mmconv.dialogues.request import DialogueRequest
+from mmconv.dialogues.results import DialogueResult
+from mmconv.keys import hash_json
+from mmconv.service.access import Caller, Chatter, Reader, Shared
+from mmconv.service.bodies import JsonRoute
+from mmconv.service.bounds import check_bounds, check_volume, refuse_faults
+from mmconv.service.dialogue_work import CANDIDATE, JUDGE, KIND, own_seat, put_together
+from mmconv.service.disconnect import while_connected
+from mmconv.service.images import keep_image
+from mmconv.service.incoming import at_work, incoming
+from mmconv.service.problems import Problem, documented, json_response
+from mmconv.service.run_work import Progress
+from mmconv.service.running import carry_out
+from mmconv.service.state import Service
+from mmconv.store.jobs import Job, NewJob, State
+
+router = APIRouter(prefix="/v1", tags=["dialogues"], route_class=JsonRoute)
+
+FULL_SECONDS = 30.0
+"""When a client that has too many runs is told to come back."""
+
+DialogueId = Annotated[str, Path(pattern=r"^dialogue-[0-9a-f]{12}$")]
+"""The id of a dialogue that became a job."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedDialogue:
+    """A dialogue that became a job: how it is, and its result when it is done.
+
+    A conversation of its `progress` is the dialogue under one condition.
+    """
+
+    id: str
+    state: State
+    stopping: bool
+    progress: Progress
+    error: str | None
+    result: DialogueResult | None
+
+
+@router.post(
+    "/dialogues",
+    response_model=DialogueResult,
+    responses={
+        **documented(404, 502, 503),
+        202: {"model": QueuedDialogue, "description": "A job: see its Location."},
+    },
+)
+async def add_dialogue(
+    asked: DialogueRequest, request: Request, shared: Shared, caller: Chatter
+) -> Response:
+    """Hold a dialogue under its conditions; with a judge, also their verdicts and deltas.
+
+    Posting a queued one again finds it, and goes on with it if it was stopped or lost calls.
+    """
+    refuse_faults(asked.faults())
+    check_bounds(asked, shared.settings.sizes)
+    check_volume(asked)
+    made = await while_connected(request, _hold(shared, caller, asked))
+    if isinstance(made, DialogueResult):
+        return json_response(made)
+    if made.state == "done":
+        return Response(made.result, media_type="application/json")
+    return json_response(_told(made), 202, {"Location": f"/v1/dialogues/{made.id}"})
+
+
+@router.get("/dialogues/{dialogue}", response_model=QueuedDialogue, responses=documented(404))
+async def get_dialogue(dialogue: DialogueId, shared: Shared, caller: Reader) -> Response:
+    """Tell how a dialogue of one's own is that became a job."""
+    return json_response(_told(await _find(shared, caller, dialogue)))
+
+
+@router.delete(
+    "/dialogues/{dialogue}",
+    status_code=202,
+    response_model=QueuedDialogue,
+    responses=documented(404),
+)
+async def stop_dialogue(dialogue: DialogueId, shared: Shared, caller: Chatter) -> Response:
+    """Stop it; what is answered is kept, and posting it again goes on."""
+    job = await _find(shared, caller, dialogue)
+    return json_response(_told(await shared.queue.stop(job.id) or job), 202)
+
+
+async def _hold(shared: Service, caller: Caller, asked: DialogueRequest) -> DialogueResult | Job:
+    """The result of a small dialogue, the job that a larger one becomes; raises `Problem`."""
+    names = {CANDIDATE: asked.model}
+    seats = {CANDIDATE: own_seat(shared.model(asked.model), asked)}
+    if asked.judge is not None:
+        names[JUDGE] = asked.judge
+        seats[JUDGE] = shared.model(asked.judge, "judge")
+    with incoming(shared) as images:
+        dialogue = await put_together(shared, asked, images)
+        plans = dialogue.plans
+        calls = sum(len(plan.calls) for plan in plans)
+        if calls > shared.settings.synchronous_calls:
+            return await _submit(shared, caller, dialogue, calls)
+        finished = await carry_out(shared, caller, seats, names, plans)
+    return read_dialogue(dialogue, finished)
+
+
+async def _submit(shared: Service, caller: Caller, dialogue: Dialogue, calls: int) -> Job:
+    """Queue the dialogue, its images kept as the caller's; raises `Problem`."""
+    if not caller.may("run"):
+        raise Problem(
+            403,
+            f"a dialogue of {calls} calls is queued like a run, and this token lacks the scope "
+            "'run'",
+            code="missing_scope",
+        )
+    await _keep_images(shared, caller, dialogue)
+    images = tuple(f"image:{picture.sha256}" for picture in dialogue.pictures)
+    request = dialogue.request.model_copy(update={"images": images})
+    spec = request.model_dump_json(exclude_unset=True)
+    submitted = await shared.queue.submit(
+        NewJob(
+            id=f"{KIND}-{hash_json([caller.name, spec])[:12]}",
+            kind=KIND,
+            owner=caller.name,
+            spec=spec,
+            model=request.model,
+        ),
+        most=caller.limits.concurrent_runs,
+    )
+    if submitted.job is None:
+        raise Problem(
+            429,
+            f"{caller.limits.concurrent_runs} runs of this token wait or are under way, "
+            "and it may have no more",
+            code="too_many_runs",
+            retry_after=FULL_SECONDS,
+        )
+    return submitted.job
+
+
+async def _keep_images(shared: Service, caller: Caller, dialogue: Dialogue) -> None:
+    for place, picture in enumerate(dialogue.pictures):
+        param = f"images[{place}]"
+        data = await at_work(shared, param, shared.pictures.read, picture.sha256)
+        await at_work(shared, param, keep_image, shared, caller, data, picture.media_type)
+
+
+async def _find(shared: Service, caller: Caller, name: str) -> Job:
+    """The caller's own dialogue, for an admin anybody's; raises `Problem` 404."""
+    job = await shared.queue.get(name)
+    if job is None or job.kind != KIND or (job.owner != caller.name and not caller.may("admin")):
+        raise Problem(404, "no dialogue of this id is here", param="dialogue")
+    return job
+
+
+def _told(job: Job) -> dict[str, Any]:
+    """The fields of `QueuedDialogue`."""
+    return {
+        "id": job.id,
+        "state": job.state,
+        "stopping": job.stopping,
+        "progress": Progress(**job.progress),
+        "error": job.error,
+        "result": None if job.result is None else orjson.Fragment(job.result),
+    }

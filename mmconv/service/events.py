@@ -1,0 +1,70 @@
+"""`/v1/runs/{id}/events`: how a run gets on, as server-sent events.
+
+The queue is asked, so it does not matter which process carries the run out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import orjson
+from fastapi import APIRouter
+from starlette.responses import StreamingResponse
+
+from mmconv.service.access import Reader, Shared
+from mmconv.service.problems import documented
+from mmconv.service.run_shapes import told
+from mmconv.service.runs import RunId, find_run
+from mmconv.service.state import Service
+from mmconv.store.jobs import Job
+
+router = APIRouter(prefix="/v1", tags=["runs"])
+
+LOOK_SECONDS = 1.0
+"""How often the queue is asked; a worker tells its progress as often."""
+
+QUIET_SECONDS = 15.0
+"""After so long without news a comment keeps the connection open."""
+
+
+@router.get(
+    "/runs/{run}/events",
+    response_class=StreamingResponse,
+    responses={
+        **documented(404),
+        200: {"content": {"text/event-stream": {}}, "description": "Events until the run ends."},
+    },
+)
+async def run_events(run: RunId, shared: Shared, _caller: Reader) -> StreamingResponse:
+    """Stream `progress` events with the run's state, and `end` with its last.
+
+    The stream ends as well when the server does: connect again.
+    """
+    job = await find_run(shared, run)
+    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+    return StreamingResponse(_events(shared, job), media_type="text/event-stream", headers=headers)
+
+
+async def _events(shared: Service, job: Job) -> AsyncIterator[bytes]:
+    found: Job | None = job
+    sent, quiet_since = None, time.monotonic()
+    while found is not None and not shared.draining.is_set():
+        if found != sent:
+            yield _event("progress" if found.is_active else "end", found)
+            sent, quiet_since = found, time.monotonic()
+        elif time.monotonic() - quiet_since > QUIET_SECONDS:
+            yield b": waiting\n\n"
+            quiet_since = time.monotonic()
+        if not found.is_active:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_SECONDS):
+                await shared.draining.wait()
+        found = await shared.queue.get(job.id)
+
+
+def _event(name: str, job: Job) -> bytes:
+    return f"event: {name}\ndata: ".encode() + orjson.dumps(told(job)) + b"\n\n"

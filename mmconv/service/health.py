@@ -1,0 +1,52 @@
+"""Whether the process lives, whether it takes work, and what it counts."""
+
+from __future__ import annotations
+
+import logging
+from typing import Literal
+
+from fastapi import APIRouter
+from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from mmconv import __version__
+from mmconv.errors import StoreError
+from mmconv.service.access import Reader, Shared
+from mmconv.service.problems import Problem, documented, json_response
+
+log = logging.getLogger(__name__)
+
+router = APIRouter(tags=["health"])
+
+
+class Health(BaseModel):
+    """A process that answers."""
+
+    status: Literal["ok"] = "ok"
+    version: str = __version__
+
+
+@router.get("/health", response_model=Health, responses=documented())
+async def health() -> Response:
+    """Answer while the process lives."""
+    return json_response(Health().model_dump())
+
+
+@router.get("/ready", response_model=Health, responses=documented(503))
+async def ready(shared: Shared) -> Response:
+    """Answer 200 while the process takes work: its database answers, and it is not ending."""
+    if shared.draining.is_set():
+        raise Problem(503, "the server is ending", code="draining")
+    try:
+        await shared.queue.get("")
+    except StoreError as error:
+        log.warning("not ready: %s", error)
+        raise Problem(503, "the database does not answer", code="no_database") from error
+    return json_response(Health().model_dump())
+
+
+@router.get("/metrics", response_class=Response, responses=documented())
+async def metrics(shared: Shared, _caller: Reader) -> Response:
+    """Give out the counters, as Prometheus reads them."""
+    return Response(shared.metrics.page(), media_type=CONTENT_TYPE_LATEST)

@@ -1,0 +1,146 @@
+"""`/v1/images`: clients' images, checked by the one door and kept by content.
+
+What is given out is the file as it came, or a small WebP of it, and makes a browser run nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request
+from pydantic import BaseModel
+from starlette.datastructures import UploadFile
+from starlette.responses import Response
+
+from images import Facts
+from images.header import read_media_type
+from images.thumbnails import thumbnail
+from mmconv.service.access import Caller, Chatter, Reader, Shared
+from mmconv.service.bodies import too_large
+from mmconv.service.incoming import at_work
+from mmconv.service.problems import Problem, documented, json_response
+from mmconv.service.state import Service
+
+router = APIRouter(prefix="/v1/images", tags=["images"])
+
+ImageId = Annotated[str, Path(pattern="^[0-9a-f]{64}$", description="The SHA-256 of the file.")]
+
+WHERE = "the image"
+FULL_SECONDS = 3600.0
+"""When a client whose room is full is told to come back; only an operator makes room."""
+
+HEADERS = {
+    "Cache-Control": "private, max-age=31536000, immutable",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "X-Content-Type-Options": "nosniff",
+}
+
+_BINARY = {"type": "string", "format": "binary"}
+_FORM = {"type": "object", "properties": {"file": _BINARY}, "required": ["file"]}
+_SENT = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {"schema": _FORM},
+            "application/octet-stream": {"schema": _BINARY},
+        },
+    }
+}
+_FILE: dict[int | str, dict[str, Any]] = {200: {"content": {"image/*": {"schema": _BINARY}}}}
+
+
+class StoredImage(BaseModel):
+    """An image that is kept: sizes in pixels as a person sees it, `bytes` of its file."""
+
+    id: str
+    media_type: str
+    width: int
+    height: int
+    bytes: int
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=StoredImage,
+    responses=documented(415, 503),
+    openapi_extra=_SENT,
+)
+async def add_image(request: Request, shared: Shared, caller: Chatter) -> Response:
+    """Keep an image, sent as the body or as the `file` of a form; the same twice is one."""
+    data, declared = await _read(request, shared.settings.sizes.image_bytes)
+    facts = await at_work(shared, None, keep_image, shared, caller, data, declared)
+    shared.metrics.uploaded.inc(facts.byte_count)
+    stored = StoredImage(
+        id=facts.sha256,
+        media_type=facts.media_type,
+        width=facts.width,
+        height=facts.height,
+        bytes=facts.byte_count,
+    )
+    return json_response(stored.model_dump(), 201)
+
+
+@router.get("/{image}", response_class=Response, responses=documented(404) | _FILE)
+async def get_image(image: ImageId, shared: Shared, _caller: Reader) -> Response:
+    """Give the file out as it came."""
+    data = await _find(shared, image)
+    return Response(data, headers=HEADERS, media_type=read_media_type(data, WHERE))
+
+
+@router.get("/{image}/thumbnail", response_class=Response, responses=documented(404) | _FILE)
+async def get_thumbnail(image: ImageId, shared: Shared, _caller: Reader) -> Response:
+    """Give out a WebP of at most 192 pixels a side."""
+    data = await _find(shared, image)
+    small = await at_work(shared, None, thumbnail, data, WHERE)
+    return Response(small, headers=HEADERS, media_type="image/webp")
+
+
+def keep_image(shared: Service, caller: Caller, data: bytes, declared: str) -> Facts:
+    """Check and keep an image; raises `Problem` 415 or 429, and `ImageError`."""
+    found = read_media_type(data, WHERE)
+    if declared.startswith("image/") and declared not in (found, "image/*"):
+        raise Problem(415, f"the image is declared as {declared}, and is {found}")
+    uploads, room = shared.uploads, caller.limits.stored_bytes
+    if not uploads.owns(caller.name, data) and uploads.used(caller.name) + len(data) > room:
+        raise Problem(
+            429,
+            f"the images of this token may take up {room:,} bytes",
+            code="storage_full",
+            retry_after=FULL_SECONDS,
+        )
+    return uploads.keep(data, caller.name, WHERE)
+
+
+async def _find(shared: Service, sha256: str) -> bytes:
+    if not shared.pictures.holds(sha256):
+        raise Problem(404, "no image of this id is here", param="image", code="image_not_found")
+    return await at_work(shared, None, shared.pictures.read, sha256)
+
+
+async def _read(request: Request, most: int) -> tuple[bytes, str]:
+    """The image of a request, and the media type that it is declared to have."""
+    declared = _media_type(request.headers.get("content-type"))
+    if declared == "multipart/form-data":
+        return await _read_form(request, most)
+    data = bytearray()
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > most:
+            raise too_large(WHERE, most)
+    return bytes(data), declared
+
+
+async def _read_form(request: Request, most: int) -> tuple[bytes, str]:
+    async with request.form(max_files=1, max_fields=1) as form:
+        file = form.get("file")
+        if not isinstance(file, UploadFile):
+            raise Problem(400, "the form needs a file named `file`", param="file")
+        if (file.size or 0) > most:
+            raise too_large(WHERE, most, "file")
+        return await file.read(), _media_type(file.content_type)
+
+
+def _media_type(header: str | None) -> str:
+    declared = (header or "").partition(";")[0].strip().lower()
+    return "image/jpeg" if declared == "image/jpg" else declared

@@ -1,0 +1,135 @@
+"""The images that one request names: `image:<id>`, a data URI, or a URL where that is allowed.
+
+What did not lie here before is held until the request ends, and does not count as the caller's.
+No path is ever read for a client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import ParamSpec, TypeVar
+
+from images import Facts
+from mmconv.errors import ImageError
+from mmconv.service.bodies import too_large
+from mmconv.service.fetching import fetch
+from mmconv.service.problems import Problem, presentable
+from mmconv.service.state import Service
+from mmconv.values import Image
+
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
+
+class Incoming:
+    """Resolves the images of one request; made by `incoming`."""
+
+    def __init__(self, shared: Service, holds: ExitStack) -> None:
+        self._shared = shared
+        self._holds = holds
+        self._count = 0
+
+    async def image(self, reference: str, param: str) -> Image:
+        """The image that a reference names; `param` is the field of the request it stands in.
+
+        Raises `Problem` 400, 404 or 413, and 502 for a URL that leads nowhere.
+        """
+        sizes = self._shared.settings.sizes
+        self._count += 1
+        if self._count > sizes.images:
+            raise Problem(413, f"a request may hold {sizes.images} images", param=param)
+        scheme, _, rest = reference.partition(":")
+        match scheme.lower():
+            case "image":
+                return await self._kept(rest, param)
+            case "data":
+                return await self._hold(decode_uri(rest, sizes.image_bytes, param), param)
+            case "https" if self._shared.settings.fetch_urls:
+                return await self._hold(await fetch(reference, sizes.image_bytes, param), param)
+            case "http" | "https":
+                raise Problem(
+                    400,
+                    "this server fetches no such URL: send a data URI, or upload the image to "
+                    "/v1/images and send image:<id>",
+                    param=param,
+                )
+        raise Problem(400, "an image is named by a data URI or by image:<id>", param=param)
+
+    async def _kept(self, sha256: str, param: str) -> Image:
+        uploads = self._shared.uploads
+        facts = uploads.recall(sha256) or await at_work(self._shared, param, uploads.find, sha256)
+        if facts is None:
+            raise Problem(404, "no image of this id is here", param=param, code="image_not_found")
+        return _image(facts)
+
+    async def _hold(self, data: bytes, param: str) -> Image:
+        holding = asyncio.ensure_future(
+            at_work(self._shared, param, self._shared.uploads.hold, data, param)
+        )
+        try:
+            facts = await asyncio.shield(holding)
+        except asyncio.CancelledError:
+            # The thread goes on, and what it will hold must be let go of.
+            holding.add_done_callback(self._let_go)
+            raise
+        self._holds.callback(self._shared.uploads.release, facts.sha256)
+        return _image(facts)
+
+    def _let_go(self, holding: asyncio.Future[Facts]) -> None:
+        if not holding.cancelled() and holding.exception() is None:
+            self._shared.uploads.release(holding.result().sha256)
+
+
+@contextmanager
+def incoming(shared: Service) -> Iterator[Incoming]:
+    """Resolve images, and hold them for as long as a request lasts."""
+    with ExitStack() as holds:
+        yield Incoming(shared, holds)
+
+
+async def at_work(
+    shared: Service,
+    param: str | None,
+    work: Callable[Given, Made],
+    *args: Given.args,
+    **kwargs: Given.kwargs,
+) -> Made:
+    """Work on an image in a thread, with few others at a time.
+
+    Raises `Problem` 400, naming the field `param`, for an image that cannot be used.
+    """
+    async with shared.image_work:
+        try:
+            return await asyncio.to_thread(work, *args, **kwargs)
+        except ImageError as error:
+            message = presentable(str(error), "the image cannot be read")
+            raise Problem(400, message, param=param, code="invalid_image") from error
+
+
+def decode_uri(rest: str, most: int, param: str) -> bytes:
+    """The bytes of a data URI, given without `data:`; its media type is not believed.
+
+    Clients label images wrongly, so the content decides. Raises `Problem` 400 or 413.
+    """
+    head, comma, payload = rest.partition(",")
+    if not comma or not head.lower().endswith(";base64"):
+        raise Problem(400, "a data URI must be data:image/...;base64,...", param=param)
+    if len(payload) > (most + 2) // 3 * 4:
+        raise too_large("the image", most, param)
+    try:
+        return base64.b64decode(payload, validate=True)
+    except (binascii.Error, ValueError):
+        raise Problem(400, "the data URI is not base64", param=param) from None
+
+
+def _image(facts: Facts) -> Image:
+    return Image(
+        sha256=facts.sha256,
+        media_type=facts.media_type,
+        width=facts.width,
+        height=facts.height,
+    )

@@ -1,0 +1,108 @@
+"""`/v1/judgements`: a finished dialogue, or a pair, judged by a prompt of any of the benchmarks.
+
+The judge is asked what a run of that benchmark asks, and its reply is kept: the same judgement is
+paid once, whoever asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, TypeAlias
+
+from fastapi import APIRouter, Body, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.responses import Response
+
+from mmconv.benchmarks.botchat.judgements import BotChatJudgement
+from mmconv.benchmarks.cmteval.judgements import CMTEvalJudgement
+from mmconv.benchmarks.convbench.benchmark import OFFLINE_JUDGES
+from mmconv.benchmarks.convbench.judgements import ConvBenchJudgement
+from mmconv.benchmarks.fbbench.judgements import FBBenchJudgement
+from mmconv.benchmarks.judgements import Judgement, JudgementRequest, Supplies, read_judgement
+from mmconv.benchmarks.mtbench101.judgements import MTBench101Judgement
+from mmconv.plans import Plan
+from mmconv.service.access import Caller, Chatter, Shared
+from mmconv.service.bodies import JsonRoute
+from mmconv.service.bounds import check_bounds, refuse_faults
+from mmconv.service.disconnect import while_connected
+from mmconv.service.incoming import incoming
+from mmconv.service.problems import Problem, documented, json_response, problem_of_failure
+from mmconv.service.prompt_files import prompt_set
+from mmconv.service.running import carry_out
+from mmconv.service.state import Service
+from mmconv.values import Failure
+
+KINDS = ("convbench", "fbbench", "cmteval", "mtbench101", "botchat")
+"""The benchmarks whose prompts can be named."""
+
+AnyJudgement: TypeAlias = Annotated[
+    ConvBenchJudgement
+    | FBBenchJudgement
+    | CMTEvalJudgement
+    | MTBench101Judgement
+    | BotChatJudgement,
+    Body(discriminator="benchmark"),
+]
+
+SEAT = "judge"
+
+
+class _JudgementRoute(JsonRoute):
+    """Names the field where no benchmark is named, or one that there is not."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_judgement(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except RequestValidationError as error:
+                if not error.errors()[0]["type"].startswith("union_tag"):
+                    raise
+                message = f"benchmark: name one of {', '.join(KINDS)}"
+                raise Problem(400, message, param="benchmark") from error
+
+        return handle_judgement
+
+
+router = APIRouter(prefix="/v1", tags=["judgements"], route_class=_JudgementRoute)
+
+
+@router.post("/judgements", response_model=Judgement, responses=documented(404, 502, 503, 504))
+async def add_judgement(
+    asked: AnyJudgement, request: Request, shared: Shared, caller: Chatter
+) -> Response:
+    """Judge a finished dialogue: a score or a choice, the reasons, and whether they were read."""
+    refuse_faults(asked.faults())
+    check_bounds(asked, shared.settings.sizes)
+    return json_response(await while_connected(request, judge(shared, caller, asked)))
+
+
+async def judge(shared: Service, caller: Caller, asked: JudgementRequest) -> Judgement:
+    """Ask the judge that the request names; raises `Problem`, also where the judge fails."""
+    seat = shared.model(asked.judge, "judge")
+    with incoming(shared) as images:
+        picture = None
+        if isinstance(asked, ConvBenchJudgement) and asked.image is not None:
+            picture = await images.image(asked.image, "image")
+        offline = shared.models.specs[asked.judge].provider in OFFLINE_JUDGES
+        prompts = prompt_set(shared.settings, _prompts(asked, offline=offline))
+        call = asked.call(Supplies(prompts=prompts, picture=picture, offline=offline))
+        plan = Plan(order=0, sample=call.id, condition=asked.benchmark, calls=(call,))
+        names = {SEAT: asked.judge}
+        [finished] = await carry_out(shared, caller, {SEAT: seat}, names, [plan])
+    outcome = finished.outcomes[call.id]
+    if isinstance(outcome, Failure):
+        problem = problem_of_failure(outcome)
+        problem.param = None  # Chat has a field for what the model read; here there are several.
+        raise problem
+    return read_judgement(asked, call, finished.outcomes)
+
+
+def _prompts(asked: JudgementRequest, *, offline: bool) -> str:
+    """The set of prompts; raises `Problem` where the overlap measure has none for the benchmark."""
+    if not offline:
+        return asked.benchmark
+    if asked.benchmark != "convbench":
+        raise Problem(400, "judge: the overlap measure judges ConvBench only", param="judge")
+    return "convbench_reference"

@@ -1,0 +1,227 @@
+"""What a client is told when a request cannot be served: one shape, OpenAI's, for all routes.
+
+`{"error": {"message", "type", "param", "code"}}`. A message never holds a traceback, a secret or a
+path of this machine: what is not meant for clients is logged, and they get general words.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from mmconv.errors import FailureKind, InputError
+from mmconv.values import Failure
+
+log = logging.getLogger(__name__)
+
+TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
+"""Status -> OpenAI's type; other 4xx are `invalid_request_error`, 5xx `server_error`."""
+
+FAILED: Mapping[FailureKind, tuple[int, str]] = {
+    "timeout": (504, "the model did not answer in time"),
+    "connection": (502, "the model could not be reached"),
+    "rate_limit": (503, "the model's server is busy; ask again later"),
+    "server": (502, "the model's server failed"),
+    "malformed": (502, "the model's server sent what is no answer"),
+    "context": (400, "the messages are longer than the model's context"),
+    "rejected": (400, "the model refused the request"),
+    "memory": (400, "the request does not fit into the model's memory"),
+    "image": (400, "an image of the request cannot be read"),
+}
+"""How a model failed -> the status, and what a client is told where our own words would not do."""
+
+CODES: Mapping[FailureKind, str] = {"context": "context_length_exceeded"}
+"""OpenAI's own words for failures, where it has one; else the kind is the code."""
+
+LONGEST = 1000
+"""Characters of a message; it may quote what a client sent."""
+
+PARAMETERS = (("query",), ("path",), ("header",), ("cookie",))
+"""What the locations of other parameters begin with."""
+
+_PLACE = re.compile(
+    r"[A-Za-z][A-Za-z0-9+.-]*://"  # a URL
+    r"|(?<![\w/])(?:~|\.{1,2})?/[\w.~-]"  # a path
+    r"|\b[A-Za-z]:\\"
+    r"|environment variable"
+)
+
+
+class ErrorDetail(BaseModel):
+    """What went wrong: in words, of which type, at which field, and a word for programs."""
+
+    message: str
+    type: str
+    param: str | None = None
+    code: str | None = None
+
+
+class ErrorBody(BaseModel):
+    """The body of every answer that tells of an error."""
+
+    error: ErrorDetail
+
+
+class Problem(HTTPException):
+    """A request that is answered with an error; raised by routes and by what they call.
+
+    `param` names the field of the request (`messages[1].content`), `code` is a word for programs,
+    `retry_after` are seconds, told with 429 and 503. It is an `HTTPException` because FastAPI lets
+    nothing else out of the reading of a body.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        self.status = status
+        self.message = message[:LONGEST]
+        self.param = param
+        self.code = code
+        super().__init__(status, self.message, _headers(status, retry_after))
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The JSON body."""
+        general = "server_error" if self.status >= 500 else "invalid_request_error"
+        kind = TYPES.get(self.status, general)
+        detail = ErrorDetail(message=self.message, type=kind, param=self.param, code=self.code)
+        return ErrorBody(error=detail).model_dump()
+
+    def response(self) -> Response:
+        """The answer."""
+        return json_response(self.body, self.status, self.headers)
+
+
+def _headers(status: int, retry_after: float | None) -> dict[str, str]:
+    if status == 401:
+        return {"WWW-Authenticate": "Bearer"}
+    return {} if retry_after is None else {"Retry-After": str(max(1, math.ceil(retry_after)))}
+
+
+def json_response(
+    value: Any, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """An answer of JSON; dataclasses are written as their fields."""
+    return Response(orjson.dumps(value), status, headers, media_type="application/json")
+
+
+def problem_of_failure(failure: Failure) -> Problem:
+    """What a client is told of a model that did not answer; what is left out is logged."""
+    status, words = FAILED[failure.kind]
+    code = CODES.get(failure.kind, failure.kind)
+    if status < 500:
+        return Problem(status, presentable(failure.message, words), param="messages", code=code)
+    log.warning("a model failed (%s): %s", failure.kind, failure.message)
+    return Problem(status, words, code=code, retry_after=10 if status == 503 else None)
+
+
+def presentable(message: str, instead: str) -> str:
+    """The message, if it names no path, no URL and no variable of this machine; else `instead`."""
+    if _PLACE.search(message):
+        log.warning("told a client only %r: %s", instead, message)
+        return instead
+    return message
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The `responses` of a route, for its documentation: those named, and those that all have."""
+    return {
+        status: {"model": ErrorBody, "description": HTTPStatus(status).phrase}
+        for status in sorted({400, 401, 403, 408, 413, 429, 500, *statuses})
+    }
+
+
+def install(app: FastAPI) -> None:
+    """Answer every exception in the one shape."""
+    app.add_exception_handler(Problem, _on_problem)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(InputError, _on_input)
+    app.add_exception_handler(Exception, _on_bug)
+
+
+async def _on_problem(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    return error.response()
+
+
+async def _on_invalid(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return invalid(error.errors(), error.body).response()
+
+
+async def _on_http(_request: Request, error: Exception) -> Response:
+    """What Starlette and FastAPI say: no such route, another method, a form that is none."""
+    assert isinstance(error, HTTPException)
+    return Problem(error.status_code, str(error.detail)).response()
+
+
+async def _on_input(_request: Request, error: Exception) -> Response:
+    """What the engine says of an input, where no route has said it better."""
+    return Problem(400, presentable(str(error), "the request cannot be served as it is")).response()
+
+
+async def _on_bug(_request: Request, _error: Exception) -> Response:
+    # Starlette hands the exception on to the server, which logs it.
+    return Problem(500, "the server failed; its log says why", code="bug").response()
+
+
+def invalid(errors: Sequence[Mapping[str, Any]], body: Any = None) -> Problem:
+    """The telling one of pydantic's errors about a request, its field as OpenAI would write it.
+
+    Locations are FastAPI's, which begin with "body" and the like, or steps of the body itself.
+
+    Where a value may be of several kinds there is an error for each; the one that got furthest
+    into the value is about the kind that was meant.
+    """
+    error, place = max(
+        ((error, _place(error["loc"], body)) for error in errors), key=lambda each: len(each[1])
+    )
+    if error["type"] == "json_invalid":
+        return Problem(400, "the body is not JSON", code="invalid_json")
+    param = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
+    param = param.removeprefix(".")
+    if not param:
+        return Problem(400, "a JSON object is needed (Content-Type: application/json)")
+    if error["type"] == "extra_forbidden":
+        return Problem(400, f"{param}: no such field", param=param, code="unknown_parameter")
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return Problem(400, f"{param}: {message}", param=param)
+
+
+def _place(location: tuple[Any, ...], body: Any) -> list[Any]:
+    """The steps of pydantic's location that are fields of the request, not names of its types."""
+    if location[:1] != ("body",):
+        return list(location[1:] if location[:1] in PARAMETERS else location)
+    steps: list[Any] = []
+    for step in location[1:]:
+        try:
+            body = body[step]
+        except (LookupError, TypeError):
+            # The name of a type, unless it is the field that is missing.
+            if step is not location[-1] or not isinstance(body, dict):
+                continue
+        steps.append(step)
+    return steps

@@ -1,0 +1,178 @@
+"""What a finished run's folder holds, as the API gives it out: pages of scores, samples, tables.
+
+Files are read in pieces: memory does not grow with a run. What a failure's message says of this
+machine is left out. These functions block; routes call them in threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from mmconv.report.output import SCORES, TRANSCRIPTS
+from mmconv.report.tables import FORMATS, read_tables
+from mmconv.service.problems import FAILED, Problem, presentable
+from mmconv.values import Table
+
+INDEXES = 8
+"""How many files' indexes are kept in memory: about 200 bytes for each sample."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """The lines of one sample in a file: where they begin, their bytes, and what is told in them.
+
+    `replies` and `failures` count calls; both are 0 in a file of scores.
+    """
+
+    begin: int
+    length: int
+    lines: int
+    conditions: tuple[str, ...]
+    replies: int
+    failures: int
+
+
+def score_page(
+    folder: Path, chosen: Mapping[str, Any], after: int, limit: int
+) -> tuple[list[Any], int | None]:
+    """At most `limit` scores whose fields are as `chosen`, from the byte `after` on.
+
+    Returns them and where the next page begins, None at the end. Raises `Problem` 400 where no
+    line begins at `after`.
+    """
+    found: list[Any] = []
+    with (folder / SCORES).open("rb") as lines:
+        lines.seek(max(0, after - 1))
+        if after and lines.read(1) != b"\n":
+            raise Problem(400, "after: take it from the page before", param="after")
+        at = after
+        for line in lines:
+            if len(found) == limit:
+                return found, at
+            at += len(line)
+            record = orjson.loads(line)
+            if all(record[name] == value for name, value in chosen.items()):
+                found.append(record)
+    return found, None
+
+
+def sample_page(
+    folder: Path, after: str | None, limit: int
+) -> tuple[list[dict[str, Any]], str | None]:
+    """At most `limit` samples behind `after` in the run's order, and the last one if more follow.
+
+    Raises `Problem` 400 for an unknown `after`.
+    """
+    spans = _spans(folder / TRANSCRIPTS)
+    names: Iterator[str] = iter(spans)
+    if after is not None:
+        if after not in spans:
+            raise Problem(400, "after: no such sample", param="after")
+        while next(names) != after:
+            pass
+    page = list(islice(names, limit))
+    more = next(names, None) is not None
+    return [_told(name, spans[name]) for name in page], page[-1] if more else None
+
+
+def sample_records(folder: Path, sample: str) -> dict[str, Any] | None:
+    """One sample's calls and scores as they were recorded; None if there is no such sample."""
+    calls = _lines(folder / TRANSCRIPTS, sample)
+    if calls is None:
+        return None
+    return {
+        "sample": sample,
+        "calls": [clean_call(call) for call in calls],
+        "scores": _lines(folder / SCORES, sample) or [],
+    }
+
+
+def clean_call(call: dict[str, Any]) -> dict[str, Any]:
+    """A call's record without what its failure tells of this machine."""
+    if call["state"] != "failure":
+        return call
+    kind = call["problem"].split(" ", 1)[0]
+    status, words = FAILED[kind]
+    told = words if status >= 500 else presentable(call["problem"], words)
+    return call | {"problem": f"{kind}: {words}" if told == words else told}
+
+
+def render_tables(folder: Path, name: str | None, form: str) -> str:
+    """The tables of a run, or the one of this name, as `json`, `csv`, `md` or `tex`.
+
+    JSON of several is an array. As CSV each of several has its name in a line before it, and a
+    blank line between. Raises `Problem` 404.
+    """
+    tables = read_tables(folder / "tables")
+    if name is not None:
+        return FORMATS[form](_named(tables, name))
+    texts = [FORMATS[form](table) for table in tables]
+    if form == "json":
+        return f"[{','.join(texts)}]"
+    if form == "csv":
+        texts = [f"{table.name}\n{text}" for table, text in zip(tables, texts, strict=True)]
+    return "\n".join(texts)
+
+
+def _named(tables: Sequence[Table], name: str) -> Table:
+    for table in tables:
+        if table.name == name:
+            return table
+    known = ", ".join(table.name for table in tables)
+    raise Problem(404, f"no such table; there are: {known}", param="table")
+
+
+def _told(name: str, span: Span) -> dict[str, Any]:
+    return {
+        "sample": name,
+        "conditions": span.conditions,
+        "calls": span.lines,
+        "replies": span.replies,
+        "failures": span.failures,
+    }
+
+
+def _lines(path: Path, sample: str) -> list[dict[str, Any]] | None:
+    span = _spans(path).get(sample)
+    if span is None:
+        return None
+    with path.open("rb") as file:
+        file.seek(span.begin)
+        return [orjson.loads(line) for line in file.read(span.length).splitlines()]
+
+
+def _spans(path: Path) -> Mapping[str, Span]:
+    status = path.stat()
+    return _read_spans(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=INDEXES)
+def _read_spans(path: Path, _changed: int, _size: int) -> Mapping[str, Span]:
+    """Where each sample's lines stand; they stand together."""
+    spans: dict[str, Span] = {}
+    at = 0
+    with path.open("rb") as lines:
+        for line in lines:
+            record = orjson.loads(line)
+            state, sample, condition = record.get("state"), record["sample"], record["condition"]
+            old = spans.get(sample) or Span(
+                begin=at, length=0, lines=0, conditions=(), replies=0, failures=0
+            )
+            known = condition in old.conditions
+            spans[sample] = Span(
+                begin=old.begin,
+                length=old.length + len(line),
+                lines=old.lines + 1,
+                conditions=old.conditions if known else (*old.conditions, condition),
+                replies=old.replies + (state == "reply"),
+                failures=old.failures + (state == "failure"),
+            )
+            at += len(line)
+    return spans

@@ -1,0 +1,160 @@
+"""What a client asks when it starts a run, and the specification that this stands for.
+
+A client names data sets and models that the operator configured, and sets options that are no
+files. Whoever an option belongs to checks it, when the benchmark is built. Nothing here is built
+or run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mmconv.config import ModelSpec, RunSpec, SamplingSpec
+from mmconv.keys import hash_json
+from mmconv.service.problems import Problem
+from mmconv.service.prompt_files import prompt_folder
+from mmconv.service.settings import DataSpec, Settings
+
+MOST_TRIALS = 100
+"""How often a client may have every sample repeated."""
+
+MOST_SEATS = 16
+"""How many models may take part in one run."""
+
+
+class RunRequest(BaseModel):
+    """A run of a benchmark: which data, and which model on which seat.
+
+    `data` and the models are names that the operator configured. `options` are the benchmark's
+    own, but for those that name files; `sampling` overrides the benchmark's by seat; `trials`
+    repeats every sample, `limit` takes the first samples only.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    data: str
+    seats: Mapping[str, str] = Field(min_length=1, max_length=MOST_SEATS)
+    options: Mapping[str, Any] = Field(default_factory=dict)
+    conditions: tuple[str, ...] | None = Field(default=None, max_length=32)
+    sampling: Mapping[str, SamplingSpec] = Field(default_factory=dict)
+    trials: int = Field(default=1, gt=0, le=MOST_TRIALS)
+    limit: int | None = Field(default=None, gt=0, lt=2**31)
+    seed: int = Field(default=0, ge=0, lt=2**32)
+
+    def canonical(self) -> str:
+        """The request as JSON; what was not set is not in it."""
+        return self.model_dump_json(exclude_unset=True)
+
+
+def resolve(settings: Settings, request: RunRequest) -> RunSpec:
+    """The run that a request stands for, by today's settings.
+
+    Raises `Problem` 400 and 404 naming the field.
+    """
+    data = settings.data.get(request.data)
+    if data is None:
+        known = ", ".join(sorted(settings.data)) or "none"
+        raise Problem(
+            404,
+            f"no data set {request.data!r} here; there are: {known}",
+            param="data",
+            code="data_not_found",
+        )
+    if "candidate" not in request.seats:
+        raise Problem(400, "seats: name the model to evaluate as candidate", param="seats")
+    _check_sampling(settings, request)
+    return RunSpec(
+        benchmark=data.benchmark,
+        options={**_own_options(settings, data, request.options), **data.options},
+        conditions=request.conditions,
+        seats={seat: _model(settings, seat, name) for seat, name in request.seats.items()},
+        sampling=request.sampling,
+        trials=request.trials,
+        limit=request.limit,
+        seed=request.seed,
+        prompts=prompt_folder(settings, data.benchmark),
+    )
+
+
+def name_run(request: RunRequest, spec: RunSpec) -> str:
+    """The run's id: what it is of, and a hash of all that it depends on. Safe in a URL."""
+    digest = hash_json([request.data, spec.model_dump(mode="json")])[:12]
+    candidate = re.sub(r"[^A-Za-z0-9._-]+", "-", request.seats["candidate"])[:40]
+    return f"{request.data}-{candidate}-{digest}"
+
+
+def _model(settings: Settings, seat: str, name: str) -> ModelSpec:
+    """The model, under its public name where its file gives none: tables print it."""
+    if name not in settings.models:
+        raise Problem(
+            404,
+            f"no model {name!r} here; GET /v1/models lists them",
+            param=f"seats.{seat}",
+            code="model_not_found",
+        )
+    model = settings.models[name]
+    return model if model.name else model.model_copy(update={"name": name})
+
+
+def _check_sampling(settings: Settings, request: RunRequest) -> None:
+    for seat, sampling in request.sampling.items():
+        if seat not in request.seats:
+            raise Problem(400, f"no model sits on the seat {seat!r}", param=f"sampling.{seat}")
+        _check_tokens(settings, sampling.max_tokens, f"sampling.{seat}.max_tokens")
+        if abs(sampling.seed or 0) >= 2**63:
+            raise Problem(400, "seed: too large", param=f"sampling.{seat}.seed")
+
+
+def _check_tokens(settings: Settings, value: Any, param: str) -> None:
+    most = settings.sizes.max_tokens
+    if isinstance(value, int) and value > most:
+        raise Problem(400, f"{param}: at most {most} are allowed", param=param)
+
+
+def _own_options(settings: Settings, data: DataSpec, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The client's options; raises `Problem` for those that are the operator's to set."""
+    allowed = open_options(data.benchmark) - data.options.keys()
+    for name, value in given.items():
+        param = f"options.{name}"
+        if name not in allowed:
+            raise Problem(
+                400,
+                f"{param} cannot be set here; what can: {', '.join(sorted(allowed)) or 'nothing'}",
+                param=param,
+                code="unknown_parameter",
+            )
+        if name.endswith("max_tokens"):
+            _check_tokens(settings, value, param)
+    return given
+
+
+def open_options(benchmark: str) -> frozenset[str]:
+    """The options of a benchmark of ours that name no files; none of one from elsewhere.
+
+    A benchmark keeps its options in a module of that name, where they have the field `data`.
+    """
+    if "." in benchmark:
+        return frozenset()
+    module = import_module(f"mmconv.benchmarks.{benchmark}.options")
+    kinds = (each for each in vars(module).values() if isinstance(each, type))
+    [options] = (
+        kind.model_fields
+        for kind in kinds
+        if issubclass(kind, BaseModel) and "data" in kind.model_fields
+    )
+    return frozenset(name for name, each in options.items() if Path not in _leaves(each.annotation))
+
+
+def _leaves(annotation: Any) -> Iterator[Any]:
+    """The types that an annotation is made of."""
+    arguments = get_args(annotation)
+    if not arguments:
+        yield annotation
+    for argument in arguments:
+        yield from _leaves(argument)

@@ -1,0 +1,227 @@
+"""`/v1/runs/{id}/...`: scores, tables, samples, images and the report of a run.
+
+Scores, tables and the report are there when the run is done; samples at any time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import orjson
+from fastapi import APIRouter, Query
+from fastapi import Path as InPath
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import FileResponse, Response
+
+from mmconv.errors import InputError
+from mmconv.evaluation import Evaluation
+from mmconv.report.output import PAGE, SCORES
+from mmconv.report.page import write_page
+from mmconv.service.access import Reader, Shared
+from mmconv.service.desk import Desk, Runs
+from mmconv.service.images import get_image, get_thumbnail
+from mmconv.service.planned import planned_page, planned_sample
+from mmconv.service.problems import Problem, documented, json_response, presentable
+from mmconv.service.run_files import render_tables, sample_page, sample_records, score_page
+from mmconv.service.run_shapes import SampleList, SampleTranscript, ScoreList
+from mmconv.service.run_work import open_run
+from mmconv.service.runs import RunId, Word, find_run
+from mmconv.service.shown import shown_folder
+from mmconv.service.state import Service
+from mmconv.store.jobs import Job
+
+router = APIRouter(prefix="/v1", tags=["runs"])
+
+TYPES = {
+    "json": "application/json",
+    "csv": "text/csv; charset=utf-8",
+    "md": "text/markdown; charset=utf-8",
+    "tex": "text/x-tex; charset=utf-8",
+    "jsonl": "application/x-ndjson",
+    "parquet": "application/vnd.apache.parquet",
+}
+"""Format -> media type."""
+
+PAGE_BYTES = 64_000_000
+"""What texts and pictures may take inside a report; of a larger run it shows the first samples."""
+
+Sample = Annotated[str, InPath(min_length=1, max_length=1000)]
+"""A sample's name, in a path; it may hold slashes."""
+
+ImageId = Annotated[str, InPath(pattern=r"^[0-9a-f]{64}$")]
+"""The SHA-256 of an image's file, in a path."""
+
+
+class ScoreQuery(BaseModel):
+    """Which scores, in which format; those of JSON lines and Parquet are always all."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: Literal["json", "jsonl", "parquet"] = "json"
+    sample: Word | None = None
+    condition: Word | None = None
+    metric: Word | None = None
+    after: int = Field(default=0, ge=0, lt=2**62)
+    limit: int = Field(default=1000, ge=1, le=10_000)
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """The fields that a score must have."""
+        given = {"sample": self.sample, "condition": self.condition, "metric": self.metric}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+class TableQuery(BaseModel):
+    """Which table, or all, in which format."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: Literal["json", "csv", "md", "tex"] = "json"
+    table: Word | None = None
+
+
+class SampleQuery(BaseModel):
+    """Which samples: at most `limit`, behind the one named `after`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    after: Word | None = None
+    limit: int = Field(default=100, ge=1, le=500)
+
+
+def _given_as(*formats: str) -> dict[int | str, dict[str, Any]]:
+    content: dict[str, Any] = {TYPES[name].split(";")[0]: {} for name in formats}
+    return {**documented(404, 409), 200: {"content": content, "description": "As asked."}}
+
+
+@router.get(
+    "/runs/{run}/scores",
+    response_model=ScoreList,
+    responses=_given_as("json", "jsonl", "parquet"),
+)
+async def run_scores(
+    run: RunId, shared: Shared, _caller: Reader, asked: Annotated[ScoreQuery, Query()]
+) -> Response:
+    """Give out scores: in pages, chosen by sample, condition and metric, or as a file of all."""
+    folder = finished_folder(shared, await find_run(shared, run))
+    if asked.format != "json":
+        file = (folder / SCORES).with_suffix(f".{asked.format}")
+        name = f"{run}-scores.{asked.format}"
+        return FileResponse(file, media_type=TYPES[asked.format], filename=name)
+    found, following = await asyncio.to_thread(
+        score_page, folder, asked.chosen, asked.after, asked.limit
+    )
+    return json_response({"data": found, "next": following})
+
+
+@router.get(
+    "/runs/{run}/tables",
+    response_class=Response,
+    responses=_given_as("json", "csv", "md", "tex"),
+)
+async def run_tables(
+    run: RunId, shared: Shared, _caller: Reader, asked: Annotated[TableQuery, Query()]
+) -> Response:
+    """Give out the run's tables, or one of them."""
+    folder = finished_folder(shared, await find_run(shared, run))
+    text = await asyncio.to_thread(render_tables, folder, asked.table, asked.format)
+    return Response(text, media_type=TYPES[asked.format])
+
+
+@router.get("/runs/{run}/samples", response_model=SampleList, responses=documented(404, 409))
+async def run_samples(
+    run: RunId,
+    shared: Shared,
+    desk: Runs,
+    _caller: Reader,
+    asked: Annotated[SampleQuery, Query()],
+) -> Response:
+    """List samples and how far their calls are."""
+    job = await find_run(shared, run)
+    if job.state == "done":
+        folder = finished_folder(shared, job)
+        found = await asyncio.to_thread(sample_page, folder, asked.after, asked.limit)
+    else:
+        found = await planned_page(await _evaluation(shared, desk, job), asked.after, asked.limit)
+    return json_response({"data": found[0], "next": found[1]})
+
+
+@router.get(
+    "/runs/{run}/samples/{sample:path}",
+    response_model=SampleTranscript,
+    responses=documented(404, 409),
+)
+async def run_sample(
+    run: RunId, sample: Sample, shared: Shared, desk: Runs, _caller: Reader, prompts: bool = False
+) -> Response:
+    """Tell what the models saw and said; `prompts` adds judges' prompts as they were filled in."""
+    job = await find_run(shared, run)
+    if job.state == "done" and not prompts:
+        folder = finished_folder(shared, job)
+        found = await asyncio.to_thread(sample_records, folder, sample)
+    else:
+        found = await planned_sample(await _evaluation(shared, desk, job), sample)
+    if found is None:
+        raise Problem(404, "no such sample in this run", param="sample")
+    return json_response(found)
+
+
+@router.get(
+    "/runs/{run}/images/{image}",
+    response_class=Response,
+    responses={**documented(404, 409), 200: {"content": {"image/*": {}}, "description": "It."}},
+)
+async def run_image(
+    run: RunId, image: ImageId, shared: Shared, desk: Runs, caller: Reader, small: bool = False
+) -> Response:
+    """Give out an image of the run's data by its SHA-256, or a small WebP of it."""
+    # The library knows the images of data sets that were read since the server started.
+    await _evaluation(shared, desk, await find_run(shared, run))
+    return await (get_thumbnail if small else get_image)(image, shared, caller)
+
+
+@router.get(
+    "/runs/{run}/report",
+    response_class=FileResponse,
+    responses={**documented(404, 409), 200: {"content": {"text/html": {}}, "description": "It."}},
+)
+async def run_report(run: RunId, shared: Shared, desk: Runs, _caller: Reader) -> FileResponse:
+    """Give out the run's report as one HTML page; made when it is asked for the first time."""
+    job = await find_run(shared, run)
+    folder = finished_folder(shared, job)
+    async with desk.reporting:
+        shown = await asyncio.to_thread(shown_folder, shared.settings, job, folder)
+        page = shown / PAGE
+        if not page.exists():
+            await _write_report(shared, desk, job, shown)
+    return FileResponse(page, media_type="text/html; charset=utf-8")
+
+
+async def _write_report(shared: Service, desk: Desk, job: Job, shown: Path) -> None:
+    """Make the page; without its pictures where the run's data are there no more."""
+    try:
+        evaluation = await _evaluation(shared, desk, job)
+        about = await asyncio.to_thread(evaluation.about)
+    except Problem:
+        about = {}
+    await asyncio.to_thread(write_page, shown, shared.pictures, about, block_bytes=PAGE_BYTES)
+
+
+def finished_folder(shared: Service, job: Job) -> Path:
+    """The folder of a run that was finished at least once; raises `Problem` 409."""
+    if job.result is None:
+        raise Problem(
+            409, f"the run is not done (it is {job.state})", param="run", code="not_finished"
+        )
+    return shared.settings.out / str(orjson.loads(job.result)["folder"])
+
+
+async def _evaluation(shared: Service, desk: Desk, job: Job) -> Evaluation:
+    """The run, ready to be read; raises `Problem` where what it names is there no more."""
+    try:
+        return await open_run(shared.settings, desk.benchmarks, job)
+    except InputError as error:
+        words = "what the run is made of cannot be read any more"
+        raise Problem(409, presentable(str(error), words), code="data_gone") from error

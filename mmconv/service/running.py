@@ -1,0 +1,55 @@
+"""Plans that are carried out while a client waits, through a runner and the store.
+
+So what was answered once is not asked again, neither by another request nor by a run.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from mmconv.errors import ConfigError
+from mmconv.plans import Finished, Plan
+from mmconv.runner import Runner, Seat
+from mmconv.service.access import Caller
+from mmconv.service.problems import Problem
+from mmconv.service.state import Service
+from mmconv.values import Skipped
+
+log = logging.getLogger(__name__)
+
+
+async def carry_out(
+    shared: Service,
+    caller: Caller,
+    seats: Mapping[str, Seat],
+    names: Mapping[str, str],
+    plans: Sequence[Plan],
+) -> list[Finished]:
+    """Run the plans to their ends; `names` are the public names of the models on the seats.
+
+    Raises `Problem`: 429 where too many calls of the caller wait, 503 for a model that cannot be
+    loaded. A call that fails is an outcome.
+    """
+    finished: list[Finished] = []
+    runner = Runner(seats, shared.store, window=len(plans))
+    calls = sum(len(plan.calls) for plan in plans)
+    with shared.meters.of(caller.name).calling(caller.limits, calls):
+        try:
+            await runner.run(plans, finished.append)
+        except ConfigError as error:
+            log.error("a model of %s cannot be opened: %s", dict(names), error)
+            raise Problem(
+                503, "a model cannot be loaded; the server's log says why", code="model_unusable"
+            ) from error
+    for each in finished:
+        _count(shared, names, each)
+    return finished
+
+
+def _count(shared: Service, names: Mapping[str, str], finished: Finished) -> None:
+    """Tell the metrics of the calls that were asked now."""
+    for call_id, asked in finished.asked.items():
+        outcome = finished.outcomes[call_id]
+        if not asked.stored and not isinstance(outcome, Skipped):
+            shared.metrics.count_call(names[asked.call.seat], outcome)

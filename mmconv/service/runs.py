@@ -1,0 +1,149 @@
+"""`/v1/runs`: start, list, watch and stop runs of benchmarks.
+
+What a finished run left behind is given out by `mmconv.service.run_results`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Path, Query
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from mmconv.errors import InputError
+from mmconv.service.access import Caller, Reader, RunStarter, Shared
+from mmconv.service.bodies import JsonRoute
+from mmconv.service.desk import RUN, Runs
+from mmconv.service.problems import Problem, documented, json_response, presentable
+from mmconv.service.run_requests import RunRequest, name_run, resolve
+from mmconv.service.run_shapes import RunInfo, RunList, told
+from mmconv.service.state import Service
+from mmconv.store.jobs import Filter, Job, NewJob, State, Submission
+
+router = APIRouter(prefix="/v1", tags=["runs"], route_class=JsonRoute)
+
+FULL_SECONDS = 30.0
+"""When a client that has too many runs is told to come back."""
+
+RunId = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
+"""The id of a run, in a path."""
+
+Word = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f]*$")]
+"""A name to choose by."""
+
+Key = Annotated[str | None, Header(max_length=255, pattern=r"^[\x21-\x7e]+$")]
+"""The header `Idempotency-Key`."""
+
+
+@router.post(
+    "/runs",
+    status_code=202,
+    response_model=RunInfo,
+    responses={
+        **documented(404, 422),
+        200: {"model": RunInfo, "description": "The run is under way or done already."},
+    },
+)
+async def start_run(
+    asked: RunRequest,
+    shared: Shared,
+    desk: Runs,
+    caller: RunStarter,
+    idempotency_key: Key = None,
+) -> Response:
+    """Queue a run; posting it again finds it, and resumes it if it was stopped or lost calls.
+
+    Options and data are checked before it is queued.
+    """
+    spec = resolve(shared.settings, asked)
+    run = name_run(asked, spec)
+    if await shared.queue.get(run) is None:
+        try:
+            await desk.benchmarks.get(spec)
+        except InputError as error:
+            words = "the benchmark cannot be built with these options, or from this data"
+            raise Problem(400, presentable(str(error), words), code="invalid_run") from error
+    submitted = await shared.queue.submit(
+        NewJob(
+            id=run,
+            kind=RUN,
+            owner=caller.name,
+            spec=asked.canonical(),
+            benchmark=spec.benchmark,
+            model=asked.seats["candidate"],
+        ),
+        key=idempotency_key,
+        most=caller.limits.concurrent_runs,
+    )
+    return answer_submission(submitted, caller)
+
+
+def answer_submission(submitted: Submission, caller: Caller) -> Response:
+    """What a client is told of a job it submitted: 202 queued, 200 known; raises `Problem`."""
+    if submitted.verdict == "key_reused":
+        raise Problem(
+            422,
+            "this idempotency key was used for another request",
+            param="Idempotency-Key",
+            code="idempotency_key_reused",
+        )
+    if submitted.job is None:
+        raise Problem(
+            429,
+            f"{caller.limits.concurrent_runs} runs of this token wait or are under way, "
+            "and it may have no more",
+            code="too_many_runs",
+            retry_after=FULL_SECONDS,
+        )
+    location = {"Location": f"/v1/runs/{submitted.job.id}"}
+    status = 200 if submitted.verdict == "known" else 202
+    return json_response(told(submitted.job), status, location)
+
+
+class RunQuery(BaseModel):
+    """Which runs a list holds: at most `limit`, behind the one with the id `after`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    state: State | None = None
+    benchmark: Word | None = None
+    model: Word | None = None
+    after: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")] | None = None
+    limit: int = Field(default=50, ge=1, le=200)
+
+
+@router.get("/runs", response_model=RunList, responses=documented())
+async def list_runs(
+    shared: Shared, _caller: Reader, asked: Annotated[RunQuery, Query()]
+) -> Response:
+    """List runs, the newest first."""
+    chosen = Filter(kind=RUN, state=asked.state, benchmark=asked.benchmark, model=asked.model)
+    found = await shared.queue.page(chosen, after=asked.after, limit=asked.limit + 1)
+    page = [told(job) for job in found[: asked.limit]]
+    following = page[-1]["id"] if len(found) > asked.limit else None
+    return json_response({"data": page, "next": following})
+
+
+@router.get("/runs/{run}", response_model=RunInfo, responses=documented(404))
+async def get_run(run: RunId, shared: Shared, _caller: Reader) -> Response:
+    """Tell how a run is."""
+    return json_response(told(await find_run(shared, run)))
+
+
+@router.delete("/runs/{run}", status_code=202, response_model=RunInfo, responses=documented(404))
+async def stop_run(run: RunId, shared: Shared, caller: Reader) -> Response:
+    """Stop a run of one's own; what is answered is kept, and posting it again resumes it."""
+    job = await find_run(shared, run)
+    if job.owner != caller.name and not caller.may("admin"):
+        raise Problem(403, "this run is another token's", code="not_yours")
+    stopped = await shared.queue.stop(run)
+    return json_response(told(stopped or job), 202)
+
+
+async def find_run(shared: Service, run: str) -> Job:
+    """The run of this id, whose ever it is; raises `Problem` 404."""
+    job = await shared.queue.get(run)
+    if job is None or job.kind != RUN:
+        raise Problem(404, "no such run; GET /v1/runs lists them", param="run")
+    return job

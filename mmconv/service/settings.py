@@ -1,0 +1,170 @@
+"""What an operator configures: models, data sets, tokens, limits. Read from YAML, never changed.
+
+A client can name only what stands here. Paths are as the operator typed them, relative to where
+the server was started. The database may also come from the environment (`mmconv.config`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from images import Limits
+from mmconv.config import ModelSpec, database_url, load_model
+from mmconv.evaluation import Place
+
+Scope = Literal["read", "chat", "run", "admin"]
+"""What a token may do: look, ask models, run benchmarks; `admin` may do all of it."""
+
+SCOPES: tuple[Scope, ...] = ("read", "chat", "run", "admin")
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+"""A name that may stand in a URL and be a folder."""
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Sizes(_Frozen):
+    """The largest request that is read; what is larger is refused before memory is spent on it.
+
+    `body_bytes` bounds a request's body, `json_values` the values in it; `image_*` one image
+    (bytes of its file, pixels of a frame, frames), `images` those of one request; `turns` the
+    messages or turns of a dialogue, `text_length` the characters of one text; `max_tokens` what a
+    client may ask a model to generate. A body must be there after `body_seconds`, and all
+    bodies under way take up at most `buffered_bytes` of memory.
+    """
+
+    body_bytes: int = Field(default=64_000_000, gt=0)
+    json_values: int = Field(default=200_000, gt=0)
+    image_bytes: int = Field(default=20_000_000, gt=0)
+    image_pixels: int = Field(default=50_000_000, gt=0)
+    image_frames: int = Field(default=100, gt=0)
+    images: int = Field(default=64, gt=0)
+    turns: int = Field(default=200, gt=0)
+    text_length: int = Field(default=400_000, gt=0)
+    max_tokens: int = Field(default=32_768, gt=0)
+    body_seconds: float = Field(default=120.0, gt=0)
+    buffered_bytes: int = Field(default=1_000_000_000, gt=0)
+
+    @property
+    def image_limits(self) -> Limits:
+        """The bounds of one image, as the door takes them."""
+        return Limits(
+            max_bytes=self.image_bytes,
+            max_pixels=self.image_pixels,
+            max_frames=self.image_frames,
+        )
+
+
+class Allowance(_Frozen):
+    """What one token may use; None bounds nothing.
+
+    `queued_calls` counts calls to models that wait or are under way for its synchronous requests,
+    `concurrent_runs` its runs that wait or are under way, `stored_bytes` the images it uploaded.
+    """
+
+    requests_per_minute: int | None = Field(default=None, gt=0)
+    queued_calls: int = Field(default=1024, gt=0)
+    concurrent_runs: int = Field(default=8, gt=0)
+    stored_bytes: int = Field(default=10_000_000_000, ge=0)
+
+
+class TokenSpec(_Frozen):
+    """A bearer token: its SHA-256 (hex), never itself; `name` owns what is uploaded and run."""
+
+    name: Name
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    scopes: tuple[Scope, ...] = Field(min_length=1)
+    limits: Allowance | None = None
+
+
+class DataSpec(_Frozen):
+    """A data set that runs may name: a benchmark, and those of its options that say where it lies.
+
+    A run's own options go on top, and cannot change the ones given here.
+    """
+
+    benchmark: str
+    options: Mapping[str, Any] = Field(default_factory=dict)
+
+
+class Settings(_Frozen):
+    """Everything a server is told when it starts.
+
+    `models` maps public names to models: a shipped name, a YAML path, `provider/model`, or the
+    fields of a model file. `prompts` is a folder that replaces our prompt files. `out` takes runs
+    and uploads; `database` is a path or URL, by default a file in `out`. `limits` are those of
+    tokens that have none of their own. `runs_at_once` runs are under way in this process,
+    and a dialogue of more than `synchronous_calls` calls becomes one. When it is told to end, the
+    server waits `drain_seconds` for calls under way. `fetch_urls` lets clients name images by
+    public https URLs.
+    """
+
+    models: Mapping[str, ModelSpec] = Field(min_length=1)
+    data: Mapping[Name, DataSpec] = Field(default_factory=dict)
+    prompts: Path | None = None
+    out: Path = Path("runs")
+    database: str = ""
+    tokens: tuple[TokenSpec, ...] = ()
+    sizes: Sizes = Sizes()
+    limits: Allowance = Allowance()
+    runs_at_once: int = Field(default=2, gt=0)
+    synchronous_calls: int = Field(default=32, ge=0)
+    drain_seconds: float = Field(default=30.0, ge=0)
+    fetch_urls: bool = False
+    host: str = "127.0.0.1"
+    port: int = Field(default=8080, ge=0, le=65535)
+
+    @field_validator("models", mode="before")
+    @classmethod
+    def _named_models(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return {
+            name: load_model(model) if isinstance(model, str) else model
+            for name, model in value.items()
+        }
+
+    @field_validator("tokens")
+    @classmethod
+    def _names_differ(cls, tokens: tuple[TokenSpec, ...]) -> tuple[TokenSpec, ...]:
+        for what in ("name", "sha256"):
+            given = [getattr(token, what) for token in tokens]
+            if len(set(given)) < len(given):
+                raise ValueError(f"two tokens have the same {what}")
+        return tokens
+
+    @model_validator(mode="after")
+    def _open_to_loopback_only(self) -> Settings:
+        if not self.tokens and not self.is_loopback:
+            raise ValueError(
+                f"host {self.host!r} can be reached from outside, and there are no tokens: "
+                "configure tokens, or bind to 127.0.0.1"
+            )
+        return self
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def place(self) -> Place:
+        """Where runs are written, and the store that they share; the environment goes first."""
+        return Place(out=self.out, store=database_url() or self.database)
+
+    @property
+    def uploads(self) -> Path:
+        """The folder of uploaded images."""
+        return self.out / "uploads"

@@ -1,0 +1,97 @@
+"""A finished run's folder as clients may see it: its files, but for what tells of this machine.
+
+Reports and comparisons print specifications, so the one that lies here has the operator's names in
+place of paths and addresses. Scores and tables are links to the run's own.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from mmconv.config import ModelSpec, RunSpec
+from mmconv.report.output import SCORES, TRANSCRIPTS
+from mmconv.service.run_files import clean_call
+from mmconv.service.run_requests import RunRequest
+from mmconv.service.settings import Settings
+from mmconv.store.jobs import Job
+
+LINKED = ("manifest.json", "summary.json", "tables", SCORES)
+
+
+def shown_folder(settings: Settings, job: Job, run: Path) -> Path:
+    """The folder to show of the run that lies in `run`; made where it is not there, or is older.
+
+    Blocks; may be called by several threads and processes at once.
+    """
+    shown = (settings.out / "shown" / job.id).absolute()
+    if _is_newer(shown / "spec.json", run / SCORES):
+        return shown
+    shown.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(dir=shown.parent, prefix=f".{job.id}-"))
+    for name in LINKED:
+        if (run / name).exists():
+            (draft / name).symlink_to((run / name).absolute())
+    _copy_transcripts(run / TRANSCRIPTS, draft / TRANSCRIPTS)
+    (draft / "spec.json").write_bytes(orjson.dumps({"spec": _told(settings, job)}))
+    shutil.rmtree(shown, ignore_errors=True)
+    try:
+        draft.rename(shown)
+    except OSError:
+        # Another thread or process was faster, with the same content.
+        shutil.rmtree(draft)
+    return shown
+
+
+def _is_newer(made: Path, source: Path) -> bool:
+    try:
+        return made.stat().st_mtime_ns > source.stat().st_mtime_ns
+    except FileNotFoundError:
+        return False
+
+
+def _copy_transcripts(source: Path, target: Path) -> None:
+    """A link where nothing failed, else a copy whose failures tell nothing of this machine."""
+    with source.open("rb") as lines, target.open("wb") as copy:
+        changed = False
+        for line in lines:
+            record = orjson.loads(line)
+            changed |= record["state"] == "failure"
+            copy.write(orjson.dumps(clean_call(record)) + b"\n")
+    if not changed:
+        target.unlink()
+        target.symlink_to(source.absolute())
+
+
+def _told(settings: Settings, job: Job) -> dict[str, Any]:
+    """The run's specification with names for what lies on this machine."""
+    request = RunRequest.model_validate_json(job.spec)
+    spec = RunSpec(
+        benchmark=job.benchmark or "",
+        options={"data": request.data, **request.options},
+        conditions=request.conditions,
+        seats={seat: _named(settings, name) for seat, name in request.seats.items()},
+        sampling=request.sampling,
+        trials=request.trials,
+        limit=request.limit,
+        seed=request.seed,
+    )
+    return spec.model_dump(mode="json", exclude_unset=True)
+
+
+def _named(settings: Settings, name: str) -> ModelSpec:
+    own = settings.models.get(name)
+    if own is None:
+        return ModelSpec(provider="unknown", model=name)
+    return ModelSpec(
+        provider=own.provider,
+        model=name,
+        name=own.name or name,
+        system=own.system,
+        sampling=own.sampling,
+        price=own.price,
+    )

@@ -1,0 +1,175 @@
+"""The worker of one process: takes jobs from the queue and carries them out, a few at a time.
+
+What a job is, its kind knows (`Work`): runs of benchmarks, dialogues. The worker keeps the lease,
+tells progress, stops what shall stop, and gives back what the process cannot finish, so that
+another one goes on with it. Nothing here knows HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Protocol, TypeAlias
+
+from mmconv.errors import MmconvError, StoreError
+from mmconv.service.presence import Presence
+from mmconv.service.problems import presentable
+from mmconv.store.jobs import Ending, Job
+from mmconv.store.queue import Queue
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 1.0
+"""How often an idle worker looks for jobs that other processes queued or left behind."""
+
+FIRST_BEAT, BEAT_SECONDS = 0.05, 1.0
+"""When progress is told for the first time, and how often at most; each time it takes longer."""
+
+
+class Work(Protocol):
+    """One job under way."""
+
+    def progress(self) -> dict[str, Any]:
+        """What is done so far, as JSON; `replies` counts calls that have been answered."""
+        ...
+
+    def stop(self) -> None:
+        """Ask nothing more: `run` returns as soon as the calls under way have ended."""
+        ...
+
+    async def run(self) -> Ending | None:
+        """Carry it out; None if it was stopped before its end.
+
+        Raises `mmconv.errors.MmconvError` where it cannot be carried out as it is.
+        """
+        ...
+
+
+Opener: TypeAlias = Callable[[Job], Work]
+"""Makes the work of a job; one for each kind."""
+
+
+class Worker:
+    """Takes jobs whose kind has an opener, `at_once` at most, until `draining` is set."""
+
+    def __init__(
+        self,
+        queue: Queue,
+        openers: Mapping[str, Opener],
+        presence: Presence,
+        draining: asyncio.Event,
+        at_once: int,
+    ) -> None:
+        self._queue = queue
+        self._openers = openers
+        self._presence = presence
+        self._draining = draining
+        self._at_once = at_once
+        self._tasks: dict[asyncio.Task[None], Work] = {}
+
+    @property
+    def busy(self) -> int:
+        """How many jobs are under way in this process."""
+        return len(self._tasks)
+
+    async def work(self) -> None:
+        """Take jobs until the process drains; then ask for nothing more."""
+        while not self._draining.is_set():
+            job = await self._take() if self.busy < self._at_once else None
+            if job is None:
+                await self._rest()
+            else:
+                self._begin(job)
+        for work in self._tasks.values():
+            work.stop()
+
+    async def finish(self, seconds: float) -> None:
+        """Wait so long for calls under way, then drop them; what is unfinished is given back."""
+        if not self._tasks:
+            return
+        _, late = await asyncio.wait(self._tasks, timeout=seconds)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+    async def _take(self) -> Job | None:
+        try:
+            for name in await self._queue.holders():
+                if self._presence.is_gone(name):
+                    await self._queue.expire(name)
+                    self._presence.forget(name)
+            return await self._queue.take(self._presence.name, list(self._openers))
+        except StoreError as error:
+            log.warning("no jobs can be taken: %s", error)
+            return None
+
+    async def _rest(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(POLL_SECONDS):
+                await self._queue.news.wait()
+        self._queue.news.clear()
+
+    def _begin(self, job: Job) -> None:
+        work = self._openers[job.kind](job)
+        task = asyncio.create_task(self._see_through(job, work))
+        self._tasks[task] = work
+        task.add_done_callback(self._end)
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        del self._tasks[task]
+        self._queue.news.set()
+        if not task.cancelled() and task.exception() is not None:
+            log.error("a job was left to its lease", exc_info=task.exception())
+
+    async def _see_through(self, job: Job, work: Work) -> None:
+        log.info("%s %s: begun (start %d)", job.kind, job.id, job.starts)
+        beating = asyncio.create_task(self._beat(job, work))
+        try:
+            ending = await _carry_out(job, work)
+        except asyncio.CancelledError:
+            await self._queue.give_back(job.id, self._presence.name, work.progress())
+            raise
+        finally:
+            beating.cancel()
+        if ending is None:
+            await self._queue.give_back(job.id, self._presence.name, work.progress())
+        else:
+            await self._queue.finish(job.id, self._presence.name, ending)
+        log.info("%s %s: %s", job.kind, job.id, ending.state if ending else "given back")
+
+    async def _beat(self, job: Job, work: Work) -> None:
+        """Keep the lease; stop the work when it is asked to, or when the lease is lost."""
+        pause = FIRST_BEAT
+        kept, told = time.monotonic(), 0
+        while True:
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, BEAT_SECONDS)
+            progress = work.progress()
+            replies = progress.get("replies", 0)
+            try:
+                held = await self._queue.renew(
+                    job.id, self._presence.name, progress, advanced=replies > told
+                )
+                kept, told = time.monotonic(), replies
+            except StoreError as error:
+                log.warning("%s %s: the lease is not renewed: %s", job.kind, job.id, error)
+                held = "held" if time.monotonic() - kept < self._queue.lease else "lost"
+            if held != "held":
+                log.info("%s %s: %s", job.kind, job.id, held)
+                work.stop()
+
+
+async def _carry_out(job: Job, work: Work) -> Ending | None:
+    """Run the work; what goes wrong is an ending too, in words that its owner may read."""
+    try:
+        return await work.run()
+    except MmconvError as error:
+        log.warning("%s %s failed: %s", job.kind, job.id, error)
+        told = presentable(str(error), "what it needs cannot be read; the server's log says why")
+    except Exception:
+        log.exception("%s %s failed", job.kind, job.id)
+        told = "the server failed; its log says why"
+    return Ending(state="failed", progress=work.progress(), error=told)

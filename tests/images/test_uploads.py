@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from images import Limits
+from images.drawing import draw_scene
+from images.uploads import STALE_SECONDS, Uploads
+from mmconv.errors import ImageError
+from mmconv.keys import hash_bytes
+
+PNG = draw_scene(1)[0]
+OTHER = draw_scene(2)[0]
+
+
+@pytest.fixture
+def uploads(tmp_path: Path) -> Uploads:
+    return Uploads(tmp_path, Limits())
+
+
+def held_files(folder: Path) -> list[Path]:
+    return [path for path in (folder / "held").rglob("*") if path.is_file()]
+
+
+def test_a_kept_image_is_there_for_the_next_process(tmp_path: Path, uploads: Uploads) -> None:
+    facts = uploads.keep(PNG, "ada", "x.png")
+    uploads.close()
+    later = Uploads(tmp_path, Limits())
+    assert later.holds(facts.sha256)
+    assert later.read(facts.sha256) == PNG
+    assert later.find(facts.sha256) == facts
+
+
+def test_the_same_image_twice_is_one_and_counts_once_for_each_owner(uploads: Uploads) -> None:
+    for owner in ("ada", "ada", "bob"):
+        uploads.keep(PNG, owner, "x.png")
+    uploads.keep(OTHER, "ada", "y.png")
+    assert uploads.used("ada") == len(PNG) + len(OTHER)
+    assert uploads.used("bob") == len(PNG)
+    assert uploads.used("eve") == 0
+    assert uploads.owns("ada", OTHER)
+    assert not uploads.owns("bob", OTHER)
+
+
+def test_a_held_image_goes_when_the_last_who_holds_it_lets_go(
+    tmp_path: Path, uploads: Uploads
+) -> None:
+    sha256 = uploads.hold(PNG, "x.png").sha256
+    uploads.hold(PNG, "x.png")
+    uploads.release(sha256)
+    assert uploads.read(sha256) == PNG
+    uploads.release(sha256)
+    assert not uploads.holds(sha256)
+    assert uploads.find(sha256) is None
+    assert held_files(tmp_path) == []
+    with pytest.raises(ImageError, match="not in this library"):
+        uploads.read(sha256)
+
+
+def test_letting_go_of_a_held_image_leaves_a_kept_one(uploads: Uploads) -> None:
+    sha256 = uploads.keep(PNG, "ada", "x.png").sha256
+    uploads.hold(PNG, "x.png")
+    uploads.release(sha256)
+    assert uploads.read(sha256) == PNG
+
+
+def test_what_is_no_image_or_too_large_is_not_kept(tmp_path: Path) -> None:
+    uploads = Uploads(tmp_path, Limits(max_pixels=320 * 160 - 1))
+    with pytest.raises(ImageError, match="pixels"):
+        uploads.keep(PNG, "ada", "x.png")
+    with pytest.raises(ImageError, match="another kind"):
+        uploads.hold(b"<svg/>", "x.svg")
+    assert uploads.used("ada") == 0
+    assert not uploads.holds(hash_bytes(PNG))
+
+
+@pytest.mark.parametrize("name", ["", "..", "../../etc/passwd", "a" * 64 + "/../x", "A" * 64])
+def test_an_id_that_is_no_hash_finds_nothing(uploads: Uploads, name: str) -> None:
+    assert uploads.find(name) is None
+
+
+def test_a_damaged_file_is_told(tmp_path: Path, uploads: Uploads) -> None:
+    sha256 = uploads.keep(PNG, "ada", "x.png").sha256
+    (tmp_path / "files" / sha256[:2] / sha256).write_bytes(OTHER)
+    with pytest.raises(ImageError, match="changed since"):
+        uploads.read(sha256)
+
+
+def test_what_a_killed_process_held_is_removed_later(tmp_path: Path) -> None:
+    killed, young = tmp_path / "held" / "killed", tmp_path / "held" / "young"
+    for folder in (killed, young):
+        folder.mkdir(parents=True)
+        (folder / "file").write_bytes(PNG)
+    old = time.time() - STALE_SECONDS - 1
+    os.utime(killed, (old, old))
+    Uploads(tmp_path, Limits())
+    assert not killed.exists()
+    assert young.exists()
+
+
+def test_an_image_is_held_and_released_by_many_threads(tmp_path: Path, uploads: Uploads) -> None:
+    def use(_: int) -> bytes:
+        sha256 = uploads.hold(PNG, "x.png").sha256
+        data = uploads.read(sha256)
+        uploads.release(sha256)
+        return data
+
+    with ThreadPoolExecutor(8) as threads:
+        assert set(threads.map(use, range(200))) == {PNG}
+    assert held_files(tmp_path) == []

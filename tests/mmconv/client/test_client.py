@@ -1,0 +1,196 @@
+"""The client for scripts against a real server: everything that it offers, and its errors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from mmconv.benchmarks.convbench.drawn import write_drawn_data
+from mmconv.client import Client, ServiceError, StoredImage
+from tests.images.pictures import encode, halves
+from tests.mmconv.benchmarks.requests import REQUESTS
+from tests.mmconv.dialogues.samples import TURNS
+from tests.mmconv.service.conftest import Start
+
+PNG = encode(halves(), "png")
+MODELS = {
+    "echo": {"provider": "fake", "model": "echo"},
+    "judge": {"provider": "fake", "model": "judge"},
+}
+
+
+@pytest.fixture
+def client(start: Start, tmp_path: Path) -> Iterator[Client]:
+    data, images = write_drawn_data(tmp_path / "data", 3)
+    options = {"data": str(data), "images": str(images), "grading": ["direct"]}
+    server = start(
+        models=MODELS,
+        data={"drawn": {"benchmark": "convbench", "options": options}},
+        synchronous_calls=20,
+    )
+    with Client(server.url) as made:
+        yield made
+
+
+def test_models_images_and_chat(client: Client, tmp_path: Path) -> None:
+    assert client.models() == ("echo", "judge")
+    file = tmp_path / "halves.png"
+    file.write_bytes(PNG)
+    kept = client.upload(file)
+    assert (kept.width, kept.height, kept.bytes) == (32, 16, len(PNG))
+    assert client.upload(PNG) == kept
+    assert client.image(kept.id) == PNG
+    reply = client.chat("echo", "What is it?", images=[kept, PNG], max_tokens=5)
+    assert (reply.text, reply.finish) == ("What is it?", "stop")
+    assert client.chat("echo", [{"role": "user", "content": "Hi"}]).text == "Hi"
+
+
+def test_dialogues_at_once_and_as_a_job(client: Client) -> None:
+    small = client.dialogue("echo", ["What is it?", "Why?"], images=[PNG])
+    assert [turn.text for turn in small.conditions[0].turns] == ["What is it?", "Why?"]
+    fields: dict[str, Any] = {
+        "images": [PNG],
+        "judge": "judge",
+        "caption": "Red beside blue.",
+        "conditions": ["free", "perception", "reasoning"],
+    }
+    at_once = client.dialogue("echo", TURNS, gradings=["direct"], **fields)
+    queued = client.dialogue("echo", TURNS, gradings=["direct", "pairwise"], **fields)
+    assert len(at_once.deltas) == 5
+    assert len(queued.deltas) == 10
+    assert [each for each in queued.deltas if each.grading == "direct"] == list(at_once.deltas)
+
+
+def test_judgements(client: Client) -> None:
+    document = dict(REQUESTS["convbench/direct_turn_1"])
+    benchmark, prompt = document.pop("benchmark"), document.pop("prompt")
+    found = client.judge("judge", benchmark, prompt, image=PNG, **document)
+    assert (found.state, found.metric) == ("parsed", "rating")
+    assert found.score is not None
+    assert 1 <= found.score <= 10
+
+
+def test_a_run_from_start_to_report(client: Client, tmp_path: Path) -> None:
+    seats = {"candidate": "echo", "judge": "judge"}
+    run = client.start("drawn", seats)
+    assert client.start("drawn", seats).id == run.id
+    info = run.wait()
+    assert (info.state, info.lost, info.progress.conversations) == ("done", 0, 9)
+    ratings = list(run.scores(metric="rating"))
+    assert len(ratings) == info.progress.conversations * 3
+    assert all(score.value is not None and score.tags["cluster"] for score in ratings)
+    tables = {table.name: table for table in run.tables()}
+    assert run.tables_as("md").count("**") >= 2 * len(tables)
+    samples = list(run.samples())
+    assert [each.sample for each in samples] == ["1", "2", "3"]
+    transcript = run.sample("1")
+    assert {call["seat"] for call in transcript.calls} == {"candidate", "judge"}
+    run.report(tmp_path / "report.html")
+    assert "</html>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert [each.id for each in client.runs(state="done")] == [run.id]
+    assert client.run(run.id).info.state == "done"
+
+
+def test_two_runs_are_compared(client: Client) -> None:
+    one = client.start("drawn", {"candidate": "echo", "judge": "judge"})
+    two = client.start("drawn", {"candidate": "judge", "judge": "judge"})
+    for run in (one, two):
+        run.wait()
+    found = client.compare(one.id, two.id)
+    assert found.runs[found.baseline] == one.id
+    assert set(found.runs.values()) == {one.id, two.id}
+    assert any(table.signed for table in found.tables)
+
+
+def test_a_refusal_names_the_field(client: Client) -> None:
+    with pytest.raises(ServiceError, match="status 404") as caught:
+        client.chat("nobody", "Hi")
+    assert (caught.value.status, caught.value.param) == (404, "model")
+    with pytest.raises(ServiceError) as caught:
+        client.dialogue("echo", ["Hi"], conditions=[1])
+    assert (caught.value.status, caught.value.param) == (400, "conditions[0]")
+    with pytest.raises(ValueError, match="images go with words"):
+        client.chat("echo", [{"role": "user", "content": "Hi"}], images=[PNG])
+
+
+def test_a_busy_server_is_asked_again() -> None:
+    answers = [
+        httpx2.Response(503, headers={"Retry-After": "0.01"}),
+        httpx2.Response(429, headers={"Retry-After": "0.01"}),
+        httpx2.Response(200, json={"data": [{"id": "echo"}]}),
+    ]
+    transport = httpx2.MockTransport(lambda _: answers.pop(0))
+    with Client("http://server", transport=transport) as client:
+        assert client.models() == ("echo",)
+    assert answers == []
+
+
+def test_patience_ends() -> None:
+    error = {"error": {"message": "too many", "param": None, "code": "queue_full"}}
+    busy = httpx2.MockTransport(lambda _: httpx2.Response(429, json=error))
+    started = time.monotonic()
+    with (
+        Client("http://server", patience=0.3, transport=busy) as client,
+        pytest.raises(ServiceError, match="too many") as caught,
+    ):
+        client.models()
+    assert caught.value.code == "queue_full"
+    assert time.monotonic() - started < 5
+
+
+def test_a_page_of_a_proxy_is_told_by_its_status() -> None:
+    broken = httpx2.MockTransport(lambda _: httpx2.Response(502, text="<html>"))
+    with (
+        Client("http://server", transport=broken) as client,
+        pytest.raises(ServiceError, match="Bad Gateway"),
+    ):
+        client.models()
+
+
+def test_no_server_is_told() -> None:
+    with (
+        Client("http://127.0.0.1:9", patience=0.0) as client,
+        pytest.raises(ServiceError, match="is it served there"),
+    ):
+        client.models()
+
+
+def test_the_token_is_sent() -> None:
+    seen: list[str] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request.headers["authorization"])
+        return httpx2.Response(200, json={"data": []})
+
+    with Client("http://server", token="secret", transport=httpx2.MockTransport(answer)) as client:
+        client.models()
+    assert seen == ["Bearer secret"]
+
+
+def test_a_kept_image_is_not_uploaded_again() -> None:
+    seen: list[bytes] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request.content)
+        assert request.url.path == "/v1/chat/completions"
+        choice = {"message": {"content": "Hi"}, "finish_reason": "stop"}
+        return httpx2.Response(200, json={"choices": [choice], "usage": None})
+
+    kept = StoredImage(id="ab" * 32, media_type="image/png", width=1, height=1, bytes=1)
+    with Client("http://server", transport=httpx2.MockTransport(answer)) as client:
+        assert client.chat("echo", "Hi", images=[kept]).input_tokens is None
+    assert kept.name.encode() in seen[0]
+
+
+def test_a_script_that_imports_it_loads_no_server_and_no_model_library() -> None:
+    heavy = ("fastapi", "numpy", "rich", "sqlalchemy", "torch")
+    code = f"import sys, mmconv.client; sys.exit(str([m for m in {heavy} if m in sys.modules]))"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.stderr.strip() == "[]"

@@ -1,0 +1,157 @@
+"""What a dialogue asks: turns under every condition, and judges that read what they should."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import pytest
+
+from judges import PromptSet
+from mmconv.benchmarks.convbench.chains import candidate_calls
+from mmconv.benchmarks.convbench.grading import Grader, build_judges
+from mmconv.benchmarks.convbench.options import GradingOptions
+from mmconv.dialogues.plans import Dialogue
+from mmconv.graph import check, dependencies, resolve
+from mmconv.keys import content_key
+from mmconv.values import Call, Image, Reply, Sampling, Text
+from tests.mmconv.benchmarks.convbench.rows import ROW
+from tests.mmconv.dialogues.samples import PICTURE, SETS, TURNS, dialogue, request
+
+REPLIES = {
+    **{f"turn_{number}": Reply(text=f"own {number}") for number in range(1, 5)},
+    **{
+        f"{grading}/turn_{number}": Reply(text=f"{grading} of {number}")
+        for grading in ("direct", "pairwise_A", "pairwise_B")
+        for number in (1, 2, 3)
+    },
+}
+
+
+def calls(asked: Dialogue) -> dict[str, dict[str, Call]]:
+    return {plan.condition: {call.id: call for call in plan.calls} for plan in asked.plans}
+
+
+def prompt(call: Call) -> str:
+    """The last message, resolved, pictures left out."""
+    parts = resolve(call.messages, REPLIES)[-1].parts
+    return "".join(part.text for part in parts if isinstance(part, Text))
+
+
+def key(call: Call) -> str:
+    return content_key("", resolve(call.messages, REPLIES), call.sampling)
+
+
+def test_each_condition_leaves_the_model_its_own_turns() -> None:
+    own = {
+        condition: [name for name in found if name.startswith("turn")]
+        for condition, found in calls(dialogue()).items()
+    }
+    assert own == {
+        "free": ["turn_1", "turn_2", "turn_3"],
+        "perception": ["turn_2", "turn_3"],
+        "reasoning": ["turn_3"],
+    }
+
+
+def test_given_turns_stand_as_text_and_others_as_what_was_said() -> None:
+    found = calls(dialogue())
+    assert dependencies(found["free"]["turn_3"]) == {"turn_1", "turn_2"}
+    assert dependencies(found["perception"]["turn_3"]) == {"turn_2"}
+    third = resolve(found["perception"]["turn_3"].messages, REPLIES)
+    assert [message.parts[-1] for message in third] == [
+        Text(text=text) for text in ("What is it?", "A kite.", "Why?", "own 2", "Write a slogan.")
+    ]
+    assert third[0].parts[0] == PICTURE
+
+
+def test_system_and_sampling_go_with_every_turn() -> None:
+    asked = dialogue(system="Be brief.", sampling={"max_tokens": 7, "seed": 3, "stop": ["."]})
+    turn = calls(asked)["free"]["turn_1"]
+    assert turn.messages[0].parts == (Text(text="Be brief."),)
+    assert turn.sampling == Sampling(max_tokens=7, seed=3, stop=(".",))
+
+
+@pytest.mark.parametrize("side", ["A", "B", None])
+def test_convbench_prompts_ask_what_a_run_asks(side: Literal["A", "B"] | None) -> None:
+    order = side or "both"
+    asked = dialogue(prompts="convbench", gradings=["direct", "pairwise"], order=order)
+    row = replace(ROW, image=PICTURE, focus_points="A slogan?", position=side)
+    options = GradingOptions(order="authors" if side else "both")
+    prompts = PromptSet("convbench")
+    grader = Grader(options=options, prompts=prompts, judges=build_judges(options, prompts), seed=0)
+    for condition, found in calls(asked).items():
+        run = (
+            *candidate_calls(row, condition, Sampling()),
+            *grader.calls(row, condition),
+        )
+        assert {call.id: key(call) for call in run} == {name: key(found[name]) for name in found}
+
+
+def test_the_overlap_measure_judges_by_prompts_of_its_own() -> None:
+    asked = Dialogue.of(request(prompts="convbench"), (PICTURE,), SETS, offline=True)
+    judged = calls(asked)["free"]["direct/turn_1"]
+    assert judged.messages[0].parts == (Text(text="direct turn 1"),)
+
+
+def test_a_judge_reads_up_to_the_turn_with_its_reference_and_focus_points() -> None:
+    found = calls(dialogue())["free"]
+    second, third = prompt(found["direct/turn_2"]), prompt(found["direct/turn_3"])
+    for text in ("A red kite.", "What is it?", "own 1", "Why?", "own 2", "For fun."):
+        assert text in second
+    for text in ("Write a slogan.", "own 3", "A kite.", "Fly high!"):
+        assert text not in second
+    assert "A slogan?" in third
+    assert "Fly high!" in third
+    overall = prompt(found["direct/overall"])
+    assert all(f"own {number}" in overall for number in (1, 2, 3))
+    assert all(str(turn["reference"]) in overall for turn in TURNS)
+
+
+def test_a_turn_without_reference_is_rated_on_its_own() -> None:
+    turns = [{"instruction": "What is it?"}, *TURNS[1:]]
+    found = calls(dialogue(turns=turns, conditions=["free"]))["free"]
+    names = {name: str(call.prompt).partition("@")[0] for name, call in found.items()}
+    assert names["direct/turn_1"] == "direct_turn_without_reference"
+    assert names["direct/turn_2"] == "direct_turn"
+    assert names["direct/overall"] == "direct_overall_without_references"
+
+
+@pytest.mark.parametrize(("side", "first"), [("A", "own 2"), ("B", "For fun.")])
+def test_a_comparison_shows_the_model_on_its_side(side: str, first: str) -> None:
+    asked = dialogue(gradings=["pairwise"], order=side, conditions=["perception"])
+    text = prompt(calls(asked)["perception"][f"pairwise_{side}/turn_2"])
+    other = {"own 2": "For fun.", "For fun.": "own 2"}[first]
+    assert text.index(first) < text.index(other)
+    assert text.count("A kite.") == 2
+
+
+@pytest.mark.parametrize("sees", [True, False])
+def test_the_judge_sees_the_pictures_if_it_shall(sees: bool) -> None:
+    found = calls(dialogue(judge_sees_images=sees))["free"]
+    for name, call in found.items():
+        if name.startswith("direct"):
+            pictures = [part for part in call.messages[-1].parts if isinstance(part, Image)]
+            assert pictures == ([PICTURE] if sees else [])
+
+
+def test_any_number_of_turns() -> None:
+    turns = [{"instruction": f"Turn {number}", "reference": "r"} for number in range(1, 5)]
+    asked = dialogue(turns=turns, conditions=[3, "free"], images=[], gradings=["direct"])
+    found = calls(asked)
+    assert list(found) == ["free", "given_3"]
+    assert list(found["given_3"]) == ["turn_4", "direct/turn_4", "direct/overall"]
+    for plan in asked.plans:
+        check(plan.calls)
+    single = dialogue(turns=turns[:1], conditions=["free"], images=[])
+    assert list(calls(single)["free"]) == ["turn_1", "direct/turn_1"]
+
+
+def test_nobody_judges_without_a_judge() -> None:
+    document: dict[str, Any] = {"judge": None, "turns": TURNS}
+    asked = request()
+    plain = asked.model_validate(
+        {"model": "m", "images": list(asked.images), "conditions": ["reasoning"], **document}
+    )
+    [plan] = Dialogue.of(plain, (PICTURE,), SETS).plans
+    assert [call.id for call in plan.calls] == ["turn_3"]

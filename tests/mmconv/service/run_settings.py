@@ -1,0 +1,48 @@
+"""Settings of a service that runs benchmarks over drawn pictures, and what is posted to it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from mmconv.benchmarks.convbench.drawn import write_drawn_data
+
+ROWS = 3
+
+CALLS = 24
+"""Calls of a whole run for each row: six generations and, per grading, nine judgements."""
+
+
+def drawn(folder: Path, rows: int = ROWS) -> dict[str, Any]:
+    """The settings' `data`: drawn ConvBench as `shapes`."""
+    data, images = write_drawn_data(folder / "data", rows)
+    options = {"data": str(data), "images": str(images)}
+    return {"shapes": {"benchmark": "convbench", "options": options}}
+
+
+def request(**fields: Any) -> dict[str, Any]:
+    """A run of `shapes` by models that every test's service has."""
+    return {"data": "shapes", "seats": {"candidate": "echo", "judge": "judge"}} | fields
+
+
+async def ended(client: httpx.AsyncClient, run: str, seconds: float = 30) -> dict[str, Any]:
+    """The run when it is not active any more."""
+    async with asyncio.timeout(seconds):
+        while True:
+            told: dict[str, Any] = (await client.get(f"/v1/runs/{run}")).json()
+            if told["state"] not in ("queued", "running"):
+                return told
+            await asyncio.sleep(0.02)
+
+
+async def begun(client: httpx.AsyncClient, run: str, replies: int = 1) -> None:
+    """Wait until the run has so many replies."""
+    async with asyncio.timeout(30):
+        while True:
+            told = (await client.get(f"/v1/runs/{run}")).json()
+            if told["progress"]["replies"] >= replies:
+                return
+            await asyncio.sleep(0.02)

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pytest
+
+from tests.mmconv.service.conftest import Serve
+
+TOKENS = {"ada": ["admin"], "bob": ["chat"], "eve": ["read"]}
+CHAT = {"model": "echo", "messages": [{"role": "user", "content": "hello"}]}
+
+
+def entry(name: str, **fields: Any) -> dict[str, Any]:
+    digest = hashlib.sha256(f"secret-{name}".encode()).hexdigest()
+    return {"name": name, "sha256": digest, "scopes": TOKENS[name]} | fields
+
+
+def bearer(name: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer secret-{name}"}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": "Bearer"},
+        {"Authorization": "Basic c2VjcmV0LWFkYQ=="},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": "Bearer secret-ada2"},
+        {"Authorization": b"Bearer \xff\xfe"},
+    ],
+)
+async def test_strangers_are_refused_before_their_body_is_read(
+    serve: Serve, headers: dict[str, Any]
+) -> None:
+    client = (await serve(tokens=[entry("ada")])).client
+    for method, path in (("GET", "/v1/models"), ("POST", "/v1/images"), ("GET", "/metrics")):
+        answer = await client.request(method, path, headers=headers, content=b"x" * 1000)
+        assert answer.status_code == 401
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+        assert answer.json()["error"]["type"] == "authentication_error"
+
+
+@pytest.mark.parametrize(
+    ("name", "models", "chat"), [("ada", 200, 200), ("bob", 403, 200), ("eve", 200, 403)]
+)
+async def test_scopes_say_what_a_token_may(serve: Serve, name: str, models: int, chat: int) -> None:
+    client = (await serve(tokens=[entry(each) for each in TOKENS])).client
+    assert (await client.get("/v1/models", headers=bearer(name))).status_code == models
+    answer = await client.post("/v1/chat/completions", json=CHAT, headers=bearer(name))
+    assert answer.status_code == chat
+
+
+async def test_a_token_may_send_so_many_requests_a_minute(serve: Serve) -> None:
+    limited = entry("ada", limits={"requests_per_minute": 3})
+    client = (await serve(tokens=[limited, entry("eve")])).client
+    codes = [(await client.get("/v1/models", headers=bearer("ada"))).status_code for _ in range(4)]
+    assert codes == [200, 200, 200, 429]
+    refused = await client.get("/v1/models", headers=bearer("ada"))
+    assert 15 <= int(refused.headers["Retry-After"]) <= 20
+    assert refused.json()["error"]["code"] == "rate_limit_exceeded"
+    assert (await client.get("/v1/models", headers=bearer("eve"))).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "attacker.example"},
+        {"Host": "127.0.0.1.attacker.example:80"},
+        {"Host": "localhost", "Origin": "https://attacker.example"},
+        {"Host": "localhost:8080", "Origin": "http://localhost:9090"},
+        {"Host": "localhost", "Origin": "null"},
+    ],
+)
+async def test_without_tokens_web_sites_cannot_use_the_server(
+    serve: Serve, headers: dict[str, str]
+) -> None:
+    client = (await serve()).client
+    for path in ("/v1/models", "/docs", "/health"):
+        assert (await client.get(path, headers=headers)).status_code == 403
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8080", "[::1]:8080"])
+async def test_without_tokens_this_machine_is_served(serve: Serve, host: str) -> None:
+    client = (await serve()).client
+    headers = {"Host": host, "Origin": f"http://{host}"}
+    assert (await client.get("/v1/models", headers=headers)).status_code == 200
+
+
+async def test_health_and_documents_need_no_token(serve: Serve) -> None:
+    client = (await serve(tokens=[entry("ada")])).client
+    for path in ("/health", "/ready", "/docs", "/openapi.json"):
+        assert (await client.get(path, headers={"Host": "elsewhere"})).status_code == 200

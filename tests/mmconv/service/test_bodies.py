@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from mmconv.service.bodies import DEEPEST, read_json
+from mmconv.service.problems import Problem
+from tests.mmconv.service.conftest import Serve
+
+
+async def pieces(count: int, seconds: float = 0.0) -> AsyncIterator[bytes]:
+    for _ in range(count):
+        await asyncio.sleep(seconds)
+        yield b"x" * 1000
+
+
+async def test_a_body_without_a_length_is_cut_off_where_it_grows_too_large(serve: Serve) -> None:
+    client = (await serve(sizes={"body_bytes": 5000})).client
+    for path in ("/v1/images", "/v1/chat/completions"):
+        answer = await client.post(path, content=pieces(1000))
+        assert answer.status_code == 413
+        assert answer.json()["error"]["code"] == "request_too_large"
+
+
+async def test_a_body_that_comes_too_slowly_is_not_waited_for(serve: Serve) -> None:
+    client = (await serve(sizes={"body_seconds": 0.1})).client
+    for path in ("/v1/images", "/v1/chat/completions"):
+        answer = await client.post(path, content=pieces(100, seconds=0.02))
+        assert answer.status_code == 408
+
+
+async def test_all_bodies_together_take_up_so_much_memory(serve: Serve) -> None:
+    client = (await serve(sizes={"buffered_bytes": 20_000})).client
+    answers = await asyncio.gather(
+        *(client.post("/v1/images", content=pieces(10, seconds=0.01)) for _ in range(4))
+    )
+    codes = [answer.status_code for answer in answers]
+    assert 503 in codes
+    alone = await client.post("/v1/images", content=pieces(10))
+    assert alone.status_code == 400  # no image; but its bytes were taken
+
+
+def test_json_is_bounded_by_values_and_depth() -> None:
+    deep = b"[" * DEEPEST + b"]" * DEEPEST
+    assert read_json(b'{"a": [1, 2]}', 4) == {"a": [1, 2]}
+    assert read_json(b"[" * (DEEPEST - 1) + b"]" * (DEEPEST - 1), 1000)
+    with pytest.raises(Problem, match="more than 3 values"):
+        read_json(b'{"a": [1, 2, 3]}', 3)
+    with pytest.raises(Problem, match="nested"):
+        read_json(b"[" + deep + b"," + deep + b"]", 1000)

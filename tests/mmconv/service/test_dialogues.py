@@ -1,0 +1,288 @@
+"""`/v1/dialogues`: answered at once or as a run, asked as ConvBench asks, and hard to misuse."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from mmconv.benchmarks.convbench.columns import CAPTION, FOCUS_POINTS, INSTRUCTIONS, REFERENCES
+from mmconv.benchmarks.convbench.drawn import write_drawn_data
+from mmconv.plans import Plan
+from mmconv.service.access import Caller
+from mmconv.service.running import carry_out
+from mmconv.values import Call, Message
+from tests.images.pictures import encode, halves
+from tests.mmconv.dialogues.samples import TURNS
+from tests.mmconv.service.conftest import Serve, Served
+
+URL = "/v1/dialogues"
+MODELS: Mapping[str, Any] = {
+    "echo": {"provider": "fake", "model": "echo"},
+    "judge": {"provider": "fake", "model": "judge"},
+    "overlap": {"provider": "reference", "model": "chrf"},
+    "slow": {"provider": "fake", "model": "slow", "options": {"seconds": 0.3}},
+    "failing": {
+        "provider": "fake",
+        "model": "echo",
+        "options": {"rate": 1.0, "kinds": ["server"]},
+        "attempts": 1,
+    },
+}
+PNG = encode(halves(), "png")
+PICTURE = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
+DIALOGUE: dict[str, Any] = {
+    "model": "echo",
+    "judge": "judge",
+    "images": [PICTURE],
+    "caption": "Red beside blue.",
+    "turns": TURNS,
+    "conditions": ["free", "perception", "reasoning"],
+    "gradings": ["direct", "pairwise"],
+}
+
+LONG = [{"instruction": "x" * 20_000, "reference": "y"}] * 150
+"""Within the limits of any text or list, and too much for every judge to read."""
+
+
+@pytest.fixture
+async def talking(serve: Serve) -> Served:
+    opened = await serve(models=dict(MODELS))
+    assert isinstance(opened, Served)
+    return opened
+
+
+async def post(served: Served, **fields: Any) -> Any:
+    answer = await served.client.post(URL, json={**DIALOGUE, **fields})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def ended(served: Served, place: str) -> Any:
+    """The job at this address when it is no longer under way."""
+    for _ in range(400):
+        found = (await served.client.get(place)).json()
+        if found["state"] not in ("queued", "running"):
+            return found
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"{place} did not end")
+
+
+async def test_texts_verdicts_and_deltas(talking: Served) -> None:
+    found = await post(talking, gradings=["direct"])
+    free, perception, reasoning = found["conditions"]
+    assert [turn["text"] for turn in free["turns"]] == [turn["instruction"] for turn in TURNS]
+    assert [turn["given"] for turn in perception["turns"]] == [True, False, False]
+    assert reasoning["turns"][1]["text"] == "For fun."
+    assert free["turns"][0]["seen"] == [
+        {"sha256": hashlib.sha256(PNG).hexdigest(), "width": 32, "height": 16}
+    ]
+    ratings = {
+        (each["condition"], turn["turn"]): turn["judgements"][0]["score"]
+        for each in found["conditions"]
+        for turn in each["turns"]
+        if not turn["given"]
+    }
+    deltas = {
+        (each["start"], each["goal"], each["turn"]): each["value"] for each in found["deltas"]
+    }
+    assert deltas["free", "perception", 2] == ratings["perception", 2] - ratings["free", 2]
+    assert (
+        deltas["perception", "reasoning", 3] == ratings["reasoning", 3] - ratings["perception", 3]
+    )
+    assert len(deltas) == 5
+
+
+async def test_it_is_asked_once(talking: Served) -> None:
+    first = await post(talking, gradings=["direct"])
+    second = await post(talking, gradings=["direct"])
+    assert second["conditions"] == first["conditions"]
+    assert (first["usage"]["asked"], second["usage"]["asked"]) == (15, 0)
+
+
+async def test_another_seed_is_another_dialogue(talking: Served) -> None:
+    plain = {"model": "echo", "turns": [{"instruction": "Hello"}]}
+    for seed in (1, 2):
+        answer = await talking.client.post(URL, json={**plain, "sampling": {"seed": seed}})
+        assert answer.json()["usage"]["asked"] == 1
+
+
+async def test_one_turn_without_judge(talking: Served) -> None:
+    plain = {"model": "echo", "turns": [{"instruction": "Hello"}]}
+    found = (await talking.client.post(URL, json=plain)).json()
+    [condition] = found["conditions"]
+    assert [turn["text"] for turn in condition["turns"]] == ["Hello"]
+    assert (found["judge"], found["deltas"], condition["overall"]) == (None, [], [])
+
+
+async def test_a_failure_is_part_of_the_result(talking: Served) -> None:
+    found = await post(talking, model="failing", conditions=["free"], gradings=["direct"])
+    [condition] = found["conditions"]
+    assert [turn["failed"] for turn in condition["turns"]] == ["server", None, None]
+    assert condition["turns"][1]["skipped"] == "turn_1"
+    assert condition["overall"][0]["state"] == "skipped"
+
+
+async def test_the_overlap_measure_judges_by_convbench_prompts(talking: Served) -> None:
+    found = await post(
+        talking, judge="overlap", prompts="convbench", gradings=["direct"], conditions=["free"]
+    )
+    assert found["conditions"][0]["overall"][0]["state"] == "parsed"
+    answer = await talking.client.post(URL, json={**DIALOGUE, "judge": "overlap"})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "prompts")
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "param"),
+    [
+        ({"model": "nobody"}, 404, "model"),
+        ({"judge": "nobody"}, 404, "judge"),
+        ({"images": ["image:" + "0" * 64]}, 404, "images[0]"),
+        ({"images": ["file:///etc/passwd"]}, 400, "images[0]"),
+        ({"images": ["https://example.org/a.png"]}, 400, "images[0]"),
+        ({"images": ["data:image/png;base64,AAAA"]}, 400, "images[0]"),
+        ({"conditions": ["best"]}, 400, "conditions[0]"),
+        ({"conditions": [3]}, 400, "conditions[0]"),
+        ({"turns": [{"instruction": "a"}], "gradings": ["pairwise"]}, 400, "turns[0].reference"),
+        ({"turns": [{**TURNS[0], "answer": "x"}]}, 400, "turns[0].answer"),
+        ({"sampling": {"max_tokens": 10**9}}, 400, "sampling.max_tokens"),
+        ({"turns": TURNS * 100}, 413, "turns"),
+        ({"caption": None}, 400, "caption"),
+        ({"turns": LONG, "caption": "x"}, 413, "turns"),
+        ({"turns": [{**TURNS[0], "instruction": "x" * 500_000}]}, 413, "turns[0].instruction"),
+        ({"turns": [{"instruction": "x" * 300_000}] * 20}, 413, None),
+    ],
+)
+async def test_the_field_to_blame_is_named(
+    talking: Served, change: dict[str, Any], status: int, param: str | None
+) -> None:
+    plain = {"conditions": [0], "gradings": ["direct"]}
+    answer = await talking.client.post(URL, json={**DIALOGUE, **plain, **change})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (status, param)
+
+
+async def test_a_client_that_goes_leaves_nothing_under_way(talking: Served) -> None:
+    caller = Caller(name="ann", scopes=frozenset({"chat"}), limits=talking.shared.settings.limits)
+    slow = talking.shared.model("slow")
+    call = Call(id="turn_1", seat="candidate", messages=(Message(role="user", parts=()),))
+    plan = Plan(order=0, sample="1", condition="free", calls=(call,))
+    names = {"candidate": "slow"}
+    work = asyncio.create_task(
+        carry_out(talking.shared, caller, {"candidate": slow}, names, [plan])
+    )
+    await asyncio.sleep(0.05)
+    assert talking.shared.meters.of("ann").calls == 1
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert talking.shared.meters.of("ann").calls == 0
+
+
+async def test_a_large_one_is_a_run_with_the_same_result(serve: Serve) -> None:
+    models = dict(MODELS)
+    small = await serve(models=models, synchronous_calls=100)
+    at_once = await post(small)
+    large = await serve(
+        models=models, synchronous_calls=4, out=str(small.shared.settings.out) + "2"
+    )
+    answer = await large.client.post(URL, json=DIALOGUE)
+    assert answer.status_code == 202
+    place = answer.headers["location"]
+    assert place == f"{URL}/{answer.json()['id']}"
+    done = await ended(large, place)
+    assert (done["state"], done["error"]) == ("done", None)
+    assert done["progress"]["conversations"] == done["progress"]["total"] == 3
+    assert done["result"] == at_once
+    again = await large.client.post(URL, json=DIALOGUE)
+    assert again.status_code == 200
+    assert again.json() == at_once
+
+
+async def test_a_stopped_run_goes_on_when_it_is_posted_again(serve: Serve) -> None:
+    served = await serve(models=dict(MODELS), synchronous_calls=1)
+    slow = {**DIALOGUE, "model": "slow"}
+    place = (await served.client.post(URL, json=slow)).headers["location"]
+    assert (await served.client.delete(place)).status_code == 202
+    assert (await ended(served, place))["state"] == "stopped"
+    assert (await served.client.post(URL, json=slow)).status_code == 202
+    done = await ended(served, place)
+    assert done["state"] == "done"
+    assert done["result"]["conditions"][0]["turns"][2]["text"] == TURNS[2]["instruction"]
+
+
+def token(name: str, *scopes: str) -> dict[str, Any]:
+    return {"name": name, "sha256": hashlib.sha256(name.encode()).hexdigest(), "scopes": scopes}
+
+
+def bearer(name: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {name}"}
+
+
+async def test_a_token_needs_a_scope_for_what_is_queued(serve: Serve) -> None:
+    served = await serve(models=dict(MODELS), synchronous_calls=1, tokens=[token("ann", "chat")])
+    answer = await served.client.post(URL, json=DIALOGUE, headers=bearer("ann"))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "missing_scope")
+
+
+async def test_a_queued_dialogue_is_its_owners(serve: Serve) -> None:
+    tokens = [token("ann", "chat", "run", "read"), token("bob", "read"), token("eve", "admin")]
+    served = await serve(models=dict(MODELS), synchronous_calls=1, tokens=tokens)
+    queued = await served.client.post(URL, json=DIALOGUE, headers=bearer("ann"))
+    place = queued.headers["location"]
+    found = {
+        name: (await served.client.get(place, headers=bearer(name))).status_code
+        for name in ("ann", "bob", "eve")
+    }
+    assert found == {"ann": 200, "bob": 404, "eve": 200}
+
+
+async def test_a_dialogue_is_asked_and_judged_as_convbench_asks(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """After a run over the row, its dialogue is known: nothing is asked, and the scores agree."""
+    data, images = write_drawn_data(tmp_path / "data", 1)
+    options = {"data": str(data), "images": str(images)}
+    served = await serve(
+        models=dict(MODELS), data={"drawn": {"benchmark": "convbench", "options": options}}
+    )
+    run = {
+        "data": "drawn",
+        "seats": {"candidate": "echo", "judge": "judge"},
+        "options": {"grading": ["direct"]},
+    }
+    done = await ended(served, (await served.client.post("/v1/runs", json=run)).headers["location"])
+    assert done["state"] == "done"
+    row = orjson.loads(data.read_bytes())
+    uploaded = await served.client.post(
+        "/v1/images", content=(images / row["image_id"]).read_bytes()
+    )
+    found = await post(
+        served,
+        prompts="convbench",
+        gradings=["direct"],
+        images=[f"image:{uploaded.json()['id']}"],
+        caption=row[CAPTION],
+        turns=[
+            {"instruction": row[instruction], "reference": row[reference]}
+            | ({"focus_points": row[FOCUS_POINTS]} if instruction == INSTRUCTIONS[2] else {})
+            for instruction, reference in zip(INSTRUCTIONS, REFERENCES, strict=True)
+        ],
+    )
+    assert (found["usage"]["asked"], found["usage"]["stored"]) == (0, 15)
+    listed = await served.client.get(f"/v1/runs/{done['id']}/scores", params={"metric": "rating"})
+    ratings = {(each["condition"], each["turn"]): each["value"] for each in listed.json()["data"]}
+    assert ratings == {
+        (each["condition"], number): judged["score"]
+        for each in found["conditions"]
+        for number, judgements in [
+            *((turn["turn"], turn["judgements"]) for turn in each["turns"]),
+            (0, each["overall"]),
+        ]
+        for judged in judgements
+    }

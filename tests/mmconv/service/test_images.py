@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from images.drawing import draw_scene
+from mmconv.keys import hash_bytes
+from tests.mmconv.service.conftest import Serve, Served
+
+PNG = draw_scene(1)[0]
+OTHER = draw_scene(2)[0]
+
+
+def picture(kind: str, size: tuple[int, int] = (64, 32)) -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", size, "red").save(file, kind)
+    return file.getvalue()
+
+
+async def test_an_image_is_kept_as_it_came(served: Served) -> None:
+    stored = await served.client.post("/v1/images", content=PNG)
+    assert stored.status_code == 201
+    assert stored.json() == {
+        "id": hash_bytes(PNG),
+        "media_type": "image/png",
+        "width": 320,
+        "height": 160,
+        "bytes": len(PNG),
+    }
+    given = await served.client.get(f"/v1/images/{hash_bytes(PNG)}")
+    assert given.content == PNG
+    assert given.headers["content-type"] == "image/png"
+    assert given.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_a_form_and_a_body_bring_the_same_image(served: Served, tmp_path: Path) -> None:
+    form = await served.client.post("/v1/images", files={"file": ("x.png", PNG, "image/png")})
+    body = await served.client.post(
+        "/v1/images", content=PNG, headers={"Content-Type": "image/png"}
+    )
+    assert form.json() == body.json()
+    kept = [path for path in (tmp_path / "out" / "uploads" / "files").rglob("*") if path.is_file()]
+    assert [path.name for path in kept] == [hash_bytes(PNG)]
+
+
+async def test_a_thumbnail_is_small_and_webp(served: Served) -> None:
+    await served.client.post("/v1/images", content=picture("JPEG", (1000, 500)))
+    stored = await served.client.post("/v1/images", content=picture("JPEG", (1000, 500)))
+    small = await served.client.get(f"/v1/images/{stored.json()['id']}/thumbnail")
+    assert small.headers["content-type"] == "image/webp"
+    with Image.open(io.BytesIO(small.content)) as opened:
+        assert opened.size == (192, 96)
+
+
+@pytest.mark.parametrize(
+    ("data", "declared", "code"),
+    [
+        (b"", "", 400),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "image/svg+xml", 400),
+        (PNG[: len(PNG) // 2], "image/png", 400),
+        (PNG[:8], "", 400),
+        (picture("JPEG"), "image/png", 415),
+        (picture("PNG", (8000, 7000)), "", 400),
+        (b"GIF89a" + b"\xff" * 100, "image/gif", 400),
+    ],
+)
+async def test_what_is_no_sound_image_is_refused(
+    served: Served, data: bytes, declared: str, code: int
+) -> None:
+    answer = await served.client.post(
+        "/v1/images", content=data, headers={"Content-Type": declared or "application/octet-stream"}
+    )
+    assert answer.status_code == code
+    assert answer.json()["error"]["message"].startswith("the image")
+
+
+async def test_an_image_of_too_many_bytes_is_refused_however_it_is_sent(serve: Serve) -> None:
+    client = (await serve(sizes={"image_bytes": len(PNG) - 1})).client
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, len(PNG), 100):
+            yield PNG[start : start + 100]
+
+    for sent in ({"content": PNG}, {"content": pieces()}, {"files": {"file": PNG}}):
+        assert (await client.post("/v1/images", **sent)).status_code == 413
+
+
+@pytest.mark.parametrize(
+    "form",
+    [{"data": {"file": "text"}}, {"files": {"picture": PNG}}, {"files": [("file", PNG)] * 2}],
+)
+async def test_a_form_needs_its_one_file(served: Served, form: dict[str, object]) -> None:
+    answer = await served.client.post("/v1/images", **form)  # type: ignore[arg-type]  # httpx tells bodies apart by name
+    assert answer.status_code == 400
+
+
+async def test_a_form_that_is_none_is_refused(served: Served) -> None:
+    for kind in ("multipart/form-data", "multipart/form-data; boundary=x"):
+        answer = await served.client.post(
+            "/v1/images", content=b"no form", headers={"Content-Type": kind}
+        )
+        assert answer.status_code == 400
+
+
+async def test_the_room_of_a_token_ends(serve: Serve) -> None:
+    client = (await serve(limits={"stored_bytes": len(PNG)})).client
+    codes = [
+        (await client.post("/v1/images", content=data)).status_code for data in (PNG, PNG, OTHER)
+    ]
+    assert codes == [201, 201, 429]
+    assert (await client.get(f"/v1/images/{hash_bytes(OTHER)}")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "image", ["0" * 64, "x", "..%2f..%2fetc%2fpasswd", "A" * 64, "0" * 63 + "/", "%00" * 64]
+)
+async def test_an_id_that_names_nothing_brings_nothing(served: Served, image: str) -> None:
+    for path in (f"/v1/images/{image}", f"/v1/images/{image}/thumbnail"):
+        answer = await served.client.get(path)
+        assert answer.status_code in (400, 404)
+        assert answer.json()["error"]["message"]
+
+
+async def test_many_uploads_at_once_are_all_kept(served: Served) -> None:
+    files = [draw_scene(seed)[0] for seed in range(20)]
+    answers = await asyncio.gather(
+        *(served.client.post("/v1/images", content=data) for data in files)
+    )
+    assert [answer.json()["id"] for answer in answers] == [hash_bytes(data) for data in files]
+    assert served.shared.uploads.used("local") == sum(map(len, files))

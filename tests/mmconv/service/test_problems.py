@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import pytest
+
+from mmconv.errors import StoreError
+from mmconv.service.problems import Problem, invalid, presentable, problem_of_failure
+from mmconv.values import Failure
+from tests.mmconv.service.conftest import Served
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "/data/rows.jsonl: 1 problem(s)",
+        "cannot open ../x",
+        "image ~/pictures/x.png is gone",
+        "'/checkpoints/llava' holds no checkpoint",
+        "HTTP 404: check that base_url http://10.0.0.7:8000/v1 is right",
+        "path=/srv/x",
+        "(/srv/x)",
+        r"C:\models\llava",
+        "check the key in the environment variable OPENAI_API_KEY",
+    ],
+)
+def test_places_of_this_machine_are_not_told(
+    message: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert presentable(message, "general words") == "general words"
+    assert message in caplog.text
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "5,000 pixels, and at most 4,000 are allowed",
+        "give direct and/or pairwise",
+        "turn 3/4: the score is 1/2",
+        "options.grading: choose one of direct, pairwise",
+        "the prompt has 70 tokens; 64 fit",
+    ],
+)
+def test_other_messages_are(message: str) -> None:
+    assert presentable(message, "general words") == message
+
+
+def test_a_failure_of_the_request_is_told_and_one_of_the_server_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    long = problem_of_failure(Failure(kind="context", message="64 tokens fit", attempts=1))
+    assert (long.status, long.message, long.code) == (
+        400,
+        "64 tokens fit",
+        "context_length_exceeded",
+    )
+    lost = problem_of_failure(Failure(kind="connection", message="10.0.0.7 is down", attempts=8))
+    assert (lost.status, lost.message) == (502, "the model could not be reached")
+    assert "10.0.0.7 is down" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, "invalid_request_error"),
+        (401, "authentication_error"),
+        (429, "rate_limit_error"),
+        (500, "server_error"),
+        (503, "server_error"),
+    ],
+)
+def test_the_type_is_openais(status: int, kind: str) -> None:
+    assert Problem(status, "x").body["error"]["type"] == kind
+
+
+def test_a_wait_is_told_in_whole_seconds_and_never_none() -> None:
+    assert Problem(429, "x", retry_after=0.2).headers == {"Retry-After": "1"}
+    assert Problem(429, "x", retry_after=2.1).headers == {"Retry-After": "3"}
+
+
+@pytest.mark.parametrize(
+    ("location", "body", "param"),
+    [
+        (("body", "turns", 0, "user", "text"), {"turns": [{"text": 3}]}, "turns[0].text"),
+        (("body", "turns", 0, "text"), {"turns": [{}]}, "turns[0].text"),
+        (("body", "image", "str"), {"image": 3}, "image"),
+        (("query", "limit"), None, "limit"),
+        (("turns", 0), None, "turns[0]"),
+        (("body",), [], None),
+    ],
+)
+def test_fields_are_named_as_clients_wrote_them(
+    location: tuple[str | int, ...], body: object, param: str | None
+) -> None:
+    problem = invalid([{"type": "wrong", "loc": location, "msg": "is wrong"}], body)
+    assert problem.param == param
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("secret in /srv/x"), StoreError("cannot open /srv/store.sqlite")]
+)
+async def test_what_nobody_foresaw_is_not_told(
+    served: Served, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(_: object, name: str, param: str = "model") -> None:
+        raise error
+
+    monkeypatch.setattr("mmconv.service.state.Service.model", fail)
+    answer = await served.client.get("/v1/models/x")
+    assert answer.status_code == 500
+    assert "/srv" not in answer.text
+    assert "Traceback" not in answer.text
+    page = (await served.client.get("/metrics")).text
+    assert 'route="/v1/models/{model:path}",status="500"} 1.0' in page
+
+
+async def test_other_methods_and_paths_have_the_same_shape(served: Served) -> None:
+    for method, path, status in (("PUT", "/v1/models", 405), ("GET", "/v2", 404)):
+        answer = await served.client.request(method, path)
+        assert answer.status_code == status
+        assert answer.json()["error"]["message"]

@@ -1,0 +1,182 @@
+"""Real servers that are killed, ended and doubled at work: runs go on, nothing is asked twice.
+
+The models are the server of `tests.mock_server`, whose log has a line for every request that it
+answered.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+from sqlalchemy import func, select
+
+from mmconv.store.schema import connect, jobs, replies
+from tests.mmconv.convbench_data import write_run
+from tests.mmconv.processes import finish, mock_model
+from tests.mmconv.service.conftest import ServerProcess, Start
+from tests.mmconv.service.run_settings import CALLS, drawn
+from tests.mock_server import Behaviour, mock_server
+from tests.real.servers import postgres_url
+
+__all__ = ["postgres_url"]
+
+ROWS = 6
+BODY = {"data": "shapes", "seats": {"candidate": "mock", "judge": "mock"}}
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
+    """The scores of the same run on the command line, uninterrupted."""
+    folder = tmp_path_factory.mktemp("command")
+    with mock_server() as url:
+        return finish(write_run(folder, url, rows=ROWS), folder / "runs")
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.real)])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return str(tmp_path / "out" / "store.sqlite")
+    return str(request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "answered.log"
+    path.touch()
+    return path
+
+
+@pytest.fixture
+def mock(log: Path) -> Iterator[str]:
+    with mock_server(Behaviour(latency=0.03), log=log) as url:
+        yield url
+
+
+@pytest.fixture
+def begin(start: Start, mock: str, tmp_path: Path, database: str) -> Callable[[], ServerProcess]:
+    """Start a server over the one database; its model answers eight calls at once."""
+    model = mock_model(mock) | {"max_concurrency": 8}
+    data = drawn(tmp_path, ROWS)
+
+    def begin_one(**fields: Any) -> ServerProcess:
+        return start(models={"mock": model}, data=data, database=database, **fields)
+
+    return begin_one
+
+
+def answered(log: Path) -> list[str]:
+    return log.read_text().split()
+
+
+def until(true: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def has_answered(log: Path, calls: int) -> bool:
+    return len(answered(log)) >= calls
+
+
+def post(server: ServerProcess, **fields: Any) -> str:
+    posted = httpx.post(f"{server.url}/v1/runs", json=BODY | fields)
+    assert posted.status_code in (200, 202), posted.text
+    return str(posted.json()["id"])
+
+
+def told(server: ServerProcess, run: str) -> dict[str, Any]:
+    found: dict[str, Any] = httpx.get(f"{server.url}/v1/runs/{run}").json()
+    return found
+
+
+def scores(server: ServerProcess, run: str) -> list[dict[str, object]]:
+    """The scores of the run when it is done."""
+    until(lambda: told(server, run)["state"] == "done")
+    answer = httpx.get(f"{server.url}/v1/runs/{run}/scores", params={"format": "jsonl"})
+    return [orjson.loads(line) for line in answer.content.splitlines()]
+
+
+def committed(database: str) -> int:
+    """How many replies the store holds."""
+    engine = connect(database)
+    with engine.connect() as connection:
+        count = connection.scalar(select(func.count()).select_from(replies))
+    engine.dispose()
+    return count or 0
+
+
+def states(database: str) -> list[str]:
+    engine = connect(database)
+    with engine.connect() as connection:
+        found = list(connection.scalars(select(jobs.c.state)))
+    engine.dispose()
+    return found
+
+
+def test_killed_at_random_points_a_run_goes_on_by_itself(
+    begin: Callable[..., ServerProcess],
+    log: Path,
+    database: str,
+    expected: list[dict[str, object]],
+) -> None:
+    """`kill -9`, four times; the run is posted once, and what was committed is not asked again."""
+    moments = random.Random(1)
+    run = ""
+    for _ in range(4):
+        server = begin()
+        run = run or post(server)
+        wanted = len(answered(log)) + moments.randrange(1, 25)
+        until(partial(has_answered, log, wanted))
+        assert told(server, run)["state"] == "running"
+        server.kill()
+    time.sleep(0.2)  # The model answers the last calls of the dead, and logs them.
+    before, kept = len(answered(log)), committed(database)
+    assert kept < ROWS * CALLS
+    assert scores(begin(), run) == expected
+    after = Counter(answered(log))
+    assert len(after) == ROWS * CALLS
+    # What was answered and not committed when a process died may be asked once more.
+    assert sum(after.values()) - len(after) <= before - kept
+
+
+def test_told_to_end_a_server_keeps_what_is_answered(
+    begin: Callable[..., ServerProcess],
+    log: Path,
+    database: str,
+    expected: list[dict[str, object]],
+) -> None:
+    server = begin()
+    run = post(server)
+    until(partial(has_answered, log, 20))
+    assert server.terminate() in (0, -signal.SIGTERM)
+    assert states(database) == ["queued"]
+    assert committed(database) == len(answered(log)) < ROWS * CALLS
+    assert scores(begin(), run) == expected
+    assert len(answered(log)) == len(set(answered(log))) == ROWS * CALLS
+
+
+def test_two_servers_share_the_work_and_no_run(
+    begin: Callable[..., ServerProcess],
+    log: Path,
+    database: str,
+) -> None:
+    """Runs of different seeds ask different calls, so that none is answered twice."""
+    servers = [begin(runs_at_once=1), begin(runs_at_once=1)]
+    runs = [
+        post(servers[0], seed=seed, sampling={"candidate": {"seed": seed}}) for seed in range(4)
+    ]
+    until(lambda: states(database).count("running") == 2)
+    for run in runs:
+        assert scores(servers[1], run)
+    assert len(answered(log)) == len(set(answered(log)))

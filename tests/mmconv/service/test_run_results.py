@@ -1,0 +1,252 @@
+"""What a run leaves behind, over HTTP: scores, tables, samples, images, report, comparison."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+from pyarrow import parquet
+
+from mmconv.report.tables import read_tables
+from tests.mmconv.service.conftest import Serve, Served
+from tests.mmconv.service.run_settings import CALLS, ROWS, begun, drawn, ended, request
+
+SECRET = "not-for-clients"
+
+MODELS = {
+    "echo": {"provider": "fake", "model": "echo"},
+    "judge": {"provider": "fake", "model": "judge"},
+    "slow": {
+        "provider": "fake",
+        "model": "judge",
+        "options": {"seconds": 0.1, "highest": 9},
+        "max_concurrency": 2,
+    },
+    "broken": {
+        "provider": "openai",
+        "model": SECRET,
+        "base_url": f"http://127.0.0.1:9/{SECRET}",
+        "attempts": 1,
+    },
+}
+
+
+@pytest.fixture
+async def served(serve: Serve, tmp_path: Path) -> Served:
+    opened = await serve(data=drawn(tmp_path), models=MODELS)
+    assert isinstance(opened, Served)
+    return opened
+
+
+async def run(client: httpx.AsyncClient, **fields: Any) -> str:
+    """A run that is done."""
+    posted = await client.post("/v1/runs", json=request(**fields))
+    name = str(posted.json()["id"])
+    assert (await ended(client, name))["state"] == "done"
+    return name
+
+
+async def get(client: httpx.AsyncClient, path: str, **params: Any) -> Any:
+    answer = await client.get(f"/v1/{path}", params=params)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def folder_of(served: Served) -> Path:
+    [path] = served.shared.settings.out.glob("*/scores.jsonl")
+    return path.parent
+
+
+async def test_scores_come_in_pages_and_as_files(served: Served) -> None:
+    name = await run(served.client)
+    lines = (folder_of(served) / "scores.jsonl").read_bytes()
+    scores = [orjson.loads(line) for line in lines.splitlines()]
+    page = await get(served.client, f"runs/{name}/scores", limit=7)
+    pages = [page["data"]]
+    while page["next"]:
+        page = await get(served.client, f"runs/{name}/scores", limit=7, after=page["next"])
+        pages.append(page["data"])
+    assert [score for page in pages for score in page] == scores
+    assert {len(page) for page in pages[:-1]} == {7}
+    chosen = {"sample": scores[0]["sample"], "metric": "rating", "condition": "free"}
+    found = (await get(served.client, f"runs/{name}/scores", **chosen))["data"]
+    assert found == [each for each in scores if chosen.items() <= each.items()]
+    assert found
+    file = await served.client.get(f"/v1/runs/{name}/scores", params={"format": "jsonl"})
+    assert file.content == lines
+    table = await served.client.get(f"/v1/runs/{name}/scores", params={"format": "parquet"})
+    assert parquet.read_table(io.BytesIO(table.content)).num_rows == len(scores)
+
+
+@pytest.mark.parametrize("after", [1, 10**9, -1, "x"])
+async def test_a_page_begins_where_another_ended(served: Served, after: object) -> None:
+    name = await run(served.client, limit=1)
+    answer = await served.client.get(f"/v1/runs/{name}/scores", params={"after": str(after)})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == "after"
+
+
+async def test_tables_come_in_every_format(served: Served) -> None:
+    name = await run(served.client)
+    tables = read_tables(folder_of(served) / "tables")
+    listed = await get(served.client, f"runs/{name}/tables")
+    assert [each["name"] for each in listed] == [table.name for table in tables]
+    one = await get(served.client, f"runs/{name}/tables", table="scores")
+    assert one == next(each for each in listed if each["name"] == "scores")
+    for form, kind, words in (
+        ("csv", "text/csv", "row,"),
+        ("md", "text/markdown", "| ---"),
+        ("tex", "text/x-tex", "tabular"),
+    ):
+        params = {"format": form, "table": "scores"}
+        answer = await served.client.get(f"/v1/runs/{name}/tables", params=params)
+        assert answer.headers["content-type"].startswith(kind)
+        assert words in answer.text
+        whole = await served.client.get(f"/v1/runs/{name}/tables", params={"format": form})
+        assert answer.text in whole.text
+    rows = list(
+        csv.reader(
+            io.StringIO(
+                (
+                    await served.client.get(
+                        f"/v1/runs/{name}/tables", params={"format": "csv", "table": "scores"}
+                    )
+                ).text
+            )
+        )
+    )
+    assert [row[0] for row in rows[1:]] == list(one["rows"])
+    missing = await served.client.get(f"/v1/runs/{name}/tables", params={"table": "../spec"})
+    assert missing.status_code == 404
+
+
+async def test_samples_of_a_finished_run(served: Served) -> None:
+    name = await run(served.client)
+    listed = await get(served.client, f"runs/{name}/samples", limit=2)
+    rest = await get(served.client, f"runs/{name}/samples", after=listed["next"])
+    samples = [*listed["data"], *rest["data"]]
+    assert len(samples) == ROWS
+    assert rest["next"] is None
+    assert {(each["calls"], each["replies"], each["failures"]) for each in samples} == {
+        (CALLS, CALLS, 0)
+    }
+    assert samples[0]["conditions"] == ["free", "perception", "reasoning"]
+    told = await get(served.client, f"runs/{name}/samples/{samples[1]['sample']}")
+    assert len(told["calls"]) == CALLS
+    assert {call["sample"] for call in told["calls"]} == {samples[1]["sample"]}
+    assert {score["sample"] for score in told["scores"]} == {samples[1]["sample"]}
+    assert all(call["messages"] is None for call in told["calls"] if call["prompt"])
+    filled = await get(served.client, f"runs/{name}/samples/{samples[1]['sample']}", prompts="true")
+    assert all(call["messages"] for call in filled["calls"])
+    assert filled["scores"] == told["scores"]
+    for path in ("no%20such", "..%2F..%2Fspec.json"):
+        answer = await served.client.get(f"/v1/runs/{name}/samples/{path}")
+        assert answer.status_code == 404
+
+
+async def test_samples_of_a_run_under_way(served: Served) -> None:
+    posted = await served.client.post(
+        "/v1/runs", json=request(seats={"candidate": "slow", "judge": "slow"})
+    )
+    name = posted.json()["id"]
+    await begun(served.client, name, replies=5)
+    listed = await get(served.client, f"runs/{name}/samples", limit=2)
+    assert listed["next"] == listed["data"][1]["sample"]
+    assert 0 < sum(each["replies"] for each in listed["data"]) < 2 * CALLS
+    sample = listed["data"][0]["sample"]
+    told = await get(served.client, f"runs/{name}/samples/{sample}")
+    states = {call["state"] for call in told["calls"]}
+    assert "reply" in states
+    assert any(score["why"] for score in told["scores"])
+    rest = await get(served.client, f"runs/{name}/samples", after=listed["next"])
+    assert len(rest["data"]) == ROWS - 2
+    await served.client.delete(f"/v1/runs/{name}")
+    await ended(served.client, name)
+
+
+async def test_a_samples_picture_is_given_out(served: Served) -> None:
+    name = await run(served.client, limit=1)
+    sample = (await get(served.client, f"runs/{name}/samples"))["data"][0]["sample"]
+    told = await get(served.client, f"runs/{name}/samples/{sample}")
+    parts = [part for call in told["calls"] for m in call["messages"] or () for part in m["parts"]]
+    shown = next(part["image"] for part in parts if "image" in part)
+    picture = await served.client.get(f"/v1/runs/{name}/images/{shown}")
+    assert picture.headers["content-type"] == "image/png"
+    small = await served.client.get(f"/v1/runs/{name}/images/{shown}", params={"small": True})
+    assert small.headers["content-type"] == "image/webp"
+    assert (await served.client.get(f"/v1/runs/{name}/images/{'0' * 64}")).status_code == 404
+
+
+async def test_the_report_is_a_page_without_this_machines_paths(
+    served: Served, tmp_path: Path
+) -> None:
+    name = await run(served.client)
+    report = await served.client.get(f"/v1/runs/{name}/report")
+    assert report.status_code == 200
+    assert report.headers["content-type"].startswith("text/html")
+    assert "<title>echo on ConvBench</title>" in report.text
+    assert str(tmp_path) not in report.text
+    again = await served.client.get(f"/v1/runs/{name}/report")
+    assert again.content == report.content
+
+
+async def test_failures_tell_clients_no_address(served: Served, tmp_path: Path) -> None:
+    posted = await served.client.post(
+        "/v1/runs", json=request(seats={"candidate": "broken", "judge": "judge"}, limit=1)
+    )
+    name = posted.json()["id"]
+    done = await ended(served.client, name)
+    assert done["lost"] == CALLS
+    sample = (await get(served.client, f"runs/{name}/samples"))["data"][0]["sample"]
+    for path in (
+        f"runs/{name}",
+        f"runs/{name}/samples/{sample}",
+        f"runs/{name}/samples/{sample}?prompts=true",
+        f"runs/{name}/report",
+        f"runs/{name}/tables",
+        f"runs/{name}/scores",
+    ):
+        answer = await served.client.get(f"/v1/{path}")
+        assert answer.status_code == 200, answer.text
+        for word in (SECRET, "127.0.0.1", str(tmp_path)):
+            assert word not in answer.text
+    told = await get(served.client, f"runs/{name}/samples/{sample}")
+    problems = {call["problem"] for call in told["calls"] if call["state"] == "failure"}
+    assert any("connection" in problem for problem in problems)
+
+
+async def test_runs_are_compared(served: Served) -> None:
+    first = await run(served.client)
+    second = await run(served.client, seats={"candidate": "slow", "judge": "judge"})
+    compared = await get(served.client, "compare", runs=f"{first},{second}")
+    assert list(compared["runs"].values()) == [first, second]
+    names = [table["name"] for table in compared["tables"]]
+    assert "differences" in names
+    table = next(each for each in compared["tables"] if each["name"] == "differences")
+    cell = next(
+        cell for row in table["rows"].values() for cell in row.values() if cell["low"] is not None
+    )
+    assert cell["low"] <= cell["value"] <= cell["high"]
+
+
+async def test_what_cannot_be_compared_is_refused(served: Served, tmp_path: Path) -> None:
+    first = await run(served.client, limit=2)
+    other = await run(served.client, limit=2, seats={"candidate": "slow", "judge": "slow"})
+    for runs, status, words in (
+        (first, 400, "2 to"),
+        (f"{first},{first}", 400, "different"),
+        (f"{first},none", 404, "no such run"),
+        (f"{first},{other}", 400, "the judge differs"),
+        (f"{first},../../etc", 400, "runs"),
+    ):
+        answer = await served.client.get("/v1/compare", params={"runs": runs})
+        assert answer.status_code == status, answer.text
+        assert words in answer.json()["error"]["message"]
+        assert str(tmp_path) not in answer.text
+    despite = await get(served.client, "compare", runs=f"{first},{other}", despite="judge")
+    assert any("CAREFUL" in note for table in despite["tables"] for note in table["notes"])

@@ -1,0 +1,264 @@
+"""Runs over HTTP: started, watched, stopped, resumed, and refused where they cannot be."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from tests.mmconv.service.conftest import Serve, Served
+from tests.mmconv.service.run_settings import CALLS, ROWS, begun, drawn, ended, request
+
+SLOW = {"provider": "fake", "model": "judge", "options": {"seconds": 0.1}, "max_concurrency": 4}
+"""Answers everything as a judge would, and takes its time."""
+
+
+@pytest.fixture
+async def running(serve: Serve, tmp_path: Path) -> Served:
+    """A service with drawn data; its model `slow` takes its time."""
+    models = {
+        "echo": {"provider": "fake", "model": "echo"},
+        "judge": {"provider": "fake", "model": "judge"},
+        "slow": SLOW,
+    }
+    opened = await serve(data=drawn(tmp_path), models=models)
+    assert isinstance(opened, Served)
+    return opened
+
+
+def slow_request(**fields: Any) -> dict[str, Any]:
+    return request(seats={"candidate": "slow", "judge": "slow"}, **fields)
+
+
+async def post(client: httpx.AsyncClient, body: dict[str, Any], **headers: str) -> httpx.Response:
+    return await client.post("/v1/runs", json=body, headers=headers)
+
+
+async def test_a_run_is_queued_carried_out_and_done(running: Served) -> None:
+    answer = await post(running.client, request())
+    assert answer.status_code == 202, answer.text
+    queued = answer.json()
+    assert answer.headers["location"] == f"/v1/runs/{queued['id']}"
+    assert queued["id"].startswith("shapes-echo-")
+    assert queued["request"] == request()
+    assert queued["state"] in ("queued", "running")
+    done = await ended(running.client, queued["id"])
+    assert (done["state"], done["error"], done["lost"]) == ("done", None, 0)
+    progress = done["progress"]
+    assert progress["replies"] == progress["asked"] + progress["stored"] == ROWS * CALLS
+    assert progress["conversations"] == progress["total"] == ROWS * 3
+    assert done["scores"] > 0
+    assert done["benchmark"] == "convbench"
+    folders = [path.parent.name for path in running.shared.settings.out.glob("*/scores.jsonl")]
+    assert len(folders) == 1
+    assert folders[0].startswith("convbench-echo-")
+
+
+async def test_posting_a_run_again_finds_it(running: Served) -> None:
+    first = (await post(running.client, request())).json()
+    await ended(running.client, first["id"])
+    again = await post(running.client, request())
+    assert again.status_code == 200
+    assert (again.json()["id"], again.json()["state"]) == (first["id"], "done")
+    other = await post(running.client, request(limit=1))
+    assert other.status_code == 202
+    assert other.json()["id"] != first["id"]
+    await ended(running.client, other.json()["id"])
+
+
+async def test_an_idempotency_key_stands_for_one_request(running: Served) -> None:
+    key = {"Idempotency-Key": "k-1"}
+    first = await post(running.client, request(limit=1), **key)
+    again = await post(running.client, request(limit=1), **key)
+    assert again.json()["id"] == first.json()["id"]
+    other = await post(running.client, request(limit=2), **key)
+    assert other.status_code == 422
+    assert other.json()["error"]["code"] == "idempotency_key_reused"
+    listed = (await running.client.get("/v1/runs")).json()["data"]
+    assert [run["id"] for run in listed] == [first.json()["id"]]
+    await ended(running.client, first.json()["id"])
+
+
+async def test_a_stopped_run_keeps_its_answers_and_is_resumed(running: Served) -> None:
+    run = (await post(running.client, slow_request())).json()["id"]
+    await begun(running.client, run, replies=4)
+    stopping = await running.client.delete(f"/v1/runs/{run}")
+    assert stopping.status_code == 202
+    assert stopping.json()["stopping"] or stopping.json()["state"] == "stopped"
+    stopped = await ended(running.client, run)
+    assert (stopped["state"], stopped["scores"]) == ("stopped", None)
+    answered = stopped["progress"]["replies"]
+    assert 4 <= answered < ROWS * CALLS
+    assert (await running.client.get(f"/v1/runs/{run}/scores")).status_code == 409
+    resumed = await post(running.client, slow_request())
+    assert (resumed.status_code, resumed.json()["id"]) == (202, run)
+    done = await ended(running.client, run)
+    assert done["state"] == "done"
+    assert done["progress"]["stored"] >= answered
+    assert done["progress"]["replies"] == ROWS * CALLS
+
+
+async def test_stopping_a_run_leaves_its_models_to_others(running: Served) -> None:
+    run = (await post(running.client, slow_request())).json()["id"]
+    other = (await post(running.client, slow_request(limit=1, seed=7))).json()["id"]
+    await begun(running.client, run)
+    await running.client.delete(f"/v1/runs/{run}")
+    chat = {"model": "slow", "messages": [{"role": "user", "content": "hello"}]}
+    answer = await running.client.post("/v1/chat/completions", json=chat)
+    assert answer.status_code == 200
+    assert (await ended(running.client, other))["state"] == "done"
+    assert (await ended(running.client, run))["state"] == "stopped"
+
+
+async def test_a_run_that_lost_calls_asks_them_again(serve: Serve, tmp_path: Path) -> None:
+    options = {"rate": 0.3, "kinds": ["server"], "seed": 5}
+    failing = {"provider": "fake", "model": "echo", "attempts": 1, "options": options}
+    models = {"failing": failing, "judge": {"provider": "fake", "model": "judge"}}
+    served = await serve(data=drawn(tmp_path), models=models)
+    body = request(seats={"candidate": "failing", "judge": "judge"})
+    run = (await post(served.client, body)).json()["id"]
+    lossy = await ended(served.client, run)
+    assert lossy["state"] == "done"
+    assert lossy["lost"] == lossy["progress"]["failed"] + lossy["progress"]["skipped"] > 0
+    for _ in range(12):
+        assert (await post(served.client, body)).status_code in (200, 202)
+        again = await ended(served.client, run)
+        if not again["lost"]:
+            break
+    assert again["lost"] == 0
+    assert (await post(served.client, body)).status_code == 200
+
+
+async def test_lists_are_filtered_and_have_pages(running: Served) -> None:
+    runs = [(await post(running.client, request(limit=1, seed=seed))).json() for seed in range(3)]
+    names = [run["id"] for run in reversed(runs)]
+    for name in names:
+        await ended(running.client, name)
+    first = (await running.client.get("/v1/runs", params={"limit": 2})).json()
+    assert ([run["id"] for run in first["data"]], first["next"]) == (names[:2], names[1])
+    rest = (await running.client.get("/v1/runs", params={"after": first["next"]})).json()
+    assert ([run["id"] for run in rest["data"]], rest["next"]) == (names[2:], None)
+    for chosen, count in (
+        ({"state": "done", "model": "echo", "benchmark": "convbench"}, 3),
+        ({"state": "queued"}, 0),
+        ({"model": "slow"}, 0),
+    ):
+        found = (await running.client.get("/v1/runs", params=chosen)).json()
+        assert len(found["data"]) == count
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "param", "words"),
+    [
+        (request(data="/etc/passwd"), 404, "data", "no data set"),
+        (request(data="other"), 404, "data", "shapes"),
+        (request(seats={"candidate": "gpt-x"}), 404, "seats.candidate", "no model"),
+        (request(seats={"candidate": "fake/echo"}), 404, "seats.candidate", "no model"),
+        (request(seats={"judge": "judge"}), 400, "seats", "candidate"),
+        (request(options={"data": "/etc/passwd"}), 400, "options.data", "cannot be set here"),
+        (request(options={"annotations": "x"}), 400, "options.annotations", "cannot be set"),
+        (request(options={"no_such": 1}), 400, "options.no_such", "cannot be set here"),
+        (request(options={"grading": ["odd"]}), 400, None, "grading"),
+        (request(options={"max_tokens": 10**6}), 400, "options.max_tokens", "at most"),
+        (request(sampling={"judge": {"max_tokens": 10**6}}), 400, "sampling.judge.max_tokens", ""),
+        (request(sampling={"nobody": {}}), 400, "sampling.nobody", "no model sits"),
+        (request(conditions=["odd"]), 400, None, "odd"),
+        (request(trials=0), 400, "trials", ""),
+        (request(prompts="/etc"), 400, "prompts", "no such field"),
+        (request(benchmark="convbench"), 400, "benchmark", "no such field"),
+    ],
+)
+async def test_what_cannot_be_run_is_refused(
+    running: Served, body: dict[str, Any], status: int, param: str | None, words: str
+) -> None:
+    answer = await post(running.client, body)
+    assert answer.status_code == status, answer.text
+    error = answer.json()["error"]
+    assert error["param"] == param
+    assert words in error["message"]
+    assert (await running.client.get("/v1/runs")).json()["data"] == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/runs/none", "/v1/runs/none/scores", "/v1/runs/none/events", "/v1/runs/none/report"],
+)
+async def test_unknown_runs_are_not_found(running: Served, path: str) -> None:
+    answer = await running.client.get(path)
+    assert answer.status_code == 404
+    assert answer.json()["error"]["type"] == "not_found_error"
+
+
+async def test_data_that_are_gone_refuse_a_run_and_tell_no_path(
+    running: Served, tmp_path: Path
+) -> None:
+    (tmp_path / "data" / "data.jsonl").unlink()
+    answer = await post(running.client, request())
+    assert answer.status_code == 400
+    assert str(tmp_path) not in answer.text
+
+
+async def test_a_run_that_cannot_be_carried_out_says_why(serve: Serve, tmp_path: Path) -> None:
+    keyless = {"provider": "openai", "model": "x", "api_key_env": "MMCONV_NO_SUCH_KEY"}
+    models = {"keyless": keyless, "judge": {"provider": "fake", "model": "judge"}}
+    served = await serve(data=drawn(tmp_path), models=models)
+    body = request(seats={"candidate": "keyless", "judge": "judge"})
+    run = (await post(served.client, body)).json()["id"]
+    failed = await ended(served.client, run)
+    assert failed["state"] == "failed"
+    assert "server's log" in failed["error"]
+    assert "MMCONV_NO_SUCH_KEY" not in str(failed)
+
+
+def token(name: str, *scopes: str, **limits: int) -> dict[str, Any]:
+    digest = hashlib.sha256(name.encode()).hexdigest()
+    return {"name": name, "sha256": digest, "scopes": scopes, "limits": limits or None}
+
+
+def bearer(name: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {name}"}
+
+
+async def test_tokens_bound_who_starts_stops_and_how_many(serve: Serve, tmp_path: Path) -> None:
+    tokens = [
+        token("ann", "read", "run", concurrent_runs=1),
+        token("bob", "read"),
+        token("root", "admin"),
+    ]
+    served = await serve(data=drawn(tmp_path), models={"slow": SLOW}, tokens=tokens)
+    body = request(seats={"candidate": "slow", "judge": "slow"})
+    assert (await post(served.client, body)).status_code == 401
+    assert (await post(served.client, body, **bearer("bob"))).status_code == 403
+    run = (await post(served.client, body, **bearer("ann"))).json()["id"]
+    second = await post(served.client, body | {"limit": 1}, **bearer("ann"))
+    assert second.status_code == 429
+    assert int(second.headers["retry-after"]) > 0
+    assert (await post(served.client, body | {"limit": 1}, **bearer("root"))).status_code == 202
+    seen = await served.client.get(f"/v1/runs/{run}", headers=bearer("bob"))
+    assert seen.status_code == 200
+    assert (await served.client.delete(f"/v1/runs/{run}", headers=bearer("bob"))).status_code == 403
+    stopped = await served.client.delete(f"/v1/runs/{run}", headers=bearer("root"))
+    assert stopped.status_code == 202
+
+
+async def test_events_tell_progress_until_the_end(running: Served) -> None:
+    run = (await post(running.client, slow_request())).json()["id"]
+    events: list[tuple[str, dict[str, Any]]] = []
+    async with running.client.stream("GET", f"/v1/runs/{run}/events") as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        name = ""
+        async for line in stream.aiter_lines():
+            if line.startswith("event: "):
+                name = line.removeprefix("event: ")
+            elif line.startswith("data: "):
+                events.append((name, orjson.loads(line.removeprefix("data: "))))
+    assert [name for name, _ in events[:-1]] == ["progress"] * (len(events) - 1)
+    last_name, last = events[-1]
+    assert (last_name, last["state"], last["progress"]["replies"]) == ("end", "done", ROWS * CALLS)
+    counted = [told["progress"]["replies"] for _, told in events]
+    assert counted == sorted(counted)
+    assert len(events) > 2

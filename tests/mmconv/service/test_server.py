@@ -1,0 +1,138 @@
+"""A real server in a process of its own: what only sockets and signals show."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from images.drawing import draw_scene
+from tests.mmconv.service.conftest import MODELS, ServerProcess, Servers, Start
+
+SLOWER = {"provider": "fake", "model": "slow", "options": {"seconds": 1.5}}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """One for all tests that leave it as it was."""
+    servers = Servers(tmp_path_factory.mktemp("server"))
+    stuck = {"provider": "fake", "model": "slow", "options": {"seconds": 60}}
+    yield servers(models={**MODELS, "stuck": stuck}, limits={"queued_calls": 1})
+    servers.end()
+
+
+def says(text: str, **fields: Any) -> dict[str, Any]:
+    return {"model": "echo", "messages": [{"role": "user", "content": text}]} | fields
+
+
+def connect(server: ServerProcess) -> socket.socket:
+    place = urlsplit(server.url)
+    return socket.create_connection((place.hostname, place.port), timeout=10)
+
+
+def read_all(connection: socket.socket) -> bytes:
+    """What the server sends until it closes the connection."""
+    data = b""
+    while piece := connection.recv(65_536):
+        data += piece
+    return data
+
+
+def test_a_request_under_way_ends_before_the_server_does(start: Start) -> None:
+    server = start(models={**MODELS, "slower": SLOWER})
+    with ThreadPoolExecutor() as threads:
+        url = f"{server.url}/v1/chat/completions"
+        asking = threads.submit(httpx.post, url, json=says("hello", model="slower"), timeout=20)
+        time.sleep(0.5)
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"{server.url}/health")
+        answer = asking.result()
+    assert answer.json()["choices"][0]["message"]["content"] == "hello"
+    server.process.wait(10)
+
+
+def test_an_idle_server_ends_at_once(start: Start) -> None:
+    server = start()
+    began = time.monotonic()
+    assert server.terminate() == -signal.SIGTERM
+    assert time.monotonic() - began < 5
+
+
+def test_a_server_does_not_wait_for_ever(start: Start) -> None:
+    stuck = {"provider": "fake", "model": "slow", "options": {"seconds": 60}}
+    server = start(models={"echo": stuck}, drain_seconds=1)
+    asking = threading.Thread(target=_ask_in_vain, args=(server,))
+    asking.start()
+    time.sleep(0.5)
+    began = time.monotonic()
+    server.terminate()
+    assert time.monotonic() - began < 10
+    asking.join()
+
+
+def _ask_in_vain(server: ServerProcess) -> None:
+    with pytest.raises(httpx.TransportError):
+        httpx.post(f"{server.url}/v1/chat/completions", json=says("hello"), timeout=20)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_client_that_goes_takes_its_call_with_it(server: ServerProcess, streamed: bool) -> None:
+    url = f"{server.url}/v1/chat/completions"
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(url, json=says("hello", model="stuck", stream=streamed), timeout=0.5)
+    deadline = time.monotonic() + 5
+    while (answer := httpx.post(url, json=says("hello"))).status_code == 429:
+        assert time.monotonic() < deadline, "the call of the client that went still waits"
+    assert answer.status_code == 200
+
+
+def test_a_head_that_never_ends_is_not_kept(server: ServerProcess) -> None:
+    with connect(server) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n")
+        with pytest.raises(OSError):
+            for number in range(10_000):
+                connection.sendall(b"X-%d: %s\r\n" % (number, b"x" * 1000))
+    assert httpx.get(f"{server.url}/health").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00",
+        b"GET /health HTTP/9.9\r\n\r\n",
+        b"POST /v1/images HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+        b"POST /v1/images HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1e3\r\n\r\n",
+        b"POST /v1/images HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n",
+    ],
+)
+def test_what_is_not_http_is_refused(server: ServerProcess, sent: bytes) -> None:
+    with connect(server) as connection:
+        connection.sendall(sent)
+        assert b" 400 " in read_all(connection).partition(b"\r\n")[0]
+
+
+def test_an_announced_body_that_is_too_large_is_refused_unread(server: ServerProcess) -> None:
+    with connect(server) as connection:
+        connection.sendall(
+            b"POST /v1/images HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n"
+        )
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 413 ")
+
+
+def test_two_servers_share_uploads_and_the_database(start: Start) -> None:
+    first, second = start(), start()
+    stored = httpx.post(f"{first.url}/v1/images", content=draw_scene(1)[0]).json()
+    given = httpx.get(f"{second.url}/v1/images/{stored['id']}")
+    assert given.content == draw_scene(1)[0]
+    for server in (first, second):
+        assert httpx.get(f"{server.url}/ready").status_code == 200

@@ -1,0 +1,246 @@
+"""The worker: what becomes of jobs that end well, badly, late, or in other hands."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mmconv.errors import DataError
+from mmconv.service.presence import Presence
+from mmconv.service.run_work import Pace
+from mmconv.service.worker import Worker
+from mmconv.store.jobs import Ending, Job, NewJob
+from mmconv.store.queue import Queue
+
+
+@dataclass(slots=True)
+class Task:
+    """A `Work` that ends when the test says so; with `stubborn` it does not stop when asked."""
+
+    job: Job
+    stubborn: bool = False
+    stopped: bool = False
+    end: asyncio.Event = field(default_factory=asyncio.Event)
+    error: Exception | None = None
+
+    def progress(self) -> dict[str, Any]:
+        return {"replies": 1}
+
+    def stop(self) -> None:
+        self.stopped = True
+        if not self.stubborn:
+            self.end.set()
+
+    async def run(self) -> Ending | None:
+        await self.end.wait()
+        if self.error is not None:
+            raise self.error
+        return None if self.stopped else Ending(state="done", progress=self.progress())
+
+
+@dataclass(slots=True)
+class Bench:
+    """A worker at work over a queue, and the tasks that it opened by job."""
+
+    queue: Queue
+    worker: Worker
+    presence: Presence
+    draining: asyncio.Event
+    tasks: dict[str, Task]
+    stubborn: bool = False
+
+    def open(self, job: Job) -> Task:
+        self.tasks[job.id] = Task(job, stubborn=self.stubborn)
+        return self.tasks[job.id]
+
+    async def submit(self, name: str) -> None:
+        await self.queue.submit(NewJob(id=name, kind="task", owner="ann", spec="{}"))
+
+    async def task(self, name: str) -> Task:
+        """The job's task, when it has been begun."""
+        async with asyncio.timeout(10):
+            while True:
+                if name in self.tasks:
+                    return self.tasks[name]
+                await asyncio.sleep(0.01)
+
+    async def state(self, name: str, wanted: str) -> Job:
+        """The job, when it is in this state."""
+        async with asyncio.timeout(10):
+            while True:
+                job = await self.queue.get(name)
+                assert job is not None
+                if job.state == wanted:
+                    return job
+                await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def bench(folder: Path, *, at_once: int = 2, drain: float = 5) -> AsyncIterator[Bench]:
+    queue, draining = Queue(str(folder / "store.sqlite")), asyncio.Event()
+    presence = Presence(folder / "workers")
+    made: dict[str, Task] = {}
+    opened = Bench(queue, None, presence, draining, made)  # type: ignore[arg-type]  # in a moment
+    opened.worker = Worker(queue, {"task": opened.open}, presence, draining, at_once)
+    working = asyncio.create_task(opened.worker.work())
+    try:
+        yield opened
+    finally:
+        draining.set()
+        queue.news.set()
+        await working
+        await opened.worker.finish(drain)
+        presence.close()
+        await queue.aclose()
+
+
+async def test_a_job_is_done(tmp_path: Path) -> None:
+    async with bench(tmp_path) as at:
+        await at.submit("a")
+        (await at.task("a")).end.set()
+        job = await at.state("a", "done")
+        assert job.progress == {"replies": 1}
+    assert at.worker.busy == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (DataError("record 3", ["the field x is empty"]), "the field x is empty"),
+        (DataError("/srv/data.json", ["x"]), "the server's log says why"),
+        (ZeroDivisionError("secret"), "the server failed; its log says why"),
+    ],
+)
+async def test_what_goes_wrong_is_told_without_secrets(
+    tmp_path: Path, error: Exception, words: str
+) -> None:
+    async with bench(tmp_path) as at:
+        await at.submit("a")
+        task = await at.task("a")
+        task.error = error
+        task.end.set()
+        job = await at.state("a", "failed")
+        assert words in str(job.error)
+        await at.submit("b")
+        (await at.task("b")).end.set()
+        await at.state("b", "done")
+
+
+async def test_so_many_jobs_at_once_and_no_more(tmp_path: Path) -> None:
+    async with bench(tmp_path, at_once=2) as at:
+        for name in "abc":
+            await at.submit(name)
+        (await at.task("a")), (await at.task("b"))
+        await asyncio.sleep(0.1)
+        assert list(at.tasks) == ["a", "b"]
+        at.tasks["b"].end.set()
+        await at.task("c")
+
+
+async def test_a_job_that_shall_stop_is_told(tmp_path: Path) -> None:
+    async with bench(tmp_path) as at:
+        await at.submit("a")
+        task = await at.task("a")
+        await at.queue.stop("a")
+        await at.state("a", "stopped")
+        assert task.stopped
+
+
+async def test_a_job_in_other_hands_is_let_go(tmp_path: Path) -> None:
+    async with bench(tmp_path) as at:
+        await at.submit("a")
+        task = await at.task("a")
+        await at.queue.expire(at.presence.name)
+        taken = await at.queue.take("other", ["task"])
+        if taken is None:  # The worker's own beat came first, and renewed the lease.
+            await at.queue.expire(at.presence.name)
+            taken = await at.queue.take("other", ["task"])
+        assert taken is not None
+        await asyncio.wait_for(task.end.wait(), 10)
+        await asyncio.sleep(0.05)
+        job = await at.queue.get("a")
+        assert job is not None
+        assert (job.state, job.worker) == ("running", "other")
+
+
+async def test_draining_gives_jobs_back_and_takes_none(tmp_path: Path) -> None:
+    async with bench(tmp_path) as at:
+        await at.submit("a")
+        await at.task("a")
+    again = Queue(str(tmp_path / "store.sqlite"))
+    job = await again.get("a")
+    assert job is not None
+    assert (job.state, job.worker) == ("queued", None)
+    await again.aclose()
+
+
+async def test_what_takes_too_long_to_drain_is_dropped_and_given_back(tmp_path: Path) -> None:
+    async with bench(tmp_path, drain=0.1) as at:
+        at.stubborn = True
+        await at.submit("a")
+        await at.task("a")
+    again = Queue(str(tmp_path / "store.sqlite"))
+    job = await again.get("a")
+    assert job is not None
+    assert job.state == "queued"
+    await again.aclose()
+
+
+async def test_a_dead_processs_jobs_are_taken_without_waiting(tmp_path: Path) -> None:
+    queue = Queue(str(tmp_path / "store.sqlite"))
+    await queue.submit(NewJob(id="a", kind="task", owner="ann", spec="{}"))
+    await queue.take(killed(tmp_path / "workers"), ["task"])
+    await queue.aclose()
+    async with bench(tmp_path) as at:
+        task = await at.task("a")
+        assert task.job.starts == 2
+        task.end.set()
+        await at.state("a", "done")
+    assert list((tmp_path / "workers").iterdir()) == []
+
+
+def killed(folder: Path) -> str:
+    """The name of a process that marked itself in the folder and was killed."""
+    code = (
+        "import sys, pathlib, time; from mmconv.service.presence import Presence;"
+        "own = Presence(pathlib.Path(sys.argv[1])); print(own.name, flush=True); time.sleep(60)"
+    )
+    command = [sys.executable, "-c", code, str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        name = process.stdout.readline().strip()
+        mine = Presence(folder)
+        assert not mine.is_gone(name)
+        process.kill()
+        process.wait()
+        assert mine.is_gone(name)
+        mine.close()
+    return name
+
+
+def test_a_process_knows_itself_and_not_those_of_other_folders(tmp_path: Path) -> None:
+    one, other = Presence(tmp_path / "a"), Presence(tmp_path / "b")
+    assert not one.is_gone(one.name)
+    assert not one.is_gone(other.name)
+    one.close()
+    other.close()
+    other.close()
+    assert not other.is_gone(one.name)
+
+
+def test_the_pace_is_that_of_the_last_seconds() -> None:
+    pace = Pace()
+    marks = [(0, 0, 0), (10, 100, 0), *((s, 90 + s, 2 * (s - 10)) for s in range(11, 61))]
+    rates = []
+    for mark in marks:
+        pace.mark(*mark)
+        rates.append(pace.rates)
+    assert (rates[0], rates[1], rates[-1]) == ((0, 0), (10, 0), (1, 2))

@@ -1,0 +1,324 @@
+"""The queue: who holds a job, what becomes of it, on SQLite and on a real PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import create_engine, text, update
+
+from mmconv.errors import StoreError
+from mmconv.store.jobs import Ending, Filter, Job, NewJob
+from mmconv.store.queue import MOST_STARTS, Queue
+from mmconv.store.schema import connect, jobs
+from tests.real.servers import postgres_url
+
+__all__ = ["postgres_url"]
+
+KINDS = ("run",)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.real)])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return str(tmp_path / "store.sqlite")
+    return str(request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture
+async def queue(url: str) -> AsyncIterator[Queue]:
+    opened = Queue(url)
+    yield opened
+    await opened.aclose()
+
+
+def new(name: str, owner: str = "ann", **fields: str) -> NewJob:
+    return NewJob(id=name, kind="run", owner=owner, spec=f'{{"name": "{name}"}}', **fields)
+
+
+async def state(queue: Queue, name: str) -> str:
+    job = await queue.get(name)
+    assert job is not None
+    return job.state
+
+
+async def take(queue: Queue, worker: str) -> Job:
+    job = await queue.take(worker, KINDS)
+    assert job is not None
+    return job
+
+
+def expire(url: str) -> None:
+    """As if the workers of all jobs had died long ago."""
+    engine = connect(url)
+    with engine.begin() as connection:
+        connection.execute(update(jobs).values(lease=jobs.c.created))
+    engine.dispose()
+
+
+async def test_a_job_is_queued_taken_and_done(queue: Queue) -> None:
+    submitted = await queue.submit(new("a", benchmark="convbench", model="tiny"))
+    assert submitted.verdict == "new"
+    assert submitted.job is not None
+    assert (submitted.job.state, submitted.job.started) == ("queued", None)
+    held = await take(queue, "one")
+    assert (held.id, held.spec, held.state) == ("a", '{"name": "a"}', "running")
+    assert held.started is not None
+    assert held.started >= held.created
+    told = {"finished": 3, "text": "any \x00 sign"}
+    assert await queue.renew("a", "one", told, advanced=True) == "held"
+    running = await queue.get("a")
+    assert running is not None
+    assert running.progress == told
+    assert await queue.finish("a", "one", Ending(state="done", progress={"finished": 4}))
+    done = await queue.get("a")
+    assert done is not None
+    assert (done.state, done.worker, done.progress) == ("done", None, {"finished": 4})
+    assert done.ended is not None
+    assert await queue.take("one", KINDS) is None
+
+
+async def test_submitting_again_finds_the_job(queue: Queue) -> None:
+    assert (await queue.submit(new("a"))).verdict == "new"
+    assert (await queue.submit(new("a", "bob"))).verdict == "known"
+    await take(queue, "one")
+    assert (await queue.submit(new("a"))).verdict == "known"
+    await queue.finish("a", "one", Ending(state="done"))
+    again = await queue.submit(new("a"))
+    assert again.job is not None
+    assert (again.verdict, again.job.state) == ("known", "done")
+
+
+@pytest.mark.parametrize(
+    "ending", [Ending(state="failed", error="no such file"), Ending(state="done", lost=2)]
+)
+async def test_what_did_not_go_well_is_queued_again(queue: Queue, ending: Ending) -> None:
+    await queue.submit(new("a"))
+    await take(queue, "one")
+    await queue.finish("a", "one", ending)
+    again = await queue.submit(new("a"))
+    assert again.job is not None
+    assert (again.verdict, again.job.state, again.job.error) == ("resumed", "queued", None)
+    assert (await take(queue, "two")).id == "a"
+
+
+async def test_a_key_stands_for_one_job_of_its_owner(queue: Queue) -> None:
+    assert (await queue.submit(new("a"), key="k")).verdict == "new"
+    assert (await queue.submit(new("a"), key="k")).verdict == "known"
+    assert (await queue.submit(new("b"), key="k")).verdict == "key_reused"
+    assert await queue.get("b") is None
+    assert (await queue.submit(new("b", "bob"), key="k")).verdict == "new"
+
+
+async def test_an_owner_has_so_many_active_jobs(queue: Queue) -> None:
+    await queue.submit(new("a"), most=2)
+    await queue.submit(new("b"), most=2)
+    refused = await queue.submit(new("c"), key="k", most=2)
+    assert (refused.verdict, refused.job) == ("too_many", None)
+    assert (await queue.submit(new("a"), most=2)).verdict == "known"
+    assert (await queue.submit(new("c", "bob"), most=2)).verdict == "new"
+    await queue.stop("a")
+    # A key that came with a refused submission stands for nothing.
+    assert (await queue.submit(new("d"), key="k", most=2)).verdict == "new"
+
+
+async def test_submissions_at_once_do_not_outgrow_the_limit(url: str) -> None:
+    queues = [Queue(url) for _ in range(4)]
+    submitted = await asyncio.gather(
+        *(queues[n % 4].submit(new(f"job{n}"), most=3) for n in range(12))
+    )
+    assert sum(each.verdict == "new" for each in submitted) == 3
+    for each in queues:
+        await each.aclose()
+
+
+def test_a_new_database_may_be_opened_by_several_at_once(url: str) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        for engine in threads.map(lambda _: connect(url), range(8)):
+            engine.dispose()
+
+
+async def test_no_job_is_taken_twice(url: str) -> None:
+    queues = [Queue(url) for _ in range(4)]
+    for number in range(20):
+        await queues[0].submit(new(f"job{number:02}"))
+    taken = await asyncio.gather(*(queues[n % 4].take(f"w{n % 4}", KINDS) for n in range(40)))
+    names = [job.id for job in taken if job is not None]
+    assert sorted(names) == [f"job{number:02}" for number in range(20)]
+    for each in queues:
+        await each.aclose()
+
+
+async def test_the_oldest_is_taken_first(queue: Queue) -> None:
+    for name in ("c", "a", "b"):
+        await queue.submit(new(name))
+    assert [(await take(queue, "one")).id for _ in range(3)] == ["c", "a", "b"]
+
+
+async def test_other_kinds_are_left(queue: Queue) -> None:
+    await queue.submit(new("a"))
+    assert await queue.take("one", ("dialogue",)) is None
+
+
+async def test_a_dead_workers_job_goes_on_elsewhere(queue: Queue, url: str) -> None:
+    await queue.submit(new("a"))
+    await take(queue, "dead")
+    assert await queue.take("one", KINDS) is None
+    expire(url)
+    assert (await take(queue, "one")).id == "a"
+    # The one that was taken for dead learns that it is too late.
+    assert await queue.renew("a", "dead", {}, advanced=True) == "lost"
+    assert not await queue.finish("a", "dead", Ending(state="done"))
+    await queue.give_back("a", "dead", {})
+    assert await queue.renew("a", "one", {}, advanced=True) == "held"
+
+
+async def test_a_worker_that_was_only_slow_keeps_its_job(queue: Queue, url: str) -> None:
+    await queue.submit(new("a"))
+    await take(queue, "slow")
+    expire(url)
+    assert await queue.renew("a", "slow", {}, advanced=False) == "held"
+    assert await queue.take("one", KINDS) is None
+
+
+async def test_a_job_that_ends_its_workers_is_given_up(queue: Queue, url: str) -> None:
+    await queue.submit(new("a"))
+    for start in range(MOST_STARTS):
+        await take(queue, f"worker{start}")
+        expire(url)
+    assert await queue.take("one", KINDS) is None
+    job = await queue.get("a")
+    assert job is not None
+    assert (job.state, job.worker) == ("failed", None)
+    assert "without a new reply" in str(job.error)
+
+
+async def test_getting_on_gives_new_starts(queue: Queue, url: str) -> None:
+    await queue.submit(new("a"))
+    for start in range(MOST_STARTS + 2):
+        await take(queue, f"worker{start}")
+        await queue.renew("a", f"worker{start}", {}, advanced=True)
+        expire(url)
+    assert (await take(queue, "one")).id == "a"
+
+
+async def test_stopping_what_waits_and_what_runs(queue: Queue) -> None:
+    await queue.submit(new("a"))
+    await queue.submit(new("b"))
+    await take(queue, "one")
+    running, waiting = await queue.stop("a"), await queue.stop("b")
+    assert running is not None
+    assert waiting is not None
+    assert (running.state, running.stopping) == ("running", True)
+    assert (waiting.state, waiting.stopping) == ("stopped", False)
+    assert await queue.renew("a", "one", {}, advanced=True) == "stop"
+    await queue.give_back("a", "one", {"finished": 1})
+    stopped = await queue.stop("a")
+    assert stopped is not None
+    assert (stopped.state, stopped.stopping, stopped.progress) == (
+        "stopped",
+        False,
+        {"finished": 1},
+    )
+    assert await queue.take("one", KINDS) is None
+    assert await queue.stop("no such job") is None
+
+
+async def test_a_stopped_job_is_resumed(queue: Queue) -> None:
+    await queue.submit(new("a"))
+    await queue.stop("a")
+    assert (await queue.submit(new("a"))).verdict == "resumed"
+    assert (await take(queue, "one")).id == "a"
+
+
+async def test_resumed_while_it_stops(queue: Queue) -> None:
+    await queue.submit(new("a"))
+    await take(queue, "one")
+    await queue.stop("a")
+    again = await queue.submit(new("a"))
+    assert again.job is not None
+    assert (again.verdict, again.job.state, again.job.stopping) == ("resumed", "running", False)
+    assert await queue.take("two", KINDS) is None
+    await queue.give_back("a", "one", {})
+    assert await state(queue, "a") == "queued"
+
+
+async def test_what_a_worker_gives_back_is_queued(queue: Queue) -> None:
+    await queue.submit(new("a"))
+    await take(queue, "one")
+    await queue.give_back("a", "one", {})
+    assert (await take(queue, "two")).id == "a"
+
+
+async def test_a_job_whose_worker_died_while_it_was_stopping_is_stopped(
+    queue: Queue, url: str
+) -> None:
+    await queue.submit(new("a"))
+    await take(queue, "dead")
+    await queue.stop("a")
+    expire(url)
+    assert await queue.take("one", KINDS) is None
+    assert await state(queue, "a") == "stopped"
+
+
+async def test_lists_have_pages_and_filters(queue: Queue) -> None:
+    for number in range(5):
+        await queue.submit(
+            new(f"job{number}", "ann" if number % 2 else "bob", benchmark=f"b{number % 3}")
+        )
+    await queue.stop("job4")
+    first = await queue.page(Filter(), limit=2)
+    rest = await queue.page(Filter(), after=first[-1].id, limit=9)
+    assert [job.id for job in (*first, *rest)] == ["job4", "job3", "job2", "job1", "job0"]
+    chosen = [
+        await queue.page(each)
+        for each in (Filter(owner="ann"), Filter(benchmark="b0", state="queued"), Filter(kind="x"))
+    ]
+    assert [[job.id for job in jobs] for jobs in chosen] == [
+        ["job3", "job1"],
+        ["job3", "job0"],
+        [],
+    ]
+    assert await queue.page(Filter(), after="gone") == []
+
+
+async def test_a_database_that_is_gone_is_told(url: str) -> None:
+    queue = Queue(url)
+    engine = connect(url)
+    with engine.begin() as connection:
+        jobs.drop(connection)
+    with pytest.raises(StoreError, match="does not answer"):
+        await queue.get("a")
+    with engine.begin() as connection:
+        jobs.create(connection)
+    engine.dispose()
+    await queue.aclose()
+
+
+async def test_a_store_of_the_first_version_gets_a_queue_and_keeps_its_replies(url: str) -> None:
+    engine = create_engine(url if "://" in url else f"sqlite:///{url}")
+    config = Config()
+    config.set_main_option("script_location", "mmconv.store:migrations")
+    config.set_main_option("path_separator", "os")
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        connection.execute(
+            text(
+                "insert into replies (key, fingerprint, text, finish, seconds, dropped, created) "
+                "values ('k', 'model', 'old', 'stop', 0, 0, '2026-01-01 00:00:00.000000')"
+            )
+        )
+    engine.dispose()
+    queue = Queue(url)
+    assert (await queue.submit(new("a"))).verdict == "new"
+    await queue.aclose()
+    engine = connect(url)
+    with engine.connect() as connection:
+        assert connection.scalar(text("select text from replies")) == "old"
+    engine.dispose()
