@@ -54,7 +54,7 @@ def _losses(result: Result) -> Iterator[str]:
     if unasked:
         yield f"{unasked} scores wait for calls that were never asked: this run is not finished"
     if result.unscored[UNPARSED]:
-        yield f"{result.unscored[UNPARSED]} verdicts could not be read and are unscored"
+        yield f"{result.unscored[UNPARSED]} scores are missing: their verdicts could not be read"
 
 
 def typed() -> str:

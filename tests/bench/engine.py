@@ -1,5 +1,7 @@
 """The whole process against a loopback mock server: throughput, CPU per call, memory, resuming.
 
+The report as a page is written by a process of its own, and measured apart: it is no part of a run.
+
 Run `python -m tests.bench.engine` (577 samples x 24 calls, 50 ms, 64 connections; about a minute).
 The ideal is calls x latency / connections. The data set is drawn once into `--folder`.
 """
@@ -47,6 +49,8 @@ def main() -> None:
         fresh = measure(command(folder, url, options.samples))
         tell("fresh run", fresh, calls, ideal)
         tell("resumed, nothing to ask", measure(command(folder, url, options.samples)), calls, None)
+    [run] = (folder / "runs").glob("convbench-*")
+    tell("its page", measure([sys.executable, "-m", "mmconv", "report", str(run)]), calls, None)
 
 
 def tell(title: str, measured: Measured, calls: int, ideal: float | None) -> None:
@@ -62,7 +66,7 @@ def tell(title: str, measured: Measured, calls: int, ideal: float | None) -> Non
 def command(folder: Path, url: str, samples: int) -> list[str]:
     model = f"{{provider: openai, model: mock, base_url: {url}, options: {{identity: mock}}}}"
     return [
-        *(sys.executable, "-m", "mmconv", "run", "convbench", "--limit", str(samples)),
+        *(sys.executable, "-m", "mmconv", "run", "convbench", "--limit", str(samples), "--no-page"),
         *("--data", str(folder / "data.jsonl"), "--images", str(folder / "images")),
         *("--out", str(folder / "runs")),
         *("--set", f"seats.candidate={model}", "--set", f"seats.judge={model}"),
