@@ -19,13 +19,16 @@ from mmconv.config import ModelSpec, SamplingSpec, load_model, model_files
 from mmconv.errors import ConfigError
 from mmconv.values import Image, Message, Text
 from model_zoo import vllm_server
+from model_zoo.damaged import DamagedOptions
 from model_zoo.hf import HfOptions
 from model_zoo.openai_api import request
 
 FILES = model_files()
 OPTIONS: dict[str, type[BaseModel]] = {
+    "damaged": DamagedOptions,
     "hf": HfOptions,
     "openai": request.Options,
+    "pocket": HfOptions,
     "vllm": vllm_server.Options,
 }
 each_file = pytest.mark.parametrize("name", FILES)

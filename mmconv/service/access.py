@@ -60,11 +60,18 @@ def identify(settings: Settings, headers: Mapping[str, str]) -> Caller:
 def _check_local(headers: Mapping[str, str]) -> None:
     """Refuse what a page of another site could make a browser on this machine send."""
     host = headers.get("host", "")
-    if urlsplit(f"//{host}").hostname not in _LOOPBACK:
+    if _host_name(host) not in _LOOPBACK:
         raise Problem(403, "this server has no tokens and answers to localhost only", param="Host")
     origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != host:
+    if origin is not None and origin.partition("://")[2] != host:
         raise Problem(403, "pages of other origins may not use this server", param="Origin")
+
+
+def _host_name(host: str) -> str | None:
+    try:
+        return urlsplit(f"//{host}").hostname
+    except ValueError:
+        return None
 
 
 async def service(request: Request) -> Service:

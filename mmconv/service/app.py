@@ -33,6 +33,9 @@ ROUTERS = (
     "compare",
     "health",
     "docs",
+    "web",
+    "web_choices",
+    "web_parts",
 )
 """Modules of this package that have a `router`."""
 

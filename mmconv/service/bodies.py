@@ -19,12 +19,15 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mmconv.service.access import identify
-from mmconv.service.problems import Problem
+from mmconv.service.problems import Problem, ending
 from mmconv.service.settings import Settings, Sizes
 from mmconv.service.state import Service
 
 DEEPEST = 64
 """Levels of nesting in a JSON body; a chat request has five, a JSON schema perhaps twenty."""
+
+SMALL_BYTES = 65_536
+"""A body of this size is let in however much others send: most requests are smaller."""
 
 OPEN_PATHS = ("/v1/", "/metrics")
 """What a token is needed for, where there are tokens; the rest tells nothing about anybody."""
@@ -35,7 +38,7 @@ class Gate:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._buffered = 0
+        self.buffered = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -52,12 +55,16 @@ class Gate:
             await self._app(scope, body.receive, answer.send)
         except Problem as problem:
             await problem.response()(scope, receive, answer.send)
+        except asyncio.CancelledError:
+            if not shared.draining.is_set() or answer.begun:
+                raise
+            await ending().response()(scope, receive, answer.send)
         except Exception:
             # Starlette answers it, beyond this gate.
             answer.status = 500
             raise
         finally:
-            self._buffered -= body.received
+            self.buffered -= body.received
             shared.metrics.open.dec()
             shared.metrics.count_request(
                 getattr(scope.get("route"), "path", "none"),
@@ -66,12 +73,6 @@ class Gate:
                 time.monotonic() - started,
             )
 
-    def buffer(self, received: int, most: int) -> None:
-        """Count bytes that are kept until their request ends; raises `Problem` 503."""
-        self._buffered += received
-        if self._buffered > most:
-            raise Problem(503, "too much is being sent at once", code="busy", retry_after=2)
-
 
 class _Answer:
     """Passes an answer on and remembers its status; 499 where the client went before one."""
@@ -79,10 +80,12 @@ class _Answer:
     def __init__(self, send: Send) -> None:
         self._send = send
         self.status = 499
+        self.begun = False
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
+            self.begun = True
         await self._send(message)
 
 
@@ -110,9 +113,11 @@ class _Body:
         self._whole = not message.get("more_body", False)
         size = len(message.get("body", b""))
         self.received += size
-        self._gate.buffer(size, self._sizes.buffered_bytes)
+        self._gate.buffered += size
         if self.received > self._sizes.body_bytes:
             raise too_large("the body", self._sizes.body_bytes)
+        if self.received > SMALL_BYTES and self._gate.buffered > self._sizes.buffered_bytes:
+            raise Problem(503, "too much is being sent at once", code="busy", retry_after=2)
         return message
 
 

@@ -74,14 +74,18 @@ async def complete_chat(
     asked: ChatRequest, request: Request, shared: Shared, caller: Chatter
 ) -> Response:
     """Answer a conversation, whole or as a stream of server-sent events."""
-    head = Head(id=f"chatcmpl-{uuid4().hex}", created=int(time.time()), model=asked.model)
+    head = Head(
+        id=f"chatcmpl-{uuid4().hex}",
+        created=int(time.time()),
+        model=asked.model,
+        fingerprint=shared.model(asked.model).model.fingerprint,
+    )
     work = answer(shared, caller, asked)
     if asked.stream:
         with_usage = asked.stream_options is not None and asked.stream_options.include_usage
         return await _stream(request, asyncio.ensure_future(work), head, with_usage)
     reply = await while_connected(request, work)
-    fingerprint = shared.model(asked.model).model.fingerprint
-    return json_response(head.completion(reply, fingerprint).model_dump())
+    return json_response(head.completion(reply).model_dump())
 
 
 async def answer(shared: Service, caller: Caller, asked: ChatRequest) -> Reply:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from mmconv.errors import ConfigError
-from mmconv.report.comparison import compare
+from mmconv.report.comparison import Comparison, compare
 from mmconv.report.tables import FORMATS
 from mmconv.service.access import Reader, Shared
 from mmconv.service.problems import Problem, documented, json_response, presentable
@@ -53,16 +53,7 @@ async def compare_runs(
     shared: Shared, _caller: Reader, asked: Annotated[CompareQuery, Query()]
 ) -> Response:
     """Compare runs: paired differences with intervals, then the runs' own tables side by side."""
-    names = asked.runs.split(",")
-    if not 2 <= len(set(names)) == len(names) <= MOST_RUNS:
-        raise Problem(400, f"runs: name 2 to {MOST_RUNS} different runs", param="runs")
-    folders = [await _shown(shared, name) for name in names]
-    try:
-        compared = await asyncio.to_thread(compare, folders, despite=asked.despite)
-    except ConfigError as error:
-        message = str(error).replace("--despite ", "despite=")
-        words = "these runs cannot be compared"
-        raise Problem(400, presentable(message, words), param="runs") from error
+    compared = await compare_finished(shared, asked)
     return json_response(
         {
             "baseline": compared.baseline,
@@ -70,6 +61,20 @@ async def compare_runs(
             "tables": [_as_json(table) for table in compared.tables],
         }
     )
+
+
+async def compare_finished(shared: Service, asked: CompareQuery) -> Comparison:
+    """Compare the runs' folders as clients may see them; raises `Problem`."""
+    names = asked.runs.split(",")
+    if not 2 <= len(set(names)) == len(names) <= MOST_RUNS:
+        raise Problem(400, f"runs: name 2 to {MOST_RUNS} different runs", param="runs")
+    folders = [await _shown(shared, name) for name in names]
+    try:
+        return await asyncio.to_thread(compare, folders, despite=asked.despite)
+    except ConfigError as error:
+        message = str(error).replace("--despite ", "despite=")
+        words = "these runs cannot be compared"
+        raise Problem(400, presentable(message, words), param="runs") from error
 
 
 async def _shown(shared: Service, name: str) -> Path:

@@ -25,6 +25,9 @@ SECONDS = 15.0
 """The time that a fetch may take in all."""
 
 _NAT64 = ip_network("64:ff9b::/96")
+_GIVEN_OUT = ip_network("2000::/3")
+"""All of IPv6 that the internet uses; beyond it lie site-local, mapped and unassigned addresses."""
+
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -38,6 +41,8 @@ def is_public(address: str) -> bool:
         inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
         if inner is not None or ip in _NAT64:
             return is_public(str(inner or ip_address(int(ip) & 0xFFFFFFFF)))
+        if ip not in _GIVEN_OUT:
+            return False
     return ip.is_global and not ip.is_multicast
 
 
@@ -124,7 +129,7 @@ class _Resolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         found = await self._resolver.resolve(host, port, family)
-        if not all(self._rules.allowed(each["host"]) for each in found):
+        if not found or not all(self._rules.allowed(each["host"]) for each in found):
             raise Forbidden("the image's URL leads to an address that is not public")
         return found
 

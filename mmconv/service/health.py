@@ -13,7 +13,7 @@ from starlette.responses import Response
 from mmconv import __version__
 from mmconv.errors import StoreError
 from mmconv.service.access import Reader, Shared
-from mmconv.service.problems import Problem, documented, json_response
+from mmconv.service.problems import Problem, documented, ending, json_response
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ async def health() -> Response:
 async def ready(shared: Shared) -> Response:
     """Answer 200 while the process takes work: its database answers, and it is not ending."""
     if shared.draining.is_set():
-        raise Problem(503, "the server is ending", code="draining")
+        raise ending()
     try:
         await shared.queue.get("")
     except StoreError as error:

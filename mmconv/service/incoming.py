@@ -49,7 +49,8 @@ class Incoming:
             case "data":
                 return await self._hold(decode_uri(rest, sizes.image_bytes, param), param)
             case "https" if self._shared.settings.fetch_urls:
-                return await self._hold(await fetch(reference, sizes.image_bytes, param), param)
+                async with self._shared.fetches:
+                    return await self._hold(await fetch(reference, sizes.image_bytes, param), param)
             case "http" | "https":
                 raise Problem(
                     400,

@@ -30,7 +30,7 @@ Zero: TypeAlias = Annotated[float, Field(ge=0, le=0)]
 
 
 class _Shape(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class TextPart(_Shape):
@@ -250,26 +250,27 @@ class ModelList(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """What a completion, or each chunk of one, begins with; `created` is seconds since 1970."""
+    """What a completion, or each chunk of one, begins with.
+
+    `created` is seconds since 1970, `fingerprint` the model's hash.
+    """
 
     id: str
     created: int
     model: str
+    fingerprint: str
 
-    def completion(self, reply: Reply, fingerprint: str) -> ChatCompletion:
-        """The whole answer; `fingerprint` is the model's."""
+    def completion(self, reply: Reply) -> ChatCompletion:
+        """The whole answer."""
         message = AnswerMessage(content=reply.text, reasoning_content=reply.reasoning)
-        images = [
-            Seen(id=image.sha256, width=image.width, height=image.height) for image in reply.seen
-        ]
         return ChatCompletion(
             id=self.id,
             created=self.created,
             model=self.model,
             choices=[Choice(message=message, finish_reason=FINISHES[reply.finish])],
             usage=usage_of(reply),
-            system_fingerprint=fingerprint[:16],
-            mmconv=Told(images=images, seconds=reply.seconds, fingerprint=fingerprint),
+            system_fingerprint=self.fingerprint[:16],
+            mmconv=self._told(reply),
         )
 
     def first_chunk(self) -> dict[str, Any]:
@@ -277,14 +278,23 @@ class Head:
         return self._chunk({"role": "assistant", "content": ""})
 
     def chunks(self, reply: Reply, *, with_usage: bool) -> Iterator[dict[str, Any]]:
-        """The chunks after the first one: the text comes whole, since it is there whole."""
+        """The chunks after the first one: the text comes whole, since it is there whole.
+
+        The one that ends the choice holds what mmconv tells.
+        """
         if reply.reasoning is not None:
             yield self._chunk({"reasoning_content": reply.reasoning})
         yield self._chunk({"content": reply.text})
-        yield self._chunk({}, FINISHES[reply.finish])
+        yield self._chunk({}, FINISHES[reply.finish]) | {"mmconv": self._told(reply).model_dump()}
         if with_usage:
             usage = usage_of(reply)
             yield self._chunk({}) | {"choices": [], "usage": usage and usage.model_dump()}
+
+    def _told(self, reply: Reply) -> Told:
+        images = [
+            Seen(id=image.sha256, width=image.width, height=image.height) for image in reply.seen
+        ]
+        return Told(images=images, seconds=reply.seconds, fingerprint=self.fingerprint)
 
     def _chunk(self, delta: Mapping[str, str], finish: str | None = None) -> dict[str, Any]:
         return {
@@ -292,6 +302,7 @@ class Head:
             "object": "chat.completion.chunk",
             "created": self.created,
             "model": self.model,
+            "system_fingerprint": self.fingerprint[:16],
             "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}],
         }
 

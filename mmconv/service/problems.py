@@ -137,6 +137,11 @@ def problem_of_failure(failure: Failure) -> Problem:
     return Problem(status, words, code=code, retry_after=10 if status == 503 else None)
 
 
+def ending() -> Problem:
+    """What is told once the process has been told to end."""
+    return Problem(503, "the server is ending", code="draining", retry_after=10)
+
+
 def presentable(message: str, instead: str) -> str:
     """The message, if it names no path, no URL and no variable of this machine; else `instead`."""
     if _PLACE.search(message):
@@ -172,10 +177,19 @@ async def _on_invalid(_request: Request, error: Exception) -> Response:
     return invalid(error.errors(), error.body).response()
 
 
-async def _on_http(_request: Request, error: Exception) -> Response:
+async def _on_http(request: Request, error: Exception) -> Response:
     """What Starlette and FastAPI say: no such route, another method, a form that is none."""
     assert isinstance(error, HTTPException)
-    return Problem(error.status_code, str(error.detail)).response()
+    problem = Problem(error.status_code, str(error.detail))
+    headers = _allowed(request) if error.status_code == 405 else error.headers
+    return json_response(problem.body, error.status_code, headers)
+
+
+def _allowed(request: Request) -> dict[str, str]:
+    """The methods of the request's path; the routes that have it know one each."""
+    path = getattr(request.scope.get("route"), "path", "")
+    operations = request.app.openapi()["paths"].get(path, {"get": None})
+    return {"Allow": ", ".join(sorted(method.upper() for method in operations))}
 
 
 async def _on_input(_request: Request, error: Exception) -> Response:

@@ -48,8 +48,9 @@ def score_page(
     line begins at `after`.
     """
     found: list[Any] = []
-    with (folder / SCORES).open("rb") as lines:
-        lines.seek(max(0, after - 1))
+    path = folder / SCORES
+    with path.open("rb") as lines:
+        lines.seek(min(max(0, after - 1), path.stat().st_size))
         if after and lines.read(1) != b"\n":
             raise Problem(400, "after: take it from the page before", param="after")
         at = after

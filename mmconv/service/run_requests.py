@@ -135,20 +135,25 @@ def _own_options(settings: Settings, data: DataSpec, given: Mapping[str, Any]) -
 
 
 def open_options(benchmark: str) -> frozenset[str]:
-    """The options of a benchmark of ours that name no files; none of one from elsewhere.
+    """The options of a benchmark of ours that name no files; none of one from elsewhere."""
+    model = options_model(benchmark)
+    fields = {} if model is None else model.model_fields
+    return frozenset(name for name, each in fields.items() if Path not in _leaves(each.annotation))
 
-    A benchmark keeps its options in a module of that name, where they have the field `data`.
+
+def options_model(benchmark: str) -> type[BaseModel] | None:
+    """The model of a benchmark's options; None for one from elsewhere.
+
+    A benchmark keeps it in a module of that name, where it has the field `data`.
     """
     if "." in benchmark:
-        return frozenset()
+        return None
     module = import_module(f"mmconv.benchmarks.{benchmark}.options")
     kinds = (each for each in vars(module).values() if isinstance(each, type))
-    [options] = (
-        kind.model_fields
-        for kind in kinds
-        if issubclass(kind, BaseModel) and "data" in kind.model_fields
+    [found] = (
+        kind for kind in kinds if issubclass(kind, BaseModel) and "data" in kind.model_fields
     )
-    return frozenset(name for name, each in options.items() if Path not in _leaves(each.annotation))
+    return found
 
 
 def _leaves(annotation: Any) -> Iterator[Any]:

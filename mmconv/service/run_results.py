@@ -19,6 +19,7 @@ from mmconv.errors import InputError
 from mmconv.evaluation import Evaluation
 from mmconv.report.output import PAGE, SCORES
 from mmconv.report.page import write_page
+from mmconv.report.page.content import About
 from mmconv.service.access import Reader, Shared
 from mmconv.service.desk import Desk, Runs
 from mmconv.service.images import get_image, get_thumbnail
@@ -144,7 +145,7 @@ async def run_samples(
         folder = finished_folder(shared, job)
         found = await asyncio.to_thread(sample_page, folder, asked.after, asked.limit)
     else:
-        found = await planned_page(await _evaluation(shared, desk, job), asked.after, asked.limit)
+        found = await planned_page(await readable_run(shared, desk, job), asked.after, asked.limit)
     return json_response({"data": found[0], "next": found[1]})
 
 
@@ -162,7 +163,7 @@ async def run_sample(
         folder = finished_folder(shared, job)
         found = await asyncio.to_thread(sample_records, folder, sample)
     else:
-        found = await planned_sample(await _evaluation(shared, desk, job), sample)
+        found = await planned_sample(await readable_run(shared, desk, job), sample)
     if found is None:
         raise Problem(404, "no such sample in this run", param="sample")
     return json_response(found)
@@ -178,7 +179,7 @@ async def run_image(
 ) -> Response:
     """Give out an image of the run's data by its SHA-256, or a small WebP of it."""
     # The library knows the images of data sets that were read since the server started.
-    await _evaluation(shared, desk, await find_run(shared, run))
+    await readable_run(shared, desk, await find_run(shared, run))
     return await (get_thumbnail if small else get_image)(image, shared, caller)
 
 
@@ -201,12 +202,17 @@ async def run_report(run: RunId, shared: Shared, desk: Runs, _caller: Reader) ->
 
 async def _write_report(shared: Service, desk: Desk, job: Job, shown: Path) -> None:
     """Make the page; without its pictures where the run's data are there no more."""
-    try:
-        evaluation = await _evaluation(shared, desk, job)
-        about = await asyncio.to_thread(evaluation.about)
-    except Problem:
-        about = {}
+    about = await about_run(shared, desk, job)
     await asyncio.to_thread(write_page, shown, shared.pictures, about, block_bytes=PAGE_BYTES)
+
+
+async def about_run(shared: Service, desk: Desk, job: Job) -> About:
+    """What a run's data say of its samples; nothing where they are there no more."""
+    try:
+        evaluation = await readable_run(shared, desk, job)
+    except Problem:
+        return {}
+    return await asyncio.to_thread(evaluation.about)
 
 
 def finished_folder(shared: Service, job: Job) -> Path:
@@ -218,7 +224,7 @@ def finished_folder(shared: Service, job: Job) -> Path:
     return shared.settings.out / str(orjson.loads(job.result)["folder"])
 
 
-async def _evaluation(shared: Service, desk: Desk, job: Job) -> Evaluation:
+async def readable_run(shared: Service, desk: Desk, job: Job) -> Evaluation:
     """The run, ready to be read; raises `Problem` where what it names is there no more."""
     try:
         return await open_run(shared.settings, desk.benchmarks, job)

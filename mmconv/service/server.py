@@ -1,4 +1,4 @@
-"""The HTTP server around the application: uvicorn, with heads bounded and an end that drains.
+"""The HTTP server around the application: uvicorn, with connections of ours and an end that drains.
 
 When the process is told to end, no more connections are taken, streams end, and requests under way
 have some time to finish.
@@ -8,74 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import resource
 from collections.abc import Callable
 from socket import socket
 from types import FrameType
 
 import uvicorn
 from uvicorn.loops.auto import auto_loop_factory
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from mmconv.service.app import open_app
+from mmconv.service.connection import CONNECTIONS, Connection
 from mmconv.service.settings import Settings
 from mmconv.service.state import Service
 
-HEAD_BYTES = 65_536
-"""A request's line and headers; the parser itself has no bound."""
-
-HEAD_SECONDS = 20.0
-"""The time in which they must be there."""
-
 IDLE_SECONDS = 75
 """How long a connection is kept for the next request; clients drop theirs sooner."""
-
-CONNECTIONS = 4096
-"""More are answered with 503."""
-
-
-class BoundedHead(HttpToolsProtocol):
-    """Closes connections whose request's head is too long, or too long in coming."""
-
-    _timer: asyncio.TimerHandle | None = None
-    _read = 0
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
-        """Wait for the first request."""
-        super().connection_made(transport)
-        self._expect()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing more."""
-        self._arrived()
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        """Read on, while there is not too much of a head."""
-        self._read += len(data)
-        super().data_received(data)
-        if self._timer is not None and self._read > HEAD_BYTES:
-            self._arrived()
-            self.send_400_response("The request's headers are too long.")
-
-    def on_message_begin(self) -> None:
-        """A request's first byte has come."""
-        super().on_message_begin()
-        self._expect()
-
-    def on_headers_complete(self) -> None:
-        """Its head is there."""
-        self._arrived()
-        super().on_headers_complete()
-
-    def _expect(self) -> None:
-        if self._timer is None:
-            self._read = 0
-            self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
-
-    def _arrived(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
 
 class Server(uvicorn.Server):
@@ -102,10 +49,13 @@ class Server(uvicorn.Server):
         """End, or end at once where that was asked for before."""
         self._loop.call_soon_threadsafe(self._shared.draining.set)
         super().handle_exit(sig, frame)
+        # uvicorn raises them again when it has ended, and the worker has yet to drain then.
+        self._captured_signals.clear()
 
 
 def run(settings: Settings, on_start: Callable[[str, int], None]) -> None:
     """`serve` in an event loop of its own: uvloop's where it is installed."""
+    _allow_files()
     with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
         runner.run(serve(settings, on_start))
 
@@ -120,15 +70,23 @@ async def serve(settings: Settings, on_start: Callable[[str, int], None]) -> Non
             app,
             host=settings.host,
             port=settings.port,
-            http=BoundedHead,
+            http=Connection,
             ws="none",
             lifespan="off",
             log_config=None,
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=CONNECTIONS,
             timeout_keep_alive=IDLE_SECONDS,
             timeout_graceful_shutdown=round(settings.drain_seconds),
         )
         await Server(config, app.state.service, on_start).serve()
+
+
+def _allow_files() -> None:
+    """Raise the limit of open files, where it is low: a connection is one, and there are others."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * CONNECTIONS
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

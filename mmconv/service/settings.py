@@ -36,12 +36,13 @@ class Sizes(_Frozen):
     `body_bytes` bounds a request's body, `json_values` the values in it; `image_*` one image
     (bytes of its file, pixels of a frame, frames), `images` those of one request; `turns` the
     messages or turns of a dialogue, `text_length` the characters of one text; `max_tokens` what a
-    client may ask a model to generate. A body must be there after `body_seconds`, and all
-    bodies under way take up at most `buffered_bytes` of memory.
+    client may ask a model to generate. A body must be there after `body_seconds`, and bodies
+    under way take up at most `buffered_bytes` of memory as they came, and some times that while
+    they are read; short ones are let in beyond that.
     """
 
     body_bytes: int = Field(default=64_000_000, gt=0)
-    json_values: int = Field(default=200_000, gt=0)
+    json_values: int = Field(default=20_000, gt=0)
     image_bytes: int = Field(default=20_000_000, gt=0)
     image_pixels: int = Field(default=50_000_000, gt=0)
     image_frames: int = Field(default=100, gt=0)

@@ -44,10 +44,11 @@ class Service:
 
     `store` keeps replies (chat does not use it; runs, dialogues and judgements do), `queue` the
     jobs. `uploads` are the images of clients, `library` knows those of data sets (runs add to it),
-    `pictures` reads both, as models do; `image_work` bounds how many are decoded at once. `models`
-    are shared by everything in this process. `meters` count what tokens use, `metrics` are
-    Prometheus's. `draining` is set when the process has been told to end: streams end then, and
-    workers take nothing more. `started` is in seconds since the epoch.
+    `pictures` reads both, as models do; `image_work` bounds how many are decoded at once,
+    `fetches` how many come by URL. `models` are shared by everything in this process. `meters`
+    count what tokens use, `metrics` are Prometheus's. `draining` is set when the process has been
+    told to end: streams end then, and workers take nothing more. `started` is in seconds since the
+    epoch.
     """
 
     settings: Settings
@@ -61,6 +62,7 @@ class Service:
     metrics: Metrics = field(default_factory=Metrics)
     draining: asyncio.Event = field(default_factory=asyncio.Event)
     image_work: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
+    fetches: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(16))
     started: float = field(default_factory=time.time)
 
     def model(self, name: str, param: str = "model") -> Seat:

@@ -8,7 +8,7 @@ the history holds where a reply came is that reply, any other answer in a histor
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 Record: TypeAlias = dict[str, Any]
@@ -44,19 +44,6 @@ def dialogue(calls: Sequence[Record], words: Reader) -> Record:
     }
     _attach(turns, told)
     return {"turns": turns, "verdicts": list(told.values())}
-
-
-def texts(shown: Any) -> Iterator[str]:
-    """Every text of a dialogue that a search shall find."""
-    if isinstance(shown, dict):
-        for name, value in shown.items():
-            if name in ("text", "thought", "problem") and isinstance(value, str):
-                yield value
-            else:
-                yield from texts(value)
-    elif isinstance(shown, list):
-        for value in shown:
-            yield from texts(value)
 
 
 def _turns(answers: Iterable[Record]) -> list[Record]:
@@ -149,7 +136,10 @@ def _facts(call: Record) -> str:
 def _problem(call: Record) -> str | None:
     if call["state"] == "failure":
         return f"failed: {call['problem']}"
-    return f"not asked: {call['problem']}" if call["state"] == "skipped" else None
+    if call["state"] == "skipped":
+        # of a run under way it says just that
+        return call["problem"] if call["messages"] else f"not asked: {call['problem']}"
+    return None
 
 
 def _verdict(name: str, tries: Sequence[Record], words: Reader) -> Record:

@@ -1,4 +1,8 @@
-"""From what a page holds to HTML: template, style and script put together, and what it may load."""
+"""From what a page holds to HTML: template, style and script put together, and what it may load.
+
+The web page of a server shows the same findings and the same browser of samples; it takes
+templates, style and scripts from here.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from mmconv import __version__
 from mmconv.report.page.blocks import BLOCK, Blocks
@@ -19,30 +24,47 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
+STYLE = "page.css"
+
+SCRIPTS = ("dom.js", "theme.js", "conversation.js", "selection.js", "samples.js")
+"""The scripts of the browser of samples; each needs those before it."""
+
+
 def render(content: Content, sections: Sequence[Section], blocks: Blocks, index: str) -> str:
     """The page as HTML; `index` is the packed index of the samples."""
-    script, style = _part("page.js"), _part("page.css")
+    script = "".join(read_part(name) for name in (*SCRIPTS, "report.js"))
     return (
-        _templates()
+        templates()
         .get_template("page.html.j2")
         .render(
             title=content.title,
             over=" · ".join(dict.fromkeys(run.folder.name for run in content.runs)),
             facts=_facts(content, blocks.size),
-            warnings=content.warnings,
-            view=content.view,
-            sections=sections,
-            provenance=[provenance(run) for run in content.runs],
+            **_findings(content, sections),
             held=_held(blocks),
             index=index,
             blocks=blocks.inside,
             policy=_policy(script, apart=blocks.outside > 0),
             script=script,
-            style=style,
+            style=read_part(STYLE),
             version=__version__,
             written=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         )
     )
+
+
+def render_findings(content: Content, sections: Sequence[Section]) -> str:
+    """What the page says above its samples, without a head, as HTML to stand in another page."""
+    return templates().get_template("fragment.html.j2").render(_findings(content, sections))
+
+
+def _findings(content: Content, sections: Sequence[Section]) -> dict[str, Any]:
+    return {
+        "warnings": content.warnings,
+        "view": content.view,
+        "sections": sections,
+        "provenance": [provenance(run) for run in content.runs],
+    }
 
 
 def _facts(content: Content, size: int) -> list[tuple[str, str]]:
@@ -85,16 +107,18 @@ def _policy(script: str, *, apart: bool) -> str:
 
 
 @cache
-def _part(name: str) -> str:
+def read_part(name: str) -> str:
+    """A style sheet or a script of the page, as it lies beside the templates."""
     return (resources.files(__package__) / "templates" / name).read_text(encoding="utf-8")
 
 
 @cache
-def _templates() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+def templates(*folders: Path) -> Environment:
+    """The page's templates, and those of other folders, which may include them."""
+    from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
 
     return Environment(
-        loader=PackageLoader("mmconv.report.page"),
+        loader=ChoiceLoader([FileSystemLoader(folders), PackageLoader("mmconv.report.page")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -85,11 +85,13 @@ class ServerProcess:
 class Servers:
     """Starts servers in one folder, which they share, and ends them all.
 
-    Called with settings it starts one; `environ` is added to the environment.
+    Called with settings it starts one; `environ` is added to the environment. `before` is Python
+    that their processes run first.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, before: str = "") -> None:
         self._folder = folder
+        self._before = before
         self._started: list[ServerProcess] = []
 
     def __call__(self, environ: Mapping[str, str] | None = None, **fields: Any) -> ServerProcess:
@@ -101,7 +103,7 @@ class Servers:
                 [
                     sys.executable,
                     "-c",
-                    "from mmconv.service.command import command; command()",
+                    f"{self._before}\nfrom mmconv.service.command import command\ncommand()",
                     path,
                 ],
                 stdout=subprocess.PIPE,

@@ -291,13 +291,13 @@ async def test_only_so_many_calls_of_a_token_wait(serve: Serve) -> None:
     [
         (b"{", 400),
         (b"\xff\xfe", 400),
-        (b"[" * 100_000, 400),
+        (b"[" * 10_000, 400),
         (b'{"messages":' + b"[" * 500 + b"]" * 500 + b"}", 400),
         (b'{"model": "\\ud800"}', 400),
         (b"[]", 400),
         (b"null", 400),
         (b"", 400),
-        (b"[1" + b",1" * 300_000 + b"]", 413),
+        (b"[1" + b",1" * 30_000 + b"]", 413),
     ],
 )
 async def test_bodies_that_are_no_request_are_refused(

@@ -43,6 +43,9 @@ CERTIFICATE = Path(__file__).parent / "localhost.pem"
         "64:ff9b::7f00:1",
         "2002:7f00:1::",
         "2002:a9fe:a9fe::1",
+        "::127.0.0.1",
+        "fec0::1",
+        "64:ff9b:1::7f00:1",
     ],
 )
 def test_addresses_of_ones_own_network_are_not_public(address: str) -> None:

@@ -83,7 +83,7 @@ async def test_scores_come_in_pages_and_as_files(served: Served) -> None:
     assert parquet.read_table(io.BytesIO(table.content)).num_rows == len(scores)
 
 
-@pytest.mark.parametrize("after", [1, 10**9, -1, "x"])
+@pytest.mark.parametrize("after", [1, 10**9, 2**62 - 1, -1, "x"])
 async def test_a_page_begins_where_another_ended(served: Served, after: object) -> None:
     name = await run(served.client, limit=1)
     answer = await served.client.get(f"/v1/runs/{name}/scores", params={"after": str(after)})

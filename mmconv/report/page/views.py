@@ -1,0 +1,48 @@
+"""Which view the runs of a benchmark have, and the content of a page over one run or several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mmconv.report.page import convbench, generic
+from mmconv.report.page.content import NOTHING, About, Content, View
+from mmconv.report.page.reading import read_run_folder
+from mmconv.values import Table
+
+NAMES = {
+    "convbench": "ConvBench",
+    "fbbench": "FB-Bench",
+    "cmteval": "CMT-Eval",
+    "mtbench101": "MT-Bench-101",
+    "botchat": "BotChat",
+}
+"""Benchmark -> how its authors write it."""
+
+
+def view_of(benchmark: str, tables: Sequence[Table] = ()) -> View:
+    """How a benchmark's run is shown; without tables, how its conversations are read."""
+    return convbench.view(tables) if benchmark == "convbench" else generic.view(tables)
+
+
+def run_content(folder: Path, about: About = NOTHING) -> Content:
+    """A finished run; raises `ConfigError` where the folder holds none."""
+    run = read_run_folder(folder)
+    title = f"{run.label} on {NAMES.get(run.spec.benchmark, run.spec.benchmark)}"
+    view = view_of(run.spec.benchmark, run.tables)
+    return Content(title=title, runs=(run,), view=view, tables=run.tables, about=about)
+
+
+def comparison_content(
+    folders: Mapping[str, Path], tables: Sequence[Table], about: About = NOTHING
+) -> Content:
+    """Runs of one benchmark, by label, under tables that compare them.
+
+    The others are held against the first. Raises `ConfigError` as `run_content` does.
+    """
+    runs = tuple(read_run_folder(folder, label) for label, folder in folders.items())
+    benchmark = runs[0].spec.benchmark
+    view = replace(view_of(benchmark), lead=(), sections=generic.view(tables).sections)
+    title = f"{len(runs)} runs of {NAMES.get(benchmark, benchmark)} compared"
+    return Content(title=title, runs=runs, view=view, tables=tables, about=about)

@@ -1,0 +1,94 @@
+/* How a run is: its state, progress and the buttons that stop it or go on with it. */
+"use strict";
+const jobs = (() => {
+  const { make, button } = dom;
+
+  const active = (run) => run.state === "queued" || run.state === "running";
+  const address = (run) => `/runs/${encodeURIComponent(run.id)}`;
+  const path = (run) => `/v1/runs/${encodeURIComponent(run.id)}`;
+
+  function spell(seconds) {
+    if (seconds < 90) return `${Math.max(1, Math.round(seconds))} s`;
+    if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+    return `${(seconds / 3600).toFixed(1)} h`;
+  }
+
+  const number = (value) => value.toLocaleString("en");
+
+  function when(text) {
+    const time = new Date(text);
+    const shown = time.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+    return make("time", { datetime: text, title: time.toISOString() }, shown);
+  }
+
+  function badge(run) {
+    const word = run.stopping && active(run) ? "stopping" : run.state;
+    return make("span", { class: `badge ${word}` }, word);
+  }
+
+  /* A bar of the conversations that have ended, and in words how fast and how much longer. */
+  function progress(run) {
+    const { conversations, total } = run.progress;
+    const box = make("div", { class: "progress" });
+    if (active(run) || run.state === "stopped") {
+      box.append(make("progress", { max: total || 1, value: run.state === "queued" && !total ? 0 : conversations, "aria-label": "Conversations that have ended" }));
+    }
+    box.append(make("p", { class: "hint" }, told(run)));
+    return box;
+  }
+
+  function told(run) {
+    const { conversations, total, replies, asked, stored, failed, skipped, rate, seconds_left: left } = run.progress;
+    const parts = [];
+    if (run.state === "queued" && !total) return "Waits for its turn.";
+    if (run.state !== "done") parts.push(`${number(conversations)} of ${number(total)} conversations`);
+    parts.push(`${number(replies)} answers`);
+    if (stored && asked) parts.push(`${number(stored)} of them from before`);
+    if (failed) parts.push(`${number(failed)} failed`);
+    if (skipped) parts.push(`${number(skipped)} skipped`);
+    if (run.state === "running") {
+      if (rate) parts.push(`${rate >= 10 ? Math.round(rate) : rate} answers/s`);
+      if (left !== null) parts.push(`${spell(left)} left`);
+    }
+    if (run.state === "done" && run.progress.seconds) parts.push(`in ${spell(run.progress.seconds)}`);
+    return parts.join(" · ");
+  }
+
+  /* Buttons for what can be done with a run; `after` gets it as it is then. */
+  function actions(run, after) {
+    const act = (text, how) => {
+      const made = button(text, async () => {
+        made.disabled = true;
+        const changed = await shell.attempt(how);
+        made.disabled = false;
+        if (changed) after(changed);
+      });
+      return made;
+    };
+    if (active(run)) return run.stopping ? [] : [act("Stop", () => api.remove(path(run)))];
+    const again = () => api.post("/v1/runs", run.request);
+    if (run.state === "stopped") return [act("Resume", again)];
+    if (run.state === "failed") return [act("Try again", again)];
+    return run.lost ? [act("Ask again what was lost", again)] : [];
+  }
+
+  /* What a run's request sets beyond models and data, as [name, text]. */
+  function settings({ conditions, limit, trials, seed, options, sampling }) {
+    const drawn = Object.entries(sampling ?? {}).flatMap(([seat, set]) =>
+      Object.entries(set).map(([name, value]) => [`${seat === "candidate" ? "" : `${seat} `}${name}`, value]));
+    return [["samples, at most", limit], ["trials", trials], ["seed", seed], ["conditions", conditions],
+      ...drawn, ...Object.entries(options ?? {})]
+      .filter(([, value]) => value !== undefined && value !== null)
+      .map(([name, value]) => [name.replaceAll("_", " "), Array.isArray(value) ? value.join(", ") : String(value)]);
+  }
+
+  /* Follow a run until it ends; `change` gets it each time that it is another. */
+  async function watch(run, signal, change) {
+    for await (const [, told] of api.events(`${path(run)}/events`, signal)) change(told);
+  }
+
+  /* Runs that are finished, or were and have been taken up again. */
+  const hasResult = (run) => run.scores !== null;
+
+  return { active, address, path, badge, progress, actions, settings, watch, when, hasResult };
+})();

@@ -1,0 +1,166 @@
+/* The form of a new run. What the API objects to is told at the field that it names. */
+"use strict";
+(() => {
+  const { byId, make, button, capital } = dom;
+  const form = byId("new-form");
+  let choices = null;
+
+  const dataSet = () => choices.data.find((each) => each.name === form.elements.data.value);
+
+  /* ---- what depends on the data set ---- */
+
+  function check(name, value, checked = false) {
+    const box = make("input", { type: "checkbox", name, value });
+    box.checked = checked;
+    return make("label", { class: "check" }, box, ` ${value.replaceAll("_", " ")}`);
+  }
+
+  function showConditions(data) {
+    byId("conditions").hidden = data.conditions.length < 2;
+    byId("conditions").querySelector(".checks").replaceChildren(...data.conditions.map((name) => check("condition", name)));
+  }
+
+  /* An option's field. Only what is set to another value than its own default is sent. */
+  function optionField(option) {
+    const name = `options.${option.name}`;
+    const title = option.name.replaceAll("_", " ");
+    if (option.kind === "choices") {
+      const boxes = option.values.map((value) => check(name, value, (option.default ?? []).includes(value)));
+      return make("fieldset", { name }, make("legend", {}, title), ...boxes);
+    }
+    const own = option.default ?? "";
+    let field;
+    if (option.kind === "choice") {
+      field = make("select", { name });
+      shell.options(field, option.values, option.default === null ? "not set" : undefined);
+      field.value = own;
+    } else if (option.kind === "flag") {
+      field = make("select", { name });
+      shell.options(field, ["true", "false"]);
+      field.value = String(own);
+    } else {
+      field = make("input", { name, type: option.kind, step: option.step, placeholder: String(own) || "not set" });
+    }
+    return make("label", { class: "field" }, title, field);
+  }
+
+  function showOptions(data) {
+    byId("options").hidden = !data.options.length;
+    byId("options-of").textContent = data.benchmark.name;
+    byId("options-about").replaceChildren(...data.about.split("`").map((part, at) => (at % 2 ? make("code", {}, part) : part)));
+    byId("option-fields").replaceChildren(...data.options.map(optionField));
+  }
+
+  function showData() {
+    const data = dataSet();
+    if (!data) return;
+    shell.clearFaults(form);
+    showConditions(data);
+    showOptions(data);
+  }
+
+  /* ---- models on further seats ---- */
+
+  function addSeat() {
+    const seat = make("input", { class: "seat-name", pattern: "[A-Za-z0-9._-]+", placeholder: "gpt4", "aria-label": "Seat" });
+    const model = make("select", { class: "seat-model", "aria-label": "Model on this seat" });
+    shell.options(model, choices.models);
+    seat.addEventListener("input", () => { model.name = seat.value ? `seats.${seat.value}` : ""; });
+    const box = make("div", { class: "seat" },
+      make("label", { class: "field" }, "Seat", seat), make("label", { class: "field" }, "Model", model),
+      button("Remove", () => box.remove()));
+    byId("seats").append(box);
+    seat.focus();
+  }
+
+  /* ---- sending ---- */
+
+  const same = (one, two) => JSON.stringify(one) === JSON.stringify(two);
+
+  function optionValue(option) {
+    const name = `options.${option.name}`;
+    if (option.kind === "choices") {
+      return [...form.querySelectorAll(`input[name="${name}"]:checked`)].map((box) => box.value);
+    }
+    const value = shell.valueOf(form.elements[name]);
+    return option.kind === "flag" ? value === "true" : value;
+  }
+
+  function options(data) {
+    const set = data.options.map((option) => [option.name, optionValue(option), option.default])
+      .filter(([, value, own]) => value !== undefined && !same(value, own));
+    return Object.fromEntries(set.map(([name, value]) => [name, value]));
+  }
+
+  /* The request that the form stands for; what is not set is not in it. */
+  function request() {
+    const asked = {};
+    for (const field of shell.fieldsOf(form)) {
+      if (field.name.startsWith("options.") || field.name === "condition" || field.tagName === "FIELDSET") continue;
+      const value = shell.valueOf(field);
+      if (value === undefined) continue;
+      const steps = field.name.split(".");
+      const last = steps.pop();
+      steps.reduce((inner, step) => (inner[step] ??= {}), asked)[last] = value;
+    }
+    const conditions = [...form.querySelectorAll("input[name=condition]:checked")].map((box) => box.value);
+    if (conditions.length) asked.conditions = conditions;
+    const set = dataSet() ? options(dataSet()) : {};
+    if (Object.keys(set).length) asked.options = set;
+    return asked;
+  }
+
+  /* A number that the browser cannot read has no value; the reader is told so. */
+  function unreadable() {
+    return shell.fieldsOf(form).find((field) => field.validity && !field.validity.valid && !field.validity.valueMissing);
+  }
+
+  /* What a benchmark objects to names no field of the request, but says it in its own words. */
+  function fieldOf(message) {
+    if (/\ba judge\b/.test(message) && !form.elements["seats.judge"].value) return "seats.judge";
+    if (/\bcondition\b/.test(message)) return "conditions";
+    const option = dataSet()?.options.find(({ name }) => new RegExp(`^\\s*${name}\\b`, "m").test(message));
+    return option ? `options.${option.name}` : null;
+  }
+
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    shell.clearFaults(form);
+    const wrong = unreadable();
+    if (wrong) {
+      shell.blame(form, new api.Problem(400, { message: wrong.validationMessage, param: wrong.name }));
+      return;
+    }
+    const start = form.querySelector("button.primary");
+    start.disabled = true;
+    try {
+      const run = await api.post("/v1/runs", request());
+      location.assign(jobs.address(run));
+    } catch (error) {
+      start.disabled = false;
+      if (error instanceof api.Problem) error.param ??= fieldOf(error.message);
+      shell.blame(form, error);
+    }
+  });
+
+  form.elements.data.addEventListener("change", showData);
+  byId("add-seat").addEventListener("click", addSeat);
+
+  async function begin() {
+    choices = await shell.attempt(() => api.get("/web/choices"));
+    if (!choices) return;
+    shell.options(form.elements.data, choices.data.map((each) => each.name));
+    shell.options(form.elements["seats.candidate"], choices.models);
+    shell.options(form.elements["seats.judge"], choices.models, "none");
+    showData();
+    if (!choices.data.length) {
+      shell.tell(new api.Problem(0, { message: "no data set is configured here: runs need one (data: in the server's settings)" }));
+    }
+    if (!["run", "admin"].some((scope) => choices.scopes.includes(scope))) {
+      shell.tell(new api.Problem(0, { message: "this token may look, and not start runs" }));
+    }
+    document.documentElement.dataset.ready = "";
+  }
+
+  begin();
+})();

@@ -1,0 +1,186 @@
+/* One run: how it gets on, what was found, and its samples; those of an unfinished run as they are. */
+"use strict";
+(() => {
+  const { byId, make, button } = dom;
+  const PAGE = 50;
+  const RENEW_SECONDS = 5;
+
+  const id = decodeURIComponent(location.pathname.split("/").at(-1));
+  const path = `/v1/runs/${encodeURIComponent(id)}`;
+  const parts = `/web/runs/${encodeURIComponent(id)}`;
+  let run = null;
+  let shown = "";
+  let stop = null;
+
+  /* ---- its head ---- */
+
+  function facts() {
+    const { request } = run;
+    const seats = Object.entries(request.seats).map(([seat, model]) => [seat === "candidate" ? "model" : seat, model]);
+    const told = [...seats, ["data", request.data], ...jobs.settings(request)];
+    told.push(["started", run.started ? jobs.when(run.started) : "not yet"]);
+    if (run.ended) told.push(["ended", jobs.when(run.ended)]);
+    return told.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)));
+  }
+
+  function losses() {
+    if (!run.lost) return "";
+    return make("p", { class: "problem" }, `${run.lost} calls have no answer; the scores below say what that left out.`);
+  }
+
+  function head() {
+    document.title = `${run.model} on ${run.request.data} · mmconv`;
+    byId("run-title").textContent = `${run.model} on ${run.request.data}`;
+    const bar = byId("run-state");
+    const line = make("div", { class: "first" }, jobs.badge(run), jobs.progress(run));
+    bar.replaceChildren(line, run.error ? make("p", { class: "problem" }, run.error) : "", losses());
+    const held = byId("run-actions").contains(document.activeElement);
+    byId("run-actions").replaceChildren(...jobs.actions(run, change));
+    if (held) byId("run-actions").querySelector("button")?.focus();
+    byId("run-facts").replaceChildren(...facts());
+  }
+
+  const FILES = [
+    ["Report as one file", "report", "report.html"],
+    ["Scores", "scores?format=jsonl", "scores.jsonl"],
+    ["Tables: CSV", "tables?format=csv", "tables.csv"],
+    ["Markdown", "tables?format=md", "tables.md"],
+    ["LaTeX", "tables?format=tex", "tables.tex"],
+  ];
+
+  function files() {
+    byId("run-files").hidden = false;
+    byId("run-files").replaceChildren(...FILES.map(([text, from, name]) =>
+      button(text, () => shell.attempt(() => api.save(`${path}/${from}`, `${id}-${name}`)))));
+  }
+
+  /* ---- what it found ---- */
+
+  const picture = (_, name, small) => api.picture(`${path}/images/${name}${small ? "?small=true" : ""}`);
+
+  async function showFinished() {
+    const place = byId("findings");
+    place.setAttribute("aria-busy", "true");
+    if (!place.children.length) place.replaceChildren(make("p", { class: "hint" }, "The report is being put together…"));
+    const of = shown;
+    const page = await shell.attempt(() => api.get(parts));
+    if (of !== shown) return undefined;
+    place.setAttribute("aria-busy", "false");
+    if (!page) return place.replaceChildren();
+    // The server wrote it; what models said is escaped in it, and the page's policy runs no script.
+    place.innerHTML = page.html;
+    files();
+    const blocks = samples.inBlocks(page.index, (number) => api.get(`${parts}/blocks/${number}`));
+    return browse({ index: page.index, ...blocks, picture });
+  }
+
+  /* Samples of an unfinished run, page by page. */
+  async function liveSource() {
+    const first = await api.get(`${parts}/live?limit=${PAGE}`);
+    const { samples: known } = first.index;
+    let next = first.next;
+
+    async function more() {
+      const page = await api.get(`${parts}/live?limit=${PAGE}&after=${encodeURIComponent(next)}`);
+      known.push(...page.index.samples);
+      next = page.next;
+      source.more = next && more;
+    }
+
+    /* How far the first samples are by now; the names of those that have got on. */
+    async function renew() {
+      const page = await api.get(`${parts}/live?limit=${PAGE}`);
+      const changed = page.index.samples.filter((sample, at) => known[at]?.t !== sample.t);
+      page.index.samples.forEach((sample, at) => { known[at] = sample; });
+      return new Set(changed.map((sample) => sample.i));
+    }
+
+    const address = (name) => `${parts}/live/${name.split("/").map(encodeURIComponent).join("/")}`;
+    const source = { index: first.index, sample: (at) => api.get(address(known[at].i)), picture, more: next && more, renew };
+    return source;
+  }
+
+  let live = null;
+
+  async function showLive() {
+    const of = shown;
+    const source = await liveSource();
+    // It may have come to its end meanwhile.
+    if (of !== shown) return;
+    live = source;
+    byId("run-files").hidden = true;
+    const words = run.state === "stopped" || run.state === "failed"
+      ? "It has not come to its end, so there are no scores. What is answered is below."
+      : "Scores and plots come when the run is done. The samples below are as far as they have come.";
+    byId("findings").replaceChildren(make("p", { class: "hint" }, words));
+    await browse(live);
+  }
+
+  let renewed = 0;
+
+  /* Planning a page of samples takes the server some time: it is asked now and then. */
+  async function renewLive() {
+    const now = Date.now();
+    if (!live || now - renewed < RENEW_SECONDS * 1000) return;
+    renewed = now;
+    const of = live;
+    const changed = await of.renew();
+    if (of === live) samples.renew(changed);
+  }
+
+  async function browse(source) {
+    byId("browser").hidden = false;
+    await samples.show(source);
+    document.documentElement.dataset.ready = "";
+  }
+
+  /* ---- as time goes on ---- */
+
+  /* Which picture of its samples a run has: none, those of a session under way, the finished ones. */
+  function stage() {
+    if (jobs.active(run) || !jobs.hasResult(run)) return run.progress.total ? `live ${run.state}` : "";
+    return `done ${run.ended}`;
+  }
+
+  function change(told) {
+    run = told;
+    head();
+    const now = stage();
+    if (now !== shown) {
+      shown = now;
+      live = null;
+      if (now.startsWith("done")) showFinished();
+      else if (now) shell.attempt(showLive);
+    }
+    if (jobs.active(run)) {
+      renewLive().catch(() => {});
+      follow();
+    }
+  }
+
+  function follow() {
+    if (stop || document.hidden) return;
+    stop = new AbortController();
+    const { signal } = stop;
+    jobs.watch(run, signal, (told) => { if (!signal.aborted) change(told); })
+      .catch((error) => shell.tell(error))
+      .finally(() => { if (stop?.signal === signal) stop = null; });
+  }
+
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) {
+      stop?.abort();
+      stop = null;
+    } else if (run && jobs.active(run)) {
+      follow();
+    }
+  });
+
+  async function start() {
+    const told = await shell.attempt(() => api.get(path));
+    if (told) change(told);
+    document.documentElement.dataset.ready ??= "";
+  }
+
+  start();
+})();

@@ -1,0 +1,81 @@
+/* What every page has: light or dark, the token's button, and a place for what went wrong. */
+"use strict";
+const shell = (() => {
+  const { byId } = dom;
+
+  theme.start();
+  byId("forget").hidden = !api.token();
+  byId("forget").addEventListener("click", api.forget);
+
+  /* Tell of a problem above everything, or (without one) of none. */
+  function tell(error) {
+    const place = byId("problem");
+    place.textContent = error ? dom.capital(error.message) : "";
+    place.hidden = !error;
+    if (error && !(error instanceof api.Problem)) throw error;
+  }
+
+  /* Do something; what the API objects to is told on the page. */
+  async function attempt(act) {
+    try {
+      const done = await act();
+      tell(null);
+      return done;
+    } catch (error) {
+      if (error.name !== "AbortError") tell(error);
+      return undefined;
+    }
+  }
+
+  /* A field's value as JSON has it; undefined where it is empty. */
+  function valueOf(field) {
+    if (field.type === "checkbox") return field.checked;
+    if (field.value === "") return undefined;
+    return field.type === "number" ? Number(field.value) : field.value;
+  }
+
+  const fieldsOf = (form) => [...form.elements].filter((field) => field.name);
+
+  function clearFaults(form) {
+    tell(null);
+    for (const field of form.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
+    for (const told of form.querySelectorAll(".fault")) told.remove();
+  }
+
+  /* The field that a problem is about: the one of that name, or the nearest that holds it. */
+  function faultyField(form, problem) {
+    const fields = fieldsOf(form);
+    const outer = (name) => name.slice(0, Math.max(name.lastIndexOf("."), name.lastIndexOf("["), 0));
+    for (let name = problem.param ?? ""; name; name = outer(name)) {
+      const found = fields.find((field) => field.name === name);
+      if (found) return found;
+    }
+    return null;
+  }
+
+  /* Tell of a problem at the field that it is about; above the form where it is about none. */
+  function blame(form, error) {
+    const field = error instanceof api.Problem ? faultyField(form, error) : null;
+    if (!field) {
+      tell(error);
+      byId("problem").scrollIntoView({ block: "center" });
+      return;
+    }
+    const id = `fault-${field.name}`;
+    const told = dom.make("span", { class: "fault problem", id, role: "alert" }, dom.capital(error.message));
+    field.setAttribute("aria-invalid", "true");
+    field.setAttribute("aria-describedby", id);
+    (field.closest("label.field, fieldset") ?? field).append(told);
+    for (let box = field.closest("details"); box; box = box.parentElement.closest("details")) box.open = true;
+    field.focus();
+    told.scrollIntoView({ block: "nearest" });
+  }
+
+  function options(select, values, first) {
+    const made = values.map((value) => dom.make("option", { value }, value));
+    if (first !== undefined) made.unshift(dom.make("option", { value: "" }, first));
+    select.replaceChildren(...made);
+  }
+
+  return { tell, attempt, valueOf, fieldsOf, clearFaults, blame, options };
+})();

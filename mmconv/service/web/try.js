@@ -1,0 +1,194 @@
+/* A dialogue of the reader's own: a picture, up to a few turns, and with references the ablations. */
+"use strict";
+(() => {
+  const { byId, make, button } = dom;
+  const TURNS = 3;
+  const MOST_TURNS = 8;
+  const AGAIN_SECONDS = 1;
+  const EXAMPLES = ["What is in the picture?", "What follows from that?", "Write a line about it."];
+  const form = byId("try-form");
+  let stop = null;
+
+  /* ---- turns ---- */
+
+  function addTurn() {
+    const at = byId("turns").children.length;
+    const name = `turns[${at}]`;
+    const field = (part, title, hint) => make("label", { class: "field" }, title,
+      make("textarea", { name: `${name}.${part}`, rows: 2, placeholder: hint }));
+    const box = make("fieldset", { class: "turn-fields" }, make("legend", {}, `Turn ${at + 1}`),
+      make("div", { class: "pair" },
+        field("instruction", "What you say", EXAMPLES[at] ?? ""),
+        field("reference", "Reference answer, if you have one", "an answer that counts as right")));
+    byId("turns").append(box);
+    byId("add-turn").hidden = at + 1 >= MOST_TURNS;
+  }
+
+  /* The turns up to the last that says something. */
+  function turns() {
+    const all = [...byId("turns").children].map((box) => Object.fromEntries(
+      [...box.querySelectorAll("textarea")].filter((field) => field.value.trim())
+        .map((field) => [field.name.split(".")[1], field.value.trim()])));
+    while (all.length && !Object.keys(all.at(-1)).length) all.pop();
+    return all;
+  }
+
+  /* As many leading references as there are give one condition each. */
+  function conditions(asked) {
+    const given = asked.findIndex((turn) => !turn.reference);
+    const most = Math.min(given < 0 ? asked.length : given, asked.length - 1);
+    return [...Array(most + 1).keys()];
+  }
+
+  async function upload(signal) {
+    const [file] = form.elements.images.files;
+    if (!file) return [];
+    const sent = { method: "POST", body: file, headers: { "Content-Type": "application/octet-stream" }, signal };
+    try {
+      return [`image:${(await (await api.send("/v1/images", sent)).json()).id}`];
+    } catch (error) {
+      if (error instanceof api.Problem) error.param = "images";
+      throw error;
+    }
+  }
+
+  async function request(signal) {
+    const asked = turns();
+    const body = { model: form.elements.model.value, turns: asked, conditions: conditions(asked), images: await upload(signal) };
+    if (form.elements.judge.value) {
+      body.judge = form.elements.judge.value;
+      if (form.elements.caption.value.trim()) body.caption = form.elements.caption.value.trim();
+    }
+    return body;
+  }
+
+  /* The result, at once or when the server's queue has come to it. */
+  async function hold(body, signal) {
+    let told = await api.post("/v1/dialogues", body, { signal });
+    while (!told.conditions) {
+      if (told.result) return told.result;
+      if (told.state === "failed" || told.state === "stopped") {
+        throw new api.Problem(0, { message: told.error ?? `the dialogue was ${told.state}` });
+      }
+      byId("answer-told").textContent = `It is long, and became a job: ${told.state}.`;
+      await api.pause(AGAIN_SECONDS, signal);
+      if (signal.aborted) throw new DOMException("", "AbortError");
+      told = await api.get(`/v1/dialogues/${told.id}`, { signal });
+    }
+    return told;
+  }
+
+  /* ---- the answer, as the browser of samples shows conversations ---- */
+
+  function verdict(each) {
+    const name = each.side ? `${each.grading}, shown as ${each.side}` : each.grading;
+    if (each.score === null) return { call: name, problem: each.why ?? each.state, text: each.reply ?? "" };
+    const said = each.grading === "pairwise" ? (each.score ? "won" : "lost") : String(each.score);
+    return { call: name, said, text: each.rationale };
+  }
+
+  function facts(turn) {
+    const told = turn.output_tokens === null ? [] : [`${turn.output_tokens} tokens`];
+    return [...told, ...turn.seen.map((seen) => `seen as ${seen.width} × ${seen.height}`)].join(", ");
+  }
+
+  function column(result) {
+    const shown = result.turns.map((turn) => ({
+      n: turn.turn,
+      asked: [{ role: "user", text: turn.instruction }],
+      answers: [{
+        given: turn.given,
+        text: turn.text ?? "",
+        problem: turn.failed ? `failed: ${turn.failed}` : turn.skipped ? `not asked: ${turn.skipped} failed` : null,
+        thought: turn.reasoning,
+        cut: turn.finish === "length",
+        facts: turn.given ? "" : facts(turn),
+        verdicts: turn.judgements.map(verdict),
+      }],
+    }));
+    return { condition: result.condition, turns: shown, verdicts: result.overall.map(verdict) };
+  }
+
+  function deltas(result) {
+    const known = result.deltas.filter((each) => each.value !== null);
+    return known.map((each) => {
+      const what = each.turn ? `turn ${each.turn}` : "the conversation";
+      return make("li", {}, `${each.grading}, ${what}: ${each.value > 0 ? "+" : ""}${each.value} with ${each.goal} given, against ${each.start}`);
+    });
+  }
+
+  function show(result) {
+    const columns = result.conditions.map(column);
+    const names = columns.map((each) => each.condition);
+    const many = columns.length > 1;
+    byId("dialogue").replaceChildren(...conversation.draw(columns, {
+      title: (each) => (many ? each.condition.replace("_", " ") : ""),
+      colour: (each) => `var(--series-${(names.indexOf(each.condition) % 5) + 1})`,
+      turnName: (number) => `turn ${number}`,
+      tags: () => [],
+      overall: "whole conversation",
+      given: "reference",
+      words: [],
+      open: false,
+    }));
+    const changes = deltas(result);
+    byId("deltas").replaceChildren(changes.length ? make("ul", { class: "tags" }, ...changes) : "");
+    byId("answer-told").textContent = `${result.model} answered.`;
+  }
+
+  /* ---- asking ---- */
+
+  function busy(is) {
+    byId("ask").disabled = is;
+    byId("cancel").hidden = !is;
+    byId("answer").setAttribute("aria-busy", String(is));
+  }
+
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    shell.clearFaults(form);
+    if (!turns().length) {
+      shell.blame(form, new api.Problem(400, { message: "say something", param: "turns[0].instruction" }));
+      return;
+    }
+    stop = new AbortController();
+    busy(true);
+    byId("answer").hidden = false;
+    byId("answer-told").textContent = "The model is asked…";
+    try {
+      show(await hold(await request(stop.signal), stop.signal));
+      dom.reveal(byId("answer"));
+    } catch (error) {
+      byId("answer-told").textContent = "";
+      byId("answer").hidden = !byId("dialogue").children.length;
+      if (error.name !== "AbortError") shell.blame(form, error);
+    } finally {
+      busy(false);
+    }
+  });
+
+  byId("cancel").addEventListener("click", () => stop?.abort());
+  byId("add-turn").addEventListener("click", () => {
+    addTurn();
+    byId("turns").lastElementChild.querySelector("textarea").focus();
+  });
+  form.elements.images.addEventListener("change", () => {
+    const preview = byId("preview");
+    const [file] = form.elements.images.files;
+    if (preview.src) URL.revokeObjectURL(preview.src);
+    preview.hidden = !file;
+    if (file) preview.src = URL.createObjectURL(file);
+    else preview.removeAttribute("src");
+  });
+
+  async function begin() {
+    for (let at = 0; at < TURNS; at += 1) addTurn();
+    const choices = await shell.attempt(() => api.get("/web/choices"));
+    if (!choices) return;
+    shell.options(form.elements.model, choices.models);
+    shell.options(form.elements.judge, choices.models, "none");
+    document.documentElement.dataset.ready = "";
+  }
+
+  begin();
+})();

@@ -1,0 +1,192 @@
+"""`/web/...`: what the web page asks for beside the API: reports in parts, and samples one by one.
+
+A finished run's parts, and those of a comparison, are made when they are asked for the first time
+and kept as files. Of an unfinished run there is one sample at a time. None of it is promised to
+other clients.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi import Path as InPath
+from starlette.responses import FileResponse, Response
+
+from mmconv import __version__
+from mmconv.evaluation import Evaluation
+from mmconv.keys import hash_json
+from mmconv.report.page.content import About
+from mmconv.report.page.gathering import reading_settings, shown_sample
+from mmconv.report.page.parts import HEAD, block_name, write_parts
+from mmconv.report.page.views import comparison_content, run_content, view_of
+from mmconv.service.access import Reader, Shared
+from mmconv.service.compare import CompareQuery, compare_finished
+from mmconv.service.desk import Desk, Runs
+from mmconv.service.planned import planned_page, planned_sample
+from mmconv.service.problems import Problem, json_response
+from mmconv.service.run_results import (
+    Sample,
+    SampleQuery,
+    about_run,
+    finished_folder,
+    readable_run,
+)
+from mmconv.service.runs import RunId, find_run
+from mmconv.service.shown import shown_folder
+from mmconv.service.state import Service
+from mmconv.store.jobs import Job
+
+router = APIRouter(prefix="/web", include_in_schema=False)
+
+COMPARISONS_KEPT = 16
+"""How many comparisons' parts are kept; making one anew takes seconds."""
+
+Number = Annotated[int, InPath(ge=0, lt=2**31)]
+"""The number of a block."""
+
+
+@router.get("/runs/{run}")
+async def run_parts(run: RunId, shared: Shared, desk: Runs, _caller: Reader) -> Response:
+    """Give out a finished run's findings and the index of its samples."""
+    return _part(await _run_folder(shared, desk, run), HEAD)
+
+
+@router.get("/runs/{run}/blocks/{number}")
+async def run_block(
+    run: RunId, number: Number, shared: Shared, desk: Runs, _caller: Reader
+) -> Response:
+    """Give out some of a finished run's samples."""
+    return _part(await _run_folder(shared, desk, run), block_name(number))
+
+
+@router.get("/runs/{run}/live")
+async def live_index(
+    run: RunId,
+    shared: Shared,
+    desk: Runs,
+    _caller: Reader,
+    asked: Annotated[SampleQuery, Query()],
+) -> Response:
+    """List samples of an unfinished run as an index without scores, and the last if more follow."""
+    job = await find_run(shared, run)
+    evaluation = await readable_run(shared, desk, job)
+    found, following = await planned_page(evaluation, asked.after, asked.limit)
+    settings = reading_settings(
+        view_of(job.benchmark or ""), [job.model or ""], evaluation.benchmark.conditions
+    )
+    index = {"columns": [], "facets": [], "marks": [], "samples": [_listed(each) for each in found]}
+    return json_response({"index": index | settings, "next": following})
+
+
+@router.get("/runs/{run}/live/{sample:path}")
+async def live_sample(
+    run: RunId, sample: Sample, shared: Shared, desk: Runs, _caller: Reader
+) -> Response:
+    """Give out one sample with what is answered by now."""
+    job = await find_run(shared, run)
+    evaluation = await readable_run(shared, desk, job)
+    found = await planned_sample(evaluation, sample)
+    if found is None:
+        raise Problem(404, "no such sample in this run", param="sample")
+    about = await asyncio.to_thread(_about, evaluation, sample)
+    words = view_of(job.benchmark or "").words
+    # What waits for an answer that is not there yet has nothing to show.
+    calls = [call for call in found["calls"] if call["state"] != "skipped" or call["messages"]]
+    return json_response(shown_sample(sample, [calls], words, about))
+
+
+@router.get("/compare")
+async def comparison_parts(
+    shared: Shared, desk: Runs, _caller: Reader, asked: Annotated[CompareQuery, Query()]
+) -> Response:
+    """Give out what a comparison finds, and the index of all samples."""
+    return _part(await _comparison_folder(shared, desk, asked), HEAD)
+
+
+@router.get("/compare/blocks/{number}")
+async def comparison_block(
+    number: Number,
+    shared: Shared,
+    desk: Runs,
+    _caller: Reader,
+    asked: Annotated[CompareQuery, Query()],
+) -> Response:
+    """Give out some samples, with every run's conversations."""
+    return _part(await _comparison_folder(shared, desk, asked), block_name(number))
+
+
+async def _run_folder(shared: Service, desk: Desk, run: str) -> Path:
+    job = await find_run(shared, run)
+    folder = finished_folder(shared, job)
+    async with desk.reporting:
+        shown = await asyncio.to_thread(shown_folder, shared.settings, job, folder)
+        parts = shown / f"parts-{__version__}"
+        if not parts.exists():
+            content = await asyncio.to_thread(
+                run_content, shown, await about_run(shared, desk, job)
+            )
+            await asyncio.to_thread(write_parts, parts, content)
+    return parts
+
+
+async def _comparison_folder(shared: Service, desk: Desk, asked: CompareQuery) -> Path:
+    jobs = [await find_run(shared, name) for name in asked.runs.split(",")]
+    made_of = [[job.id, job.ended and job.ended.isoformat()] for job in jobs]
+    name = hash_json([__version__, made_of, sorted(asked.despite)])[:24]
+    parts = shared.settings.out / "compared" / name
+    async with desk.reporting:
+        if not parts.exists():
+            await _write_comparison(shared, desk, asked, jobs, parts)
+    return parts
+
+
+async def _write_comparison(
+    shared: Service, desk: Desk, asked: CompareQuery, jobs: list[Job], parts: Path
+) -> None:
+    compared = await compare_finished(shared, asked)
+    about = await about_run(shared, desk, jobs[0])
+
+    def write() -> None:
+        write_parts(parts, comparison_content(compared.folders, compared.tables, about))
+        _keep_newest(parts.parent)
+
+    await asyncio.to_thread(write)
+
+
+def _keep_newest(folder: Path) -> None:
+    """Remove the parts of all comparisons but the last few."""
+    made = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    made.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in made[COMPARISONS_KEPT:]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _part(folder: Path, name: str) -> Response:
+    """A part, which lies there gzipped; every browser unpacks it."""
+    path = folder / name
+    if not path.exists():
+        raise Problem(404, "no such part", param="number")
+    headers = {"Content-Encoding": "gzip", "Cache-Control": "private, no-cache"}
+    return FileResponse(path, media_type="application/json", headers=headers)
+
+
+def _listed(told: dict[str, Any]) -> dict[str, Any]:
+    """A sample of an unfinished run as its list shows it."""
+    text = f"{told['replies']} of {told['calls']} calls answered"
+    if told["failures"]:
+        text += f", {told['failures']} failed"
+    return {"i": told["sample"], "t": text, "s": [], "f": []}
+
+
+def _about(evaluation: Evaluation, sample: str) -> About:
+    """What the data say of one sample; its repetitions (`14#2`) are told the same."""
+    benchmark = evaluation.benchmark
+    for each in benchmark.load():
+        key = benchmark.key(each)
+        if key in (sample, sample.partition("#")[0]):
+            return {sample: benchmark.about(each)}
+    return {}

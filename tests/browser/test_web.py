@@ -1,0 +1,346 @@
+"""The web page as a person uses it, over a real server: start, watch, read, compare, try."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.conftest import Opener
+from tests.browser.web_server import HOSTILE, ROWS, TOKEN, serve_scenes, token_entry
+from tests.mmconv.service.conftest import Servers
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PHONE = 400
+LONG = 30_000
+"""Milliseconds in which a run of a few samples is done, however busy the machine is."""
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator[str]:
+    """A server with two finished runs: of `careful` and of `blurred`."""
+    folder = tmp_path_factory.mktemp("web")
+    servers = Servers(folder)
+    server = serve_scenes(servers, folder)
+    for model in ("careful", "blurred"):
+        finish(server.url, model, "arbiter")
+    yield server.url
+    servers.end()
+
+
+def finish(url: str, candidate: str, judge: str) -> str:
+    """A run of all samples that is done; its id."""
+    asked = {"data": "scenes", "seats": {"candidate": candidate, "judge": judge}}
+    run = str(httpx.post(f"{url}/v1/runs", json=asked).json()["id"])
+    with httpx.stream("GET", f"{url}/v1/runs/{run}/events", timeout=60) as events:
+        assert any(line == "event: end" for line in events.iter_lines())
+    return run
+
+
+def run_of(url: str, model: str) -> str:
+    found = httpx.get(f"{url}/v1/runs", params={"model": model}).json()["data"]
+    return str(found[-1]["id"])
+
+
+async def start_run(page: Page, model: str, judge: str, **fields: str) -> None:
+    await page.get_by_role("link", name="New run").first.click()
+    await page.wait_for_selector("html[data-ready]")
+    await page.select_option("select[name='seats.candidate']", model)
+    await page.select_option("select[name='seats.judge']", judge)
+    await page.locator("#further > summary").click()
+    for name, value in fields.items():
+        await page.fill(f"input[name='{name}']", value)
+    await page.get_by_role("button", name="Start the run").click()
+
+
+async def width_of(page: Page, selector: str) -> int:
+    """The width of a picture's own pixels, once it is there."""
+    picture = page.locator(selector).first
+    await picture.scroll_into_view_if_needed()
+    await expect(picture).to_have_attribute("src", re.compile("^blob:"))
+    return int(await picture.evaluate("image => image.decode().then(() => image.naturalWidth)"))
+
+
+async def test_a_run_is_started_watched_and_read(url: str, opened: Opener) -> None:
+    page = await opened(url)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    await start_run(page, "slow", "judge", limit="5")
+    await expect(page.locator(".badge")).to_have_text("running")
+    # its samples can be read while it is under way, and show more as time goes on
+    await expect(page.locator("#list .name")).to_have_count(5)
+    assert await width_of(page, "#detail .detail-head img") == 256
+    await expect(page.locator("#detail .answer:not(.given) .text").first).to_be_visible()
+    await expect(page.locator("progress")).to_be_visible()
+    told = page.locator(".progress .hint")
+    seen = {await told.inner_text()}
+    while await page.locator(".badge.running").count() and len(seen) < 3:
+        seen.add(await told.inner_text())
+        await page.wait_for_timeout(50)
+    assert len(seen) == 3, f"progress was not seen: {seen}"
+    assert len([each for each in asked if each.endswith("/events")]) == 1
+    # its end brings the report without a reload
+    await expect(page.locator(".badge")).to_have_text("done", timeout=LONG)
+    await expect(page.locator("#findings table").first).to_be_visible(timeout=LONG)
+    await expect(page.locator("#findings figure svg").first).to_be_visible()
+    await expect(page.locator("#count")).to_have_text("5 samples")
+
+
+async def test_a_finished_run_shows_its_report_and_samples(url: str, opened: Opener) -> None:
+    page = await opened(f"{url}/runs/{run_of(url, 'careful')}")
+    await expect(page).to_have_title("careful on scenes · mmconv")
+    await expect(page.locator("#findings .lead")).to_contain_text("perception")
+    await expect(page.locator("#list .name")).to_have_text(
+        [str(number) for number in range(1, ROWS + 1)]
+    )
+    assert await width_of(page, "#list img") <= 192
+    assert await width_of(page, "#detail .detail-head img") == 256
+    await expect(page.locator("#detail .turn").first.locator(".column")).to_have_count(3)
+    await page.keyboard.press("j")
+    await expect(page.locator("#detail h3")).to_have_text("Sample 2")
+    assert page.url.endswith("#sample=2")
+    await page.fill("#query", "no such words")
+    await expect(page.locator("#count")).to_have_text(f"0 of {ROWS} samples")
+    await page.fill("#query", "slogan")
+    await expect(page.locator("#detail mark").first).to_be_visible()
+
+
+async def test_its_files_can_be_kept(url: str, opened: Opener, tmp_path: Path) -> None:
+    page = await opened(f"{url}/runs/{run_of(url, 'careful')}")
+    async with page.expect_download() as download:
+        await page.get_by_role("button", name="Report as one file").click()
+    kept = await download.value
+    assert kept.suggested_filename.endswith("report.html")
+    await kept.save_as(tmp_path / "report.html")
+    report = await opened(tmp_path / "report.html")
+    await expect(report.locator("#list .name")).to_have_count(ROWS)
+
+
+async def test_a_run_is_stopped_and_resumed(url: str, opened: Opener) -> None:
+    page = await opened(url)
+    await start_run(page, "slow", "judge", seed="5")
+    await expect(page.locator("progress[value='0']")).to_have_count(0, timeout=LONG)
+    await page.get_by_role("button", name="Stop").click()
+    await expect(page.locator(".badge")).to_have_text("stopped")
+    await expect(page.locator("#findings")).to_contain_text("no scores")
+    await page.get_by_role("link", name="Runs").click()
+    row = page.locator("li.run", has_text="seed 5")
+    await expect(row.locator(".badge")).to_have_text("stopped")
+    await row.get_by_role("button", name="Resume").click()
+    await expect(row.locator(".badge")).to_have_text("running")
+    # the list is live as well
+    await expect(row.locator(".badge")).to_have_text("done", timeout=LONG)
+
+
+async def test_the_list_is_filtered_and_the_address_says_how(url: str, opened: Opener) -> None:
+    page = await opened(url)
+    await page.select_option("select[name=model]", "careful")
+    await expect(page.locator("li.run")).to_have_count(1)
+    assert page.url.endswith("?model=careful")
+    await page.reload()
+    await expect(page.locator("li.run")).to_have_count(1)
+    await page.select_option("select[name=state]", "failed")
+    await expect(page.locator("#told")).to_have_text("No run is like this.")
+
+
+async def test_two_runs_are_compared(url: str, opened: Opener) -> None:
+    page = await opened(url)
+    for model in ("careful", "blurred"):
+        await page.get_by_label(f"Compare {model} on scenes").check()
+    await page.get_by_role("button", name="Compare 2 runs").click()
+    await expect(page.locator("h1")).to_have_text("2 runs of ConvBench compared", timeout=LONG)
+    await expect(page.locator("#findings table").first).to_contain_text("careful")
+    titles = page.locator("#detail .turn").first.locator("h5")
+    await expect(titles).to_have_count(2)
+    first, second = [text.partition(" ")[0] for text in await titles.all_inner_texts()]
+    assert {first, second} == {"careful", "blurred"}
+    assert await width_of(page, "#detail .detail-head img") == 256
+    # the other run as the baseline
+    await page.locator("#choose > summary").click()
+    await page.get_by_label(f"{second} on scenes is the baseline").check()
+    await page.get_by_role("button", name="Compare", exact=True).click()
+    await expect(titles.first).to_contain_text(second, timeout=LONG)
+
+
+async def test_what_cannot_be_compared_is_told(url: str, opened: Opener) -> None:
+    runs = f"{run_of(url, 'careful')},nothing"
+    page = await opened(f"{url}/compare?runs={runs}", expected="status of 404")
+    await expect(page.locator("#problem")).to_have_text("No such run; GET /v1/runs lists them")
+
+
+async def test_a_fault_stands_at_its_field(url: str, opened: Opener) -> None:
+    page = await opened(f"{url}/new", expected="status of 400")
+    start = page.get_by_role("button", name="Start the run")
+
+    async def blamed(name: str, words: str) -> None:
+        field = page.locator(f"[name='{name}']")
+        await expect(field).to_have_attribute("aria-invalid", "true")
+        told = page.locator(f"[id='{await field.get_attribute('aria-describedby')}']")
+        await expect(told).to_contain_text(words)
+        await expect(told).to_be_visible()
+        await expect(page.locator("[aria-invalid]")).to_have_count(1)
+
+    await start.click()
+    await blamed("seats.judge", "needs a judge")
+    await page.select_option("select[name='seats.judge']", "judge")
+    await page.locator("#further > summary").click()
+    await page.fill("input[name='sampling.candidate.temperature']", "-1")
+    await page.locator("#further > summary").click()
+    await start.click()
+    await blamed("sampling.candidate.temperature", "greater than or equal to 0")
+    await page.fill("input[name='sampling.candidate.temperature']", "")
+    await page.fill("input[name=limit]", "1.5")
+    await start.click()
+    await blamed("limit", "valid value")
+    await page.fill("input[name=limit]", "1")
+    await page.locator("#options > summary").click()
+    await page.select_option("select[name='options.order']", "authors")
+    await start.click()
+    await blamed("options.order", "positions")
+
+
+async def test_options_and_conditions_reach_the_run(url: str, opened: Opener) -> None:
+    page = await opened(f"{url}/new")
+    await page.select_option("select[name='seats.candidate']", "careful")
+    await page.select_option("select[name='seats.judge']", "arbiter")
+    await page.get_by_label("reasoning", exact=True).check()
+    await page.get_by_label("free").check()
+    await page.locator("#options > summary").click()
+    await page.get_by_label("pairwise").uncheck()
+    await page.get_by_label("judge max tokens").fill("77")
+    async with page.expect_request("**/v1/runs") as sent:
+        await page.get_by_role("button", name="Start the run").click()
+    assert (await sent.value).post_data_json == {
+        "data": "scenes",
+        "seats": {"candidate": "careful", "judge": "arbiter"},
+        "conditions": ["free", "reasoning"],
+        "options": {"grading": ["direct"], "judge_max_tokens": 77},
+    }
+    await expect(page.locator("#run-facts")).to_contain_text("free, reasoning")
+    await expect(page.locator(".badge")).to_have_text("done", timeout=LONG)
+
+
+async def test_a_dialogue_is_tried_with_a_picture(
+    url: str, opened: Opener, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    picture = next(iter(tmp_path_factory.getbasetemp().glob("web*/scenes/images/*.png")))
+    page = await opened(f"{url}/try")
+    await page.get_by_role("button", name="Ask").click()
+    await expect(page.locator(".fault")).to_have_text("Say something")
+    await page.select_option("select[name=model]", "slow")
+    await page.set_input_files("input[type=file]", str(picture))
+    await expect(page.locator("#preview")).to_be_visible()
+    for turn, text in enumerate(("What is there?", "How many?", "Write a line.")):
+        await page.fill(f"textarea[name='turns[{turn}].instruction']", text)
+    await page.fill("textarea[name='turns[0].reference']", "A red square.")
+    await page.get_by_role("button", name="Ask").click()
+    turns = page.locator("#dialogue .turn")
+    await expect(turns).to_have_count(3)
+    await expect(turns.first.locator("h5")).to_have_text(["free", "perception"])
+    await expect(turns.first.locator(".answer.given")).to_have_text("referenceA red square.")
+    await expect(turns.nth(2).locator(".answer .text")).to_have_text(["Write a line."] * 2)
+    await expect(turns.first.locator(".small").first).to_contain_text("seen as 256 × 256")
+
+
+async def test_hostile_answers_are_shown_and_not_obeyed(url: str, opened: Opener) -> None:
+    page = await opened(f"{url}/runs/{finish(url, 'hostile', 'judge')}")
+    answers = page.locator("#detail .answer:not(.given) .text")
+    await expect(answers.first).to_have_text(HOSTILE)
+    await expect(page).to_have_title("hostile on scenes · mmconv")
+    await expect(page.locator("img[src=x]")).to_have_count(0)
+
+
+async def test_a_token_is_asked_for_once_and_kept_in_the_tab(
+    tmp_path: Path, opened: Opener
+) -> None:
+    servers = Servers(tmp_path)
+    try:
+        server = serve_scenes(servers, tmp_path, tokens=[token_entry("read", "chat", "run")])
+        page = await opened(server.url, expected="status of 401")
+        dialog = page.locator("#token-dialog")
+        await expect(dialog).to_be_visible()
+        await page.locator("#token").fill("another")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#token-why")).to_have_text("This token is not known.")
+        await page.locator("#token").fill(TOKEN)
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#told")).to_have_text("There are no runs yet.")
+        # progress, pictures and files come with the token too
+        await start_run(page, "slow", "judge", limit="2")
+        assert await width_of(page, "#detail .detail-head img") == 256
+        await expect(page.locator("#findings table").first).to_be_visible(timeout=LONG)
+        await expect(dialog).to_be_hidden()
+        await page.get_by_role("button", name="Sign out").click()
+        await expect(dialog).to_be_visible()
+        assert TOKEN not in str(await page.evaluate("JSON.stringify({...sessionStorage})"))
+    finally:
+        servers.end()
+
+
+PAGES = ("", "new", "compare", "try", "runs/{run}", "compare?runs={run},{other}")
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_every_page_fits_a_phone_and_names_its_fields(
+    url: str, opened: Opener, path: str
+) -> None:
+    run, other = run_of(url, "careful"), run_of(url, "blurred")
+    page = await opened(f"{url}/{path.format(run=run, other=other)}", width=PHONE)
+    if "{run}" in path:
+        await expect(page.locator("#detail .turn").first).to_be_visible(timeout=LONG)
+    for folded in await page.locator("form details").all():
+        await folded.evaluate("folded => { folded.open = true; }")
+    assert await page.evaluate("document.documentElement.scrollWidth") == PHONE
+    unnamed = await page.evaluate(
+        """() => [...document.querySelectorAll("select, input, button, textarea")].filter((field) =>
+        !(field.labels?.length || field.ariaLabel || field.textContent.trim()))
+        .map((field) => field.outerHTML)"""
+    )
+    assert unnamed == []
+    ids = await page.evaluate("[...document.querySelectorAll('[id]')].map((each) => each.id)")
+    assert len(set(ids)) == len(ids)
+    headings = page.locator("h1:visible, h2:visible, h3:visible, h4:visible, h5:visible")
+    levels = await headings.evaluate_all("all => all.map((each) => Number(each.tagName[1]))")
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_the_pages_are_light_or_dark_and_remember_which(
+    url: str, opened: Opener, scheme: str
+) -> None:
+    page = await opened(url, scheme=scheme)
+
+    async def is_dark() -> bool:
+        colour = await page.evaluate("getComputedStyle(document.body).backgroundColor")
+        return int(colour.removeprefix("rgb(").split(",")[0]) < 128
+
+    assert await is_dark() == (scheme == "dark")
+    await page.click("#theme")
+    await page.get_by_role("link", name="Compare").click()
+    await page.wait_for_selector("html[data-ready]")
+    assert await is_dark() != (scheme == "dark")
+
+
+async def test_the_keyboard_reaches_everything(url: str, opened: Opener) -> None:
+    page = await opened(url)
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("main")).to_be_focused()
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_role("link", name="New run").last).to_be_focused()
+    await page.keyboard.press("Enter")
+    await page.wait_for_selector("html[data-ready]")
+    await page.select_option("select[name='seats.candidate']", "careful")
+    await page.locator("select[name='seats.judge']").focus()
+    await page.keyboard.type("arb")
+    await page.locator("input[name=limit]").focus()
+    await page.keyboard.type("2")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#findings table").first).to_be_visible(timeout=LONG)

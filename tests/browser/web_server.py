@@ -1,0 +1,51 @@
+"""A real server for the web page: drawn scenes, and models of known error rates or none."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mmconv.benchmarks.convbench.scenes import write_scenes
+from tests.mmconv.service.conftest import ServerProcess, Servers
+
+ROWS = 6
+TOKEN = "a-token-for-tests"
+HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>"
+
+MODELS: Mapping[str, Any] = {
+    "careful": {"provider": "simulated", "model": "candidate", "options": {"perception": 0.2}},
+    "blurred": {"provider": "simulated", "model": "candidate", "options": {"perception": 0.9}},
+    "slow": {
+        "provider": "fake",
+        "model": "slow",
+        "max_concurrency": 2,
+        "options": {"seconds": 0.4},
+    },
+    "hostile": {
+        "provider": "fake",
+        "model": "scripted",
+        "options": {"script": {"(?s).*": HOSTILE}},
+    },
+    "arbiter": {"provider": "simulated", "model": "judge"},
+    "judge": {"provider": "fake", "model": "judge"},
+}
+
+
+def serve_scenes(servers: Servers, folder: Path, **fields: Any) -> ServerProcess:
+    """A server that runs may ask for `scenes`, a data set of `ROWS` drawn pictures."""
+    if not (folder / "scenes").exists():
+        write_scenes(folder / "scenes", ROWS, seed=3, difficulty="easy")
+    options = {
+        "data": str(folder / "scenes" / "data.jsonl"),
+        "images": str(folder / "scenes" / "images"),
+    }
+    data = {"scenes": {"benchmark": "convbench", "options": options}}
+    return servers(models=dict(MODELS), data=data, **fields)
+
+
+def token_entry(*scopes: str) -> dict[str, Any]:
+    """The settings' entry of `TOKEN`."""
+    digest = hashlib.sha256(TOKEN.encode()).hexdigest()
+    return {"name": "ada", "sha256": digest, "scopes": list(scopes)}

@@ -1,0 +1,82 @@
+"""Schemathesis over the service's own OpenAPI document, against a real server: `make fuzz`.
+
+    python -m tests.mmconv.service.fuzz [SECONDS]
+
+It sends what the document allows and what it forbids, alone and in sequences that follow one
+another's answers. A server error, a status or shape that is not documented, or forbidden data that
+is taken, is a failure; each is printed with a curl line that repeats it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import httpx
+
+from images.drawing import draw_scene
+from tests.mmconv.service.conftest import Servers
+from tests.mmconv.service.run_settings import drawn, request
+
+ROOT = Path(__file__).parents[3]
+
+LEFT_OUT = (
+    # Rules between fields (a judge for gradings, a reference for a condition) are no part of it.
+    "positive_data_acceptance",
+    # What is deleted here is stopped, and stays to be looked at.
+    "use_after_free",
+)
+
+
+def fuzz(folder: Path, seconds: int, *options: str) -> tuple[int, str, str]:
+    """Schemathesis' exit status and words, and the server's log; `folder` takes all files."""
+    servers = Servers(folder)
+    try:
+        server = servers(data=drawn(folder))
+        _fill(server.url)
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "schemathesis.cli", "run", f"{server.url}/openapi.json"),
+                *("--max-time", str(seconds), "--exclude-checks", ",".join(LEFT_OUT)),
+                *("--continue-on-failure", "--warnings", "off", *options),
+            ],
+            cwd=folder,
+            env=os.environ
+            | {
+                "PYTHONPATH": str(ROOT),
+                "SCHEMATHESIS_HOOKS": "tests.mmconv.service.fuzz_hooks",
+            },
+            capture_output=True,
+            text=True,
+        )
+        assert httpx.get(f"{server.url}/health").status_code == 200
+    finally:
+        servers.end()
+    return done.returncode, done.stdout + done.stderr, (folder / "serve-0.log").read_text()
+
+
+def _fill(url: str) -> None:
+    """Leave something behind that paths can lead to: an image, and a run that is done."""
+    httpx.post(f"{url}/v1/images", content=draw_scene(1)[0]).raise_for_status()
+    run = httpx.post(f"{url}/v1/runs", json=request()).raise_for_status().json()["id"]
+    deadline = time.monotonic() + 60
+    while httpx.get(f"{url}/v1/runs/{run}").json()["state"] != "done":
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def main() -> int:
+    """Run for as many seconds as the first argument says; the exit status is Schemathesis'."""
+    seconds = int(sys.argv[1]) if len(sys.argv) > 1 else 600
+    with tempfile.TemporaryDirectory() as folder:
+        status, words, log = fuzz(Path(folder), seconds)
+    sys.stdout.write(words if "Traceback" not in log else f"{words}\nThe server's log:\n{log}")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
