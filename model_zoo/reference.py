@@ -28,10 +28,11 @@ from typing import TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from mmconv.config import ModelSpec, validate
-from mmconv.errors import ConfigError, Refused
-from mmconv.keys import hash_bytes, hash_json
+from mmconv.errors import ConfigError
+from mmconv.keys import hash_json
 from mmconv.protocols import ImageSource
-from mmconv.values import Message, Reply, Sampling, Text
+from mmconv.values import Message, Reply, Sampling
+from model_zoo.judge_prompts import Task, draw_side, foreign, read_task
 
 Similarity: TypeAlias = Callable[[str, str], float]
 """How much of the second text (the reference) is found in the first one: 0 to 100."""
@@ -41,7 +42,8 @@ METRICS: Mapping[str, str] = {"chrf": "chrF", "bleu": "BLEU"}
 
 _REVISION = 1  # Raised when the same messages would get another reply, so that keys change too.
 _CREATION = 3
-_TASK = re.compile(r"(direct|pairwise) (?:turn ([123])|overall)(?: without .+)?")
+_JUDGE = "the reference judge"
+_ADVICE = "It judges ConvBench only, with the prompts shipped for it: run it without --prompts"
 _WORD = re.compile(r"\w+")
 _NUMBERING = re.compile(r"^\s*\d+[.)]\s", re.MULTILINE)
 _FUNCTION_WORDS = frozenset(
@@ -106,20 +108,24 @@ class ReferenceJudge:
         Raises `Refused` for messages that are no filled prompt of this judge's own.
         """
         start = time.perf_counter()
-        scheme, turns, texts = _task(messages)
-        judge = self._direct if scheme == "direct" else self._pairwise
+        try:
+            task = read_task(messages)
+        except ValueError as error:
+            raise foreign(_JUDGE, str(error), _ADVICE) from error
+        judge = self._direct if task.grading == "direct" else self._pairwise
         try:
             # In a thread, since long answers take tens of milliseconds and others share the loop.
-            text = await asyncio.to_thread(judge, turns, texts)
+            text = await asyncio.to_thread(judge, task)
         except KeyError as error:
-            raise _foreign(f"slot {error} is missing") from error
+            raise foreign(_JUDGE, f"slot {error} is missing", _ADVICE) from error
         return Reply(text=text, seconds=time.perf_counter() - start)
 
     async def aclose(self) -> None:
         """Nothing is held open."""
 
-    def _direct(self, turns: Sequence[int], texts: Mapping[str, str]) -> str:
-        mean = fmean(self._closeness(turn, texts) for turn in turns)
+    def _direct(self, task: Task) -> str:
+        texts = task.texts
+        mean = fmean(self._closeness(turn, texts) for turn in task.turns)
         rating = int(1 + 9 * mean / 100 + 0.5)
         measured = f"{self.metric} against the reference"
         if "focus_points" in texts:
@@ -136,12 +142,13 @@ class ReferenceJudge:
         share = len(wanted & _content_words(answer)) / len(wanted)
         return (1 - self.focus_weight) * overlap + self.focus_weight * 100 * share
 
-    def _pairwise(self, turns: Sequence[int], texts: Mapping[str, str]) -> str:
-        a, b = (self._grounding(side, turns, texts) for side in "ab")
+    def _pairwise(self, task: Task) -> str:
+        texts = task.texts
+        a, b = (self._grounding(side, task.turns, texts) for side in "ab")
         if a != b:
             winner, how = ("A", "") if a > b else ("B", "")
         else:
-            winner, how = _drawn(turns, texts), " Equal, so drawn by the hash of the texts."
+            winner, how = draw_side(task), " Equal, so drawn by the hash of the texts."
         measured = f"{self.metric} against the image description and the instruction"
         if "focus_points" in texts:
             measured += ", with the focus points"
@@ -174,29 +181,6 @@ def _similarity(metric: str) -> Similarity:
     return lambda text, reference: float(scorer.sentence_score(text, [reference]).score)
 
 
-def _task(messages: Sequence[Message]) -> tuple[str, tuple[int, ...], dict[str, str]]:
-    """Scheme, turns to judge, and the texts by slot."""
-    named = [_text(message) for message in messages if message.role == "system"]
-    match = _TASK.fullmatch(named[0]) if len(named) == 1 else None
-    if match is None:
-        raise _foreign("no system message names a task that it knows")
-    turns = (int(match[2]),) if match[2] else (1, 2, 3)
-    slots = (_text(message).partition("\n") for message in messages if message.role == "user")
-    return match[1], turns, {name: value for name, _, value in slots}
-
-
-def _text(message: Message) -> str:
-    return "".join(part.text for part in message.parts if isinstance(part, Text))
-
-
-def _foreign(problem: str) -> Refused:
-    return Refused(
-        "rejected",
-        f"the reference judge can't read these messages: {problem}. It judges ConvBench only, with "
-        "the prompts shipped for it: run it without --prompts",
-    )
-
-
 def _content_words(text: str) -> set[str]:
     return set(_WORD.findall(text.casefold())) - _FUNCTION_WORDS
 
@@ -206,12 +190,3 @@ def _context(turn: int, texts: Mapping[str, str]) -> str:
     if turn == _CREATION and "focus_points" in texts:
         wanted.append(texts["focus_points"])
     return "\n".join(wanted)
-
-
-def _drawn(turns: Sequence[int], texts: Mapping[str, str]) -> str:
-    a, b = (
-        hash_bytes("\n".join(texts[f"{side}_{turn}"] for turn in turns).encode()) for side in "ab"
-    )
-    if a == b:
-        return "AB"[int(a, 16) % 2]
-    return "A" if a < b else "B"

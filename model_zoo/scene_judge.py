@@ -15,7 +15,6 @@ judges data sets that `mmconv scenes` wrote and nothing else, and looks at no pi
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,10 +24,11 @@ from pydantic import BaseModel, ConfigDict
 
 from images.scenes import Check, answer, check
 from mmconv.config import ModelSpec, validate
-from mmconv.errors import ConfigError, Refused
-from mmconv.keys import hash_bytes, hash_json
+from mmconv.errors import ConfigError
+from mmconv.keys import hash_json
 from mmconv.protocols import ImageSource
-from mmconv.values import Message, Reply, Sampling, Text
+from mmconv.values import Message, Reply, Sampling
+from model_zoo.judge_prompts import Task, draw_side, foreign, read_task
 
 MODEL = "facts"
 """The one model of this provider."""
@@ -36,8 +36,9 @@ MODEL = "facts"
 _REVISION = 1
 """Raised when the same messages would get another reply, so that keys change too."""
 
-_TASK = re.compile(r"(direct|pairwise) (?:turn ([123])|overall)(?: without .+)?")
 _TURNS = (1, 2, 3)
+_JUDGE = "the judge of scenes"
+_ADVICE = "It judges data sets that `mmconv scenes` wrote, with the prompts shipped for it"
 
 
 class SceneJudgeOptions(BaseModel):
@@ -73,13 +74,13 @@ class SceneJudge:
         pairwise ones whose description or instructions are not in the language of scenes.
         """
         start = time.perf_counter()
-        scheme, turns, texts = _task(messages)
         try:
-            text = _rate(turns, texts) if scheme == "direct" else _choose(turns, texts)
+            task = read_task(messages)
+            text = _rate(task) if task.grading == "direct" else _choose(task)
         except KeyError as error:
-            raise _foreign(f"slot {error} is missing") from error
+            raise foreign(_JUDGE, f"slot {error} is missing", _ADVICE) from error
         except ValueError as error:
-            raise _foreign(str(error)) from error
+            raise foreign(_JUDGE, str(error), _ADVICE) from error
         return Reply(text=text, seconds=time.perf_counter() - start)
 
     async def aclose(self) -> None:
@@ -93,24 +94,24 @@ def rating(checks: Sequence[Check]) -> int:
     return min(int(1 + 9 * fmean(each.share for each in checks) + 0.5), 9)
 
 
-def _rate(turns: Sequence[int], texts: Mapping[str, str]) -> str:
-    references = {turn: texts[f"reference_{turn}"] for turn in turns}
-    checks = _checks("answer", references, texts)
-    told = [_told(turn, each) for turn, each in zip(turns, checks, strict=True)]
+def _rate(task: Task) -> str:
+    references = {turn: task.texts[f"reference_{turn}"] for turn in task.turns}
+    checks = _checks("answer", references, task)
+    told = [_told(turn, each) for turn, each in zip(task.turns, checks, strict=True)]
     return "\n".join([*told, "", f"Rating: {rating(checks)}"])
 
 
-def _choose(turns: Sequence[int], texts: Mapping[str, str]) -> str:
-    first, second, third = (texts[f"instruction_{turn}"] for turn in _TURNS)
-    truth = dict(zip(_TURNS, answer(texts["caption"], (first, second, third)), strict=True))
-    wanted = {turn: truth[turn] for turn in turns}
-    sides = {side: _checks(side.lower(), wanted, texts) for side in "AB"}
+def _choose(task: Task) -> str:
+    first, second, third = (task.texts[f"instruction_{turn}"] for turn in _TURNS)
+    true = answer(task.texts["caption"], (first, second, third))
+    wanted = {turn: true[turn - 1] for turn in task.turns}
+    sides = {side: _checks(side.lower(), wanted, task) for side in "AB"}
     a, b = (fmean(each.share for each in sides[side]) for side in "AB")
-    winner, how = ("A" if a > b else "B", "") if a != b else (_drawn(turns, texts), _TIE)
+    winner, how = ("A" if a > b else "B", "") if a != b else (draw_side(task), _TIE)
     told = [
         f"Assistant {side}, {_told(turn, each)}"
         for side, checks in sides.items()
-        for turn, each in zip(turns, checks, strict=True)
+        for turn, each in zip(task.turns, checks, strict=True)
     ]
     return "\n".join([*told, "", f"{how}Overall, Response {winner} is better."])
 
@@ -118,9 +119,9 @@ def _choose(turns: Sequence[int], texts: Mapping[str, str]) -> str:
 _TIE = "Both are equally right, so this is drawn by the hash of the texts. "
 
 
-def _checks(side: str, references: Mapping[int, str], texts: Mapping[str, str]) -> list[Check]:
+def _checks(side: str, references: Mapping[int, str], task: Task) -> list[Check]:
     return [
-        check(texts[f"{side}_{turn}"], reference, texts[f"instruction_{turn}"])
+        check(task.texts[f"{side}_{turn}"], reference, task.texts[f"instruction_{turn}"])
         for turn, reference in references.items()
     ]
 
@@ -139,38 +140,6 @@ def _told(turn: int, found: Check) -> str:
         if facts
     ]
     return f"turn {turn}: {found.share:.0%} of the facts. {'. '.join(parts)}."
-
-
-def _drawn(turns: Sequence[int], texts: Mapping[str, str]) -> str:
-    a, b = (
-        hash_bytes("\n".join(texts[f"{side}_{turn}"] for turn in turns).encode()) for side in "ab"
-    )
-    if a == b:
-        return "AB"[int(a, 16) % 2]
-    return "A" if a < b else "B"
-
-
-def _task(messages: Sequence[Message]) -> tuple[str, tuple[int, ...], dict[str, str]]:
-    """Scheme, turns to judge, and the texts by slot."""
-    named = [_text(message) for message in messages if message.role == "system"]
-    match = _TASK.fullmatch(named[0]) if len(named) == 1 else None
-    if match is None:
-        raise _foreign("no system message names a task that it knows")
-    turns = (int(match[2]),) if match[2] else _TURNS
-    slots = (_text(message).partition("\n") for message in messages if message.role == "user")
-    return match[1], turns, {name: value for name, _, value in slots}
-
-
-def _text(message: Message) -> str:
-    return "".join(part.text for part in message.parts if isinstance(part, Text))
-
-
-def _foreign(problem: str) -> Refused:
-    return Refused(
-        "rejected",
-        f"the judge of scenes can't read these messages: {problem}. It judges data sets that "
-        "`mmconv scenes` wrote, with the prompts shipped for it",
-    )
 
 
 def _check_spec(spec: ModelSpec) -> None:

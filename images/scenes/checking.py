@@ -1,8 +1,8 @@
 """Checks an answer about a scene against the reference, fact by fact, in anybody's words.
 
-A fact is a thing with the group that it is told in ("red circle, large"), or a number, a colour, a
-shape, a size, a place or a "nothing" that stands alone. Whatever else is said is no fact here:
-neither style nor truth beyond the reference is judged.
+A fact is a thing, with the verdict right behind it ("red circle, yes") or the group that it is told
+in ("red circle, large"), or a number, a colour, a size, a place or a "nothing" that stands alone.
+Whatever else is said is no fact here: neither style nor truth beyond the reference is judged.
 """
 
 from __future__ import annotations
@@ -58,6 +58,10 @@ _OTHERS: Final[Mapping[str, str]] = {
     "same": "equal",
 }
 
+_ANSWERS: Final[Mapping[str, str]] = {"yes": "yes", "no": "no", "not": "no", **_COLOURS}
+_LINKS = ("is", "are", "does", ":")
+_END = "."
+
 _ORDERED = "from left to right"
 _FILLED = re.compile(r"from (?:the )?left to (?:the )?right|(?:is|are) left\b(?! of)")
 _TOLD_AFTER = re.compile(
@@ -110,40 +114,79 @@ def check(answer: str, reference: str, instruction: str) -> Check:
 def facts(text: str) -> list[str]:
     """The facts of a text, in its order."""
     plain = _FILLED.sub(" ", text.casefold())
-    return list(_facts(_TOKEN.findall(_TOLD_AFTER.sub(r"\2 \1", plain))))
+    reader = _Reader()
+    tokens = _TOKEN.findall(_TOLD_AFTER.sub(r"\2 \1", plain))
+    return [fact for token in [*tokens, _END] for fact in reader.read(token)]
 
 
-def _facts(tokens: Sequence[str]) -> Iterator[str]:
-    group = ""
-    number = size = colour = ""
-    for token in [*tokens, "."]:
+class _Reader:
+    """Makes facts of the tokens of a text, one after another.
+
+    `group` is what was last told to come ("large:"), `thing` what may still get a verdict, `owner`
+    its size or group. `number`, `size` and `colour` wait for the shape that they belong to.
+    """
+
+    def __init__(self) -> None:
+        self.group = self.thing = self.owner = ""
+        self.number = self.size = self.colour = ""
+
+    def read(self, token: str) -> Iterator[str]:
+        """The facts that are complete with `token`."""
+        if self.thing:
+            if token in _LINKS:
+                return
+            verdict = _verdict(token)
+            yield ", ".join(filter(None, (self.thing, verdict or self.owner)))
+            self.thing = ""
+            if verdict:
+                return
         if token in _SHAPES:
-            owner = size or group
-            counted = "" if number == "1" and colour else number
-            told = " ".join(filter(None, (counted, colour, _SHAPES[token])))
-            yield f"{told}, {owner}" if owner and colour else told
-            number = size = colour = ""
-        elif token in _COLOURS:
-            colour = _COLOURS[token]
+            self._name(_SHAPES[token])
+        elif not self._describes(token):
+            yield from self._close(token)
+
+    def _name(self, shape: str) -> None:
+        counted = "" if self.number == "1" and self.colour else self.number
+        self.thing = " ".join(filter(None, (counted, self.colour, shape)))
+        self.owner = self.size or self.group
+        self.number = self.size = self.colour = ""
+
+    def _describes(self, token: str) -> bool:
+        """Whether the token tells something of a shape that may follow; if so, keep it."""
+        if token in _COLOURS:
+            self.colour = _COLOURS[token]
         elif token in _SIZES:
-            size = _SIZES[token]
-        elif token == "one" and (colour or size):
-            continue  # "the red one": a pronoun, no number
-        elif token.isdecimal() or token in _NUMBERS:
-            number = _number(token)
+            self.size = _SIZES[token]
+        elif token == "one" and (self.colour or self.size):
+            return True  # "the red one": a pronoun, no number
+        elif _number(token):
+            self.number = _number(token)
         else:
-            yield from filter(None, (number, size, colour))
-            group = size or colour or group
-            number = size = colour = ""
-            if token in _PLACES:
-                group = _PLACES[token]
-                yield group
-            elif token in _OTHERS:
-                yield _OTHERS[token]
+            return False
+        return True
+
+    def _close(self, token: str) -> Iterator[str]:
+        """What was told of no shape stands alone; a size or colour then heads a group."""
+        yield from filter(None, (self.number, self.size, self.colour))
+        self.group = self.size or self.colour or self.group
+        self.number = self.size = self.colour = ""
+        if token in _PLACES:
+            self.group = _PLACES[token]
+            yield self.group
+        elif token in _OTHERS:
+            yield _OTHERS[token]
+
+
+def _verdict(token: str) -> str:
+    """What a word right behind a thing says of it; empty if it says nothing."""
+    return _ANSWERS.get(token) or _SIZES.get(token) or _PLACES.get(token) or _number(token)
 
 
 def _number(token: str) -> str:
-    return token.lstrip("0") or "0" if token.isdecimal() else str(_NUMBERS.index(token))
+    """A number in digits, whether written so or as a word; empty for other words."""
+    if token.isdecimal():
+        return token.lstrip("0") or "0"
+    return str(_NUMBERS.index(token)) if token in _NUMBERS else ""
 
 
 def _lines(text: str) -> list[str]:

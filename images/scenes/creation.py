@@ -1,4 +1,4 @@
-"""The third turn: a short text that must name the things which the second answer was about.
+"""The third turn: a short text that takes up all things that were named, and the number found.
 
 How well it is written is not judged anywhere here; its focus points ask only what can be checked.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from images.scenes.values import Thing
+from images.scenes.reasoning import Reasoned
 from images.scenes.wording import Turn, all_a, the_thing
 
 
@@ -21,47 +21,46 @@ class Created:
     focus_points: tuple[str, ...]
 
 
-Task: TypeAlias = Callable[[tuple[Thing, ...]], Created]
+Task: TypeAlias = Callable[[Reasoned], Created]
 
 
-def _caption(things: tuple[Thing, ...]) -> Created:
+def _caption(found: Reasoned) -> Created:
     turn = Turn(
         task="caption",
         category="Caption Generation",
-        instruction="Write a caption for what you just named.",
-        reference=f"A quiet picture of {all_a(things)}.",
+        instruction="Write a caption that names them all and your number.",
+        reference=f"A quiet picture of {all_a(found.things)}, with the number {found.number}.",
     )
-    return Created(turn=turn, focus_points=_named("caption", things))
+    return Created(turn=turn, focus_points=_points("caption", found))
 
 
-def _slogan(things: tuple[Thing, ...]) -> Created:
+def _slogan(found: Reasoned) -> Created:
     turn = Turn(
         task="slogan",
         category="Slogan Generation",
-        instruction="Write a slogan for what you just named.",
-        reference=f"Simply the best: {all_a(things)}!",
+        instruction="Write a slogan that names them all and your number.",
+        reference=f"Simply the best: {all_a(found.things)}, {found.number} times!",
     )
-    return Created(turn=turn, focus_points=_named("slogan", things))
+    return Created(turn=turn, focus_points=_points("slogan", found))
 
 
-def _story(things: tuple[Thing, ...]) -> Created:
-    danced = "It danced" if len(things) == 1 else f"All {len(things)} danced"
+def _story(found: Reasoned) -> Created:
     turn = Turn(
         task="two-line story",
         category="Story Writing",
-        instruction="Tell a story of two lines about what you just named.",
-        reference=f"Once upon a time we met {all_a(things)}.\n{danced} until the morning.",
+        instruction="Tell a story of two lines that names them all and your number.",
+        reference=f"Once upon a time we met {all_a(found.things)}.\n"
+        f"We counted to {found.number} and danced until the morning.",
     )
-    points = [*_named("story", things), "Is the story two lines long?"]
-    if len(things) > 1:
-        points.append(f"Does the story say that there are {len(things)}?")
-    return Created(turn=turn, focus_points=tuple(points))
+    points = (*_points("story", found), "Is the story two lines long?")
+    return Created(turn=turn, focus_points=points)
 
 
-def _named(what: str, things: tuple[Thing, ...]) -> tuple[str, ...]:
-    named = [f"Does the {what} name {the_thing(thing)}?" for thing in things]
-    return (*named, f"Does the {what} name no other object?")
+def _points(what: str, found: Reasoned) -> tuple[str, ...]:
+    named = [f"Does the {what} name {the_thing(thing)}?" for thing in found.things]
+    last = f"Does the {what} name no other object?", f"Does it give the number {found.number}?"
+    return (*named, *last)
 
 
 TASKS: Mapping[str, Task] = {"caption": _caption, "slogan": _slogan, "two-line story": _story}
-"""Task -> the third turn of its kind about some things."""
+"""Task -> the third turn of its kind about what was found."""

@@ -51,7 +51,7 @@ def write_dialogue(scene: Scene, random: Random) -> Dialogue:
     """Three turns about `scene`, their tasks drawn by lot."""
     seen = _look(scene, random)
     reasoned = _reason(seen, random)
-    created = creation.TASKS[random.choice(tuple(creation.TASKS))](reasoned.subjects)
+    created = creation.TASKS[random.choice(tuple(creation.TASKS))](reasoned)
     return Dialogue(
         turns=(seen.turn, reasoned.turn, created.turn),
         caption=describe(scene.things, scene.ground),
@@ -67,11 +67,8 @@ def _look(scene: Scene, random: Random) -> Seen:
 
 
 def _reason(seen: Seen, random: Random) -> Reasoned:
-    names = tuple(reasoning.TASKS)
-    weights = [reasoning.WEIGHTS.get(name, 1) for name in names]
     while True:
-        [name] = random.choices(names, weights)
-        found = reasoning.TASKS[name](seen)
+        found = reasoning.TASKS[random.choice(tuple(reasoning.TASKS))](seen)
         if found:
             return random.choice(found)
 
@@ -119,7 +116,7 @@ def answer(caption: str, instructions: tuple[str, str, str]) -> tuple[str, str, 
             if reasoned.turn.instruction != instructions[1]:
                 continue
             for task in creation.TASKS.values():
-                created = task(reasoned.subjects)
+                created = task(reasoned)
                 if created.turn.instruction == instructions[2]:
                     first, second = seen.turn.reference, reasoned.turn.reference
                     return first, second, created.turn.reference

@@ -18,9 +18,11 @@ from images.scenes.wording import Turn, all_a, capital, number_is, the_thing
 class Group:
     """Some of the things that an answer named, and how questions call them.
 
-    `called` follows "more", `gone` follows "if"; `things` run from left to right.
+    `called` follows "more", `gone` follows "if", `word` is the group's own; `things` run from left
+    to right.
     """
 
+    word: str
     called: str
     gone: str
     things: tuple[Thing, ...]
@@ -61,8 +63,8 @@ def _coloured(scene: Scene, colour: str) -> list[Seen]:
     others = tuple(thing for thing in scene.things if thing.colour != colour)
     told = f"{capital(colour)}: {all_a(having)}. Others: {all_a(others)}."
     groups = (
-        Group(called=f"{colour} ones", gone=f"the {colour} ones are", things=having),
-        Group(called="others", gone="the others are", things=others),
+        Group(word=colour, called=f"{colour} ones", gone=f"the {colour} ones are", things=having),
+        Group(word="others", called="others", gone="the others are", things=others),
     )
     asked = (
         f"Which objects are {colour}, and which are the others?",
@@ -77,8 +79,8 @@ def _sizes(scene: Scene) -> list[Seen]:
     told = f"{number_is(len(large))} large: {all_a(large)}. "
     told += f"{number_is(len(small))} small: {all_a(small)}."
     groups = (
-        Group(called="large ones", gone="the large ones are", things=large),
-        Group(called="small ones", gone="the small ones are", things=small),
+        Group(word="large", called="large ones", gone="the large ones are", things=large),
+        Group(word="small", called="small ones", gone="the small ones are", things=small),
     )
     asked = (
         "How many objects are large and how many are small? Name them.",
@@ -92,8 +94,8 @@ def _halves(scene: Scene) -> list[Seen]:
     lower = tuple(thing for thing in scene.things if not thing.upper)
     told = f"In the upper half: {all_a(upper)}. In the lower half: {all_a(lower)}."
     groups = (
-        Group(called="in the upper half", gone="the upper half is", things=upper),
-        Group(called="in the lower half", gone="the lower half is", things=lower),
+        Group(word="upper", called="in the upper half", gone="the upper half is", things=upper),
+        Group(word="lower", called="in the lower half", gone="the lower half is", things=lower),
     )
     asked = (
         "Which objects are in the upper half and which in the lower half?",
@@ -116,8 +118,8 @@ def _beside(scene: Scene, place: int) -> list[Seen]:
     left, right = scene.things[:place], scene.things[place + 1 :]
     told = f"On the left: {all_a(left)}. On the right: {all_a(right)}."
     groups = (
-        Group(called="on the left", gone="the left side is", things=left),
-        Group(called="on the right", gone="the right side is", things=right),
+        Group(word="left", called="on the left", gone="the left side is", things=left),
+        Group(word="right", called="on the right", gone="the right side is", things=right),
     )
     asked = (
         f"What is left of {anchor}, and what is right of it?",

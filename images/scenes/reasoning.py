@@ -1,126 +1,81 @@
 """The second turn: questions about the things that the first answer named.
 
-Every answer can be worked out from the first one alone, and names the things that it is about; the
-third turn is about these.
+Every answer goes through these things one by one, with a verdict on each, and ends with a number.
+All of it follows from the first answer alone; the third turn takes up the things and the number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import permutations
 from typing import TypeAlias
 
 from images.scenes.perception import Group, Seen
 from images.scenes.values import Thing
-from images.scenes.wording import Property, Turn, all_the, capital
+from images.scenes.wording import Property, Turn, capital, listed, the_thing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reasoned:
-    """What a second turn found: the things that its answer names, at least one."""
+    """What a second turn found about the things: a number."""
 
     turn: Turn
-    subjects: tuple[Thing, ...]
+    things: tuple[Thing, ...]
+    number: int
 
 
 Task: TypeAlias = Callable[[Seen], list[Reasoned]]
 
 
 def _count(seen: Seen) -> list[Reasoned]:
-    return [_counted(seen.things, asked) for asked in _properties(seen.things)]
-
-
-def _counted(things: tuple[Thing, ...], asked: Property) -> Reasoned:
-    found = _having(things, asked)
-    turn = Turn(
-        task="count",
-        category="Object Counting Reasoning",
-        instruction=f"How many of them are {asked.adjective}? Name them.",
-        reference=f"{capital(all_the(found))}: {len(found)} of them.",
-    )
-    return Reasoned(turn=turn, subjects=found)
-
-
-def _compare(seen: Seen) -> list[Reasoned]:
-    pairs = [seen.groups] if seen.groups else _kinds(seen.things)
-    return [_compared(one, other) for one, other in pairs]
-
-
-def _compared(one: Group, other: Group) -> Reasoned:
-    more, less = (one, other) if len(one.things) > len(other.things) else (other, one)
-    counts = f"{len(more.things)} to {len(less.things)}"
-    if len(one.things) == len(other.things):
-        subjects, told = one.things + other.things, f"Equal, {counts}"
-    else:
-        subjects, told = more.things, f"More {more.called}, {counts}"
-    turn = Turn(
-        task="compare",
-        category="Count Reasoning",
-        instruction=f"Are there more {one.called} or more {other.called}? Name them.",
-        reference=f"{told}: {all_the(subjects)}.",
-    )
-    return Reasoned(turn=turn, subjects=subjects)
-
-
-def _odd_one(seen: Seen) -> list[Reasoned]:
-    found = [(thing, shared) for thing in seen.things for shared in _without(seen.things, thing)]
-    if len(seen.things) < 3 or len(found) != 1:
-        return []
-    [(odd, shared)] = found
-    told = f"{capital(all_the([odd]))}: the others are {shared.adjective}."
     return [
-        Reasoned(
-            turn=Turn(
-                task="odd one out",
-                category="Visual Commonsense Reasoning",
-                instruction=asked,
-                reference=told,
-            ),
-            subjects=(odd,),
+        _yes_or_no(
+            "count",
+            "Object Counting Reasoning",
+            f"Check each one: how many are {asked.adjective}?",
+            seen.things,
+            _having(seen.things, asked),
         )
-        for asked in (
-            "Which of them is the odd one out, and why?",
-            "Which one does not fit, and why?",
-        )
-    ]
-
-
-def _without(things: tuple[Thing, ...], odd: Thing) -> list[Property]:
-    """What all things but `odd` share, and it has not."""
-    rest = tuple(thing for thing in things if thing is not odd)
-    return [
-        shared
-        for shared in _properties(rest[:1])
-        if _having(rest, shared) == rest and not shared.holds(odd)
+        for asked in _properties(seen.things)
     ]
 
 
 def _remove(seen: Seen) -> list[Reasoned]:
-    choices = list(seen.groups)
-    if not seen.groups:
-        choices = [
-            Group(called="", gone="the first one is", things=seen.things[:1]),
-            Group(called="", gone="the last one is", things=seen.things[-1:]),
-        ]
-    choices += [
-        Group(called="", gone=f"the {asked.noun} are", things=_having(seen.things, asked))
-        for asked in _properties(seen.things)
+    gone = [(group.gone, group.things) for group in seen.groups if group.things]
+    gone += [
+        (f"the {asked.noun} are", _having(seen.things, asked)) for asked in _properties(seen.things)
     ]
     return [
-        _removed(seen.things, gone) for gone in choices if 0 < len(gone.things) < len(seen.things)
+        _yes_or_no(
+            "what if some are removed",
+            "Counterfactual Examples",
+            f"Check each one: which remain if {named} taken away?",
+            seen.things,
+            tuple(thing for thing in seen.things if thing not in things),
+        )
+        for named, things in gone
     ]
 
 
-def _removed(things: tuple[Thing, ...], gone: Group) -> Reasoned:
-    left = tuple(thing for thing in things if thing not in gone.things)
-    turn = Turn(
-        task="what if one is removed",
-        category="Counterfactual Examples",
-        instruction=f"Which of them remain if {gone.gone} taken away?",
-        reference=f"{capital(all_the(left))}: {len(left)} in all.",
+def _odd_one(seen: Seen) -> list[Reasoned]:
+    odd = [thing for thing in seen.things if _stands_out(seen.things, thing)]
+    if len(seen.things) < 3 or len(odd) != 1:
+        return []
+    return [
+        _yes_or_no("odd one out", "Visual Commonsense Reasoning", asked, seen.things, tuple(odd))
+        for asked in (
+            "Check each one: which is the odd one out?",
+            "Check each one: which does not fit?",
+        )
+    ]
+
+
+def _stands_out(things: tuple[Thing, ...], odd: Thing) -> bool:
+    """Whether all things but `odd` share a property that it has not."""
+    rest = tuple(thing for thing in things if thing is not odd)
+    return any(
+        _having(rest, shared) == rest and not shared.holds(odd) for shared in _properties(rest[:1])
     )
-    return Reasoned(turn=turn, subjects=left)
 
 
 def _double(seen: Seen) -> list[Reasoned]:
@@ -128,16 +83,62 @@ def _double(seen: Seen) -> list[Reasoned]:
 
 
 def _doubled(things: tuple[Thing, ...], asked: Property) -> Reasoned:
-    twice = _having(things, asked)
     every = f"{asked.value} one" if asked.kind == "colour" else asked.value
-    total = f"{len(things)} plus {len(twice)} is {len(things) + len(twice)}"
-    turn = Turn(
-        task="arithmetic",
-        category="Math Reasoning",
-        instruction=f"How many would there be if every {every} came twice? Name what is doubled.",
-        reference=f"{capital(all_the(twice))}: {total}.",
+    times = [2 if asked.holds(thing) else 1 for thing in things]
+    return _checked(
+        Turn(
+            task="arithmetic",
+            category="Math Reasoning",
+            instruction=f"Check each one: how many are there if every {every} comes twice?",
+            reference=_through(things, [str(time) for time in times], str(sum(times))),
+        ),
+        things,
+        sum(times),
     )
-    return Reasoned(turn=turn, subjects=twice)
+
+
+def _compare(seen: Seen) -> list[Reasoned]:
+    return [_compared(seen.things, *seen.groups)] if seen.groups else []
+
+
+def _compared(things: tuple[Thing, ...], one: Group, other: Group) -> Reasoned:
+    more, less = (one, other) if len(one.things) > len(other.things) else (other, one)
+    by = len(more.things) - len(less.things)
+    verdicts = [one.word if thing in one.things else other.word for thing in things]
+    told = f"more {more.word}, by {by}" if by else "equal, by 0"
+    return _checked(
+        Turn(
+            task="compare",
+            category="Count Reasoning",
+            instruction=f"Check each one: are there more {one.called} or more "
+            f"{other.called}, and by how many?",
+            reference=_through(things, verdicts, told),
+        ),
+        things,
+        by,
+    )
+
+
+def _yes_or_no(
+    task: str, category: str, asked: str, things: tuple[Thing, ...], yes: tuple[Thing, ...]
+) -> Reasoned:
+    verdicts = ["yes" if thing in yes else "no" for thing in things]
+    turn = Turn(
+        task=task,
+        category=category,
+        instruction=asked,
+        reference=_through(things, verdicts, str(len(yes))),
+    )
+    return _checked(turn, things, len(yes))
+
+
+def _checked(turn: Turn, things: tuple[Thing, ...], number: int) -> Reasoned:
+    return Reasoned(turn=turn, things=things, number=number)
+
+
+def _through(things: tuple[Thing, ...], verdicts: list[str], end: str) -> str:
+    told = [f"{the_thing(thing)} {said}" for thing, said in zip(things, verdicts, strict=True)]
+    return f"{capital(listed(told))}: {end}."
 
 
 def _having(things: tuple[Thing, ...], asked: Property) -> tuple[Thing, ...]:
@@ -150,24 +151,11 @@ def _properties(things: tuple[Thing, ...]) -> list[Property]:
     return colours + [Property("shape", thing.shape) for thing in things]
 
 
-def _kinds(things: tuple[Thing, ...]) -> list[tuple[Group, ...]]:
-    """Pairs of groups that differ in colour, or in shape."""
-    kinds = list(dict.fromkeys(_properties(things)))
-    return [
-        tuple(Group(called=each.noun, gone="", things=_having(things, each)) for each in pair)
-        for pair in permutations(kinds, 2)
-        if pair[0].kind == pair[1].kind
-    ]
-
-
 TASKS: Mapping[str, Task] = {
     "count": _count,
     "compare": _compare,
     "odd one out": _odd_one,
-    "what if one is removed": _remove,
+    "what if some are removed": _remove,
     "arithmetic": _double,
 }
 """Task -> every second turn of its kind that what was seen allows."""
-
-WEIGHTS: Mapping[str, int] = {"what if one is removed": 2}
-"""Tasks that are asked more often than others: removal hangs on the most of the first answer."""

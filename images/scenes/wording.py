@@ -65,11 +65,6 @@ def all_a(things: Sequence[Thing]) -> str:
     return listed([a_thing(thing) for thing in things])
 
 
-def all_the(things: Sequence[Thing]) -> str:
-    """A list of things that were named before."""
-    return listed([the_thing(thing) for thing in things])
-
-
 def plural(shape: str) -> str:
     """More than one of a shape: "crosses"."""
     return f"{shape}es" if shape.endswith("s") else f"{shape}s"

@@ -53,7 +53,12 @@ def main() -> None:
         data, images = write_scenes(out / "data", told.n, told.seed, told.difficulty)
         spec = RunSpec(
             benchmark="convbench",
-            options={"data": str(data), "images": str(images), "grading": ["direct"]},
+            options={
+                "data": str(data),
+                "images": str(images),
+                "grading": ["direct"],
+                "failure_rating": EXACT,
+            },
             seats={
                 "candidate": load_model(told.candidate),
                 "judge": ModelSpec(provider="scenes", model="facts"),

@@ -113,9 +113,10 @@ async def test_the_better_of_two_faulty_answers_wins() -> None:
 async def test_a_tie_is_drawn_by_the_texts_and_not_by_the_side() -> None:
     winners = set()
     for blank in range(12):
-        other = {turn: text + " " * blank + "Yes." for turn, text in TRUE.items()}
-        straight = await chosen("pairwise_turn_1", TRUE, other)
-        crossed = await chosen("pairwise_turn_1", other, TRUE)
+        one = {turn: text + " " * blank + "Indeed." for turn, text in TRUE.items()}
+        other = {turn: text + " " * blank + "Quite so." for turn, text in TRUE.items()}
+        straight = await chosen("pairwise_turn_1", one, other)
+        crossed = await chosen("pairwise_turn_1", other, one)
         assert {straight, crossed} == {"A", "B"}
         winners.add(straight)
     assert winners == {"A", "B"}

@@ -65,17 +65,27 @@ def test_a_size_before_a_thing_is_its_group() -> None:
     reference = "In the upper half: a red circle. In the lower half: nothing."
     assert check("Top: the red circle. Bottom: none.", reference, "").exact
     assert facts("a big red circle") == ["red circle, large"]
-    assert facts("the large red ones and 2 more") == ["large", "red", "2"]
+    assert facts("the large ones and 2 more") == ["large", "2"]
 
 
 def test_numbers_are_read_as_words_too() -> None:
-    reference = "2 of them: the red circle and the red star."
-    assert check("Two of them: the red star and the red circle", reference, "").exact
-    assert not check("Three of them: the red star and the red circle", reference, "").exact
-    assert check("The red one, a star: 1 in all.", "The red star: 1 in all.", "").wrong == (
-        "red",
-        "star",
-    )
+    reference = "The red circle 2 and the red star 1: 3."
+    asked = "Check each one: how many are there if every circle comes twice?"
+    assert check("The red star: one. The red circle: two. 3 in all.", reference, asked).exact
+    assert not check("The red circle 1 and the red star 2: 3.", reference, asked).exact
+
+
+def test_a_verdict_belongs_to_its_thing() -> None:
+    reference = "The red circle yes and the blue star no: 1."
+    asked = "Check each one: how many are red?"
+    assert check("The red circle is: yes. The blue star is not. One.", reference, asked).exact
+    found = check("The red circle no and the blue star yes: 1.", reference, asked)
+    assert found.wrong == ("red circle, no", "blue star, yes")
+    assert found.right == ("1",)
+
+
+def test_a_pronoun_is_no_number() -> None:
+    assert facts("The red one, a star.") == ["red", "star, red"]
 
 
 def test_a_story_has_as_many_lines_as_its_reference() -> None:
@@ -92,7 +102,7 @@ def test_every_reference_is_exact_and_its_sentences_hold_facts(number: int) -> N
         assert found.right
 
 
-KINDS = (COLOURS, SHAPES, SIZES, ("upper", "lower"), ("left", "right"))
+KINDS = (COLOURS, SHAPES, SIZES, ("upper", "lower"), ("left", "right"), ("yes", "no"))
 
 
 @given(number=st.integers(0, 10_000), place=st.integers(0, 1000), other=st.integers(1, 6))

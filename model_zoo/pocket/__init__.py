@@ -1,0 +1,41 @@
+"""Provider `pocket`: the small LVLM that is shipped with mmconv, for demonstrations and tests.
+
+It is a checkpoint like any other, read from the package's own files by the provider `hf`, whose
+options it takes. It knows drawn scenes (`mmconv scenes`) and nothing else; see README.md here.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mmconv.config import ModelSpec
+from mmconv.errors import ConfigError
+from mmconv.protocols import ImageSource
+from model_zoo import hf
+
+if TYPE_CHECKING:
+    from model_zoo.hf.backend import HfBackend
+
+MODEL = "scenes"
+"""The one model of this provider."""
+
+WEIGHTS = Path(str(resources.files("model_zoo"))) / "pocket" / "weights"
+"""The folder of the shipped checkpoint."""
+
+
+def fingerprint(spec: ModelSpec) -> str:
+    """As the provider `hf` names the shipped checkpoint."""
+    return hf.fingerprint(_checkpoint(spec))
+
+
+async def open_backend(spec: ModelSpec, images: ImageSource) -> HfBackend:
+    """Load the shipped checkpoint; raises as the provider `hf` does."""
+    return await hf.open_backend(_checkpoint(spec), images)
+
+
+def _checkpoint(spec: ModelSpec) -> ModelSpec:
+    if spec.model != MODEL:
+        raise ConfigError(f"no model pocket/{spec.model}; there is pocket/{MODEL}")
+    return spec.model_copy(update={"provider": "hf", "model": str(WEIGHTS)})

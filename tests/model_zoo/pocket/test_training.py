@@ -1,0 +1,181 @@
+"""The training of the pocket model: what it is fed is what the model will meet, and it resumes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+from images.scenes import COLOURS, SHAPES, Dialogue, draw, draw_sample
+from model_zoo.pocket import lessons
+from model_zoo.pocket.architecture import build_model, build_processor
+from model_zoo.pocket.lessons import IGNORED
+from model_zoo.pocket.train import train
+from model_zoo.pocket.training import Lesson, Pupil, Stage
+
+LIBRARY: Any = transformers
+SAMPLES = [draw_sample("tests", 0, number) for number in range(12)]
+
+
+@pytest.fixture(scope="module")
+def processor() -> Any:
+    return build_processor(LIBRARY)
+
+
+@pytest.fixture(scope="module")
+def pupil(processor: Any) -> Pupil:
+    torch.manual_seed(0)
+    return Pupil(build_model(LIBRARY, processor.tokenizer)).eval()
+
+
+def conversation(dialogue: Dialogue) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = []
+    for number, turn in enumerate(dialogue.turns):
+        image = [{"type": "image"}] if number == 0 else []
+        asked = [*image, {"type": "text", "text": turn.instruction}]
+        messages.append({"role": "user", "content": asked})
+        told = [{"type": "text", "text": turn.reference}]
+        messages.append({"role": "assistant", "content": told})
+    return messages
+
+
+def test_dialogues_are_fed_as_the_chat_template_writes_them(processor: Any) -> None:
+    known = processor.tokenizer.get_vocab()
+    for sample in SAMPLES:
+        fed = lessons.texts([sample.dialogue], known, 3, [{1, 2, 3}])
+        written = processor.apply_chat_template(conversation(sample.dialogue), tokenize=False)
+        ids = processor.tokenizer(written)["input_ids"]
+        ids.remove(processor.tokenizer.image_token_id)
+        assert fed.ids[0, : len(ids)].tolist() == ids
+        assert set(fed.ids[0, len(ids) :].tolist()) <= {processor.tokenizer.pad_token_id}
+
+
+def test_answers_and_their_ends_are_the_labels(processor: Any) -> None:
+    known = processor.tokenizer.get_vocab()
+    dialogue = SAMPLES[0].dialogue
+    fed = lessons.texts([dialogue], known, 3, [{2, 3}])
+    learnt = fed.labels[0][fed.labels[0] != IGNORED]
+    told = "<end>".join([dialogue.turns[1].reference, dialogue.turns[2].reference, ""])
+    assert processor.tokenizer.decode(learnt) == told
+    assert torch.equal(learnt, fed.ids[0][fed.labels[0] != IGNORED])
+
+
+def test_pictures_are_fed_as_the_processor_scales_them(processor: Any) -> None:
+    from images.policy import Policy, prepare_pixels
+    from mmconv.values import Image
+
+    scene = SAMPLES[0].scene
+    image = Image(sha256="0" * 64, media_type="image/png", width=256, height=256)
+    picture = prepare_pixels(draw(scene), image, Policy())
+    met = processor.image_processor(images=picture, return_tensors="pt")["pixel_values"]
+    fed = lessons.views([scene]).pictures
+    # torchvision, where it is installed, rounds a few values to the next of the 256 levels
+    assert torch.allclose(fed, met.float(), atol=0.01)
+
+
+def test_the_pupil_predicts_what_the_saved_model_predicts(processor: Any, pupil: Pupil) -> None:
+    sample = SAMPLES[1]
+    known = processor.tokenizer.get_vocab()
+    fed = lessons.texts([sample.dialogue], known, 3, [{1, 2, 3}])
+    views = lessons.views([sample.scene])
+    length = int((fed.ids[0] != processor.tokenizer.pad_token_id).sum())
+    with torch.no_grad():
+        ours = pupil.predictions(fed, pupil.features(views.pictures))[0, :length]
+        image = torch.full((64,), processor.tokenizer.image_token_id)
+        ids = torch.cat([fed.ids[0, :1], image, fed.ids[0, 1:length]])[None]
+        whole = pupil.model(
+            input_ids=ids, attention_mask=torch.ones_like(ids), pixel_values=views.pictures
+        ).logits[0]
+    assert torch.allclose(ours, whole[64:], atol=1e-4)
+
+
+def test_patches_are_labelled_by_the_thing_they_show() -> None:
+    scene = SAMPLES[2].scene
+    labels = lessons.views([scene]).patches[0]
+    for place, thing in enumerate(scene.things, start=1):
+        patch = int(thing.y * 8) * 8 + int(thing.x * 8)
+        if labels[patch, 3] == place:
+            assert labels[patch, 0] == COLOURS.index(thing.colour) + 1
+            assert labels[patch, 1] == SHAPES.index(thing.shape) + 1
+    assert {int(place) for place in labels[:, 3]} - {0} == set(range(1, len(scene.things) + 1))
+    assert bool(((labels == 0).all(1) | (labels > 0).all(1)).all())
+
+
+def test_a_misreading_differs_and_can_be_told() -> None:
+    random = Random(0)
+    changed = [lessons.misreading(sample.scene, random) != sample.scene for sample in SAMPLES]
+    assert sum(changed) > len(changed) // 2
+    for sample in SAMPLES:
+        names = [thing.name for thing in lessons.misreading(sample.scene, random).things]
+        assert len(set(names)) == len(names)
+
+
+def test_a_batch_follows_from_its_number(processor: Any) -> None:
+    known = processor.tokenizer.get_vocab()
+    views, texts = lessons.conversing(3, 8, known)
+    again, same = lessons.conversing(3, 8, known)
+    assert torch.equal(views.pictures, again.pictures)
+    assert torch.equal(texts.ids, same.ids)
+    assert not torch.equal(lessons.sight(0, 2).pictures, lessons.sight(1, 2).pictures)
+
+
+def test_exact_answers_are_counted_turn_by_turn(processor: Any, pupil: Pupil) -> None:
+    views, texts = lessons.validation(4, processor.tokenizer.get_vocab())
+
+    class Knowing(Pupil):
+        """Predicts every label, but for one token of the second answer in two rows."""
+
+        def __init__(self) -> None:
+            super().__init__(pupil.model)
+
+        def predictions(self, texts: lessons.Texts, features: torch.Tensor | None) -> torch.Tensor:
+            scores = torch.nn.functional.one_hot(texts.ids.roll(-1, 1), 200).float()
+            for row in (0, 2):
+                labels = (texts.labels[row] != IGNORED).int()
+                second = (labels[1:] - labels[:-1] == 1).nonzero()[1]
+                scores[row, second] = 0
+            return scores
+
+    assert Knowing().exact(views, texts, with_pictures=True) == [1.0, 0.5, 1.0]
+
+
+STEPS = {"sight": 3, "language": 2, "joint": 4}
+
+
+def stages() -> list[Stage]:
+    return [Stage(name=name, steps=STEPS[name], size=6, rate=1e-3) for name in STEPS]
+
+
+def test_training_stopped_and_resumed_ends_in_the_same_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("model_zoo.pocket.training.SAVED_EVERY", 2)
+    monkeypatch.setattr("model_zoo.pocket.training.VALIDATION", 4)
+    straight = train(tmp_path / "straight", stages())
+
+    class Stopped(Exception):
+        pass
+
+    loss = Lesson.loss
+
+    def stop(self: Lesson, pupil: Pupil, batch: Any) -> torch.Tensor:
+        begun.append(self.stage.name)
+        if begun.count("joint") == 4:
+            raise Stopped
+        return loss(self, pupil, batch)
+
+    begun: list[str] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(Lesson, "loss", stop)
+        with pytest.raises(Stopped):
+            train(tmp_path / "resumed", stages())
+    resumed = train(tmp_path / "resumed", stages())
+    files = [folder / "model.safetensors" for folder in (straight, resumed)]
+    assert files[0].read_bytes() == files[1].read_bytes()
+    model = LIBRARY.AutoModelForImageTextToText.from_pretrained(resumed)
+    assert model.dtype == torch.float32
+    assert LIBRARY.AutoProcessor.from_pretrained(resumed).tokenizer.image_token == "<image>"

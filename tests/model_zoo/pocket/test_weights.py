@@ -1,0 +1,91 @@
+"""The shipped weights: small, whole, and worth their size on scenes that no training drew."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from images.scenes import Sample, check, draw, draw_sample
+from mmconv.config import load_model
+from mmconv.errors import ConfigError
+from mmconv.keys import hash_bytes
+from mmconv.values import Image, Message, Sampling, Text
+from model_zoo.pocket import WEIGHTS, fingerprint, open_backend
+from model_zoo.pocket.vocabulary import words
+
+pytest.importorskip("transformers", reason="needs the extra hf")
+
+SPEC = load_model("pocket")
+SAMPLES = [draw_sample("tests", 0, number) for number in range(32)]
+FILES = {hash_bytes(data): data for data in (draw(sample.scene) for sample in SAMPLES)}
+
+
+class Pictures:
+    """An image source of the scenes."""
+
+    def read(self, sha256: str) -> bytes:
+        return FILES[sha256]
+
+
+def conversation(sample: Sample, turn: int) -> list[Message]:
+    """The messages before answer `turn`, earlier answers being the true ones."""
+    image = Image(
+        sha256=hash_bytes(draw(sample.scene)), media_type="image/png", width=256, height=256
+    )
+    messages: list[Message] = []
+    for number, told in enumerate(sample.dialogue.turns[:turn], start=1):
+        parts = (image,) if number == 1 else ()
+        messages.append(Message(role="user", parts=(*parts, Text(text=told.instruction))))
+        if number < turn:
+            messages.append(Message(role="assistant", parts=(Text(text=told.reference),)))
+    return messages
+
+
+async def answers(turn: int) -> Sequence[str]:
+    backend = await open_backend(SPEC, Pictures())
+    try:
+        replies = await asyncio.gather(
+            *(
+                backend.generate(
+                    conversation(sample, turn), Sampling(max_tokens=64), affinity=str(number)
+                )
+                for number, sample in enumerate(SAMPLES)
+            )
+        )
+    finally:
+        await backend.aclose()
+    assert {reply.finish for reply in replies} == {"stop"}
+    return [reply.text for reply in replies]
+
+
+@pytest.mark.parametrize(("turn", "least"), [(1, 0.4), (2, 0.6), (3, 0.7)])
+async def test_answers_are_far_better_than_chance(turn: int, least: float) -> None:
+    exact = 0
+    for sample, text in zip(SAMPLES, await answers(turn), strict=True):
+        told = sample.dialogue.turns[turn - 1]
+        exact += check(text, told.reference, told.instruction).exact
+    assert exact >= least * len(SAMPLES)
+
+
+def test_the_weights_are_small_and_know_the_words_of_scenes() -> None:
+    assert (WEIGHTS / "model.safetensors").stat().st_size < 8_000_000
+    vocabulary = json.loads((WEIGHTS / "tokenizer.json").read_text(encoding="utf-8"))["model"]
+    ids = {word: number for number, word in enumerate(words())}
+    assert vocabulary["vocab"] == ids
+
+
+def test_there_is_one_model() -> None:
+    assert fingerprint(SPEC) == fingerprint(SPEC.model_copy(update={"name": "other"}))
+    with pytest.raises(ConfigError, match="pocket/scenes"):
+        fingerprint(SPEC.model_copy(update={"model": "large"}))
+
+
+@pytest.mark.parametrize("name", ["pocket-blind", "pocket-confused"])
+def test_the_damaged_variants_are_the_same_model(name: str) -> None:
+    damaged = load_model(name)
+    assert damaged.provider == "damaged"
+    assert damaged.options["provider"] == "model_zoo.pocket"
+    assert damaged.model == SPEC.model
