@@ -8,15 +8,12 @@ from pathlib import Path
 
 import click
 
-from mmconv.benchmarks.convbench.quantities import DIRECT, delta, estimate
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli.session import evaluate
 from mmconv.cli.specs import FILE
 from mmconv.config import ModelSpec, RunSpec, load_model
 from mmconv.evaluation import Place, Result, open_evaluation
-from mmconv.report.output import RunFolder
-from mmconv.stats import ScoreFrame
-from mmconv.values import Summary
+from mmconv.report.page import delta_sentences
 
 CANDIDATE = "pocket"
 SERIES = "demo"
@@ -55,29 +52,8 @@ def command(out: Path, samples: int, candidate: str) -> None:
         },
     )
     result = asyncio.run(_demo(spec, Place(out=out)))
-    frame = ScoreFrame(RunFolder(result.folder).scores())
-    before, change = estimate(frame, DIRECT, "S2"), delta(frame, DIRECT, "S2_hat - S2")
-    click.echo(f"\n{sentence(before, change)}")
+    click.echo("\n".join(["", *delta_sentences(result.tables)[:1]]))
     click.echo(f"A transcript: {sys.argv[0]} show {result.folder} 1")
-
-
-def sentence(before: Summary, change: Summary) -> str:
-    """What perfect perception changes for reasoning, in plain words; ratings from 1 to 10."""
-    if before.mean is None or change.mean is None:
-        return "What perfect perception changes for reasoning can't be told: nothing was rated."
-    told = (
-        f"rates {before.mean:.1f} of 10 on its own and {change.mean:+.1f} with perfect perception"
-    )
-    if change.low is None or change.high is None:
-        return f"Reasoning {told}; one scene is too few for an interval."
-    interval = f"95 % interval {change.low:+.1f} to {change.high:+.1f}, {change.n} scenes"
-    if change.low > 0:
-        meaning = "what it gets wrong there is to a good part what it has not seen"
-    elif change.high < 0:
-        meaning = "the true answer to the first turn makes it worse"
-    else:
-        meaning = "so many scenes show no difference"
-    return f"Reasoning {told} ({interval}): {meaning}."
 
 
 async def _demo(spec: RunSpec, place: Place) -> Result:
