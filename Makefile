@@ -8,7 +8,7 @@ PINS := .ci/constraints.txt
 READY := $(VENV)/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench clean
+.PHONY: help setup demo test check format bench fuzz clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -47,6 +47,9 @@ bench: $(READY) ## Run the measurements in tests/bench
 	@for script in $(basename $(notdir $(wildcard tests/bench/[!_]*.py))); do \
 		echo "== $$script"; $(BIN)/python -m tests.bench.$$script || exit 1; \
 	done
+
+fuzz: $(READY) ## Send the served API random requests for ten minutes
+	@$(BIN)/python -m tests.mmconv.service.fuzz 600
 
 clean: ## Remove the virtual environment, caches and build products
 	rm -rf $(VENV) build dist *.egg-info .*_cache .hypothesis

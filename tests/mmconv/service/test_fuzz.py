@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.mmconv.service.fuzz import fuzz
 
-SECONDS = 20
+SECONDS = 15
 
 
 def test_nothing_is_answered_that_is_not_documented(tmp_path: Path) -> None:
