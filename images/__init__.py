@@ -1,7 +1,7 @@
 """Image bytes: safe decoding, what a model is shown, and a library by content.
 
 Names are taken from where they are defined (`images.door`, `images.policy`, `images.library`,
-`images.drawing`) or from here. The package knows no model, no benchmark and no network.
+`images.scenes`) or from here. The package knows no model, no benchmark and no network.
 """
 
 from images.door import Facts, Limits

@@ -7,10 +7,11 @@ named as `package.module` (provider) or `package.module:attribute` (benchmark) w
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, Protocol, cast
 
-from mmconv.config import ModelSpec, RunSpec, SamplingSpec
+from mmconv.config import ModelSpec, RunSpec, SamplingSpec, nearest
 from mmconv.errors import ConfigError
 from mmconv.protocols import Backend, Benchmark, ImageSink, ImageSource
 from mmconv.runner import Model, Seat
@@ -39,7 +40,8 @@ BENCHMARKS = {
 class Provider(Protocol):
     """A module of `model_zoo`: how one kind of model is named in keys, and how it is opened.
 
-    The two are apart so that resuming a finished run, rescoring and showing load no model.
+    The two are apart so that resuming a finished run, rescoring and showing load no model. A module
+    may also have `check_key(spec)`, which raises `ConfigError` for a key that is not set.
     """
 
     def fingerprint(self, spec: ModelSpec) -> str:
@@ -93,6 +95,25 @@ def build_seats(spec: RunSpec, images: ImageSource) -> dict[str, Seat]:
     return seats
 
 
+def check_keys(spec: RunSpec, seats: Iterable[str]) -> None:
+    """Raise `ConfigError` that names every key that the models on these seats lack."""
+    lacking: dict[str, list[str]] = {}
+    for seat in seats:
+        model = spec.seats[seat]
+        try:
+            # Few providers have anything to check before a model is opened.
+            getattr(find_provider(model.provider), "check_key", _check_nothing)(model)
+        except ConfigError as error:
+            lacking.setdefault(str(error), []).append(f"{seat} ({model.label})")
+    if lacking:
+        told = (f"{', '.join(whose)}: {error}" for error, whose in lacking.items())
+        raise ConfigError("\n".join(told))
+
+
+def _check_nothing(_spec: ModelSpec) -> None:
+    """What a provider without keys checks."""
+
+
 def _build_model(spec: ModelSpec, images: ImageSource) -> Model:
     provider = find_provider(spec.provider)
 
@@ -109,12 +130,25 @@ def _set_fields(sampling: SamplingSpec | None) -> dict[str, Any]:
 def _find(name: str, what: str, known: dict[str, str]) -> object:
     path = known.get(name, name)
     module, _, attribute = path.partition(":")
-    if name not in known and "." not in name:
+    if name not in known and not {".", ":"} & {*name}:
         raise ConfigError(f"{what} {name!r} is not known; there are: {', '.join(sorted(known))}")
     try:
         found = import_module(module)
-    except ModuleNotFoundError as error:
+    except ImportError as error:
+        raise ConfigError(_why_not(f"{what} {name!r}", module, error)) from error
+    if attribute and not hasattr(found, attribute):
+        names = [each for each in vars(found) if not each.startswith("_")]
         raise ConfigError(
-            f"{what} {name!r} needs the package {error.name!r}, which is not installed"
-        ) from error
+            f"{what} {name!r}: {module} has no {attribute}{nearest(attribute, names)}"
+        )
     return getattr(found, attribute) if attribute else found
+
+
+def _why_not(named: str, module: str, error: ImportError) -> str:
+    """Whether the module itself is not found, or something that it imports."""
+    if not isinstance(error, ModuleNotFoundError):
+        return f"{named}: importing {module} fails: {error}"
+    lost = error.name or module
+    if f"{module}.".startswith(f"{lost}."):
+        return f"{named}: there is no module {lost!r} on Python's path; is PYTHONPATH right?"
+    return f"{named}: {module} imports {lost!r}, which is not installed, or misspelt there"

@@ -68,9 +68,10 @@ class DataError(InputError):
     def __init__(self, where: str, problems: Sequence[str], advice: str = "") -> None:
         self.where = where
         self.problems = tuple(problems)
-        lines = [f"{where}: {len(self.problems)} problem(s)"]
+        count = len(self.problems)
+        lines = [f"{where}: {count} problem{'' if count == 1 else 's'}"]
         lines += [f"  {problem}" for problem in self.problems[: self.SHOWN]]
-        if (more := len(self.problems) - self.SHOWN) > 0:
+        if (more := count - self.SHOWN) > 0:
             lines.append(f"  ... and {more} more")
         if advice:
             lines.append(advice)

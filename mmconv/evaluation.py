@@ -10,12 +10,11 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,14 +22,14 @@ import orjson
 
 from images import Facts, Library
 from mmconv import __version__
-from mmconv.assemble import build_benchmark, build_seats
+from mmconv.assemble import build_benchmark, build_seats, check_keys
 from mmconv.config import RunSpec
-from mmconv.errors import ConfigError, StoreError
+from mmconv.errors import ConfigError, InputError, StoreError
 from mmconv.keys import hash_json
 from mmconv.plans import Finished, Plan
 from mmconv.protocols import Benchmark
-from mmconv.report.output import Records, RunFolder
-from mmconv.report.summary import software, summary
+from mmconv.report.output import Records, RunFolder, import_ahead
+from mmconv.report.summary import software, stand_ins, summary
 from mmconv.runner import Runner, Seat
 from mmconv.store import Store
 from mmconv.tally import Tally
@@ -44,17 +43,6 @@ CANDIDATE = "candidate"
 
 DEFAULT_SLOTS = 64
 """How many calls a model is taken to answer at once, where its file does not say."""
-
-
-NEEDED_AT_THE_END = (
-    "pyarrow.json",
-    "pyarrow.parquet",
-    "scipy.special",
-    "mmconv.report.page",
-    "jinja2",
-    "matplotlib.backends.backend_svg",
-)
-"""What a run's folder is written with; imported while models answer, it costs no time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,11 +114,19 @@ class Equipment:
         self.store.add_image_facts(new)
         return checked
 
-    def runner(self, *, offline: bool = False) -> Runner:
-        """A runner for these models; with `offline` it asks nothing and reads the store."""
+    def runner(
+        self, *, offline: bool = False, before_asking: Callable[[], None] | None = None
+    ) -> Runner:
+        """A runner for these models; see `mmconv.runner.Runner`."""
         models = {id(seat.model): self.spec.seats[name] for name, seat in self.seats.items()}
         slots = sum(model.max_concurrency or DEFAULT_SLOTS for model in models.values())
-        return Runner(self.seats, self.store, window=max(8, slots), offline=offline)
+        return Runner(
+            self.seats,
+            self.store,
+            window=max(8, slots),
+            offline=offline,
+            before_asking=before_asking,
+        )
 
     async def close_models(self) -> None:
         """Give back what the models hold; one that is asked again is opened again."""
@@ -152,10 +148,10 @@ class Evaluation:
     def run_id(self) -> str:
         """Benchmark, candidate and a hash of the specification; shards are told apart."""
         candidate = self.spec.seats[CANDIDATE]
-        label = re.sub(r"[^A-Za-z0-9._-]+", "-", candidate.label)
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{self.benchmark.name}-{candidate.label}")
         digest = hash_json(self.spec.model_dump(mode="json"))[:8]
         part = f"-{self.shard.index + 1}of{self.shard.count}" if self.shard.count > 1 else ""
-        return f"{self.spec.benchmark}-{label}-{digest}{part}"
+        return f"{name}-{digest}{part}"
 
     @property
     def folder(self) -> Path:
@@ -173,6 +169,11 @@ class Evaluation:
         """How many plans a whole run has: samples times conditions times trials."""
         return self.samples * len(self.benchmark.conditions) * self.spec.trials
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the run must know: what stood in for models, and the benchmark's own."""
+        return (*stand_ins(self.spec), *self.benchmark.notes)
+
     def plans(self) -> Iterator[tuple[Plan, Any]]:
         """All plans with their samples, oldest first, streamed."""
         order = 0
@@ -188,7 +189,16 @@ class Evaluation:
 
     def runner(self, *, offline: bool = False) -> Runner:
         """A runner for this evaluation; with `offline` it asks nothing and reads the store."""
-        return self.equipment.runner(offline=offline)
+        return self.equipment.runner(offline=offline, before_asking=self.check_keys)
+
+    def check_keys(self) -> None:
+        """Raise `ConfigError` for keys that are not set, of the seats that the first sample asks.
+
+        A run needs them as soon as it asks anything; scoring, showing and counting do without.
+        """
+        first = next(iter(self.benchmark.load()))
+        plans = (self.benchmark.plan(first, condition) for condition in self.benchmark.conditions)
+        check_keys(self.spec, dict.fromkeys(call.seat for calls in plans for call in calls))
 
     async def run(self, runner: Runner, *, page: bool = True) -> Result:
         """Run to the end, or until the runner is stopped, and write the run's folder.
@@ -201,13 +211,18 @@ class Evaluation:
         if not runner.offline:
             self.equipment.store.add_run(self.run_id, self.spec.model_dump_json())
             output.write_json("spec.json", self._saved())
-        ahead = asyncio.create_task(asyncio.to_thread(_import_all, NEEDED_AT_THE_END))
-        with output.records() as records:
-            complete = await self._drive(runner, records)
-            if not complete:
-                records.discard()
-            if runner.offline and not runner.tally.replies:
-                raise StoreError(f"{self.place.store_url} holds no reply of {self.run_id}")
+        ahead = asyncio.create_task(asyncio.to_thread(import_ahead, page=page))
+        try:
+            with output.records() as records:
+                complete = await self._drive(runner, records)
+                if not complete:
+                    records.discard()
+                if runner.offline and not runner.tally.replies:
+                    raise StoreError(f"{self.place.store_url} holds no reply of {self.run_id}")
+        except InputError:
+            if not runner.tally.replies:
+                output.withdraw()
+            raise
         output.write_json("manifest.json", self._manifest())
         await ahead
         await self.equipment.close_models()
@@ -246,7 +261,8 @@ class Evaluation:
         return {self.benchmark.key(sample): self.benchmark.about(sample) for sample in samples}
 
     def _make_tables(self, output: RunFolder) -> tuple[Table, ...]:
-        tables = tuple(self.benchmark.tables(output.scores()))
+        made, said = self.benchmark.tables(output.scores()), stand_ins(self.spec)
+        tables = tuple(replace(table, notes=(*said, *table.notes)) for table in made)
         output.write_tables(tables, self._facts())
         return tables
 
@@ -280,7 +296,7 @@ class Evaluation:
             "seed": self.spec.seed,
             "models": {name: seat.model.fingerprint for name, seat in self.equipment.seats.items()},
             "facts": self.benchmark.facts,
-            "notes": self.benchmark.notes,
+            "notes": self.notes,
             **software(),
         }
 
@@ -370,11 +386,6 @@ def read_run(folder: Path) -> tuple[RunSpec, Place, Shard, Path]:
     place = Place(out=folder.parent.absolute(), store=saved["store"])
     spec = RunSpec.model_validate(saved["spec"])
     return spec, place, Shard(**saved["shard"]), Path(saved["started_in"])
-
-
-def _import_all(modules: Iterable[str]) -> None:
-    for module in modules:
-        import_module(module)
 
 
 def _repeated(call: Call, trial: int) -> Call:

@@ -140,6 +140,12 @@ def fingerprint(spec: ModelSpec) -> str:
     return hash_json(["vllm", checkpoint_fingerprint(spec.model, options.revision), given])
 
 
+def check_key(spec: ModelSpec) -> None:
+    """Raise `ConfigError` where the server at `spec.base_url` needs a key that is not set."""
+    if spec.base_url is not None:
+        openai_api.check_key(spec)
+
+
 async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
     """Start the servers and wait until they answer, or attach to the one at `spec.base_url`.
 

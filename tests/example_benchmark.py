@@ -11,6 +11,7 @@ JUDGE = Judge(parser=parsers.rating, sampling=Sampling(), retries=1)
 class Riddles(FileBenchmark):
     name = "riddles"
     fields = ("riddle",)
+    scale = (1, 10)
 
     def plan(self, sample: Fields, condition: str) -> tuple[Call, ...]:
         riddle = Text(text=sample["riddle"])

@@ -14,8 +14,15 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
+from mmconv.benchmarks.bad_records import (
+    BadRecords,
+    bad_records_list,
+    bad_records_note,
+    bad_records_table,
+    refusal,
+)
 from mmconv.benchmarks.records import Record, Unreadable, read_records, scan_records, text
-from mmconv.config import RunSpec, validate
+from mmconv.config import RunSpec, nearest, validate
 from mmconv.errors import ConfigError, DataError
 from mmconv.keys import hash_file
 from mmconv.protocols import ImageSink
@@ -32,15 +39,19 @@ ID = "id"
 
 
 class FileOptions(BaseModel):
-    """The one option: `data`, a file of records (.jsonl, .json, .csv, .xlsx)."""
+    """`data`, a file of records (.jsonl, .json, .csv, .xlsx), and whether bad ones are left out."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     data: Path
+    skip_bad_records: bool = False
 
 
 class FileBenchmark(ABC):
     """See `mmconv.protocols.Benchmark`. Every record has an `id` and the `fields`, none empty.
+
+    Numbers in fields are taken as text. `scale` is the lowest and the highest value that a score
+    can have; intervals of means end there.
 
     Raises `ConfigError` for a wrong option or a seat without a model, `DataError` for bad records.
     """
@@ -49,20 +60,31 @@ class FileBenchmark(ABC):
     fields: tuple[str, ...]
     conditions: tuple[str, ...] = ("free",)
     notes: tuple[str, ...] = ()
+    scale: tuple[float, float] | None = None
 
     def __init__(self, spec: RunSpec, images: ImageSink) -> None:
-        self._data = validate(FileOptions, spec.options, f"options of {self.name}").data
-        self.size = self._check()
+        options = validate(FileOptions, spec.options, f"options of {self.name}")
+        self._data = options.data
+        self.conditions = self._wanted(spec.conditions)
+        self.size, self._left_out = self._survey()
+        if not self.size or (self._left_out and not options.skip_bad_records):
+            needed = ", ".join((ID, *self.fields))
+            advice = f"Every record needs {needed}."
+            raise refusal(self._data, self._left_out, self.size, advice)
+        self.notes = (*self.notes, *bad_records_note(self._left_out))
         self._check_seats(spec)
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """The hash of the data file."""
-        return {"data": {self._data.name: hash_file(self._data)}}
+        """The hash of the data file, and the records left out of it."""
+        left_out = bad_records_list(self._left_out)
+        data = {"data": {self._data.name: hash_file(self._data)}}
+        return {**data, "left_out": left_out} if left_out else data
 
     def load(self) -> Iterator[Fields]:
         """Stream the records' fields."""
-        return (self._fields(record) for record in read_records(self._data))
+        records = read_records(self._data, skip=self._left_out)
+        return (self._fields(record) for record in records)
 
     def key(self, sample: Fields) -> str:
         """The record's id."""
@@ -83,39 +105,48 @@ class FileBenchmark(ABC):
     def tables(self, scores: Scores) -> Sequence[Table]:
         """The mean of every metric under every condition, with its interval."""
         # numpy comes with them, and only the end of a run needs it
-        from mmconv.stats import ScoreFrame, as_cell, summarise
+        from mmconv.stats import ScoreFrame, as_cell, bounded, summarise
 
-        frame = ScoreFrame(scores)
+        frame, ends = ScoreFrame(scores), self.scale or (None, None)
         rows = {
             metric: {
-                condition: as_cell(summarise(frame.select(metric=metric, condition=condition)))
+                condition: as_cell(
+                    bounded(summarise(frame.select(metric=metric, condition=condition)), *ends)
+                )
                 for condition in self.conditions
             }
             for metric in frame.distinct("metric")
         }
-        return [Table(name=self.name, title=self.name, columns=self.conditions, rows=rows)]
+        table = Table(
+            name=self.name, title=self.name, columns=self.conditions, rows=rows, notes=self.notes
+        )
+        return [table, *bad_records_table(self._left_out)]
 
-    def _check(self) -> int:
-        """Read all records and count them; what is wrong is told in one message."""
-        problems: list[str] = []
+    def _wanted(self, chosen: Sequence[str] | None) -> tuple[str, ...]:
+        """The conditions that the run asks for, in the benchmark's order."""
+        for name in chosen or ():
+            if name not in self.conditions:
+                known = nearest(name, self.conditions)
+                raise ConfigError(f"{self.name} has no condition {name!r}{known}")
+        return tuple(name for name in self.conditions if not chosen or name in chosen)
+
+    def _survey(self) -> tuple[int, BadRecords]:
+        """Read all records: how many are good, and what is wrong with the others."""
+        bad: dict[str, tuple[str, ...]] = {}
         first: dict[str, str] = {}
         for record in scan_records(self._data):
             if isinstance(record, Unreadable):
-                problems.append(f"{record.where}: {record.fault}")
+                bad[record.where] = (record.fault,)
                 continue
             try:
                 key = self._fields(record)[ID]
             except DataError as error:
-                problems += [f"{error.where}: {problem}" for problem in error.problems]
+                bad[record.where] = error.problems
                 continue
             if key in first:
-                problems.append(f"{record.where}: id {key!r} is that of {first[key]}")
+                bad[record.where] = (f"id {key!r} is that of {first[key]}",)
             first.setdefault(key, record.where)
-        if problems or not first:
-            needed = ", ".join((ID, *self.fields))
-            problems = problems or ["holds no record"]
-            raise DataError(str(self._data), problems, f"Every record needs {needed}.")
-        return len(first)
+        return len(first), bad
 
     def _fields(self, record: Record) -> Fields:
         texts = {name: text(record, name) for name in (ID, *self.fields)}

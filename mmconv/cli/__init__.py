@@ -74,7 +74,7 @@ def main() -> None:
     try:
         sys.exit(commands.main(standalone_mode=False))
     except MmconvError as error:
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"Error: {error}", err=True)
         sys.exit(2)
     except click.ClickException as error:
         error.show()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -53,22 +53,62 @@ def command() -> None:
 def botchat(
     path: Path, wanted: float, model: str | None, similarity: Similarity, utterances: int
 ) -> None:
-    """Find DupDetect's threshold for a wanted rate of dialogues without a loop."""
+    """Find DupDetect's threshold for a wanted rate of dialogues without a loop.
+
+    Only the dialogues' own highest similarities make a difference: the one is taken whose rate is
+    nearest to the wanted one.
+    """
     dialogues = list(_chosen(path, model))
-    if not dialogues:
-        raise ConfigError(
-            f"{path} holds no dialogue of {model or 'a model'}; --model GT takes the human ones"
-        )
     highest = [highest_similarity(each[:utterances], similarity) for each in dialogues]
     found = calibrate(highest, wanted)
-    click.echo(f"threshold {found.threshold!r}: {found.rate:.1%} of {len(highest)} without a loop")
-    if found.lower_threshold is not None:
-        click.echo(f"next below, {found.lower_threshold!r}: {found.lower_rate:.1%}")
-    setting = f"{{similarity: {similarity}, threshold: {found.threshold!r}}}"
+    steps = [("above", found.threshold, found.rate)]
+    if found.lower_threshold is not None and found.lower_rate is not None:
+        steps.append(("below", found.lower_threshold, found.lower_rate))
+    nearest = min(steps, key=lambda step: abs(step[2] - wanted))
+    _, threshold, rate = nearest
+    _check(threshold, rate, highest, wanted)
+    click.echo(f"threshold {threshold!r}: {rate:.1%} of {len(highest)} without a loop")
+    for place, other, other_rate in steps:
+        if other != threshold:
+            click.echo(f"next {place}, {other!r}: {other_rate:.1%}")
+    setting = f"{{similarity: {similarity}, threshold: {threshold!r}}}"
     click.echo(f"Run with:\n  --set 'options.dup_detect={setting}'")
 
 
+def _check(threshold: float, rate: float, highest: Sequence[float], wanted: float) -> None:
+    """Warn of a rate that is further off than the number of dialogues explains.
+
+    Raises `ConfigError` if no loop at all would be found though some are wanted.
+    """
+    # between two neighbouring rates, the nearer is at most half a dialogue away
+    if abs(rate - wanted) <= 0.5 / len(highest) + 1e-9:
+        return
+    alike = f"{highest.count(threshold)} of {len(highest)} dialogues have the highest similarity"
+    if rate == 1:
+        raise ConfigError(
+            f"no threshold comes near {wanted:.1%} without a loop: {alike} {threshold!r}, and a "
+            "threshold of that would find no loop in any; compare other dialogues, or by the "
+            "other --similarity"
+        )
+    click.echo(
+        f"CAREFUL: no threshold gives {wanted:.1%}; {rate:.1%} is the nearest, since many "
+        "dialogues have the same highest similarity.",
+        err=True,
+    )
+
+
 def _chosen(path: Path, model: str | None) -> Iterator[tuple[str, ...]]:
+    """The dialogues of the model, of all but the human without one; raises if there are none."""
+    models: dict[str, None] = {}
+    found = False
     for dialogue in stored_dialogues(path):
+        models[dialogue.model] = None
         if dialogue.model == model or (model is None and dialogue.model != HUMAN):
+            found = True
             yield dialogue.utterances
+    if found:
+        return
+    advice = f"there are those of: {', '.join(models) or 'none'}"
+    if model == HUMAN and path.is_dir():
+        advice += "; a run's folder has no human ones, a table like MuTualTest-convs.tsv has"
+    raise ConfigError(f"{path} holds no dialogue of {model or 'a model'}; {advice}")

@@ -16,7 +16,7 @@ from mmconv.evaluation import open_evaluation
 @spec_options
 @place_options
 def command(target: str, **chosen: Any) -> None:
-    """Check options, models, prompts, data and images without asking a model anything."""
+    """Check options, models, keys, prompts, data and images without asking a model anything."""
     where = place(chosen.pop("out"), chosen.pop("store"))
     asyncio.run(_check(read_spec(target, chosen), where))
 
@@ -24,10 +24,11 @@ def command(target: str, **chosen: Any) -> None:
 async def _check(spec: Any, where: Any) -> None:
     async with open_evaluation(spec, where) as evaluation:
         conditions = ", ".join(evaluation.benchmark.conditions)
-        click.echo(f"{evaluation.samples} samples under {conditions}: all in order")
+        click.echo(f"{evaluation.samples} samples under {conditions}: data in order")
         for seat, model in spec.seats.items():
             click.echo(f"  {seat}: {model.label} ({model.provider})")
-        for note in evaluation.benchmark.notes:
+        for note in evaluation.notes:
             click.echo(f"  note: {note}")
-        click.echo("Not checked: keys, checkpoints and servers; `mmconv chat MODEL` tries one.")
+        click.echo("Not checked: checkpoints and servers; `mmconv chat MODEL` tries one.")
         click.echo(f"A run would be written to {evaluation.folder}")
+        evaluation.check_keys()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -25,7 +26,7 @@ PAGE = "comparison.html"
     "--despite",
     type=click.Choice(KINDS),
     multiple=True,
-    help="Compare although these differ; every table says so. May be given several times.",
+    help="Compare although these differ; the output says so first. May be given several times.",
 )
 @table_options
 def command(
@@ -43,6 +44,9 @@ def command(
     with the runs' conversations side by side.
     """
     comparison = compare(runs, baseline=baseline, despite=despite)
+    for warning in comparison.warnings:
+        # other forms are read by programs
+        click.echo(f"{warning}\n", err=form != "table")
     printed = [table for table in comparison.tables if form != "table" or not table.detail]
     show_tables(printed, form, None, intervals=True)
     if out is not None:
@@ -55,9 +59,11 @@ def command(
 async def _write_page(comparison: Comparison, page: Path) -> Path:
     from mmconv.report.page import write_comparison
 
+    # the data of a run are found from its own working directory
     folders = {label: folder.absolute() for label, folder in comparison.folders.items()}
+    comparison = replace(comparison, folders=folders)
     async with data_of(folders[comparison.baseline]) as evaluation:
         if evaluation is None:
-            return write_comparison(page, folders, comparison.tables)
+            return write_comparison(page, comparison)
         library = evaluation.equipment.library
-        return write_comparison(page, folders, comparison.tables, library, evaluation.about())
+        return write_comparison(page, comparison, library, evaluation.about())

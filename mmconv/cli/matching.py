@@ -8,13 +8,13 @@ that is `mmconv.stats.panel`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from mmconv.cli.ratings import Rating
+from mmconv.cli.ratings import Rating, label, list_values
 from mmconv.errors import ConfigError, DataError
 from mmconv.stats.agreement import Level, Matrix
 from mmconv.stats.panel import Panel
@@ -25,7 +25,8 @@ FIELDS = ("metric", "condition", "turn")
 TIE = "tie"
 """The label of a tie, unless another one is named."""
 
-_SHOWN = 8
+_CULPRITS = 3
+"""How many ratings are named that are not like the others."""
 
 _Unit: TypeAlias = tuple[str | None, ...]
 _Raters: TypeAlias = dict[str, dict[_Unit, Rating]]
@@ -44,13 +45,36 @@ class Match:
 
 
 def choose(ratings: Iterable[Rating], **chosen: str | None) -> list[Rating]:
-    """The ratings whose fields have the chosen values, or lack the field; None chooses nothing."""
+    """The ratings whose fields have the chosen values, or lack the field; None chooses nothing.
+
+    Raises `ConfigError` that tells the values there are, where there are ratings and none has them.
+    """
+    every = list(ratings)
     wanted = {name: value for name, value in chosen.items() if value is not None}
+    found = _having(every, wanted)
+    if every and not found:
+        named = ", ".join(f"{name} {value}" for name, value in wanted.items())
+        told = "; ".join(f"{name} {_offered(name, every, wanted)}" for name in wanted)
+        raise ConfigError(f"no rating by {_raters_of(every)} has {named}; there are: {told}")
+    return found
+
+
+def _having(ratings: Iterable[Rating], wanted: Mapping[str, str]) -> list[Rating]:
     return [
         rating
         for rating in ratings
         if all(getattr(rating, name) in (None, value) for name, value in wanted.items())
     ]
+
+
+def _offered(name: str, ratings: Sequence[Rating], wanted: Mapping[str, str]) -> str:
+    """A field's values among the ratings that have all else that is wanted, or among all."""
+    others = {other: value for other, value in wanted.items() if other != name}
+    return list_values(_distinct(name, _having(ratings, others) or ratings))
+
+
+def _raters_of(ratings: Sequence[Rating]) -> str:
+    return list_values(_distinct("rater", ratings))
 
 
 def match(
@@ -76,8 +100,9 @@ def match(
     scale = _scale(judged, human, tie, level)
     metrics: list[str | None] = [None]
     if "metric" in shared:
-        metrics = [*_distinct("metric", rated)]
-        _refuse_unknown(metrics, _distinct("metric", judged))
+        named = _distinct("metric", rated)
+        _refuse_unknown(named, _distinct("metric", judged))
+        metrics = [*named]
     matches = [
         _matched(choose(judged, metric=metric), choose(rated, metric=metric), shared, scale)
         for metric in metrics
@@ -98,7 +123,7 @@ class _Scale:
     def number(self, value: float | str | None) -> float:
         if value is None:
             return math.nan
-        return float(self.labels.index(_label(value)) if self.labels else value)
+        return float(self.labels.index(label(value)) if self.labels else value)
 
 
 def _scale(
@@ -107,15 +132,17 @@ def _scale(
     given = _distinct("value", judged), _distinct("value", human)
     values = dict.fromkeys((*given[0], *given[1]))
     named = any(isinstance(value, str) for value in values)
-    if named and not {*map(_label, given[0])} & {*map(_label, given[1])}:
+    if named and not {*map(label, given[0])} & {*map(label, given[1])}:
         raise _odds("value", judged, human, "Write the same labels, or numbers, in all files.")
+    if named:
+        _refuse_mixed([*judged, *human], TIE if tie is None else tie)
     if named and level not in (None, "nominal"):
-        raise ConfigError(f"--level {level}: {_names(values)} are labels, which are nominal")
-    labels = tuple(sorted({_label(value) for value in values})) if named else ()
+        raise ConfigError(f"--level {level}: {list_values(values)} are labels, which are nominal")
+    labels = tuple(sorted({label(value) for value in values})) if named else ()
     scale = _Scale(labels=labels, tie=None, level=level or ("nominal" if named else "ordinal"))
-    ties = [value for value in values if _label(value) == (TIE if tie is None else tie)]
+    ties = [value for value in values if label(value) == (TIE if tie is None else tie)]
     if tie is not None and not ties:
-        raise ConfigError(f"--tie {tie}: no rating has this value; there are {_names(values)}")
+        raise ConfigError(f"--tie {tie}: no rating has this value; there are {list_values(values)}")
     return replace(scale, tie=scale.number(ties[0]) if ties else None)
 
 
@@ -185,29 +212,52 @@ def _why_unjudged(found: Sequence[Rating]) -> str | None:
     return found[0].why if found else "no judgement"
 
 
+def _refuse_mixed(ratings: Iterable[Rating], tie: str) -> None:
+    """Refuse numbers among labels, or labels among numbers: the fewer are named.
+
+    A tie may have a label among numbers, which then are names: model 1, model 2, tie.
+    """
+    given = [each for each in ratings if each.value is not None and label(each.value) != tie]
+    labels = [each for each in given if isinstance(each.value, str)]
+    numbers = [each for each in given if not isinstance(each.value, str)]
+    if not (labels and numbers):
+        return
+    few, many = sorted((labels, numbers), key=len)
+    kinds = ("label", "number") if few is labels else ("number", "label")
+    problems = [f"{each.where}: value is {label(each.value or 0)}" for each in few[:_CULPRITS]]
+    if len(few) > _CULPRITS:
+        problems.append(f"... ({len(few)} {kinds[0]}s)")
+    raise DataError(
+        f"the values are of two kinds ({kinds[1]}s: {len(many)}, {kinds[0]}s: {len(few)})",
+        problems,
+        "Leave the cell empty where there is no rating, write all labels as words, and name the "
+        "label of a tie by --tie; if metrics differ in this, choose one with --metric.",
+    )
+
+
 def _refuse_several(name: str, judged: Sequence[Rating], human: Sequence[Rating]) -> None:
     """Refuse ratings that one side tells apart by this field, and the other does not."""
     for side, ratings in (("judges", judged), ("people", human)):
         values = _distinct(name, ratings)
         if len(values) > 1:
             raise ConfigError(
-                f"the {side} rated several {name}s ({_names(values)}), which the other files do "
-                f"not tell apart: choose one with --{name}, or add a field {name} to them"
+                f"the {side} rated several {name}s ({list_values(values)}), which the other files "
+                f"do not tell apart: choose one with --{name}, or add a field {name} to them"
             )
 
 
-def _refuse_unknown(metrics: Iterable[str | None], known: Iterable[str]) -> None:
+def _refuse_unknown(metrics: Iterable[str], known: Iterable[str]) -> None:
     unknown = [metric for metric in metrics if metric not in {*known}]
     if unknown:
         raise ConfigError(
-            f"people rated {_names(unknown)}, which no judge did (judges: {_names(known)}): "
-            "choose with --metric, or write the judge's names"
+            f"people rated {list_values(unknown)}, which no judge did "
+            f"(judges: {list_values(known)}): choose with --metric, or write the judge's names"
         )
 
 
 def _odds(name: str, judged: Sequence[Rating], human: Sequence[Rating], advice: str) -> DataError:
     problems = [
-        f"{side} have these {name}s: {_names(_distinct(name, ratings))}"
+        f"{side} have these {name}s: {list_values(_distinct(name, ratings))}"
         for side, ratings in (("judges", judged), ("people", human))
     ]
     return DataError("judges and people do not meet", problems, advice)
@@ -219,15 +269,5 @@ def _distinct(name: str, ratings: Iterable[Rating]) -> tuple[Any, ...]:
     return tuple(value for value in values if value is not None)
 
 
-def _label(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:.15g}"
-
-
 def _unit_name(unit: _Unit) -> str:
     return " / ".join(part for part in unit if part is not None)
-
-
-def _names(values: Iterable[Any]) -> str:
-    labels = [_label(value) for value in values]
-    more = f", ... ({len(labels)})" if len(labels) > _SHOWN else ""
-    return ", ".join(labels[:_SHOWN]) + more or "none"

@@ -9,7 +9,7 @@ ratings belong together is the business of `mmconv.cli.matching`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from mmconv.report.transcripts import read_scores
 from mmconv.stats import ScoreFrame
 
 _SCORE_FIELDS = frozenset({"sample", "condition", "metric", "turn", "value", "why", "tags"})
+_SHOWN = 8
 _ADVICE = "A rating has a sample and a value (a number or a label); a turn is a whole number."
 
 
@@ -57,13 +58,31 @@ def read_ratings(path: Path, tags: Mapping[str, str] | None = None) -> list[Rati
     return ratings
 
 
+def label(value: float | str) -> str:
+    """A value as it is written: numbers without trailing zeros."""
+    return value if isinstance(value, str) else f"{value:.15g}"
+
+
+def list_values(values: Iterable[float | str]) -> str:
+    """The first values by comma, and how many there are if not all are told; "none" of none."""
+    labels = [label(value) for value in values]
+    more = f", ... ({len(labels)})" if len(labels) > _SHOWN else ""
+    return ", ".join(labels[:_SHOWN]) + more or "none"
+
+
 def _scores(path: Path, tags: Mapping[str, str]) -> Iterator[Rating]:
     every = list(read_scores(path))
     scores = [score for score in every if tags.items() <= score.tags.items()]
     if every and not scores:
-        names = sorted({name for score in every for name in score.tags})
         wanted = ", ".join(f"{name}={value}" for name, value in tags.items())
-        raise ConfigError(f"{path}: no score has {wanted}; their tags: {', '.join(names)}")
+        given = sorted({item for score in every for item in score.tags.items()})
+        there = [
+            f"{name} ({list_values(value for other, value in given if other == name)})"
+            for name in dict(given)
+        ]
+        raise ConfigError(
+            f"{path}: no score has {wanted}; their tags: {', '.join(there) or 'none'}"
+        )
     clusters = ScoreFrame(scores).select().clusters
     for number, (score, cluster) in enumerate(zip(scores, clusters, strict=True), start=1):
         yield Rating(

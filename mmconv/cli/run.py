@@ -12,6 +12,7 @@ import click
 from mmconv.cli.session import EXIT_FAILURES, EXIT_INTERRUPTED, evaluate, typed
 from mmconv.cli.specs import place, place_options, read_spec, spec_options
 from mmconv.config import RunSpec
+from mmconv.errors import ConfigError
 from mmconv.evaluation import Place, Result, Shard, open_evaluation
 from mmconv.report.forecast import forecast
 from mmconv.report.tables import to_text
@@ -76,3 +77,7 @@ async def _forecast(spec: RunSpec, where: Place, part: Shard) -> None:
     async with open_evaluation(spec, where, part) as evaluation:
         plans = (plan for plan, _ in evaluation.plans())
         click.echo(to_text(forecast(spec, plans)))
+        try:
+            evaluation.check_keys()
+        except ConfigError as error:
+            click.echo(f"A run would not start: {error}", err=True)

@@ -33,10 +33,14 @@ _Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What came of it: the runs' folders by label, the baseline first, and the tables."""
+    """What came of it: the runs' folders by label, the baseline first, and the tables.
+
+    `warnings` tell what differs besides the candidates; they stand among every table's notes too.
+    """
 
     baseline: str
     folders: Mapping[str, Path]
+    warnings: tuple[str, ...]
     tables: tuple[Table, ...]
 
 
@@ -91,6 +95,7 @@ def compare(
     return Comparison(
         baseline=first.label,
         folders={run.label: run.folder for run in (first, *rest)},
+        warnings=notes,
         tables=(
             *(table for table in made if table.rows),
             *(_warned(table, notes) for table in merged if table.name not in taken),

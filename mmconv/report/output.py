@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
+from shutil import rmtree
 from types import TracebackType
 from typing import Any, Self
 
@@ -24,16 +26,34 @@ TRANSCRIPTS = "transcripts.jsonl"
 REPORT = "report.md"
 PAGE = "report.html"
 
+NEEDED_AT_THE_END = ("pyarrow.json", "pyarrow.parquet", "scipy.special")
+"""What a run's folder is written with."""
+
+NEEDED_FOR_A_PAGE = ("mmconv.report.page", "jinja2", "matplotlib.backends.backend_svg")
+"""What its page is made with."""
+
+
+def import_ahead(*, page: bool) -> None:
+    """Import what the end of a run needs; while models answer, that costs no time."""
+    for module in (*NEEDED_AT_THE_END, *(NEEDED_FOR_A_PAGE if page else ())):
+        import_module(module)
+
 
 class RunFolder:
     """The folder of one run; files appear in it whole or not at all."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._is_new = not path.exists()
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(f"cannot make {path}: {error.strerror or error}") from error
+
+    def withdraw(self) -> None:
+        """Take a new folder away again: its run has nothing to keep."""
+        if self._is_new:
+            rmtree(self.path)
 
     def records(self) -> Records:
         """Take in scores and transcripts, to be written in the run's order at the end."""

@@ -1,4 +1,4 @@
-"""What a run cost and with what it was made: counts, tokens, prices, versions."""
+"""What a run cost and with what it was made: counts, tokens, prices, versions, stand-ins."""
 
 from __future__ import annotations
 
@@ -40,6 +40,19 @@ def summary(spec: RunSpec, tally: Tally, complete: bool, seconds: float) -> dict
         "plans": tally.finished,
         "seats": {name: _seat(spec.seats[name], counts) for name, counts in tally.seats.items()},
     }
+
+
+def stand_ins(spec: RunSpec) -> tuple[str, ...]:
+    """A note for every reader of the run's numbers, if models of provider `fake` answered in it."""
+    seats = [
+        f"{seat} ({model.label})" for seat, model in spec.seats.items() if model.provider == "fake"
+    ]
+    if not seats:
+        return ()
+    return (
+        f"FAKE: stand-ins without a model sat as {' and '.join(seats)}. Their replies are made up: "
+        "these numbers try the machinery out and measure nothing.",
+    )
 
 
 def cost(model: ModelSpec, input_tokens: float, output_tokens: float) -> float | None:

@@ -34,7 +34,8 @@ class Runner:
     """Runs plans against seats and a store.
 
     `offline` asks nothing: what the store does not hold has failed before, or was never asked.
-    `window` bounds how many plans are open at once.
+    `window` bounds how many plans are open at once. `before_asking` is called once, before the
+    first call that the store does not hold; what it raises ends the run with nothing asked.
     """
 
     def __init__(
@@ -44,11 +45,13 @@ class Runner:
         *,
         window: int = 128,
         offline: bool = False,
+        before_asking: Callable[[], None] | None = None,
     ) -> None:
         self._seats = seats
         self._store = store
         self._room = asyncio.Semaphore(window)
         self.offline = offline
+        self._before_asking = before_asking
         self._stopping = False
         self._flights: dict[str, asyncio.Future[Outcome]] = {}
         self.tally = Tally()
@@ -114,6 +117,9 @@ class Runner:
         return outcome, False
 
     async def _ask(self, plan: Plan, asked: Asked, chain: int) -> Outcome:
+        if self._before_asking is not None:
+            self._before_asking()
+            self._before_asking = None
         model = self._seats[asked.call.seat].model
         outcome = await model.ask(
             asked.messages,

@@ -151,7 +151,7 @@ async def _write_comparison(
     about = await about_run(shared, desk, jobs[0])
 
     def write() -> None:
-        write_parts(parts, comparison_content(compared.folders, compared.tables, about))
+        write_parts(parts, comparison_content(compared, about))
         _keep_newest(parts.parent)
 
     await asyncio.to_thread(write)

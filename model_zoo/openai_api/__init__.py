@@ -36,6 +36,11 @@ def fingerprint(spec: ModelSpec) -> str:
     )
 
 
+def check_key(spec: ModelSpec) -> None:
+    """Raise `ConfigError` for a wrong URL or a key that is not set; the server is not asked."""
+    _endpoint(spec)
+
+
 async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
     """A session with the server; raises `ConfigError` for a wrong URL, option or missing key.
 

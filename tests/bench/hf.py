@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from images.drawing import draw_scene
 from images.policy import Policy
 from mmconv.config import ModelSpec
 from mmconv.values import Image, Message, Reply, Sampling, Text
 from model_zoo.hf import HfOptions, open_backend
 from model_zoo.tiny import FAMILIES, make_checkpoint
 from model_zoo.tiny.parts import chat_template, train_tokenizer
+from tests.pictures import picture
 
 QUESTIONS = (
     "What is in the picture? Name every shape and its colour from left to right.",
@@ -41,7 +41,7 @@ class Scenes:
         self.files: dict[str, bytes] = {}
 
     def draw(self, seed: int, size: tuple[int, int]) -> Image:
-        data, _ = draw_scene(seed, size)
+        data = picture(seed, size)
         sha256 = hashlib.sha256(data).hexdigest()
         self.files[sha256] = data
         return Image(sha256=sha256, media_type="image/png", width=size[0], height=size[1])

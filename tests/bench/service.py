@@ -75,7 +75,7 @@ async def chat(folder: Path, options: argparse.Namespace) -> None:
     best: dict[str, Load] = {}
     for _ in range(options.rounds):
         for name, ask in (("direct", ask_directly), ("served", ask_served)):
-            async with ask(spec, folder) as one:
+            async with ask(spec, folder, options.tokens) as one:
                 await load(one, CHAT_CLIENTS, CHAT_CLIENTS)  # Loading is not measured.
                 found = await load(one, options.chats, CHAT_CLIENTS)
             tell(f"chat, {name}", found)
@@ -85,7 +85,7 @@ async def chat(folder: Path, options: argparse.Namespace) -> None:
 
 
 @asynccontextmanager
-async def ask_directly(spec: dict[str, Any], folder: Path) -> AsyncIterator[Ask]:
+async def ask_directly(spec: dict[str, Any], folder: Path, tokens: int) -> AsyncIterator[Ask]:
     """The backend without anything around it."""
     scenes = Scenes()
     picture = scenes.draw(1, (120, 90))
@@ -93,7 +93,7 @@ async def ask_directly(spec: dict[str, Any], folder: Path) -> AsyncIterator[Ask]
 
     async def ask(number: int) -> None:
         parts = (picture, Text(text=QUESTION.format(number)))
-        sampling = Sampling(max_tokens=32)
+        sampling = Sampling(max_tokens=tokens)
         await model.generate([Message(role="user", parts=parts)], sampling, affinity=str(number))
 
     yield ask
@@ -101,7 +101,7 @@ async def ask_directly(spec: dict[str, Any], folder: Path) -> AsyncIterator[Ask]
 
 
 @asynccontextmanager
-async def ask_served(spec: dict[str, Any], folder: Path) -> AsyncIterator[Ask]:
+async def ask_served(spec: dict[str, Any], folder: Path, tokens: int) -> AsyncIterator[Ask]:
     """The same through `/v1/chat/completions`, the picture uploaded once."""
     scenes = Scenes()
     picture = scenes.draw(1, (120, 90))
@@ -113,7 +113,12 @@ async def ask_served(spec: dict[str, Any], folder: Path) -> AsyncIterator[Ask]:
             async def ask(number: int) -> None:
                 text = {"type": "text", "text": QUESTION.format(number)}
                 message = {"role": "user", "content": [url_part, text]}
-                body = {"model": "tiny", "messages": [message], "temperature": 0, "max_tokens": 32}
+                body = {
+                    "model": "tiny",
+                    "messages": [message],
+                    "temperature": 0,
+                    "max_tokens": tokens,
+                }
                 await post(session, "/v1/chat/completions", orjson.dumps(body))
 
             yield ask
@@ -270,6 +275,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("part", nargs="?", default="all", choices=["all", *PARTS])
     parser.add_argument("--rounds", type=int, default=3, help="of chat, direct and served by turns")
     parser.add_argument("--chats", type=int, default=640)
+    parser.add_argument("--tokens", type=int, default=256, help="of an answer of chat")
     parser.add_argument("--judgements", type=int, default=5000)
     parser.add_argument("--requests", type=int, default=20_000)
     parser.add_argument("--uploads", type=int, default=1000)

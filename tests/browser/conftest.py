@@ -105,7 +105,7 @@ async def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     comparison = compare(runs)
     page = folder / "comparison.html"
-    return write_comparison(page, comparison.folders, comparison.tables, _library(folder))
+    return write_comparison(page, comparison, _library(folder))
 
 
 @in_session

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from images import Limits
-from images.drawing import draw_scene
 from images.uploads import STALE_SECONDS, Uploads
 from mmconv.errors import ImageError
 from mmconv.keys import hash_bytes
+from tests.pictures import picture
 
-PNG = draw_scene(1)[0]
-OTHER = draw_scene(2)[0]
+PNG = picture(1)
+OTHER = picture(2)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from mmconv.benchmarks.convbench.drawn import write_drawn_data
+from mmconv.benchmarks.convbench.scenes import write_scenes
 from tests.mmconv.processes import mock_model
 
 CALLS_PER_ROW = 24
@@ -15,7 +15,7 @@ CALLS_PER_ROW = 24
 
 def write_run(folder: Path, url: str, *, rows: int, **fields: object) -> Path:
     """Draw `rows` rows and write a run file whose both seats are the server at `url`."""
-    data, images = write_drawn_data(folder / "data", rows)
+    data, images = write_scenes(folder / "data", rows)
     model = mock_model(url)
     spec = {
         "benchmark": "convbench",

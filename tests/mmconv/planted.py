@@ -15,7 +15,6 @@ from typing import Any, Literal, TypeAlias
 import orjson
 
 from images import Library
-from images.drawing import draw_scene
 from mmconv.benchmarks.convbench.attribution import blames, net_shares, shares
 from mmconv.benchmarks.convbench.benchmark import build
 from mmconv.benchmarks.convbench.quantities import DELTAS, GRADINGS, MEANS, QUANTITIES, Grading
@@ -25,6 +24,7 @@ from mmconv.protocols import Backend
 from mmconv.stats import ScoreFrame, as_cell
 from mmconv.values import Cell, Reply, Score, Table
 from model_zoo.simulated import CandidateOptions, Expected, JudgeOptions, expected, open_backend
+from tests.pictures import picture
 
 Kind: TypeAlias = Literal["delta", "score", "laid", "net"]
 """A table of deltas, one of scores, the shares of single failures, and the net shares."""
@@ -194,7 +194,7 @@ def write_rows(folder: Path, count: int) -> dict[str, Any]:
         for number in range(count):
             name = f"{number // ROWS_PER_IMAGE}.png"
             if number % ROWS_PER_IMAGE == 0:
-                (images / name).write_bytes(draw_scene(number)[0])
+                (images / name).write_bytes(picture(number))
             lines.write(orjson.dumps(_row(number + 1, name)) + b"\n")
     return {"data": str(data), "images": str(images), "failure_rating": FAILURE_RATING}
 

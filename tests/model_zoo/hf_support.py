@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from images.drawing import draw_scene
 from mmconv.config import ModelSpec
 from mmconv.values import Image, Message, Part, Reply, Sampling, Text
 from model_zoo.hf import open_backend
 from model_zoo.tiny import FAMILIES, make_checkpoint
 from tests import torchvision_stub
+from tests.pictures import picture
 
 if TYPE_CHECKING:
     from model_zoo.hf.backend import HfBackend
@@ -49,7 +49,7 @@ class Pictures:
 
     def draw(self, seed: int) -> Image:
         width, height = SIZES[seed % len(SIZES)]
-        data, _ = draw_scene(seed, (width, height))
+        data = picture(seed, (width, height))
         sha256 = hashlib.sha256(data).hexdigest()
         self.files[sha256] = data
         return Image(sha256=sha256, media_type="image/png", width=width, height=height)

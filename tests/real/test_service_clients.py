@@ -19,16 +19,16 @@ from typing import Any
 import openai
 import pytest
 
-from images.drawing import draw_scene
 from mmconv.keys import hash_bytes
 from model_zoo.tiny import make_checkpoint
 from tests.mmconv.service.conftest import ServerProcess, Servers
+from tests.pictures import picture
 
 INSPECT_PYTHON = "MMCONV_TEST_INSPECT_PYTHON"
 
 TURNS = ("What is shown?", "Why do you think so?", "Write a slogan for it.")
 
-IMAGE = draw_scene(1, (640, 640))[0]
+IMAGE = picture(1, (640, 640))
 
 SIDE = 224
 """What is left of it."""

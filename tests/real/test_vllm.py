@@ -12,11 +12,11 @@ import aiohttp
 import pytest
 
 from images import Library
-from images.drawing import draw_scene
 from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError, Refused
 from mmconv.values import Image, Message, Reply, Role, Sampling, SeenImage, Text
 from model_zoo.vllm_server import open_backend
+from tests.pictures import picture
 from tests.real.servers import MAX_LENGTH, MAX_PIXELS, RealVllm
 
 pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="session")]
@@ -45,7 +45,7 @@ async def converse(server: RealVllm, image: Image) -> list[Reply]:
 
 
 def add_scene(server: RealVllm, seed: int, size: tuple[int, int] = (640, 640)) -> Image:
-    return server.images.add_bytes(draw_scene(seed, size)[0])
+    return server.images.add_bytes(picture(seed, size))
 
 
 async def prefix_hits(server: RealVllm) -> float:

@@ -6,7 +6,7 @@ No judgement is read here.
 from __future__ import annotations
 
 from mmconv.benchmarks.answers import COLUMNS, TRUNCATED
-from mmconv.benchmarks.botchat.layout import Layout, entrants
+from mmconv.benchmarks.botchat.layout import Layout, entrants, rows_notes
 from mmconv.benchmarks.botchat.quantities import share
 from mmconv.stats import Column, ScoreFrame, as_cell, bounded, summarise
 from mmconv.values import Cell, Table
@@ -34,7 +34,13 @@ def _loops(frame: ScoreFrame, layout: Layout) -> Table:
         columns=("non-loop (%)", "non-loop utterances"),
         rows=rows,
         digits=1,
-        notes=(layout.loops, *layout.notes),
+        notes=(
+            "Non-loop utterances: the mean number up to the first that repeats another, that one "
+            "included; all of them where none does.",
+            *rows_notes(frame, "non_loop"),
+            layout.loops,
+            *layout.notes,
+        ),
     )
 
 
@@ -58,6 +64,7 @@ def _lengths(frame: ScoreFrame, layout: Layout) -> Table:
         notes=(
             "Tokens are those of the model's own server; the paper counts tokens of cl100k. "
             "Words are separated by blanks. The human's utterances are those after the seed.",
+            *rows_notes(frame, "words"),
             *layout.notes,
         ),
     )
@@ -79,7 +86,7 @@ def _lengths_by_utterance(frame: ScoreFrame, layout: Layout) -> Table:
         columns=tuple(f"utterance {number}" for number in numbers),
         rows=rows,
         digits=1,
-        notes=layout.notes,
+        notes=(*rows_notes(frame, "words"), *layout.notes),
         detail=True,
     )
 

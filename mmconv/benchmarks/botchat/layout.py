@@ -9,13 +9,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mmconv.benchmarks.botchat.dialogues import HUMAN
-from mmconv.benchmarks.botchat.options import DupDetect
+from mmconv.benchmarks.botchat.options import SHORTEST_HUMAN, DupDetect
 from mmconv.benchmarks.botchat.players import GTEVAL
 from mmconv.benchmarks.botchat.scoring import JUDGE, OURS
 from mmconv.stats import Column, ScoreFrame
 
 AUTHORS_COLUMN = "authors: "
 """What the columns of the authors' convention begin with."""
+
+_LONG_ENOUGH = f"whose human dialogue has at least {SHORTEST_HUMAN} utterances"
+_OF_MUTUAL = "222 of the 547 of MuTual-Test"
+
+COMPARED_NOTE = (
+    f"Compared are samples {_LONG_ENOUGH} ({_OF_MUTUAL}), each in both orders: n counts every "
+    "comparison."
+)
+"""Why comparisons have another n than dialogues."""
+
+HUMAN_LENGTH_NOTE = (
+    f"Human length: N is the length of the human dialogue, for samples {_LONG_ENOUGH} "
+    f"({_OF_MUTUAL})."
+)
+"""What the column of that name is, and why its n is another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +123,21 @@ def matches(frame: ScoreFrame, protocol: str) -> Iterator[tuple[str, Match]]:
                 if len(match.column(frame, protocol, OURS, JUDGE)):
                     versus = "" if length is None else f" - {opponent}, N={length}"
                     yield _labelled(f"{model}{versus}", condition, conditions), match
+
+
+def rows_notes(frame: ScoreFrame, metric: str) -> Iterator[str]:
+    """Who GT is, where it has a row, and that rows are of different samples, where they are."""
+    samples = {
+        entrant.model: frozenset(entrant.column(frame, metric).samples)
+        for _, entrant in entrants(frame, metric)
+    }
+    if HUMAN in samples:
+        yield f"{HUMAN} is the human dialogue, of whatever length it has."
+    if len({*samples.values()}) > 1:
+        yield (
+            f"Rows are not of the same samples: a run takes opponents and {HUMAN} only for samples "
+            f"{_LONG_ENOUGH}."
+        )
 
 
 def _labelled(name: str, condition: str, conditions: Sequence[str]) -> str:

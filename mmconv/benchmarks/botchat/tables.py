@@ -12,7 +12,15 @@ from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from mmconv.benchmarks.botchat.dialogue_tables import dialogue_tables
-from mmconv.benchmarks.botchat.layout import AUTHORS_COLUMN, Layout, Match, entrants, matches
+from mmconv.benchmarks.botchat.layout import (
+    AUTHORS_COLUMN,
+    COMPARED_NOTE,
+    HUMAN_LENGTH_NOTE,
+    Layout,
+    Match,
+    entrants,
+    matches,
+)
 from mmconv.benchmarks.botchat.players import GTEVAL, PAIREVAL
 from mmconv.benchmarks.botchat.quantities import (
     RATES,
@@ -76,6 +84,7 @@ def _unieval(frame: ScoreFrame, layout: Layout) -> Table:
         notes=(
             "The authors' code takes a reply without an index for one that finds no AI, even "
             'after "Choice: Yes".',
+            *((HUMAN_LENGTH_NOTE,) if cut_columns else ()),
             *layout.notes,
         ),
     )
@@ -99,6 +108,7 @@ def _comparisons(
                     "Not bad: wins, and ties in which both are taken for human. The authors' "
                     "denominator has unread replies; their win+tie adds two rounded rates.",
                     *_loop_notes(layout, dup),
+                    COMPARED_NOTE,
                     *layout.notes,
                 ),
             )
@@ -164,6 +174,7 @@ def _points(frame: ScoreFrame, layout: Layout, compared: Mapping[str, Matches]) 
             "(3 win + both taken for human - both taken for AI - 3 lose) / n. Two dialogues that "
             "loop count as both taken for AI.",
             *_loop_notes(layout, DUP),
+            COMPARED_NOTE,
         ),
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from judges.parsers_fbbench import OFFICIAL
 from mmconv.benchmarks.fbbench.options import MAINTENANCE, TEMPERATURES
@@ -34,7 +35,10 @@ _OFFICIAL_DECIMALS = 4
 
 
 def estimate(frame: ScoreFrame, scenarios: Sequence[str], where: Where) -> Cell | None:
-    """The macro mean in percent with its interval; None if there are no samples at all."""
+    """The macro mean in percent with its interval; None if there are no samples at all.
+
+    Without an interval where one of its cells has none: how far that one may be off is not known.
+    """
     cells = find_cells(frame, "score", scenarios, where)
     if not cells:
         return None
@@ -103,8 +107,38 @@ def find_cells(
 
 
 def _macro_mean(cells: Mapping[tuple[str, str], Column]) -> Summary:
-    if len(cells) > 1:
-        columns = {f"{scenario}/{task}": column for (scenario, task), column in cells.items()}
-        return combine(columns, dict.fromkeys(columns, 1 / len(columns)))
-    [((scenario, _), column)] = cells.items()
+    own = [_own_mean(scenario, column) for (scenario, _), column in cells.items()]
+    if len(own) == 1:
+        return own[0]
+    columns = {f"{scenario}/{task}": column for (scenario, task), column in cells.items()}
+    weight = 1 / len(columns)
+    summary = combine(columns, dict.fromkeys(columns, weight))
+    if any(each.low is None for each in own):
+        return replace(summary, stderr=None, low=None, high=None)
+    return _widen(summary, [each for each in own if each.stderr == 0], weight)
+
+
+def _own_mean(scenario: str, column: Column) -> Summary:
     return summarise_share(column) if scenario == MAINTENANCE else summarise(column)
+
+
+def _widen(summary: Summary, even: Sequence[Summary], weight: float) -> Summary:
+    """The summary with an interval that also holds how far shares of 0 or 1 may be off.
+
+    They add nothing to the error, though their Wilson intervals have a length. Cells share no
+    sample, so the lengths add up as squares (Zou and Donner, Statistics in Medicine 27, 2008).
+    """
+    if summary.mean is None or not even:
+        return summary
+    below, above = (
+        math.hypot(_reach(summary)[end], *(weight * _reach(each)[end] for each in even))
+        for end in (0, 1)
+    )
+    return replace(summary, low=summary.mean - below, high=summary.mean + above)
+
+
+def _reach(summary: Summary) -> tuple[float, float]:
+    """How far the interval reaches below and above the mean; nowhere if there is none."""
+    if summary.mean is None or summary.low is None or summary.high is None:
+        return 0.0, 0.0
+    return summary.mean - summary.low, summary.high - summary.mean

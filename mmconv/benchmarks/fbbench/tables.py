@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 
 from mmconv.benchmarks.answers import COLUMNS, TOKENS, TRUNCATED, ending_cells
 from mmconv.benchmarks.fbbench.options import CORRECTION, MAINTENANCE, SCENARIOS
@@ -42,7 +43,9 @@ FAULT_LABELS = {
 }
 """Metric -> the row that counts it; the last three occur in published files only."""
 
-_TYPES = {"deficiency": ("error correction",), "feedback": tuple(QUANTITIES)[:2]}
+_HALVES = ("error correction", "response maintenance")
+_TYPES = {"deficiency": _HALVES[:1], "feedback": _HALVES}
+_NAMED = 3
 _AUTHORS = "authors: "
 _DIGITS = 2
 
@@ -71,48 +74,50 @@ def build_tables(frames: Mapping[str, ScoreFrame], layout: Layout) -> list[Table
 
 
 def _scores(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
-    rows = {model: _row(frame, tuple(QUANTITIES), {}) for model, frame in frames.items()}
+    rows = _rows((model, _row(frame, tuple(QUANTITIES), {})) for model, frame in frames.items())
     return Table(
         name="scores",
         title=f"FB-Bench scores (%), judged by {layout.judge}",
         columns=_columns(tuple(QUANTITIES)),
         digits=_DIGITS,
-        rows={model: row for model, row in rows.items() if row},
-        notes=layout.notes,
+        rows=rows,
+        notes=(*layout.notes, *_half_notes(rows), *_interval_notes(rows)),
     )
 
 
 def _tasks(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
+    rows = _rows(
+        (_label(frames, model, task), _row(frame, tuple(QUANTITIES), {"task": task}))
+        for model, frame in frames.items()
+        for task in tasks(frame)
+    )
     return Table(
         name="tasks",
         title="Scores by task (%)",
         columns=_columns(tuple(QUANTITIES)),
         digits=_DIGITS,
-        rows=_rows(
-            (_label(frames, model, task), _row(frame, tuple(QUANTITIES), {"task": task}))
-            for model, frame in frames.items()
-            for task in tasks(frame)
-        ),
-        notes=layout.notes,
+        rows=rows,
+        notes=(*layout.notes, *_half_notes(rows), *_interval_notes(rows)),
     )
 
 
 def _subtasks(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
+    rows = _rows(
+        (
+            _label(frames, model, f"{task} / {subtask}"),
+            _row(frame, tuple(QUANTITIES), {"task": task, "subtask": subtask}),
+        )
+        for model, frame in frames.items()
+        for task in tasks(frame)
+        for subtask in sorted(frame.distinct("subtask"))
+    )
     return Table(
         name="subtasks",
         title="Scores by subtask (%)",
         columns=_columns(tuple(QUANTITIES)),
         digits=_DIGITS,
-        rows=_rows(
-            (
-                _label(frames, model, f"{task} / {subtask}"),
-                _row(frame, tuple(QUANTITIES), {"task": task, "subtask": subtask}),
-            )
-            for model, frame in frames.items()
-            for task in tasks(frame)
-            for subtask in sorted(frame.distinct("subtask"))
-        ),
-        notes=layout.notes,
+        rows=rows,
+        notes=(*layout.notes, *_half_notes(rows), *_interval_notes(rows)),
         detail=True,
     )
 
@@ -120,20 +125,25 @@ def _subtasks(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
 def _types(frames: Mapping[str, ScoreFrame], tag: str, meaning: str, layout: Layout) -> Table:
     """The macro mean over tasks within the samples that carry each label of the tag."""
     quantities = _TYPES[tag]
+    rows = _rows(
+        (
+            _label(frames, model, label),
+            _row(frame, quantities, {tag: holding(frame, tag, label)}),
+        )
+        for model, frame in frames.items()
+        for label in labels(frame, tag)
+    )
     return Table(
         name=tag,
         title=f"Scores by {meaning} (%)",
         columns=_columns(quantities),
         digits=_DIGITS,
-        rows=_rows(
-            (
-                _label(frames, model, label),
-                _row(frame, quantities, {tag: holding(frame, tag, label)}),
-            )
-            for model, frame in frames.items()
-            for label in labels(frame, tag)
+        rows=rows,
+        notes=(
+            "A sample with several types counts for each of them.",
+            *layout.notes,
+            *_interval_notes(rows),
         ),
-        notes=("A sample with several types counts for each of them.", *layout.notes),
     )
 
 
@@ -210,6 +220,26 @@ def _break_tie(ours: Cell, theirs: Cell) -> Cell:
         halfway = math.isclose(abs(pair[0] - pair[1]), 0.5 * 10**-_DIGITS, abs_tol=1e-9)
         return replace(ours, value=pair[1]) if halfway else ours
     return ours
+
+
+def _half_notes(rows: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
+    """In which rows "overall" is one half of the benchmark, since there is nothing of the other."""
+    for half, other in permutations(_HALVES):
+        alone = [label for label, row in rows.items() if half in row and other not in row]
+        if alone:
+            few = len(alone) <= _NAMED
+            where = ", ".join(alone) if few else f"{len(alone)} of {len(rows)} rows"
+            yield f"No samples of {other}, so that overall is {half} alone: {where}."
+
+
+def _interval_notes(rows: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
+    """Why means of ours have no interval, where there are such."""
+    cells = (cell for row in rows.values() for name, cell in row.items() if name in QUANTITIES)
+    if any(cell.value is not None and cell.low is None for cell in cells):
+        yield (
+            "A mean over tasks has no interval if one of its tasks has a single sample, or error "
+            "correction scores that are all alike: how far that task may be off is not known."
+        )
 
 
 def _rows(found: Iterator[tuple[str, dict[str, Cell]]]) -> dict[str, dict[str, Cell]]:

@@ -7,10 +7,10 @@ page says which.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mmconv.protocols import ImageSource
+from mmconv.report.comparison import Comparison
 from mmconv.report.output import PAGE
 from mmconv.report.page.blocks import BLOCK, Blocks, packed
 from mmconv.report.page.content import NOTHING, About, Content
@@ -18,7 +18,6 @@ from mmconv.report.page.gathering import SHORT_NAME, Gathering
 from mmconv.report.page.rendering import render
 from mmconv.report.page.views import comparison_content, run_content
 from mmconv.report.records import whole
-from mmconv.values import Table
 
 BLOCK_BYTES = 4_300_000
 """What texts and pictures may take inside the page, which stays below 5 MB with them."""
@@ -41,19 +40,17 @@ def write_page(
 
 def write_comparison(
     page: Path,
-    folders: Mapping[str, Path],
-    tables: Sequence[Table],
+    comparison: Comparison,
     images: ImageSource | None = None,
     about: About = NOTHING,
     *,
     block_bytes: int = BLOCK_BYTES,
 ) -> Path:
-    """Write a page that sets runs of one benchmark side by side, under tables that compare them.
+    """Write a page that sets compared runs side by side, under the tables that compare them.
 
-    `folders` are the runs' by label; the others are held against the first. Raises as `write_page`
-    does.
+    What differs besides the candidates stands above all. Raises as `write_page` does.
     """
-    return _write(page, comparison_content(folders, tables, about), images, block_bytes)
+    return _write(page, comparison_content(comparison, about), images, block_bytes)
 
 
 def _write(page: Path, content: Content, images: ImageSource | None, budget: int) -> Path:

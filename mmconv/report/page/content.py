@@ -62,18 +62,23 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """What goes into one page: the runs (the first is the one to compare with) and their view."""
+    """What goes into one page: the runs (the first is the one to compare with) and their view.
+
+    `cautions` tell what stands in the way of comparing the runs.
+    """
 
     title: str
     runs: Sequence[Run]
     view: View
     tables: Sequence[Table]
     about: About
+    cautions: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the runs themselves want every reader to know."""
-        return tuple(dict.fromkeys(note for run in self.runs for note in run.manifest["notes"]))
+        """What every reader must know: the cautions, then what the runs themselves tell."""
+        told = (note for run in self.runs for note in run.manifest["notes"])
+        return tuple(dict.fromkeys([*self.cautions, *told]))
 
     def prefix(self, run: Run) -> str:
         """What goes before a name that is the run's, where there are several runs."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from mmconv.report.comparison import Comparison
 from mmconv.report.page import convbench, generic
 from mmconv.report.page.content import NOTHING, About, Content, View
 from mmconv.report.page.reading import read_run_folder
@@ -34,15 +35,19 @@ def run_content(folder: Path, about: About = NOTHING) -> Content:
     return Content(title=title, runs=(run,), view=view, tables=run.tables, about=about)
 
 
-def comparison_content(
-    folders: Mapping[str, Path], tables: Sequence[Table], about: About = NOTHING
-) -> Content:
-    """Runs of one benchmark, by label, under tables that compare them.
+def comparison_content(comparison: Comparison, about: About = NOTHING) -> Content:
+    """Runs of one benchmark under the tables that compare them.
 
-    The others are held against the first. Raises `ConfigError` as `run_content` does.
+    The others are held against the baseline. Raises `ConfigError` as `run_content` does.
     """
-    runs = tuple(read_run_folder(folder, label) for label, folder in folders.items())
+    runs = tuple(read_run_folder(folder, label) for label, folder in comparison.folders.items())
     benchmark = runs[0].spec.benchmark
-    view = replace(view_of(benchmark), lead=(), sections=generic.view(tables).sections)
-    title = f"{len(runs)} runs of {NAMES.get(benchmark, benchmark)} compared"
-    return Content(title=title, runs=runs, view=view, tables=tables, about=about)
+    view = replace(view_of(benchmark), lead=(), sections=generic.view(comparison.tables).sections)
+    return Content(
+        title=f"{len(runs)} runs of {NAMES.get(benchmark, benchmark)} compared",
+        runs=runs,
+        view=view,
+        tables=comparison.tables,
+        about=about,
+        cautions=comparison.warnings,
+    )

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from images import Library
+from mmconv.assemble import build_benchmark
 from mmconv.benchmarks.base import Fields
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.errors import ConfigError, DataError
@@ -115,3 +116,84 @@ async def test_an_unreadable_judgement_is_asked_again_and_then_unscored(
     assert (cell.value, cell.missing) == (None, {"unparsed": 3})
     lines = (result.folder / "transcripts.jsonl").read_bytes().splitlines()
     assert len(lines) == 3 * 3
+
+
+def test_bad_records_can_be_left_out_and_all_tables_say_so(tmp_path: Path) -> None:
+    bad = write(tmp_path / "bad.jsonl", {"id": 1}, {"id": 2, "riddle": "Who?"})
+    benchmark = build(bad, skip_bad_records=True)
+    assert [sample["id"] for sample in benchmark.load()] == ["2"]
+    table, left_out = benchmark.tables([])
+    assert "1 bad record is left out" in table.notes[0]
+    assert left_out.rows["bad.jsonl line 1"]["what is wrong"].value == "no riddle"
+
+
+def test_what_many_records_lack_is_told_once(tmp_path: Path) -> None:
+    records = [{"id": number} for number in range(30)]
+    with pytest.raises(DataError) as caught:
+        build(write(tmp_path / "wrong.jsonl", *records))
+    [told] = caught.value.problems
+    assert told.startswith("30 records: no riddle (wrong.jsonl line 1, ")
+
+
+def test_an_unknown_condition_is_refused(data: Path) -> None:
+    options = {"data": str(data)}
+    spec = RunSpec(benchmark="riddles", options=options, seats=SEATS, conditions=("fre",))
+    with pytest.raises(ConfigError, match="did you mean free"):
+        Riddles(spec, Library())
+
+
+def test_an_interval_ends_where_the_scale_does(data: Path) -> None:
+    values = {"1": 3.0, "two": 10.0}
+    scores = [
+        Score(sample=name, condition="free", metric="fit", value=value)
+        for name, value in values.items()
+    ]
+    fit = build(data).tables(scores)[0].rows["fit"]["free"]
+    assert (fit.value, fit.low, fit.high) == (6.5, 1.0, 10.0)
+
+
+async def test_keys_of_all_seats_are_checked_before_anything_is_asked(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = ModelSpec(provider="openai", model="x", api_key_env="MMCONV_TEST_KEY")
+    monkeypatch.delenv("MMCONV_TEST_KEY", raising=False)
+    spec = RunSpec(
+        benchmark="tests.example_benchmark:Riddles",
+        options={"data": str(data)},
+        seats={**SEATS, "judge": judge},
+    )
+    async with open_evaluation(spec, Place(out=tmp_path / "runs")) as evaluation:
+        runner = evaluation.runner()
+        with pytest.raises(ConfigError, match=r"judge .*MMCONV_TEST_KEY is not set"):
+            await evaluation.run(runner)
+    assert evaluation.run_id.startswith("riddles-echo-")
+    assert not evaluation.folder.exists()
+    assert not runner.tally.replies
+
+
+async def test_a_run_of_stand_ins_says_so(data: Path, tmp_path: Path) -> None:
+    spec = RunSpec(
+        benchmark="tests.example_benchmark:Riddles", options={"data": str(data)}, seats=SEATS
+    )
+    async with open_evaluation(spec, Place(out=tmp_path / "runs")) as evaluation:
+        result = await evaluation.run(evaluation.runner())
+    assert result.tables[0].notes[0].startswith("FAKE: stand-ins without a model")
+    manifest = orjson.loads((result.folder / "manifest.json").read_bytes())
+    assert manifest["notes"] == [result.tables[0].notes[0]]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("tests.example_benchmark:Ridles", "has no Ridles; did you mean Riddles"),
+        ("tests.no_such_module:Riddles", "there is no module 'tests.no_such_module'"),
+        ("mine_with_typo:X", "imports 'judgs'"),
+    ],
+)
+def test_a_benchmark_that_cannot_be_imported_says_why(
+    name: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine_with_typo.py").write_text("import judgs\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigError, match=told):
+        build_benchmark(RunSpec(benchmark=name, seats=SEATS), Library())

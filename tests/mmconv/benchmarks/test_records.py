@@ -116,7 +116,7 @@ class TestCsv:
     @pytest.mark.parametrize(
         ("data", "said"),
         [
-            (b"ID,b\n1,x,y\n", "line 2: 1 problem(s)\n  3 cells, but the header has 2"),
+            (b"ID,b\n1,x,y\n", "line 2: 1 problem\n  3 cells, but the header has 2"),
             (b'ID,b\n1,"x" y\n', "line 2"),
             (b'ID,b\n1,"x\n', "unexpected end of data"),
             ("ID,b\n1,é\n".encode("latin-1"), "UTF-8"),

@@ -131,6 +131,45 @@ def test_labels_are_nominal_and_ties_are_told_apart(desk: Desk) -> None:
     assert "labels, which are nominal" in desk.refusal(judge, person, more=["--level", "ordinal"])
 
 
+def test_a_stray_label_among_numbers_is_named(desk: Desk) -> None:
+    judge = desk.csv("judge.csv", "sample,value", "a,1", "b,2", "c,3")
+    person = desk.csv("ann.csv", "sample,value", "a,1", "b,n/a", "c,3")
+    for more in ([], ["--level", "ordinal"]):
+        message = desk.refusal(judge, person, more=more)
+        assert "the values are of two kinds (numbers: 5, labels: 1)" in message
+        assert "ann.csv row 3: value is n/a" in message
+    words = desk.csv("words.csv", "sample,value", "a,good", "b,good", "c,0")
+    assert "words.csv row 4: value is 0" in desk.refusal(words, words)
+
+
+def test_numbers_may_be_the_names_of_two_models_beside_a_tie(desk: Desk) -> None:
+    judge = desk.csv("judge.csv", "sample,value", "a,1", "b,2", "c,tie", "d,1")
+    table = desk.document(judge, judge)["agreement"]
+    assert table["agreement, without ties"][EACH]["n"] == 3
+    both = desk.csv("both.csv", "sample,value", "a,1", "b,2", "c,both", "d,1")
+    assert "value is both" in desk.refusal(both, both)
+    table = desk.document(both, both, more=["--tie", "both"])["agreement"]
+    assert table["agreement, without ties"][EACH]["n"] == 3
+
+
+def test_many_stray_values_are_counted(desk: Desk) -> None:
+    rows = [f"{number},n/a" for number in range(5)]
+    mixed = desk.csv("mixed.csv", "sample,value", *rows, *(f"x{row},1" for row in range(9)))
+    message = desk.refusal(mixed, mixed)
+    assert message.count("value is n/a") == 3
+    assert "... (10 labels)" in message
+
+
+def test_what_cannot_be_chosen_is_answered_with_what_can(desk: Desk) -> None:
+    judge = desk.scores(rated("a", 1), rated("a", 2, turn=2), rated("a", 3, "duel", turn=0))
+    person = desk.csv("ann.csv", "sample,value", "a,1")
+    message = desk.refusal(judge, person, more=["--metric", "rating", "--turn", "0"])
+    assert "no rating by scores has metric rating, turn 0" in message
+    assert "there are: metric duel; turn 1, 2" in message
+    message = desk.refusal(judge, person, more=["--metric", "style"])
+    assert "there are: metric rating, duel" in message
+
+
 def test_the_tie_of_numbers_must_be_named(desk: Desk) -> None:
     judge = desk.csv("judge.csv", "sample,value", "1,1", "2,0.5", "3,0")
     person = desk.csv("ann.csv", "sample,value", "1,1", "2,0.50", "3,1")
@@ -189,7 +228,7 @@ def test_scores_with_a_tag_are_chosen(desk: Desk) -> None:
     for order, agreement in (("1", 1), ("2", 0)):
         table = desk.document(judge, person, more=[*more, f"order={order}"])["agreement-duel"]
         assert table["agreement"][EACH]["value"] == agreement
-    assert "no score has dup=no, order=3; their tags: dup, order" in desk.refusal(
+    assert "no score has dup=no, order=3; their tags: dup (no), order (1, 2)" in desk.refusal(
         judge, person, more=[*more, "order=3"]
     )
     assert "expected NAME=VALUE" in desk.refusal(judge, person, more=["--tag", "order"])

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from mmconv.benchmarks.botchat.dialogues import read_dialogues
 from mmconv.benchmarks.botchat.loops import first_repeat
 from mmconv.benchmarks.botchat.options import DupDetect
+from mmconv.cli import calibrate as calibrating
 from mmconv.cli.calibrate import command
 from mmconv.errors import ConfigError, DataError
 from tests.mmconv.benchmarks.botchat.samples import dialogue, opponents
@@ -56,8 +57,34 @@ def test_the_threshold_gives_the_wanted_rate(path: Path) -> None:
 
 
 def test_all_models_but_the_human_are_taken(path: Path) -> None:
-    assert "of 20 without a loop" in calibrated(path, "--non-loop-rate", "0.5")
+    assert "of 20 without a loop" in calibrated(path, "--non-loop-rate", "0.45")
     assert "of 10 without a loop" in calibrated(path, "--non-loop-rate", "1", "--model", "GT")
+
+
+def test_the_nearest_rate_is_taken_and_a_miss_is_told(path: Path) -> None:
+    """Of 20 dialogues 11 repeat an utterance word for word: 45 % or all have no loop."""
+    output = calibrated(path, "--non-loop-rate", "0.5")
+    assert "CAREFUL: no threshold gives 50.0%; 45.0% is the nearest" in output
+    assert re.search(r"^threshold 0\.\d+: 45\.0% of 20 without a loop$", output, re.MULTILINE)
+    assert "next above, 1.0: 100.0%" in output
+    assert "CAREFUL" not in calibrated(path, "--non-loop-rate", "0.44")
+
+
+@pytest.mark.parametrize("arguments", [("0.8",), ("0.5", "--model", "vic")])
+def test_a_threshold_that_finds_no_loop_is_refused(path: Path, arguments: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError, match=r"have the highest similarity 1\.0, and a threshold"):
+        calibrated(path, "--non-loop-rate", *arguments)
+
+
+def test_a_run_without_the_model_is_answered_with_those_it_has(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigError, match="of claude; there are those of: gpt, vic, GT"):
+        calibrated(path, "--non-loop-rate", "0.9", "--model", "claude")
+    others = [each for each in read_dialogues(path) if each.model == "gpt"]
+    monkeypatch.setattr(calibrating, "stored_dialogues", lambda _: iter(others))
+    with pytest.raises(ConfigError, match=r"those of: gpt; a run's folder has no human ones"):
+        calibrated(tmp_path, "--non-loop-rate", "0.9", "--model", "GT")
 
 
 def test_what_cannot_be_calibrated(path: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from mmconv.cli.compare import command
 from mmconv.cli.export import command as export
 from mmconv.errors import ConfigError
 from mmconv.report.tables import read_tables
-from tests.mmconv.report.runs import BETA, make_run
+from tests.mmconv.report.runs import BETA, JUDGE, make_run
 
 
 def typed(*arguments: object) -> Result:
@@ -27,6 +27,13 @@ async def _runs(tmp_path: Path) -> list[Path]:
         await make_run("convbench", tmp_path),
         await make_run("convbench", tmp_path, BETA, limit=6),
     ]
+
+
+@pytest.fixture(name="milder")
+async def _milder(tmp_path: Path) -> Path:
+    """A run with another judge."""
+    judge = JUDGE.model_copy(update={"name": "b", "options": {"lowest": 4}})
+    return await make_run("convbench", tmp_path, BETA, judge, limit=6)
 
 
 def test_tables_are_printed_and_written(runs: list[Path], tmp_path: Path) -> None:
@@ -59,6 +66,24 @@ def test_other_formats_are_for_programs(runs: list[Path]) -> None:
 def test_the_baseline_can_be_named(runs: list[Path]) -> None:
     result = typed(*runs, "--baseline", runs[1])
     assert "Scores: alpha minus beta" in result.output
+
+
+def test_what_differs_besides_the_candidates_is_told_first(
+    runs: list[Path], milder: Path, tmp_path: Path
+) -> None:
+    arguments = (runs[0], milder, "--despite", "judge")
+    warning = "CAREFUL: the judge differs: arbiter in alpha, b in beta."
+    result = typed(*arguments, "--out", tmp_path / "compared")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(f"{warning}\n\n")
+    page = (tmp_path / "compared" / "comparison.html").read_text("utf-8")
+    banner = page.split('<ul class="warnings"', 1)[1].split("</ul>", 1)[0]
+    assert f"<li>{warning}</li>" in banner
+    # what stands above all is not repeated below
+    assert page.count(warning) == 1
+    result = typed(*arguments, "--format", "json")
+    assert json.loads(result.stdout)["differences"]
+    assert result.stderr.startswith(warning)
 
 
 def test_errors_name_what_is_wrong(runs: list[Path], tmp_path: Path) -> None:

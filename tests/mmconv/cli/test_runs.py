@@ -10,7 +10,7 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 
-from mmconv.benchmarks.convbench.drawn import write_drawn_data
+from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
 from mmconv.errors import ConfigError, DataError, StoreError
 
@@ -22,7 +22,7 @@ FAKES = ("--candidate", "fake/echo", "--judge", "fake/judge")
 def here(tmp_path: Path) -> Iterator[Path]:
     """A folder of the test's own as the working directory; commands may leave it."""
     before = Path.cwd()
-    write_drawn_data(tmp_path / "data", ROWS)
+    write_scenes(tmp_path / "data", ROWS)
     os.chdir(tmp_path)
     yield tmp_path
     os.chdir(before)

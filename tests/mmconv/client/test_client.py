@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from mmconv.benchmarks.convbench.drawn import write_drawn_data
+from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.client import Client, ServiceError, StoredImage
 from tests.images.pictures import encode, halves
 from tests.mmconv.benchmarks.requests import REQUESTS
@@ -28,7 +28,7 @@ MODELS = {
 
 @pytest.fixture
 def client(start: Start, tmp_path: Path) -> Iterator[Client]:
-    data, images = write_drawn_data(tmp_path / "data", 3)
+    data, images = write_scenes(tmp_path / "data", 3)
     options = {"data": str(data), "images": str(images), "grading": ["direct"]}
     server = start(
         models=MODELS,

@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 
 from mmconv.benchmarks.convbench.columns import CATEGORIES
-from mmconv.benchmarks.convbench.drawn import write_drawn_data
+from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.evaluation import Place, open_evaluation
 from tests.mmconv.report.runs import make_run
@@ -26,7 +26,7 @@ _SIMULATED = "model_zoo.simulated"
 
 async def simulated_run(folder: Path, name: str = "pocket", perception: float = 0.6) -> Path:
     """ConvBench on drawn pictures, with a candidate that perceives wrongly at a rate."""
-    data, images = write_drawn_data(folder / "data", SIZE)
+    data, images = write_scenes(folder / "data", SIZE)
     rows = [orjson.loads(line) for line in data.read_bytes().splitlines()]
     for row in rows[::2]:
         row[CATEGORIES[1]] = OTHER_CATEGORY

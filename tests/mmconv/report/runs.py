@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mmconv.benchmarks.convbench.drawn import write_drawn_data
+from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.evaluation import Place, open_evaluation
 from tests.mmconv.benchmarks.botchat import samples as botchat
@@ -30,7 +30,7 @@ def write_data(benchmark: str, folder: Path) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     match benchmark:
         case "convbench":
-            data, images = write_drawn_data(folder, SIZE)
+            data, images = write_scenes(folder, SIZE)
             return {"data": str(data), "images": str(images)}
         case "botchat":
             records = [botchat.record(number, count=16) for number in range(1, SIZE + 1)]

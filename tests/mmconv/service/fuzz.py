@@ -18,9 +18,9 @@ from pathlib import Path
 
 import httpx
 
-from images.drawing import draw_scene
 from tests.mmconv.service.conftest import Servers
 from tests.mmconv.service.run_settings import drawn, request
+from tests.pictures import picture
 
 ROOT = Path(__file__).parents[3]
 
@@ -61,7 +61,7 @@ def fuzz(folder: Path, seconds: int, *options: str) -> tuple[int, str, str]:
 
 def _fill(url: str) -> None:
     """Leave something behind that paths can lead to: an image, and a run that is done."""
-    httpx.post(f"{url}/v1/images", content=draw_scene(1)[0]).raise_for_status()
+    httpx.post(f"{url}/v1/images", content=picture(1)).raise_for_status()
     run = httpx.post(f"{url}/v1/runs", json=request()).raise_for_status().json()["id"]
     deadline = time.monotonic() + 60
     while httpx.get(f"{url}/v1/runs/{run}").json()["state"] != "done":

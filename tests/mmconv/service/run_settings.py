@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from mmconv.benchmarks.convbench.drawn import write_drawn_data
+from mmconv.benchmarks.convbench.scenes import write_scenes
 
 ROWS = 3
 
@@ -18,7 +18,7 @@ CALLS = 24
 
 def drawn(folder: Path, rows: int = ROWS) -> dict[str, Any]:
     """The settings' `data`: drawn ConvBench as `shapes`."""
-    data, images = write_drawn_data(folder / "data", rows)
+    data, images = write_scenes(folder / "data", rows)
     options = {"data": str(data), "images": str(images)}
     return {"shapes": {"benchmark": "convbench", "options": options}}
 

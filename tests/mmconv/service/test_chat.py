@@ -9,11 +9,11 @@ import orjson
 import pytest
 
 import mmconv.service.chat as chat
-from images.drawing import draw_scene
 from mmconv.keys import hash_bytes
 from tests.mmconv.service.conftest import MODELS, Serve, Served
+from tests.pictures import picture
 
-PNG = draw_scene(1)[0]
+PNG = picture(1)
 URI = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
 
 
@@ -119,7 +119,7 @@ async def test_an_image_by_uri_or_id_is_seen_and_a_held_one_goes_with_its_reques
 
 
 async def test_an_image_with_a_wrong_label_is_taken_for_what_it_is(served: Served) -> None:
-    assert (await post(served, shown(URI.replace("png", "jpeg")))).status_code == 200
+    assert (await post(served, shown(URI.replace("png", "jpeg", 1)))).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 from mmconv.benchmarks.convbench.columns import CAPTION, FOCUS_POINTS, INSTRUCTIONS, REFERENCES
-from mmconv.benchmarks.convbench.drawn import write_drawn_data
+from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.plans import Plan
 from mmconv.service.access import Caller
 from mmconv.service.running import carry_out
@@ -246,7 +246,7 @@ async def test_a_dialogue_is_asked_and_judged_as_convbench_asks(
     serve: Serve, tmp_path: Path
 ) -> None:
     """After a run over the row, its dialogue is known: nothing is asked, and the scores agree."""
-    data, images = write_drawn_data(tmp_path / "data", 1)
+    data, images = write_scenes(tmp_path / "data", 1)
     options = {"data": str(data), "images": str(images)}
     served = await serve(
         models=dict(MODELS), data={"drawn": {"benchmark": "convbench", "options": options}}

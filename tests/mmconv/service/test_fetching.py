@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from images.drawing import draw_scene
 from mmconv.service import fetching
 from mmconv.service.fetching import Rules, fetch, is_public
 from mmconv.service.problems import Problem
 from tests.mmconv.service.conftest import Serve
+from tests.pictures import picture
 
-PNG = draw_scene(1)[0]
+PNG = picture(1)
 
 CERTIFICATE = Path(__file__).parent / "localhost.pem"
 """A self-signed certificate for localhost with its key, valid for a hundred years; no secret."""

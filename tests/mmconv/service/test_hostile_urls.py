@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from images.drawing import draw_scene
 from mmconv.service.fetching import Rules, fetch
 from mmconv.service.problems import Problem
 from tests.mmconv.service.test_fetching import CERTIFICATE
+from tests.pictures import picture
 
-PNG = draw_scene(1)[0]
+PNG = picture(1)
 
 OUTSIDE, INSIDE = "127.0.0.1", "127.0.0.2"
 

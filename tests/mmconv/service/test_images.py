@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from images.drawing import draw_scene
 from mmconv.keys import hash_bytes
 from tests.mmconv.service.conftest import Serve, Served
+from tests.pictures import picture
 
-PNG = draw_scene(1)[0]
-OTHER = draw_scene(2)[0]
+PNG = picture(1)
+OTHER = picture(2)
 
 
-def picture(kind: str, size: tuple[int, int] = (64, 32)) -> bytes:
+def plain(kind: str, size: tuple[int, int] = (64, 32)) -> bytes:
     file = io.BytesIO()
     Image.new("RGB", size, "red").save(file, kind)
     return file.getvalue()
@@ -49,8 +49,8 @@ async def test_a_form_and_a_body_bring_the_same_image(served: Served, tmp_path: 
 
 
 async def test_a_thumbnail_is_small_and_webp(served: Served) -> None:
-    await served.client.post("/v1/images", content=picture("JPEG", (1000, 500)))
-    stored = await served.client.post("/v1/images", content=picture("JPEG", (1000, 500)))
+    await served.client.post("/v1/images", content=plain("JPEG", (1000, 500)))
+    stored = await served.client.post("/v1/images", content=plain("JPEG", (1000, 500)))
     small = await served.client.get(f"/v1/images/{stored.json()['id']}/thumbnail")
     assert small.headers["content-type"] == "image/webp"
     with Image.open(io.BytesIO(small.content)) as opened:
@@ -64,8 +64,8 @@ async def test_a_thumbnail_is_small_and_webp(served: Served) -> None:
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "image/svg+xml", 400),
         (PNG[: len(PNG) // 2], "image/png", 400),
         (PNG[:8], "", 400),
-        (picture("JPEG"), "image/png", 415),
-        (picture("PNG", (8000, 7000)), "", 400),
+        (plain("JPEG"), "image/png", 415),
+        (plain("PNG", (8000, 7000)), "", 400),
         (b"GIF89a" + b"\xff" * 100, "image/gif", 400),
     ],
 )
@@ -127,7 +127,7 @@ async def test_an_id_that_names_nothing_brings_nothing(served: Served, image: st
 
 
 async def test_many_uploads_at_once_are_all_kept(served: Served) -> None:
-    files = [draw_scene(seed)[0] for seed in range(20)]
+    files = [picture(seed) for seed in range(20)]
     answers = await asyncio.gather(
         *(served.client.post("/v1/images", content=data) for data in files)
     )

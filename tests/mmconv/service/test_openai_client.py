@@ -9,11 +9,11 @@ from typing import Any
 import openai
 import pytest
 
-from images.drawing import draw_scene
 from model_zoo.tiny import make_checkpoint
 from tests.mmconv.service.conftest import Servers
+from tests.pictures import picture
 
-PNG = draw_scene(1)[0]
+PNG = picture(1)
 URI = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
 
 

@@ -7,14 +7,16 @@ import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
-from images.drawing import draw_scene
 from tests.mmconv.service.conftest import MODELS, ServerProcess, Servers, Start
+from tests.pictures import picture
 
 SLOWER = {"provider": "fake", "model": "slow", "options": {"seconds": 1.5}}
 
@@ -131,8 +133,23 @@ def test_an_announced_body_that_is_too_large_is_refused_unread(server: ServerPro
 
 def test_two_servers_share_uploads_and_the_database(start: Start) -> None:
     first, second = start(), start()
-    stored = httpx.post(f"{first.url}/v1/images", content=draw_scene(1)[0]).json()
+    stored = httpx.post(f"{first.url}/v1/images", content=picture(1)).json()
     given = httpx.get(f"{second.url}/v1/images/{stored['id']}")
-    assert given.content == draw_scene(1)[0]
+    assert given.content == picture(1)
     for server in (first, second):
         assert httpx.get(f"{server.url}/ready").status_code == 200
+
+
+def test_more_connections_than_there_may_be_are_refused(tmp_path: Path) -> None:
+    servers = Servers(tmp_path, "from mmconv.service import connection; connection.CONNECTIONS = 5")
+    server = servers()
+    with ExitStack() as stack:
+        for _ in range(5):
+            stack.enter_context(connect(server))
+        time.sleep(0.2)
+        refused = httpx.get(f"{server.url}/health")
+        assert refused.status_code == 503
+        assert refused.json()["error"]["code"] == "busy"
+    time.sleep(0.2)
+    assert httpx.get(f"{server.url}/health").status_code == 200
+    servers.end()

@@ -57,6 +57,21 @@ async def test_the_authors_file_runs_to_its_end(tmp_path: Path) -> None:
     assert found["gteval"].rows["first"]["win+tie"].n == 444
     assert found["lengths"].rows["first"]["words"].value == 8.0
     assert found["loops"].rows["GT"]["non-loop (%)"].n == 222
+    for name in ("unieval", "gteval"):
+        assert any("222 of the 547" in note for note in found[name].notes)
+
+
+async def test_notes_say_whose_samples_a_row_has(tmp_path: Path) -> None:
+    seats = {"candidate": SPEAKER, "judge": JUDGE, "rival": OTHER}
+    differing, alike = "Rows are not of the same samples", "GT is the human dialogue"
+    for shortest, count in ((2, 1), (4, 0)):
+        records = [record(number, shortest + number) for number in range(3)]
+        data = write(tmp_path / f"{shortest}.jsonl", records)
+        found = tables(await run(spec(data, seats=seats), tmp_path / str(shortest)))
+        for name in ("loops", "lengths", "lengths_by_utterance"):
+            notes = found[name].notes
+            assert sum(note.startswith(differing) for note in notes) == count
+            assert sum(note.startswith(alike) for note in notes) == 1
 
 
 async def test_interrupted_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:

@@ -152,6 +152,8 @@ def test_what_files_hide_is_counted(tmp_path: Path) -> None:
     }
     assert found["scores"].notes == (
         "some-model: 7 of the 591 samples of release v3, 584 left out.",
+        "No samples of response maintenance, so that overall is error correction alone: "
+        "some-model.",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,8 @@ from mmconv.stats import ScoreFrame
 from mmconv.values import Score, Table
 
 EC, RM = "Error Correction", "Response Maintenance"
+T_2, T_6 = 4.302652729911275, 2.446911848791681
+"""The 97.5 % quantiles of Student's t with 2 and 6 degrees of freedom."""
 
 
 def scores(
@@ -63,6 +66,44 @@ def test_tasks_stand_in_the_papers_order_with_blank_cells_where_there_are_no_sam
         "Mathematics / Mathematics 1",
         "Coding / Coding 1",
     ]
+
+
+def test_overall_has_no_interval_where_a_cell_has_none() -> None:
+    wide = scores(EC, "Coding", 1.0, 0.0, 0.5, 0.5)
+    table = made(wide, scores(RM, "Coding", 1.0))["scores"]
+    row = table.rows["m"]
+    assert table.notes[-1].startswith("A mean over tasks has no interval if one of its tasks has")
+    assert row["error correction"].low is not None
+    assert (row["response maintenance"].low, row["overall"].low) == (None, None)
+    even = made(scores(EC, "Coding", 1.0, 1.0), scores(RM, "Coding", 1.0, 0.0))["scores"].rows["m"]
+    assert (even["error correction"].low, even["overall"].low) == (None, None)
+
+
+def test_a_share_of_nothing_widens_overall_by_its_own_interval() -> None:
+    """0 of 3: Wilson's upper end is t² / (n + t²), and the halves' lengths add up as squares."""
+    row = made(scores(EC, "Coding", 1.0, 0.0, 0.5, 0.5), scores(RM, "Coding", 0.0, 0.0, 0.0))[
+        "scores"
+    ].rows["m"]
+    upper = 100 * T_2**2 / (3 + T_2**2)
+    assert row["response maintenance"].high == pytest.approx(upper)
+    # (1/2 · s / sqrt(4))² with the cluster correction 7 / 6 over all seven samples, t of 6
+    error = 100 * 0.5 * math.sqrt(7 / 6 * 0.5 / 4**2)
+    assert row["overall"].high == pytest.approx(25 + math.hypot(T_6 * error, upper / 2))
+    assert row["overall"].low == pytest.approx(25 - T_6 * error)
+
+
+def test_a_half_alone_is_said_to_be_one() -> None:
+    tables = made(scores(RM, "Coding", 1.0, 0.0), scores(EC, "Mathematics", 0.5, 0.1))
+    assert not any("alone" in note for note in tables["scores"].notes)
+    for name, mark in (("tasks", ""), ("subtasks", " / Coding 1")):
+        assert tables[name].notes[-1] == (
+            "No samples of error correction, so that overall is response maintenance alone: "
+            f"Coding{mark}."
+        )
+    half = made(*(scores(EC, task, 0.5, 0.1) for task in "abcd"))
+    note = "No samples of response maintenance, so that overall is error correction alone: "
+    assert half["scores"].notes == (f"{note}m.",)
+    assert half["tasks"].notes == (f"{note}4 of 4 rows.",)
 
 
 def test_a_sample_counts_for_each_of_its_types() -> None:
