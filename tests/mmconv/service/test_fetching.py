@@ -4,9 +4,9 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
+import trustme
 from aiohttp import web
 
 from mmconv.service import fetching
@@ -17,8 +17,21 @@ from tests.pictures import picture
 
 PNG = picture(1)
 
-CERTIFICATE = Path(__file__).parent / "localhost.pem"
-"""A self-signed certificate for localhost with its key, valid for a hundred years; no secret."""
+AUTHORITY = trustme.CA()
+
+
+def server_context() -> ssl.SSLContext:
+    """TLS as a server named localhost speaks it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    AUTHORITY.issue_cert("localhost").configure_cert(context)
+    return context
+
+
+def client_context() -> ssl.SSLContext:
+    """TLS as a client speaks it that trusts that server."""
+    context = ssl.create_default_context()
+    AUTHORITY.configure_trust(context)
+    return context
 
 
 @pytest.mark.parametrize(
@@ -85,16 +98,14 @@ async def site() -> AsyncIterator[Site]:
     app.router.add_get("/to", redirect)
     app.router.add_get("/slow", slow)
     app.router.add_get("/large", large)
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(CERTIFICATE)
     runner = web.AppRunner(app)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server).start()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_context()).start()
     port = runner.addresses[0][1]
     rules = Rules(
         allowed=lambda address: address in ("127.0.0.1", "::1"),
         port=port,
-        trust=ssl.create_default_context(cafile=CERTIFICATE),
+        trust=client_context(),
     )
     yield Site(url=f"https://localhost:{port}", rules=rules)
     await runner.cleanup()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from itertools import chain, repeat
@@ -19,7 +18,7 @@ from aiohttp import web
 
 from mmconv.service.fetching import Rules, fetch
 from mmconv.service.problems import Problem
-from tests.mmconv.service.test_fetching import CERTIFICATE
+from tests.mmconv.service.test_fetching import client_context, server_context
 from tests.pictures import picture
 
 PNG = picture(1)
@@ -39,7 +38,7 @@ class World:
         return Rules(
             allowed=lambda address: address == OUTSIDE,
             port=self.port,
-            trust=ssl.create_default_context(cafile=CERTIFICATE),
+            trust=client_context(),
         )
 
     def url(self, host: str, path: str = "/x.png") -> str:
@@ -68,8 +67,7 @@ async def world() -> AsyncIterator[World]:
     app.router.add_get("/to", redirect)
     runner = web.AppRunner(app)
     await runner.setup()
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(CERTIFICATE)
+    server = server_context()
     await web.SockSite(runner, taken, ssl_context=server).start()
     await web.TCPSite(runner, INSIDE, found.port, ssl_context=server).start()
     yield found
