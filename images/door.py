@@ -34,6 +34,7 @@ from images.header import (
 )
 from mmconv.errors import ImageError
 from mmconv.keys import hash_bytes
+from mmconv.values import Image
 
 PIL.Image.MAX_IMAGE_PIXELS = None
 
@@ -102,6 +103,16 @@ class Facts:
     mode: str
     frames: int
     byte_count: int
+
+    @property
+    def image(self) -> Image:
+        """The image as it stands in a message."""
+        return Image(
+            sha256=self.sha256,
+            media_type=self.media_type,
+            width=self.width,
+            height=self.height,
+        )
 
 
 def inspect(data: bytes, limits: Limits, where: str) -> Facts:

@@ -60,7 +60,7 @@ class Library:
             return seen[1]
         bound(path, "bytes", state[1], self._limits.max_bytes)
         facts = self._examine(self._read(place), path)
-        image = _image(facts)
+        image = facts.image
         with self._lock:
             self._places[facts.sha256] = place
             self._seen[path] = state, image
@@ -78,7 +78,7 @@ class Library:
         _write(place, data)
         with self._lock:
             self._places[facts.sha256] = place
-        return _image(facts)
+        return facts.image
 
     def read(self, sha256: str) -> bytes:
         """The original bytes, proved by their hash.
@@ -149,15 +149,6 @@ class Library:
                 return file.read(self._limits.max_bytes + 1)
         except OSError as error:
             raise _unreadable(place, error) from error
-
-
-def _image(facts: Facts) -> Image:
-    return Image(
-        sha256=facts.sha256,
-        media_type=facts.media_type,
-        width=facts.width,
-        height=facts.height,
-    )
 
 
 def _shelf(folder: Path, sha256: str) -> Path:

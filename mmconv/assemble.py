@@ -84,15 +84,25 @@ def build_seats(spec: RunSpec, images: ImageSource) -> dict[str, Seat]:
     models: dict[str, Model] = {}
     seats = {}
     for name, model in spec.seats.items():
-        same = model.model_dump_json(exclude={"name", "system", "sampling"})
+        same = model_identity(model)
         if same not in models:
             models[same] = _build_model(model, images)
-        seats[name] = Seat(
-            model=models[same],
-            system=model.system,
-            sampling={**_set_fields(model.sampling), **_set_fields(spec.sampling.get(name))},
-        )
+        seats[name] = build_seat(model, models[same], spec.sampling.get(name))
     return seats
+
+
+def model_identity(spec: ModelSpec) -> str:
+    """What tells models apart: all that a file says but what only a seat adds."""
+    return spec.model_dump_json(exclude={"name", "system", "sampling"})
+
+
+def build_seat(spec: ModelSpec, model: Model, sampling: SamplingSpec | None = None) -> Seat:
+    """A seat for a model, with its file's system prompt and sampling; `sampling` goes before it."""
+    return Seat(
+        model=model,
+        system=spec.system,
+        sampling={**_set_fields(spec.sampling), **_set_fields(sampling)},
+    )
 
 
 def check_keys(spec: RunSpec, seats: Iterable[str]) -> None:

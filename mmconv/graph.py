@@ -6,7 +6,7 @@ the prompts. Scheduling is not done here but in `mmconv.runner`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from mmconv.errors import PlanError
@@ -55,15 +55,15 @@ def check(calls: Sequence[Call]) -> tuple[Call, ...]:
     return tuple(by_id[call_id] for call_id in order)
 
 
-def chain_lengths(calls: Sequence[Call]) -> dict[str, int]:
+def chain_lengths(needs: Mapping[str, Collection[str]]) -> dict[str, int]:
     """For each call, how many calls the longest chain has that begins with it, itself included.
 
-    The calls stand in an order in which each follows what it needs, as `check` returns them.
+    `needs` holds the calls' dependencies by id, each call after what it needs.
     """
-    lengths = {call.id: 1 for call in calls}
-    for call in reversed(calls):
-        for need in dependencies(call):
-            lengths[need] = max(lengths[need], 1 + lengths[call.id])
+    lengths = dict.fromkeys(needs, 1)
+    for call, needed in reversed([*needs.items()]):
+        for need in needed:
+            lengths[need] = max(lengths[need], 1 + lengths[call])
     return lengths
 
 

@@ -11,7 +11,7 @@ import click
 
 from mmconv.cli.report import data_of
 from mmconv.cli.specs import FILE
-from mmconv.cli.tabling import show_tables, table_options
+from mmconv.cli.tabling import print_tables, table_options
 from mmconv.report.compared_runs import KINDS
 from mmconv.report.comparison import Comparison, compare
 from mmconv.report.tables import write_tables
@@ -48,7 +48,7 @@ def command(
         # other forms are read by programs
         click.echo(f"{warning}\n", err=form != "table")
     printed = [table for table in comparison.tables if form != "table" or not table.detail]
-    show_tables(printed, form, None, intervals=True)
+    print_tables(printed, form, intervals=True)
     if out is not None:
         out = out.absolute()
         write_tables(out / "tables", comparison.tables)

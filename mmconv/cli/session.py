@@ -16,7 +16,7 @@ from mmconv.cli.progress import line, progress
 from mmconv.evaluation import Evaluation, Result
 from mmconv.report.output import PAGE
 from mmconv.report.tables import all_to_text
-from mmconv.runner import Runner
+from mmconv.runner import Runner, collect_rarely
 from mmconv.values import UNASKED, UNPARSED
 
 EXIT_FAILURES = 1
@@ -28,7 +28,7 @@ async def evaluate(evaluation: Evaluation, *, offline: bool = False, page: bool 
 
     The first Ctrl-C lets the calls under way finish, the second one does not.
     """
-    _collect_rarely()
+    collect_rarely()
     runner = evaluation.runner(offline=offline)
     async with progress(evaluation.spec, runner.tally, evaluation.plan_count):
         with stopped_by_interrupt(runner):
@@ -60,16 +60,6 @@ def _losses(result: Result) -> Iterator[str]:
 def typed() -> str:
     """The command that was typed: what to run again."""
     return shlex.join(["mmconv", *sys.argv[1:]])
-
-
-def _collect_rarely() -> None:
-    """Keep the garbage collector out of a run's way.
-
-    A run holds many small objects for a while and makes hardly any cycles; a full collection would
-    find nothing and hold up all requests for a tenth of a second.
-    """
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 50)
 
 
 @contextmanager

@@ -161,11 +161,11 @@ class _OpenPlan:
     def start(self) -> None:
         calls = check(self.plan.calls)
         self.left = len(calls)
-        self.chains = chain_lengths(calls)
+        needs = {call.id: dependencies(call) for call in calls}
+        self.chains = chain_lengths(needs)
         for call in calls:
-            needs = dependencies(call)
-            self.unmet[call.id] = set(needs)
-            for need in needs:
+            self.unmet[call.id] = set(needs[call.id])
+            for need in needs[call.id]:
                 self.waiting.setdefault(need, []).append(call)
         if not calls:
             self._finish()

@@ -48,21 +48,8 @@ class DialogueWork:
         """The fields of `Progress`; a conversation is the dialogue under one condition."""
         if self._runner is None:
             return asdict(Progress())
-        tally = self._runner.tally
-        seats = tally.seats.values()
-        return asdict(
-            Progress(
-                conversations=tally.finished,
-                total=self._total,
-                replies=tally.replies,
-                asked=tally.asked,
-                stored=sum(seat.stored for seat in seats),
-                failed=sum(seat.failed for seat in seats),
-                skipped=sum(seat.skipped for seat in seats),
-                retried=sum(seat.retried for seat in seats),
-                seconds=round(time.monotonic() - self._started, 1),
-            )
-        )
+        seconds = time.monotonic() - self._started
+        return asdict(Progress.of(self._runner.tally, self._total, seconds))
 
     def stop(self) -> None:
         """Ask nothing more."""

@@ -28,13 +28,11 @@ from mmconv.service.incoming import at_work, incoming
 from mmconv.service.problems import Problem, documented, json_response
 from mmconv.service.run_work import Progress
 from mmconv.service.running import carry_out
+from mmconv.service.runs import too_many_runs
 from mmconv.service.state import Service
 from mmconv.store.jobs import Job, NewJob, State
 
 router = APIRouter(prefix="/v1", tags=["dialogues"], route_class=JsonRoute)
-
-FULL_SECONDS = 30.0
-"""When a client that has too many runs is told to come back."""
 
 DialogueId = Annotated[str, Path(pattern=r"^dialogue-[0-9a-f]{12}$")]
 """The id of a dialogue that became a job."""
@@ -140,13 +138,7 @@ async def _submit(shared: Service, caller: Caller, dialogue: Dialogue, calls: in
         most=caller.limits.concurrent_runs,
     )
     if submitted.job is None:
-        raise Problem(
-            429,
-            f"{caller.limits.concurrent_runs} runs of this token wait or are under way, "
-            "and it may have no more",
-            code="too_many_runs",
-            retry_after=FULL_SECONDS,
-        )
+        raise too_many_runs(caller)
     return submitted.job
 
 

@@ -65,7 +65,7 @@ class Incoming:
         facts = uploads.recall(sha256) or await at_work(self._shared, param, uploads.find, sha256)
         if facts is None:
             raise Problem(404, "no image of this id is here", param=param, code="image_not_found")
-        return _image(facts)
+        return facts.image
 
     async def _hold(self, data: bytes, param: str) -> Image:
         holding = asyncio.ensure_future(
@@ -78,7 +78,7 @@ class Incoming:
             holding.add_done_callback(self._let_go)
             raise
         self._holds.callback(self._shared.uploads.release, facts.sha256)
-        return _image(facts)
+        return facts.image
 
     def _let_go(self, holding: asyncio.Future[Facts]) -> None:
         if not holding.cancelled() and holding.exception() is None:
@@ -125,12 +125,3 @@ def decode_uri(rest: str, most: int, param: str) -> bytes:
         return base64.b64decode(payload, validate=True)
     except (binascii.Error, ValueError):
         raise Problem(400, "the data URI is not base64", param=param) from None
-
-
-def _image(facts: Facts) -> Image:
-    return Image(
-        sha256=facts.sha256,
-        media_type=facts.media_type,
-        width=facts.width,
-        height=facts.height,
-    )

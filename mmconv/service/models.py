@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from mmconv.assemble import Provider, find_provider
+from mmconv.assemble import Provider, build_seat, find_provider, model_identity
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec
 from mmconv.protocols import Backend, ImageSource
 from mmconv.runner import Model, Seat
@@ -30,7 +29,7 @@ class Models:
         self._images = images
         self._sources: dict[str, _Source] = {}
         shared: dict[int, Model] = {}
-        self._seats = {name: self._seat(spec, {}, shared) for name, spec in specs.items()}
+        self._seats = {name: self._seat(spec, None, shared) for name, spec in specs.items()}
 
     def seat(self, name: str) -> Seat:
         """The seat that synchronous requests share; raises `KeyError`."""
@@ -40,7 +39,7 @@ class Models:
         """Seats for one run, which may stop and close their models as it likes."""
         own: dict[int, Model] = {}
         return {
-            name: self._seat(model, _set_fields(spec.sampling.get(name)), own)
+            name: self._seat(model, spec.sampling.get(name), own)
             for name, model in spec.seats.items()
         }
 
@@ -49,19 +48,17 @@ class Models:
         for source in self._sources.values():
             await source.aclose()
 
-    def _seat(self, spec: ModelSpec, sampling: Mapping[str, Any], models: dict[int, Model]) -> Seat:
+    def _seat(
+        self, spec: ModelSpec, sampling: SamplingSpec | None, models: dict[int, Model]
+    ) -> Seat:
         """A seat on the model of `models` that this spec names; a new one is added to them."""
         source = self._source(spec)
         if id(source) not in models:
             models[id(source)] = Model(source.fingerprint, source.open, spec.attempts)
-        return Seat(
-            model=models[id(source)],
-            system=spec.system,
-            sampling={**_set_fields(spec.sampling), **sampling},
-        )
+        return build_seat(spec, models[id(source)], sampling)
 
     def _source(self, spec: ModelSpec) -> _Source:
-        same = spec.model_dump_json(exclude={"name", "system", "sampling"})
+        same = model_identity(spec)
         if same not in self._sources:
             self._sources[same] = _Source(spec, self._images)
         return self._sources[same]
@@ -118,7 +115,3 @@ class _Lent:
 
     async def aclose(self) -> None:
         """The owner closes the backend; a borrower only lets go of it."""
-
-
-def _set_fields(sampling: SamplingSpec | None) -> dict[str, Any]:
-    return {} if sampling is None else sampling.model_dump(exclude_unset=True)

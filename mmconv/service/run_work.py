@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -44,6 +44,22 @@ class Progress:
     rate: float = 0.0
     seconds: float = 0.0
     seconds_left: float | None = None
+
+    @classmethod
+    def of(cls, tally: Tally, total: int, seconds: float) -> Progress:
+        """What a runner has counted so far, without how fast it was."""
+        seats = tally.seats.values()
+        return cls(
+            conversations=tally.finished,
+            total=total,
+            replies=tally.replies,
+            asked=tally.asked,
+            stored=sum(seat.stored for seat in seats),
+            failed=sum(seat.failed for seat in seats),
+            skipped=sum(seat.skipped for seat in seats),
+            retried=sum(seat.retried for seat in seats),
+            seconds=round(seconds, 1),
+        )
 
 
 @dataclass(slots=True)
@@ -136,17 +152,8 @@ async def open_run(settings: Settings, benchmarks: Benchmarks, job: Job) -> Eval
 
 def _progress(tally: Tally, total: int, pace: Pace, seconds: float) -> Progress:
     ending, rate = pace.rates
-    seats = tally.seats.values()
-    return Progress(
-        conversations=tally.finished,
-        total=total,
-        replies=tally.replies,
-        asked=tally.asked,
-        stored=sum(seat.stored for seat in seats),
-        failed=sum(seat.failed for seat in seats),
-        skipped=sum(seat.skipped for seat in seats),
-        retried=sum(seat.retried for seat in seats),
+    return replace(
+        Progress.of(tally, total, seconds),
         rate=round(rate, 2),
-        seconds=round(seconds, 1),
         seconds_left=round((total - tally.finished) / ending, 1) if ending else None,
     )

@@ -79,6 +79,17 @@ async def start_run(
     return answer_submission(submitted, caller)
 
 
+def too_many_runs(caller: Caller) -> Problem:
+    """What a client is told whose token has as many jobs as it may have."""
+    return Problem(
+        429,
+        f"{caller.limits.concurrent_runs} runs of this token wait or are under way, "
+        "and it may have no more",
+        code="too_many_runs",
+        retry_after=FULL_SECONDS,
+    )
+
+
 def answer_submission(submitted: Submission, caller: Caller) -> Response:
     """What a client is told of a job it submitted: 202 queued, 200 known; raises `Problem`."""
     if submitted.verdict == "key_reused":
@@ -89,13 +100,7 @@ def answer_submission(submitted: Submission, caller: Caller) -> Response:
             code="idempotency_key_reused",
         )
     if submitted.job is None:
-        raise Problem(
-            429,
-            f"{caller.limits.concurrent_runs} runs of this token wait or are under way, "
-            "and it may have no more",
-            code="too_many_runs",
-            retry_after=FULL_SECONDS,
-        )
+        raise too_many_runs(caller)
     location = {"Location": f"/v1/runs/{submitted.job.id}"}
     status = 200 if submitted.verdict == "known" else 202
     return json_response(told(submitted.job), status, location)

@@ -7,7 +7,6 @@ have some time to finish.
 from __future__ import annotations
 
 import asyncio
-import gc
 import resource
 from collections.abc import Callable
 from socket import socket
@@ -16,6 +15,7 @@ from types import FrameType
 import uvicorn
 from uvicorn.loops.auto import auto_loop_factory
 
+from mmconv.runner import collect_rarely
 from mmconv.service.app import open_app
 from mmconv.service.connection import CONNECTIONS, Connection
 from mmconv.service.settings import Settings
@@ -39,9 +39,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket] | None = None) -> None:
         """Listen, and tell where."""
         await super().startup(sockets=sockets)
-        # A full collection would go through all that is loaded, and hold up every request.
-        gc.freeze()
-        gc.set_threshold(100_000, 50, 50)
+        collect_rarely()
         host, port = self.servers[0].sockets[0].getsockname()[:2]
         self._on_start(host, port)
 

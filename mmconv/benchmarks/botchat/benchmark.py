@@ -46,6 +46,7 @@ from mmconv.benchmarks.botchat.scoring import (
     score_loop,
     score_utterance,
 )
+from mmconv.benchmarks.conditions import named_conditions
 from mmconv.config import RunSpec, validate
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_file
@@ -68,7 +69,7 @@ class BotChat:
     def __init__(self, spec: RunSpec, options: BotChatOptions) -> None:
         self._spec = spec
         self._options = options
-        wanted = _wanted(spec)
+        wanted = named_conditions(self.name, spec.conditions, CONDITIONS)
         if options.judged and "judge" not in spec.seats:
             raise ConfigError("botchat needs a judge: name one, or give --generate-only")
         self._survey = survey(
@@ -252,13 +253,3 @@ class BotChat:
         if self._options.prompt_role == "user":
             yield "The system prompt stands in the first user message."
         yield from bad_records_note(self._survey.left_out)
-
-
-def _wanted(spec: RunSpec) -> tuple[str, ...]:
-    """The conditions that the run names, in the order of the tables; none if it names none."""
-    for condition in spec.conditions or ():
-        if condition not in CONDITIONS:
-            raise ConfigError(
-                f"botchat has no condition {condition!r}; there are: {', '.join(CONDITIONS)}"
-            )
-    return tuple(condition for condition in CONDITIONS if condition in (spec.conditions or ()))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from judges import PromptSet
+from mmconv.benchmarks.conditions import named_conditions
 from mmconv.benchmarks.convbench.chains import candidate_calls
 from mmconv.benchmarks.convbench.columns import CAPTION, REFERENCES
 from mmconv.benchmarks.convbench.data import Row, Source, Survey, load_rows, survey
@@ -48,7 +49,9 @@ class ConvBench:
         self._spec = spec
         self._options = options
         self._images = images
-        self.conditions = _conditions(spec, options)
+        self.conditions = named_conditions(self.name, spec.conditions, CONDITIONS) or (
+            ("free",) if options.generate_only else tuple(GIVEN)
+        )
         judge = spec.seats.get("judge")
         if not options.generate_only and judge is None:
             raise ConfigError(
@@ -134,16 +137,6 @@ class ConvBench:
             notes=self.notes,
         )
         return build_tables(scores, layout)
-
-
-def _conditions(spec: RunSpec, options: ConvBenchOptions) -> tuple[str, ...]:
-    chosen = spec.conditions or (("free",) if options.generate_only else tuple(GIVEN))
-    for condition in chosen:
-        if condition not in CONDITIONS:
-            raise ConfigError(
-                f"convbench has no condition {condition!r}; there are: {', '.join(CONDITIONS)}"
-            )
-    return tuple(condition for condition in CONDITIONS if condition in chosen)
 
 
 def _grader(spec: RunSpec, options: ConvBenchOptions) -> Grader:

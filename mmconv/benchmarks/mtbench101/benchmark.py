@@ -16,6 +16,7 @@ from mmconv.benchmarks.bad_records import (
     bad_records_note,
     bad_records_table,
 )
+from mmconv.benchmarks.conditions import named_conditions
 from mmconv.benchmarks.mtbench101.chains import candidate_calls
 from mmconv.benchmarks.mtbench101.data import Dialogue, load_dialogues, survey
 from mmconv.benchmarks.mtbench101.grading import Grader
@@ -42,7 +43,7 @@ class MTBench101:
     def __init__(self, spec: RunSpec, options: MTBench101Options) -> None:
         self._spec = spec
         self._options = options
-        self.conditions = _conditions(spec)
+        self.conditions = named_conditions(self.name, spec.conditions, CONDITIONS) or CONDITIONS[:1]
         if not options.generate_only and "judge" not in spec.seats:
             raise ConfigError("mtbench101 needs a judge: name one, or give --generate-only")
         self._grader = None if options.generate_only else _grader(spec, options)
@@ -138,16 +139,6 @@ class MTBench101:
         if not self._options.guidelines:
             yield "The judge was given no score guidelines."
         yield from bad_records_note(self._survey.left_out)
-
-
-def _conditions(spec: RunSpec) -> tuple[str, ...]:
-    chosen = spec.conditions or CONDITIONS[:1]
-    for condition in chosen:
-        if condition not in CONDITIONS:
-            raise ConfigError(
-                f"mtbench101 has no condition {condition!r}; there are: {', '.join(CONDITIONS)}"
-            )
-    return tuple(condition for condition in CONDITIONS if condition in chosen)
 
 
 def _grader(spec: RunSpec, options: MTBench101Options) -> Grader:
