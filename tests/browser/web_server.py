@@ -23,6 +23,13 @@ MODELS: Mapping[str, Any] = {
         "max_concurrency": 2,
         "options": {"seconds": 0.4},
     },
+    # no other run asks it, so none of its answers is there before its run is stopped
+    "patient": {
+        "provider": "fake",
+        "model": "scripted",
+        "max_concurrency": 1,
+        "options": {"seconds": 0.3, "script": {"(?s).*": "All in good time."}},
+    },
     "hostile": {
         "provider": "fake",
         "model": "scripted",
