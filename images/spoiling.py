@@ -9,24 +9,28 @@ import PIL.ImageFilter
 import PIL.ImageStat
 
 from images.door import Limits, decode
+from images.header import read_media_type
 
 _LIMITS = Limits()
 
 
 def blur(data: bytes, share: float) -> bytes:
-    """The picture as a PNG file, blurred (Gauss) by a radius of `share` of its longer side."""
+    """The picture blurred (Gauss) by a radius of `share` of its longer side, in its own format."""
     picture = decode(data, _LIMITS, "the picture to blur")
-    return _png(picture.filter(PIL.ImageFilter.GaussianBlur(share * max(picture.size))))
+    blurred = picture.filter(PIL.ImageFilter.GaussianBlur(share * max(picture.size)))
+    return _file(blurred, data)
 
 
 def blank(data: bytes) -> bytes:
-    """A PNG file of the picture's size in its mean colour."""
+    """A picture of the same size and format in the picture's mean colour."""
     picture = decode(data, _LIMITS, "the picture to blank")
     red, green, blue = (round(channel) for channel in PIL.ImageStat.Stat(picture).mean)
-    return _png(PIL.Image.new("RGB", picture.size, (red, green, blue)))
+    return _file(PIL.Image.new("RGB", picture.size, (red, green, blue)), data)
 
 
-def _png(picture: PIL.Image.Image) -> bytes:
+def _file(picture: PIL.Image.Image, original: bytes) -> bytes:
+    """The picture in the format of the original, since its media type is told along with it."""
+    kind = read_media_type(original, "the original").removeprefix("image/")
     file = io.BytesIO()
-    picture.save(file, "PNG")
+    picture.save(file, kind, quality=95)
     return file.getvalue()

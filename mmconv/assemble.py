@@ -86,9 +86,19 @@ def build_seats(spec: RunSpec, images: ImageSource) -> dict[str, Seat]:
     for name, model in spec.seats.items():
         same = model_identity(model)
         if same not in models:
-            models[same] = _build_model(model, images)
+            models[same] = build_model(model, images)
         seats[name] = build_seat(model, models[same], spec.sampling.get(name))
     return seats
+
+
+def build_model(spec: ModelSpec, images: ImageSource) -> Model:
+    """A model that is loaded at its first call; raises `ConfigError` as its provider does."""
+    provider = find_provider(spec.provider)
+
+    async def open_backend() -> Backend:
+        return await provider.open_backend(spec, images)
+
+    return Model(provider.fingerprint(spec), open_backend, spec.attempts)
 
 
 def model_identity(spec: ModelSpec) -> str:
@@ -122,15 +132,6 @@ def check_keys(spec: RunSpec, seats: Iterable[str]) -> None:
 
 def _check_nothing(_spec: ModelSpec) -> None:
     """What a provider without keys checks."""
-
-
-def _build_model(spec: ModelSpec, images: ImageSource) -> Model:
-    provider = find_provider(spec.provider)
-
-    async def open_backend() -> Backend:
-        return await provider.open_backend(spec, images)
-
-    return Model(provider.fingerprint(spec), open_backend, spec.attempts)
 
 
 def _set_fields(sampling: SamplingSpec | None) -> dict[str, Any]:

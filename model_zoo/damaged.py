@@ -22,7 +22,7 @@ from mmconv.keys import hash_json
 from mmconv.protocols import Backend, ImageSource
 from mmconv.values import Message, Reply, Sampling
 
-_REVISION = 1
+_REVISION = 2
 """Raised when the same request would get another reply, so that keys change too."""
 
 
@@ -74,7 +74,7 @@ class SpoiltImages:
     options: DamagedOptions
 
     def read(self, sha256: str) -> bytes:
-        """The spoilt picture as a PNG file, under the hash of the whole one."""
+        """The spoilt picture in its own format, under the hash of the whole one."""
         data = self.images.read(sha256)
         return blank(data) if self.options.picture == "blank" else blur(data, self.options.radius)
 

@@ -8,48 +8,65 @@ from pathlib import Path
 import click
 
 from images import Library
-from mmconv.assemble import find_provider
+from mmconv.assemble import build_model, build_seat
 from mmconv.cli.specs import FILE
-from mmconv.config import ModelSpec, load_model
-from mmconv.errors import BackendError, ImageError
-from mmconv.protocols import Backend
-from mmconv.values import Message, Part, Reply, Sampling, Text
+from mmconv.config import ModelSpec, SamplingSpec, load_model
+from mmconv.errors import ImageError
+from mmconv.runner import Seat
+from mmconv.tally import SeatTally
+from mmconv.values import Failure, Message, Part, Reply, Sampling, Text
+
+UNLESS_TOLD = Sampling(max_tokens=512, temperature=0.0)
+"""How a model is asked where neither its file nor the command line says."""
 
 
 @click.command(name="chat")
 @click.argument("model")
 @click.option("--image", "pictures", type=FILE, multiple=True, help="Shown with the first turn.")
-@click.option("--max-tokens", default=512, show_default=True)
-@click.option("--temperature", default=0.0, show_default=True)
-def command(model: str, pictures: tuple[Path, ...], max_tokens: int, temperature: float) -> None:
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(min=1),
+    help=f"The model file's own unless set, or {UNLESS_TOLD.max_tokens}.",
+)
+@click.option(
+    "--temperature",
+    type=click.FloatRange(min=0),
+    help=f"The model file's own unless set, or {UNLESS_TOLD.temperature:g}.",
+)
+def command(
+    model: str, pictures: tuple[Path, ...], max_tokens: int | None, temperature: float | None
+) -> None:
     """Talk to MODEL; an empty line or Ctrl-D ends.  /image PATH shows it another picture."""
-    sampling = Sampling(max_tokens=max_tokens, temperature=temperature)
+    told = {"max_tokens": max_tokens, "temperature": temperature}
+    sampling = SamplingSpec.model_validate(
+        {name: value for name, value in told.items() if value is not None}
+    )
+    # A person who waits would rather be told of a failure than wait for it to pass.
+    spec = load_model(model).model_copy(update={"attempts": 1})
     # A line is read outside of the event loop, so that Ctrl-C ends the program at once.
     with asyncio.Runner() as runner:
-        _chat(runner, load_model(model), pictures, sampling)
+        _chat(runner, spec, pictures, sampling)
 
 
 def _chat(
-    runner: asyncio.Runner, spec: ModelSpec, pictures: tuple[Path, ...], sampling: Sampling
+    runner: asyncio.Runner, spec: ModelSpec, pictures: tuple[Path, ...], sampling: SamplingSpec
 ) -> None:
     library = Library()
     shown: list[Part] = [library.add_file(str(path)) for path in pictures]
     history: list[Message] = []
-    if spec.system is not None:
-        history.append(Message(role="system", parts=(Text(text=spec.system),)))
-    backend = runner.run(find_provider(spec.provider).open_backend(spec, library))
+    seat = build_seat(spec, build_model(spec, library), sampling)
     try:
         while line := _read_line():
             if line.startswith("/image "):
                 shown += _pictures(library, line.removeprefix("/image ").strip())
                 continue
             said = Message(role="user", parts=(*shown, Text(text=line)))
-            reply = runner.run(_answer(backend, [*history, said], sampling))
+            reply = runner.run(_answer(seat, (*history, said)))
             if reply is not None:
                 history += [said, Message(role="assistant", parts=(Text(text=reply.text),))]
                 shown = []
     finally:
-        runner.run(backend.aclose())
+        runner.run(seat.model.aclose())
 
 
 def _pictures(library: Library, path: str) -> list[Part]:
@@ -61,18 +78,20 @@ def _pictures(library: Library, path: str) -> list[Part]:
         return []
 
 
-async def _answer(backend: Backend, messages: list[Message], sampling: Sampling) -> Reply | None:
+async def _answer(seat: Seat, said: tuple[Message, ...]) -> Reply | None:
     """Ask once; a failure is told and leaves the history as it was."""
-    try:
-        reply = await backend.generate(messages, sampling, affinity="chat")
-    except BackendError as error:
-        click.echo(f"({error.kind}: {error})", err=True)
+    messages, sampling = seat.prompt(said, UNLESS_TOLD)
+    reply = await seat.model.ask(
+        messages, sampling, priority=0, affinity="chat", drop_oldest=False, tally=SeatTally()
+    )
+    if isinstance(reply, Failure):
+        click.echo(f"({reply.kind}: {reply.message})", err=True)
         return None
     if reply.reasoning:
         click.secho(reply.reasoning, dim=True)
     click.echo(reply.text)
     if reply.finish == "length":
-        click.echo("(cut off at --max-tokens)", err=True)
+        click.echo(f"(cut off after {sampling.max_tokens} tokens: see --max-tokens)", err=True)
     return reply
 
 

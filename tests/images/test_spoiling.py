@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from images.door import Limits, decode
+from images.door import Limits, decode, inspect
 from images.scenes import draw, sample_scene
 from images.spoiling import blank, blur
 from mmconv.errors import ImageError
@@ -33,6 +33,14 @@ def test_a_small_blur_keeps_the_colours_apart_and_a_large_one_does_not() -> None
 
 def test_the_same_picture_is_blurred_to_the_same_bytes() -> None:
     assert blur(PICTURE, 0.1) == blur(PICTURE, 0.1) != PICTURE
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF"])
+def test_a_spoilt_picture_keeps_its_format(kind: str) -> None:
+    picture = encode(halves(), kind)
+    for spoilt in (blank(picture), blur(picture, 0.1)):
+        facts = inspect(spoilt, Limits(), "spoilt")
+        assert (facts.media_type, facts.width, facts.height) == (f"image/{kind.lower()}", 32, 16)
 
 
 @pytest.mark.parametrize("spoil", [blank, lambda data: blur(data, 0.1)])

@@ -27,15 +27,13 @@ JUDGE_SLOTS: dict[str, frozenset[str]] = {
         "overall": JUDGEMENTS,
         "overall_without_judgements": frozenset[str](),
     }.items()
-} | {
-    "pairwise_extract": frozenset({"judgement"}),
-    "direct_extract": frozenset({"judgement"}),
-    "pairwise_skipped_turn": frozenset({"human"}),
-}
+} | {"pairwise_skipped_turn": frozenset({"human"})}
+EXTRACTION_SLOTS = dict.fromkeys(("pairwise_extract", "direct_extract"), frozenset({"judgement"}))
 
 SLOTS: dict[str, dict[str, frozenset[str]]] = {
     "convbench_reference": JUDGE_SLOTS,
     "convbench": JUDGE_SLOTS
+    | EXTRACTION_SLOTS
     | {
         "annotate_describe": frozenset({"image"}),
         "annotate_caption": INSTRUCTIONS | {"image", "description"},

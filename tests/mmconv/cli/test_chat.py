@@ -1,0 +1,82 @@
+"""`mmconv chat` with a model that notes how it is asked; this module is its provider."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from mmconv.cli.chat import command
+from mmconv.config import ModelSpec
+from mmconv.errors import Refused
+from mmconv.protocols import ImageSource
+from mmconv.values import Image, Message, Reply, Sampling, Text
+from tests.images.pictures import encode, halves
+
+asked: list[tuple[tuple[Message, ...], Sampling]] = []
+
+
+class Noting:
+    max_concurrency = 1
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        asked.append((tuple(messages), sampling))
+        if messages[-1].parts[-1] == Text(text="fail"):
+            raise Refused("rejected", "not that")
+        return Reply(text="Well.", finish="length", input_tokens=1, output_tokens=1)
+
+    async def aclose(self) -> None:
+        pass
+
+
+def fingerprint(spec: ModelSpec) -> str:
+    return spec.model
+
+
+async def open_backend(spec: ModelSpec, images: ImageSource) -> Noting:
+    return Noting()
+
+
+@pytest.fixture(autouse=True)
+def nothing_asked() -> Iterator[None]:
+    yield
+    asked.clear()
+
+
+def chat(folder: Path, said: str, *options: str, **fields: object) -> Result:
+    model = folder / "noting.yaml"
+    model.write_text(yaml.safe_dump({"provider": __name__, "model": "noting", **fields}))
+    return CliRunner().invoke(command, [str(model), *options], input=said)
+
+
+def test_the_model_file_says_how_it_is_asked(tmp_path: Path) -> None:
+    sampling = {"temperature": None, "max_tokens": 8192}
+    chat(tmp_path, "hello\n", sampling=sampling, system="Be short.")
+    (messages, used), *_ = asked
+    assert (used.temperature, used.max_tokens) == (None, 8192)
+    assert [message.role for message in messages] == ["system", "user"]
+
+
+def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:
+    sampling = {"temperature": None, "max_tokens": 8192}
+    told = chat(tmp_path, "hello\n", "--max-tokens", "7", sampling=sampling)
+    assert (asked[0][1].temperature, asked[0][1].max_tokens) == (None, 7)
+    assert "cut off after 7 tokens" in told.output
+
+
+def test_a_failure_is_told_and_no_part_of_the_conversation(tmp_path: Path) -> None:
+    picture = tmp_path / "halves.png"
+    picture.write_bytes(encode(halves(), "PNG"))
+    told = chat(tmp_path, "fail\nagain\nmore\n", "--image", str(picture))
+    assert "(rejected: not that)" in told.output
+    assert [len(messages) for messages, _ in asked] == [1, 1, 3]
+    assert [isinstance(messages[-1].parts[0], Image) for messages, _ in asked] == [
+        True,
+        True,
+        False,
+    ]
