@@ -12,6 +12,7 @@ Replies are generated in batches (see `model_zoo.hf.queue`); there is no prefix 
 from __future__ import annotations
 
 import asyncio
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from images.policy import Policy
@@ -22,6 +23,7 @@ from model_zoo.hf.options import HfOptions, fingerprint, read_options
 
 if TYPE_CHECKING:
     from model_zoo.hf.backend import HfBackend
+    from model_zoo.hf.loading import Checkpoint
 
 __all__ = ["HfOptions", "fingerprint", "open_backend"]
 
@@ -34,13 +36,21 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> HfBackend:
     """
     options = read_options(spec)
     policy = Policy(max_pixels=options.max_pixels, min_pixels=options.min_pixels)
+    # Importing torch takes seconds, in which a server has other requests to answer.
+    checkpoint = await asyncio.to_thread(_load, spec, options)
+    from model_zoo.hf.backend import HfBackend
+
+    return HfBackend(checkpoint, options, policy, images, spec.max_concurrency)
+
+
+def _load(spec: ModelSpec, options: HfOptions) -> Checkpoint:
+    """Import the libraries and load the checkpoint, for seconds each."""
     try:
-        from model_zoo.hf.backend import HfBackend
+        import_module("model_zoo.hf.backend")
         from model_zoo.hf.loading import load_checkpoint
     except ImportError as error:
         raise ConfigError(
             f"model {spec.label}: the provider hf needs libraries that are not installed "
             f"({error}); run: pip install 'mmconv[hf]'"
         ) from error
-    checkpoint = await asyncio.to_thread(load_checkpoint, spec, options)
-    return HfBackend(checkpoint, options, policy, images, spec.max_concurrency)
+    return load_checkpoint(spec, options)

@@ -22,6 +22,7 @@ from model_zoo.hf.loading import Checkpoint, release_memory
 from model_zoo.hf.options import HfOptions
 from model_zoo.hf.prompting import check_images, images_of, render
 from model_zoo.hf.queue import BatchQueue
+from model_zoo.hf.turns import TURNS
 from model_zoo.reasoning import split_reasoning
 
 
@@ -107,7 +108,8 @@ class HfBackend:
     def _encode(
         self, checkpoint: Checkpoint, messages: Sequence[Message], pictures: Sequence[Any]
     ) -> Tensors:
-        return encode(checkpoint, render(checkpoint, messages, self.template), pictures)
+        with TURNS.running():
+            return encode(checkpoint, render(checkpoint, messages, self.template), pictures)
 
 
 def _reply(completion: Completion, length: int, seen: tuple[SeenImage, ...]) -> Reply:

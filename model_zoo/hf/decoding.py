@@ -20,6 +20,7 @@ from mmconv.values import Finish
 from model_zoo.hf.batching import Budget, Request, Side, batch_tokens, merge
 from model_zoo.hf.loading import Checkpoint, is_out_of_memory, release_memory
 from model_zoo.hf.sampling import RepetitionPenalty, RowLimits, RowSampler, stream_seed, warpers
+from model_zoo.hf.turns import TURNS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +56,10 @@ class Decoder:
         if self.threads is not None:
             # torch counts threads per calling thread
             torch.set_num_threads(self.threads)
-        started = time.perf_counter()
         try:
-            rows = self._generate(batch)
+            with TURNS.running():
+                started = time.perf_counter()
+                rows = self._generate(batch)
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError
 from model_zoo.checkpoints import is_local
 from model_zoo.hf.options import HfOptions, Kind
+from model_zoo.hf.turns import TURNS
 
 # most of its loaders are untyped
 _library: Any = transformers
@@ -75,13 +77,15 @@ class Checkpoint:
 def load_checkpoint(spec: ModelSpec, options: HfOptions) -> Checkpoint:
     """Load what `spec.model` names; blocks for as long as reading the weights takes.
 
-    Raises `mmconv.errors.ConfigError` that names the model and says what is missing or too large.
+    No other checkpoint loads or runs in this process meanwhile. Raises `mmconv.errors.ConfigError`
+    that names the model and says what is missing or too large.
     """
     if not sys.stderr.isatty():
         # a progress bar is for a person who waits, and litters a job's log
         _library.utils.logging.disable_progress_bar()
     try:
-        return _load(spec.model, options)
+        with TURNS.loading():
+            return _load(spec.model, options)
     except ImportError as error:
         raise ConfigError(
             f"model {spec.label}: needs a library that is not installed: {_short(error)}; run: "
@@ -131,8 +135,22 @@ def _load(name: str, options: HfOptions) -> Checkpoint:
     else:
         tokenizer = _library.AutoTokenizer.from_pretrained(source, **origin)
     auto_class = getattr(_library, _AUTO_CLASSES[kind])
-    model = auto_class.from_pretrained(source, **origin, **_placement(options)).eval()
-    return as_checkpoint(model, tokenizer, processor)
+    model, found = auto_class.from_pretrained(
+        source, **origin, **_placement(options), output_loading_info=True
+    )
+    _check_complete(name, found["missing_keys"])
+    return as_checkpoint(model.eval(), tokenizer, processor)
+
+
+def _check_complete(name: str, missing: Collection[str]) -> None:
+    """Raise `ConfigError` for weights that transformers would leave random, with a warning."""
+    if missing:
+        few = ", ".join(sorted(missing)[:3])
+        raise ConfigError(
+            f"model {name}: {len(missing)} of its weights are not in the checkpoint ({few}"
+            f"{', ...' if len(missing) > 3 else ''}) and would be random; is it of another class, "
+            "or was it saved in part?"
+        )
 
 
 def detect_kind(config: Any) -> Kind:

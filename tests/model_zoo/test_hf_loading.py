@@ -1,0 +1,88 @@
+"""Checkpoints load whole, whatever else happens in the process at the time, or not at all."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from mmconv.errors import ConfigError
+from model_zoo.hf.options import read_options
+from model_zoo.hf.turns import Turns
+from tests.model_zoo.hf_support import checkpoint, spec
+
+TOGETHER = ("llava", "llama", "qwen2-vl", "llava", "t5", "llama")
+
+
+def test_checkpoints_that_load_at_once_are_whole() -> None:
+    from model_zoo.hf.loading import load_checkpoint
+
+    def load(family: str) -> str:
+        asked = spec(family)
+        return _digest(load_checkpoint(asked, read_options(asked)).model)
+
+    alone = {family: load(family) for family in set(TOGETHER)}
+    with ThreadPoolExecutor(len(TOGETHER)) as threads:
+        assert list(threads.map(load, TOGETHER)) == [alone[family] for family in TOGETHER]
+
+
+def test_a_checkpoint_that_lacks_weights_is_refused(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    from model_zoo.hf.loading import load_checkpoint
+
+    shutil.copytree(checkpoint("llava"), tmp_path / "partial")
+    file = tmp_path / "partial" / "model.safetensors"
+    weights = load_file(file)
+    lost = sorted(weights)[0]
+    del weights[lost]
+    save_file(weights, file, {"format": "pt"})
+    asked = spec("llava").model_copy(update={"model": str(tmp_path / "partial")})
+    with pytest.raises(ConfigError, match=r"1 of its weights .* would be random"):
+        load_checkpoint(asked, read_options(asked))
+
+
+def test_a_load_is_alone_and_goes_before_who_came_later() -> None:
+    turns = Turns()
+    order: list[str] = []
+    first_runs, first_may_end = threading.Event(), threading.Event()
+
+    def run(name: str) -> None:
+        with turns.running():
+            order.append(name)
+            if name == "first":
+                first_runs.set()
+                first_may_end.wait(10)
+                order.append("first ends")
+
+    def load() -> None:
+        with turns.loading():
+            order.append("load")
+            time.sleep(0.05)  # long enough for the second to come in, if it could
+            order.append("loaded")
+
+    with ThreadPoolExecutor(3) as threads:
+        threads.submit(run, "first")
+        first_runs.wait(10)
+        threads.submit(load)
+        time.sleep(0.05)  # so that the load waits already
+        threads.submit(run, "second")
+        time.sleep(0.05)
+        first_may_end.set()
+    assert order == ["first", "first ends", "load", "loaded", "second"]
+
+
+def _digest(model: object) -> str:
+    import hashlib
+
+    import torch
+
+    assert isinstance(model, torch.nn.Module)
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(name.encode() + tensor.contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
