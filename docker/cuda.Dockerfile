@@ -3,8 +3,8 @@
 #     docker build -f docker/cuda.Dockerfile -t mmconv:cuda .
 #     docker run --gpus all --ipc=host -v "$PWD:/data" mmconv:cuda run convbench ...
 #
-# torch and vLLM bring the CUDA libraries with them; the host needs the driver and NVIDIA's container
-# toolkit. vLLM decides which torch, torchvision and transformers are installed: nothing is pinned.
+# torch and vLLM bring the CUDA libraries with them (9 GB in all); the host needs the driver and
+# NVIDIA's container toolkit.
 FROM python:3.12-slim-bookworm
 
 ENV PIP_NO_CACHE_DIR=1 \
@@ -22,13 +22,13 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /opt/mmconv
-COPY pyproject.toml README.md LICENSE ./
+COPY docker/cuda.constraints.txt pyproject.toml README.md LICENSE ./
 COPY configs ./configs
 COPY images ./images
 COPY judges ./judges
 COPY model_zoo ./model_zoo
 COPY mmconv ./mmconv
-RUN pip install '.[hf,quant,vllm,serve,postgres,agree,arena,perturb]'
+RUN pip install -c cuda.constraints.txt '.[hf,quant,vllm,serve,postgres,agree,arena,perturb]'
 
 RUN useradd --create-home --uid 1000 mmconv && install -d -o mmconv -g mmconv /data
 USER 1000
