@@ -111,6 +111,9 @@ def _chosen(shared: Service, asked: ChatRequest) -> dict[str, Any]:
         "max_tokens": asked.max_completion_tokens or asked.max_tokens,
         "seed": asked.seed,
     }
+    if asked.top_p == 0:
+        # Only the likeliest token is left. Few backends take 0, and all take this for the same.
+        chosen |= {"temperature": 0.0, "top_p": 1.0}
     most = shared.settings.sizes.max_tokens
     if (chosen["max_tokens"] or 0) > most:
         raise Problem(400, f"max_tokens: at most {most:,} may be asked for", param="max_tokens")

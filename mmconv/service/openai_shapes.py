@@ -23,6 +23,10 @@ FINISHES: Mapping[Finish, str] = {
 }
 """How a reply ended -> OpenAI's word; it has none for an end that nobody told."""
 
+ANY_OBJECT: Mapping[str, Any] = {"type": "object", "additionalProperties": True}
+"""The schema of OpenAI's JSON mode; backends that guide strictly must be told that fields may be
+added."""
+
 Nothing: TypeAlias = Annotated[list[Any], Field(max_length=0)]
 """A list that must be empty."""
 
@@ -107,11 +111,21 @@ class TextFormat(_Shape):
     type: Literal["text"]
 
 
+class ObjectFormat(_Shape):
+    """A JSON object of any fields; only for models whose backend guides their output."""
+
+    type: Literal["json_object"]
+
+
 class SchemaFormat(_Shape):
     """JSON that obeys a schema; only for models whose backend guides their output."""
 
     type: Literal["json_schema"]
     json_schema: JsonSchema
+
+
+Format: TypeAlias = Annotated[TextFormat | ObjectFormat | SchemaFormat, Field(discriminator="type")]
+"""What an answer must look like."""
 
 
 class StreamOptions(_Shape):
@@ -125,22 +139,23 @@ class ChatRequest(_Shape):
     """A chat completion to make.
 
     What is left out is as the model's file has it; then `max_tokens` is 1024, and temperature and
-    top_p are the model's own. Without a seed every answer is drawn anew. `user`,
-    `safety_identifier` and `prompt_cache_key` are taken as names of a conversation, which keeps it
-    on one replica. Chats are not kept: `store` cannot be asked for, and `metadata` has no effect.
+    top_p are the model's own. `top_p` 0 leaves the likeliest token alone, as temperature 0 does.
+    Without a seed every answer is drawn anew. `user`, `safety_identifier` and `prompt_cache_key`
+    are taken as names of a conversation, which keeps it on one replica. Chats are not kept: `store`
+    cannot be asked for, and `metadata` has no effect.
     """
 
     model: str
     messages: list[ChatMessage] = Field(min_length=1)
     temperature: float | None = Field(default=None, ge=0, le=2)
-    top_p: float | None = Field(default=None, gt=0, le=1)
+    top_p: float | None = Field(default=None, ge=0, le=1)
     max_tokens: int | None = Field(default=None, gt=0)
     max_completion_tokens: int | None = Field(default=None, gt=0)
     stop: str | list[str] | None = None
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    response_format: Annotated[TextFormat | SchemaFormat, Field(discriminator="type")] | None = None
+    response_format: Format | None = None
     user: str | None = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
@@ -173,8 +188,12 @@ class ChatRequest(_Shape):
     @property
     def wanted_schema(self) -> dict[str, Any] | None:
         """The JSON schema to obey."""
-        chosen = self.response_format
-        return chosen.json_schema.schema_ if isinstance(chosen, SchemaFormat) else None
+        match self.response_format:
+            case SchemaFormat(json_schema=wanted):
+                return wanted.schema_
+            case ObjectFormat():
+                return dict(ANY_OBJECT)
+        return None
 
 
 class AnswerMessage(BaseModel):

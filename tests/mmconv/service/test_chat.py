@@ -33,6 +33,16 @@ async def post(served: Served, body: Any) -> httpx.Response:
     return await served.client.post("/v1/chat/completions", json=body)
 
 
+def record_asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Messages and sampling of what fake models are asked from now on."""
+    asked: list[Any] = []
+    monkeypatch.setattr(
+        "model_zoo.fake.FakeBackend._fail_sometimes",
+        lambda self, messages, sampling: asked.append((messages, sampling)),
+    )
+    return asked
+
+
 def events(answer: httpx.Response) -> list[Any]:
     """The values of a stream, whose last line is the protocol's."""
     lines = [line for line in answer.text.split("\n\n") if line]
@@ -158,7 +168,8 @@ async def test_what_is_no_image_of_the_clients_is_refused(
         ({"reasoning_effort": "high"}, "reasoning_effort"),
         ({"temperature": 3}, "temperature"),
         ({"max_tokens": 10**9}, "max_tokens"),
-        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"top_p": -0.1}, "top_p"),
+        ({"response_format": {"type": "grammar"}}, "response_format"),
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0]"),
         ({"messages": [{"role": "user"}]}, "messages[0].content"),
@@ -249,6 +260,21 @@ async def test_a_schema_binds_models_that_can_be_bound(serve: Serve) -> None:
     assert (refused.status_code, error(refused)["param"]) == (400, "response_format")
 
 
+async def test_json_mode_is_a_schema_that_any_object_obeys(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loose = {"provider": "openai", "model": "x", "base_url": "http://127.0.0.1:9/v1"}
+    served = await serve(models={**MODELS, "loose": loose})
+    asked = record_asked(monkeypatch)
+    wanted = {"type": "json_object"}
+    answer = await post(served, says("grade", model="judge", response_format=wanted))
+    assert orjson.loads(answer.json()["choices"][0]["message"]["content"]) == {}
+    [(_, sampling)] = asked
+    assert orjson.loads(sampling.schema) == {"type": "object", "additionalProperties": True}
+    refused = await post(served, says("grade", model="loose", response_format=wanted))
+    assert (refused.status_code, error(refused)["param"]) == (400, "response_format")
+
+
 @pytest.mark.parametrize(
     ("kind", "status"),
     [("timeout", 504), ("connection", 502), ("server", 502), ("rate_limit", 503)],
@@ -327,17 +353,24 @@ async def test_the_models_own_file_is_the_default_and_the_request_goes_first(
 ) -> None:
     own = {"temperature": 0.5, "max_tokens": 7}
     served = await serve(models={"echo": MODELS["echo"] | {"system": "Be kind.", "sampling": own}})
-    asked: list[Any] = []
-    monkeypatch.setattr(
-        "model_zoo.fake.FakeBackend._fail_sometimes",
-        lambda self, messages, sampling: asked.append((messages, sampling)),
-    )
+    asked = record_asked(monkeypatch)
     await post(served, says("hello"))
     await post(served, says("hello", temperature=0.0, max_completion_tokens=9, stop="x", seed=4))
     (messages, default), (_, chosen) = asked
     assert [message.role for message in messages] == ["system", "user"]
     assert (default.temperature, default.max_tokens) == (0.5, 7)
     assert (chosen.temperature, chosen.max_tokens, chosen.stop, chosen.seed) == (0.0, 9, ("x",), 4)
+
+
+async def test_a_nucleus_of_nothing_is_the_likeliest_token_alone(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Task files of lmms-eval hold `top_p: 0`, which no backend takes."""
+    served = await serve(models={"echo": MODELS["echo"] | {"sampling": {"top_p": 0.9}}})
+    asked = record_asked(monkeypatch)
+    assert (await post(served, says("x", temperature=0.7, top_p=0))).status_code == 200
+    [(_, sampling)] = asked
+    assert (sampling.temperature, sampling.top_p, sampling.seed) == (0.0, 1.0, None)
 
 
 async def test_requests_and_calls_are_counted(served: Served) -> None:
