@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import logging
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from mmconv.config import override, read_document, validate
+from mmconv.errors import ConfigError
 from mmconv.service.settings import Settings
 
 
@@ -40,8 +41,7 @@ def command(settings: Path | None, models: tuple[str, ...], **chosen: Any) -> No
         return
     read = read_settings(settings, models, chosen, overrides)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    # The web libraries are needed only now.
-    from mmconv.service.server import run
+    run = _load_server()
 
     def tell(host: str, port: int) -> None:
         place = f"http://{f'[{host}]' if ':' in host else host}:{port}"
@@ -50,6 +50,18 @@ def command(settings: Path | None, models: tuple[str, ...], **chosen: Any) -> No
             click.echo("No tokens are configured: only this machine is served.")
 
     run(read, tell)
+
+
+def _load_server() -> Callable[[Settings, Callable[[str, int], None]], None]:
+    """`mmconv.service.server.run`, with the web libraries, which are needed only now."""
+    try:
+        from mmconv.service.server import run
+    except ImportError as error:
+        raise ConfigError(
+            f"serving needs libraries that are not installed ({error}); run: "
+            "pip install 'mmconv[serve]'"
+        ) from error
+    return run
 
 
 def read_settings(

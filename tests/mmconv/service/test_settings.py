@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from itertools import takewhile
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 import yaml
 
 from mmconv.errors import ConfigError
-from mmconv.service.command import make_token, read_settings
+from mmconv.service.command import command, make_token, read_settings
 from mmconv.service.settings import Allowance, Settings, Sizes
 
 SHIPPED = Path(__file__).parents[3] / "configs" / "serve.yaml"
@@ -97,3 +98,10 @@ def test_the_shipped_settings_can_be_read_and_show_the_defaults() -> None:
         block = takewhile(lambda line: line.startswith("#   "), lines[start:])
         told = yaml.safe_load("\n".join(line.removeprefix("# ") for line in block))
         assert told == kind().model_dump(include=told.keys())
+
+
+def test_missing_libraries_are_told_with_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "mmconv.service.server", raising=False)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(ConfigError, match=r"pip install 'mmconv\[serve\]'"):
+        command.main(["--model", "fake/echo"], standalone_mode=False)
