@@ -21,8 +21,9 @@ from mmconv.benchmarks.bad_records import (
     bad_records_table,
     refusal,
 )
+from mmconv.benchmarks.conditions import named_conditions
 from mmconv.benchmarks.records import Record, Unreadable, read_records, scan_records, text
-from mmconv.config import RunSpec, nearest, validate
+from mmconv.config import RunSpec, validate
 from mmconv.errors import ConfigError, DataError
 from mmconv.keys import hash_file
 from mmconv.protocols import ImageSink
@@ -65,7 +66,8 @@ class FileBenchmark(ABC):
     def __init__(self, spec: RunSpec, images: ImageSink) -> None:
         options = validate(FileOptions, spec.options, f"options of {self.name}")
         self._data = options.data
-        self.conditions = self._wanted(spec.conditions)
+        known = self.conditions
+        self.conditions = named_conditions(self.name, spec.conditions, known) or known
         self.size, self._left_out = self._survey()
         if not self.size or (self._left_out and not options.skip_bad_records):
             needed = ", ".join((ID, *self.fields))
@@ -121,14 +123,6 @@ class FileBenchmark(ABC):
             name=self.name, title=self.name, columns=self.conditions, rows=rows, notes=self.notes
         )
         return [table, *bad_records_table(self._left_out)]
-
-    def _wanted(self, chosen: Sequence[str] | None) -> tuple[str, ...]:
-        """The conditions that the run asks for, in the benchmark's order."""
-        for name in chosen or ():
-            if name not in self.conditions:
-                known = nearest(name, self.conditions)
-                raise ConfigError(f"{self.name} has no condition {name!r}{known}")
-        return tuple(name for name in self.conditions if not chosen or name in chosen)
 
     def _survey(self) -> tuple[int, BadRecords]:
         """Read all records: how many are good, and what is wrong with the others."""

@@ -42,4 +42,5 @@ def plain_means(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
                 column = frame.select(metric=metric, condition=condition, turn=turn)
                 if len(column):
                     name = metric if turn is None else f"{metric}, turn {turn}"
-                    yield Quantity.of(name, column.per_sample("mean"), group=condition)
+                    columns = {name: column.per_sample("mean")}
+                    yield Quantity(name=name, columns=columns, group=condition)

@@ -111,7 +111,30 @@ def check_alike(
             f"{first.folder} is a run of {first.spec.benchmark}, "
             f"{other.folder} of {other.spec.benchmark}: these cannot be compared"
         )
-    found = list(mismatches(first, other))
+    return refuse_or_warn(list(mismatches(first, other)), despite)
+
+
+def check_clusters(
+    clusters: tuple[Mapping[str, str], Mapping[str, str]],
+    labels: tuple[str, str],
+    despite: Collection[str],
+) -> tuple[str, ...]:
+    """The same for what each common sample belongs to, which in ConvBench is its image.
+
+    Data files name images and do not hold them. Takes sample -> cluster of both runs.
+    """
+    first, other = clusters
+    common = first.keys() & other.keys()
+    moved = sum(first[sample] != other[sample] for sample in common)
+    told = (
+        f"the data differ: {moved} of the {len(common)} samples that {labels[0]} and {labels[1]} "
+        "share have another image, or are grouped otherwise"
+    )
+    return refuse_or_warn([("data", told)] if moved else [], despite)
+
+
+def refuse_or_warn(found: Sequence[tuple[str, str]], despite: Collection[str]) -> tuple[str, ...]:
+    """A warning for each mismatch; raises `ConfigError` for kinds that are not among `despite`."""
     refused = {kind: told for kind, told in found if kind not in despite}
     if refused:
         options = " ".join(f"--despite {kind}" for kind in refused)

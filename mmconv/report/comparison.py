@@ -14,19 +14,22 @@ from pathlib import Path
 
 from mmconv.benchmarks.contrasts import find_quantities
 from mmconv.errors import ConfigError
-from mmconv.report.compared_runs import ComparedRun, check_alike, open_runs, other_settings
+from mmconv.report.compared_runs import (
+    ComparedRun,
+    check_alike,
+    check_clusters,
+    open_runs,
+    other_settings,
+)
 from mmconv.report.side_by_side import Named, merge_tables
-from mmconv.stats import Contrast, Quantity, ScoreFrame, as_cell, contrast, holm
+from mmconv.stats import INTERVALS, Contrast, Quantity, ScoreFrame, as_cell, contrast, holm
+from mmconv.stats.parts import CAUTIOUS
 from mmconv.values import Cell, Table
 
 LEVEL = 0.05
 """The share of true differences of zero that are allowed to be called differences."""
 
-PAIRED = (
-    "Paired per sample: n counts the samples that both runs have a number of. Brackets hold 95 % "
-    "intervals, clustered as in the runs' own tables: Agresti and Min's for shares, Student's t "
-    "for the rest, and none where all differences are equal."
-)
+PAIRED = "Paired per sample: n counts the samples that both runs have a number of."
 
 _Key = tuple[str, str]
 
@@ -46,10 +49,10 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Measured:
-    """A run's quantities by name and group, and the names of its samples."""
+    """A run's quantities by name and group, and its samples, each with its cluster."""
 
     run: ComparedRun
-    samples: frozenset[str]
+    samples: Mapping[str, str]
     quantities: Mapping[_Key, Quantity]
 
 
@@ -61,6 +64,7 @@ class _Other:
     samples: int
     common: int
     contrasts: Mapping[_Key, Contrast]
+    warnings: tuple[str, ...]
     overlap: tuple[str, ...]
     settings: tuple[str, ...]
 
@@ -76,10 +80,12 @@ def compare(
     """
     runs = _baseline_first(folders, baseline)
     first, *rest = open_runs(runs)
-    warnings = {run.label: check_alike(first, run, despite) for run in rest}
+    warnings = [note for run in rest for note in check_alike(first, run, despite)]
     measured = _measure(first)
-    others = [_beside(measured, run) for run in rest]
-    notes = tuple(dict.fromkeys(note for told in warnings.values() for note in told))
+    others = [_beside(measured, run, despite) for run in rest]
+    notes = tuple(
+        dict.fromkeys([*warnings, *(note for other in others for note in other.warnings)])
+    )
     made = [
         _runs(measured, others, notes),
         _differences(measured, others, notes, change=False),
@@ -118,18 +124,19 @@ def _measure(run: ComparedRun) -> _Measured:
     found = find_quantities(run.spec.benchmark)(frame, run.candidate)
     return _Measured(
         run=run,
-        samples=frozenset(frame.distinct("sample")),
+        samples=frame.clusters(),
         quantities={(each.name, each.group): each for each in found},
     )
 
 
-def _beside(first: _Measured, run: ComparedRun) -> _Other:
-    """Subtract the baseline from a run; raises `ConfigError` if they have no sample in common."""
+def _beside(first: _Measured, run: ComparedRun, despite: Collection[str]) -> _Other:
+    """Subtract the baseline from a run; raises `ConfigError` if their samples do not allow it."""
     measured = _measure(run)
-    common = len(first.samples & measured.samples)
+    common = len(first.samples.keys() & measured.samples.keys())
     if not common:
         raise ConfigError(f"{first.run.folder} and {run.folder} have no sample in common")
     names = (first.run.label, run.label)
+    warnings = check_clusters((first.samples, measured.samples), names, despite)
     return _Other(
         run=run,
         samples=len(measured.samples),
@@ -139,6 +146,7 @@ def _beside(first: _Measured, run: ComparedRun) -> _Other:
             for key, quantity in first.quantities.items()
             if key in measured.quantities
         },
+        warnings=warnings,
         overlap=tuple(_overlap(first, measured, common)),
         settings=tuple(other_settings(first.run, run)),
     )
@@ -147,7 +155,7 @@ def _beside(first: _Measured, run: ComparedRun) -> _Other:
 def _overlap(first: _Measured, other: _Measured, common: int) -> Iterator[str]:
     """What the two do not share: samples, and quantities."""
     left, right = first.run.label, other.run.label
-    if first.samples != other.samples:
+    if first.samples.keys() != other.samples.keys():
         yield (
             f"{left} has {len(first.samples)} samples, {right} {len(other.samples)}: differences "
             f"are over the {common} that both have, the runs' own numbers over all of theirs."
@@ -208,6 +216,8 @@ def _differences(
             *warnings,
             *(note for other in others for note in other.overlap),
             PAIRED,
+            INTERVALS,
+            *([CAUTIOUS] if any(first.quantities[key].cautious for key in keys) else []),
             *_corrected(keys, others, first.run.label),
         ),
         signed=True,

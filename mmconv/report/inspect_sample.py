@@ -38,6 +38,7 @@ from mmconv.keys import hash_json
 from mmconv.plans import Asked, Finished
 from mmconv.protocols import Benchmark
 from mmconv.report.transcripts import message_record
+from mmconv.trials import read_trial
 from mmconv.values import Call, Failure, Image, Message, Outcome, Ref, Reply, Score, Skipped, Text
 
 CANDIDATE = "candidate"
@@ -84,7 +85,7 @@ def eval_sample(scene: Scene, finished: Finished, sample: Any) -> EvalSample:
     replies = [each for each in finished.outcomes.values() if isinstance(each, Reply)]
     return EvalSample(
         id=name,
-        epoch=1 if plan.sample == key else int(plan.sample.rpartition("#")[2]),
+        epoch=read_trial(plan.sample).number,
         input=_given(messages),
         target=_references(record),
         messages=messages,

@@ -14,6 +14,7 @@ import orjson
 
 from mmconv.errors import Unparsed
 from mmconv.plans import Asked, Finished
+from mmconv.trials import read_trial
 from mmconv.values import Failure, Image, Message, Outcome, Parser, Ref, Reply, Score, Skipped, Text
 
 
@@ -60,12 +61,17 @@ def score_record(score: Score) -> dict[str, Any]:
 
 
 def read_scores(path: Path) -> Iterator[Score]:
-    """The scores of a file that `score_record` filled, one at a time."""
+    """The scores of a file that `score_record` filled, one at a time.
+
+    Trials of a sample are marked as one cluster, where the benchmark has named none.
+    """
     with path.open("rb") as lines:
         for line in lines:
             record = orjson.loads(line)
+            key = read_trial(record["sample"]).key
+            own = {} if key == record["sample"] else {"cluster": key}
             tags = {tag["name"]: tag["value"] for tag in record.pop("tags")}
-            yield Score(**record, tags=tags)
+            yield Score(**record, tags=own | tags)
 
 
 def message_record(message: Message) -> dict[str, Any]:

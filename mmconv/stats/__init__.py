@@ -6,8 +6,9 @@ return `mmconv.values.Summary`. The authors' official aggregations are not here 
 """
 
 from mmconv.stats.column import Column
-from mmconv.stats.contrasts import Contrast, Quantity, contrast, holm
+from mmconv.stats.contrasts import Contrast, Quantity, contrast, holm, measure
 from mmconv.stats.estimates import (
+    INTERVALS,
     as_cell,
     bounded,
     combine,
@@ -19,8 +20,10 @@ from mmconv.stats.estimates import (
     summarise_share_change,
 )
 from mmconv.stats.frame import ScoreFrame
+from mmconv.stats.ratios import summarise_ratio
 
 __all__ = [
+    "INTERVALS",
     "Column",
     "Contrast",
     "Quantity",
@@ -30,10 +33,12 @@ __all__ = [
     "combine",
     "contrast",
     "holm",
+    "measure",
     "pair",
     "paired_difference",
     "paired_share_difference",
     "summarise",
+    "summarise_ratio",
     "summarise_share",
     "summarise_share_change",
 ]

@@ -121,10 +121,13 @@ def evenly_rated(ratings: Matrix) -> Mask:
 
 def majority(ratings: Matrix) -> Matrix:
     """The most frequent rating of each unit, NaN without one or where two are; shape (units,)."""
-    tallies = _tallies(ratings)
     values = np.unique(ratings[~np.isnan(ratings)])
-    most = tallies.max(axis=1, initial=0)
-    clear = (tallies == most[:, np.newaxis]).sum(axis=1) == 1
+    if not len(values):
+        return np.full(ratings.shape[1], np.nan)
+    tallies = _tallies(ratings)
+    most = tallies.max(axis=1)
+    # a value that nobody gave is no most frequent one, even where there is no other
+    clear = ((tallies == most[:, np.newaxis]).sum(axis=1) == 1) & (most > 0)
     result = np.full(ratings.shape[1], np.nan)
     result[clear] = values[tallies[clear].argmax(axis=1)]
     return result

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypedDict, Unpack
 
 from mmconv.stats.column import Column
 from mmconv.stats.estimates import (
@@ -19,51 +18,37 @@ from mmconv.stats.estimates import (
     count_clusters,
     pair,
     summarise,
+    summarise_share,
     summarise_share_change,
     t_quantile,
 )
+from mmconv.stats.parts import combine_parts
 from mmconv.values import Summary
 
 _EMPTY = Column.of(())
-
-
-class Fields(TypedDict, total=False):
-    """The fields of a `Quantity` that have a default."""
-
-    group: str
-    scale: float
-    share: bool
-    change: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Quantity:
     """A number that a benchmark's tables show: the weighted sum of its columns' means.
 
-    A column has one row per sample. Weights are relative: where a column cannot be compared, the
-    others take its weight over. `group` names quantities of one unit, `scale` brings them into it
-    (100 for percent). A `share` is one column of values in [0, 1], a `change` is itself a
-    difference between two conditions.
+    A column has one row per sample. Weights are relative, and equal where none are given: where a
+    column cannot be compared, the others take its weight over. `group` names quantities of one
+    unit, `scale` brings them into it (100 for percent). `reach` is how far two values can lie apart
+    in the columns' own unit; intervals of differences end there. `shares` names the columns of
+    values in [0, 1] that have a share's interval. A `cautious` one is no surer than its columns,
+    see `mmconv.stats.parts`; a `change` is itself a difference between two conditions.
     """
 
     name: str
     columns: Mapping[str, Column]
-    weights: Mapping[str, float]
+    weights: Mapping[str, float] | None = None
     group: str = ""
     scale: float = 1.0
-    share: bool = False
+    reach: float = math.inf
+    shares: Collection[str] = ()
+    cautious: bool = False
     change: bool = False
-
-    @classmethod
-    def of(cls, name: str, column: Column, **fields: Unpack[Fields]) -> Quantity:
-        """A plain mean."""
-        return cls(name=name, columns={"": column}, weights={"": 1.0}, **fields)
-
-    @classmethod
-    def average(cls, name: str, columns: Mapping[str, Column], *, group: str = "") -> Quantity:
-        """The mean of means, all of one weight."""
-        weights = dict.fromkeys(columns, 1 / len(columns))
-        return cls(name=name, columns=columns, weights=weights, group=group)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +61,11 @@ class Contrast:
 
     summary: Summary
     p: float | None = field(default=None)
+
+
+def measure(quantity: Quantity) -> Summary:
+    """The quantity in one run, in the columns' own unit."""
+    return _estimate(quantity.columns, quantity, summarise_share)
 
 
 def contrast(left: Quantity, right: Quantity, names: tuple[str, str]) -> Contrast:
@@ -93,13 +83,11 @@ def contrast(left: Quantity, right: Quantity, names: tuple[str, str]) -> Contras
         return Contrast(
             summary=Summary(mean=None, stderr=None, low=None, high=None, n=0, missing=missing)
         )
-    summary = _estimate(usable, left)
+    summary = _estimate(usable, left, summarise_share_change)
     if len(usable) < len(pairs):
         summary = replace(summary, missing=_missing(pairs))
     p = _p_value(summary, count_clusters(*usable.values()) - 1)
-    if left.share:
-        summary = bounded(summary, -1.0, 1.0)
-    return Contrast(summary=summary, p=p)
+    return Contrast(summary=bounded(summary, -left.reach, left.reach), p=p)
 
 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:
@@ -112,13 +100,19 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
     return corrected
 
 
-def _estimate(pairs: Mapping[str, Column], quantity: Quantity) -> Summary:
-    if len(quantity.columns) == 1 and len(pairs) == 1:
-        [column] = pairs.values()
-        return summarise_share_change(column) if quantity.share else summarise(column)
-    there = math.fsum(quantity.weights[key] for key in pairs)
-    whole = math.fsum(quantity.weights.values())
-    return combine(pairs, {key: quantity.weights[key] * whole / there for key in pairs})
+def _estimate(
+    columns: Mapping[str, Column], quantity: Quantity, of_share: Callable[[Column], Summary]
+) -> Summary:
+    whole = quantity.weights or dict.fromkeys(quantity.columns, 1 / len(quantity.columns))
+    there = math.fsum(whole[key] for key in columns) / math.fsum(whole.values())
+    weights = {key: whole[key] / there for key in columns}
+    if len(quantity.columns) > 1 and not quantity.cautious:
+        return combine(columns, weights)
+    own = {
+        key: of_share(column) if key in quantity.shares else summarise(column)
+        for key, column in columns.items()
+    }
+    return combine_parts(columns, own, weights)
 
 
 def _missing(pairs: Mapping[str, Column]) -> dict[str, int]:

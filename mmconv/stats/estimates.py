@@ -3,8 +3,9 @@
 Everything follows from one formula. With u_g the sum, over the rows i of cluster g, of
 (x_i - mean) / n, the standard error is sqrt(G / (G - 1) * sum_g u_g^2) for G clusters, and the
 interval uses Student's t with G - 1 degrees of freedom. Rows of their own clusters make it the
-usual s / sqrt(n). Values without any spread tell nothing of their precision: they get no interval.
-Shares and their changes, whose scale has ends, have intervals of their own.
+usual s / sqrt(n). Values without any spread tell nothing of their precision, and a few clusters
+next to nothing: they get no interval. Shares and their changes, whose scale has ends, have
+intervals of their own; `mmconv.stats.ratios` has those of ratios. `INTERVALS` tells it to readers.
 Missing rows are counted and left out; nothing is imputed here.
 """
 
@@ -24,38 +25,50 @@ from mmconv.values import Cell, Summary
 UNPAIRED = "unpaired: "
 """What the reason of a sample begins with that makes no pair."""
 
+FEWEST_CLUSTERS = 5
+"""What has fewer clusters than this has no interval, however it is made.
+
+With 2 to 4 of them Student's t is 12.7 to 3.2: the interval would tell of that and not of the data.
+"""
+
+ROUNDING = 1e-12
+"""Differences below this share of the numbers that they come from are the computer's rounding."""
+
+INTERVALS = (
+    "Brackets hold 95 % intervals: Wilson's for shares, Agresti and Min's for paired differences "
+    "of shares, Fieller's for net shares, Student's t for the rest, cut at the ends of the scale. "
+    "Scores of one image, or of one sample with its trials, are a cluster. There is no interval "
+    f"over fewer than {FEWEST_CLUSTERS} clusters, nor by Student's t where all values are equal, "
+    "nor of a net share of very few failures."
+)
+"""The rule for all intervals, as tables tell it."""
+
 _ADDED_PAIRS = 2
 
 
 def summarise(column: Column) -> Summary:
     """The mean with its cluster-robust standard error and interval.
 
-    Fewer than two clusters leave error and interval None, values that are all equal the interval.
+    Fewer than two clusters leave the error None; fewer than `FEWEST_CLUSTERS`, and values that are
+    all equal, the interval.
     """
-    return _estimate(((column, 1.0),))
+    return _estimate(((column, 1.0),), int(column.present.sum()), column.missing)
 
 
 def summarise_share(column: Column) -> Summary:
     """The mean of values in [0, 1] with a Wilson interval, which never leaves [0, 1].
 
     The interval takes the effective sample size p(1 - p) / stderr^2, at most the number of rows;
-    at p = 0 or 1, where that is undefined (and stderr is 0), the number of clusters. Raises
-    `ValueError` for values outside [0, 1].
+    where nothing varies, the number of clusters. Raises `ValueError` for values outside [0, 1].
     """
     numbers = column.numbers[column.present]
     if ((numbers < 0) | (numbers > 1)).any():
         raise ValueError("a share is taken of values from 0 to 1")
-    summary = _estimate(((column, 1.0),))
-    if summary.mean is None or summary.stderr is None:
-        return summary
+    summary = summarise(column)
     groups = count_clusters(column)
-    spread = summary.mean * (1 - summary.mean)
-    if spread == 0:
-        effective = float(groups)
-    elif spread >= summary.n * summary.stderr**2:
-        effective = float(summary.n)
-    else:
-        effective = spread / summary.stderr**2
+    if summary.mean is None or summary.stderr is None or groups < FEWEST_CLUSTERS:
+        return summary
+    effective = effective_size(summary.mean * (1 - summary.mean), summary, groups)
     low, high = _wilson(summary.mean, effective, t_quantile(groups - 1))
     return replace(summary, low=low, high=high)
 
@@ -105,15 +118,11 @@ def summarise_share_change(column: Column) -> Summary:
     if (np.abs(changes) > 1).any():
         raise ValueError("a share changes by -1 to 1")
     summary = summarise(column)
-    if summary.mean is None or summary.stderr is None:
-        return summary
     groups = count_clusters(column)
+    if summary.mean is None or summary.stderr is None or groups < FEWEST_CLUSTERS:
+        return summary
+    effective = effective_size(float(changes.var()), summary, groups)
     square = float(changes @ changes) / summary.n
-    spread = square - summary.mean**2
-    if summary.stderr == 0:
-        effective = float(groups)
-    else:
-        effective = min(spread / summary.stderr**2, float(summary.n))
     size = effective + _ADDED_PAIRS
     centre = effective * summary.mean / size
     variance = (effective * square + _ADDED_PAIRS / 2) / size - centre**2
@@ -128,12 +137,12 @@ def combine(columns: Mapping[str, Column], weights: Mapping[str, float]) -> Summ
     influence of cluster g, the error is that of the module's formula: it holds for columns that
     share samples, have different gaps, or enter with negative weight (a difference). `n` counts
     the samples that any column has a number of, `missing` those that a column lacks, by the first
-    column's reason; the mean is None if any column has no number. Raises `ValueError` unless every
-    column has a weight and every weight a column.
+    column's reason; the mean is None if any column has no number, and there is no interval if any
+    has fewer than `FEWEST_CLUSTERS`. Raises `ValueError` unless every column has a weight and
+    every weight a column.
     """
     if not columns or columns.keys() != weights.keys():
         raise ValueError(f"columns {sorted(columns)} and weights {sorted(weights)} do not match")
-    summary = _estimate([(column, weights[name]) for name, column in columns.items()])
     samples = {
         column.samples[row]
         for column in columns.values()
@@ -144,7 +153,8 @@ def combine(columns: Mapping[str, Column], weights: Mapping[str, float]) -> Summ
         for sample, reason in zip(column.samples, column.reasons, strict=True):
             if reason is not None:
                 lacking.setdefault(sample, reason)
-    return replace(summary, n=len(samples), missing=dict(Counter(lacking.values())))
+    terms = [(column, weights[name]) for name, column in columns.items()]
+    return _estimate(terms, len(samples), Counter(lacking.values()))
 
 
 def count_clusters(*columns: Column) -> int:
@@ -156,6 +166,16 @@ def count_clusters(*columns: Column) -> int:
             for row in np.flatnonzero(column.present).tolist()
         }
     )
+
+
+def effective_size(variance: float, summary: Summary, groups: int) -> float:
+    """How many independent values of this variance have the summary's error, at most its rows.
+
+    Where nothing varies, which tells of no error, as many as there are clusters.
+    """
+    if not summary.stderr:
+        return float(groups)
+    return min(variance / summary.stderr**2, float(summary.n))
 
 
 def bounded(summary: Summary, lowest: float | None = None, highest: float | None = None) -> Summary:
@@ -183,15 +203,12 @@ def as_cell(summary: Summary, scale: float = 1.0) -> Cell:
     )
 
 
-def _estimate(terms: Sequence[tuple[Column, float]]) -> Summary:
-    missing: Counter[str] = Counter()
-    for column, _ in terms:
-        missing.update(column.missing)
-    n = sum(int(column.present.sum()) for column, _ in terms)
+def _estimate(terms: Sequence[tuple[Column, float]], n: int, missing: Mapping[str, int]) -> Summary:
+    """The weighted sum of the columns' means, by the module's formula."""
     none = Summary(mean=None, stderr=None, low=None, high=None, n=n, missing=dict(missing))
     if not all(column.present.any() for column, _ in terms):
         return none
-    mean = 0.0
+    mean, size = 0.0, 0.0
     names: list[str] = []
     influences = []
     for column, weight in terms:
@@ -199,6 +216,7 @@ def _estimate(terms: Sequence[tuple[Column, float]]) -> Summary:
         numbers = column.numbers[present]
         centre = float(numbers.mean())
         mean += weight * centre
+        size += abs(weight) * float(np.abs(numbers).max())
         names.extend(column.clusters[row] for row in present.tolist())
         influences.append(weight * (numbers - centre) / len(numbers))
     codes, clusters = number_names(names)
@@ -207,8 +225,10 @@ def _estimate(terms: Sequence[tuple[Column, float]]) -> Summary:
         return replace(none, mean=mean)
     sums = np.bincount(codes, weights=np.concatenate(influences))
     stderr = math.sqrt(groups / (groups - 1) * float(sums @ sums))
-    if stderr == 0:
+    if stderr <= ROUNDING * size:
         return replace(none, mean=mean, stderr=0.0)
+    if min(count_clusters(column) for column, _ in terms) < FEWEST_CLUSTERS:
+        return replace(none, mean=mean, stderr=stderr)
     half = t_quantile(groups - 1) * stderr
     return replace(none, mean=mean, stderr=stderr, low=mean - half, high=mean + half)
 
@@ -216,7 +236,9 @@ def _estimate(terms: Sequence[tuple[Column, float]]) -> Summary:
 def _change(left: Column, right: Column, row: int | None, other: int | None) -> float:
     if row is None or other is None:
         return math.nan
-    return float(right.numbers[other] - left.numbers[row])
+    start, goal = float(left.numbers[row]), float(right.numbers[other])
+    # 0.1 + 0.2 in one run and 0.3 in the other is no change
+    return 0.0 if math.isclose(start, goal, rel_tol=ROUNDING) else goal - start
 
 
 def _unpaired(

@@ -24,8 +24,8 @@ _RESERVED = frozenset(_FIELDS) - {"cluster"} | {"turn"}
 class ScoreFrame:
     """A growing table of scores, read in `Column`s.
 
-    The tag `cluster` says which scores are not independent of each other. Without it that is the
-    sample, its trial mark cut off: `17` and `17#2` are one cluster.
+    The tag `cluster` says which scores are not independent of each other; without it those of one
+    sample are not.
     """
 
     def __init__(self, scores: Iterable[Score] = ()) -> None:
@@ -47,7 +47,7 @@ class ScoreFrame:
         if clash := _RESERVED & score.tags.keys():
             raise ValueError(f"tags cannot be named {sorted(clash)}: scores have such fields")
         row: dict[str, str | None] = {
-            "cluster": _without_trial(score.sample),
+            "cluster": score.sample,
             **score.tags,
             "sample": score.sample,
             "metric": score.metric,
@@ -88,6 +88,14 @@ class ScoreFrame:
         codes = self._fields.get(name, array("i"))
         return tuple(self._texts[code] for code in dict.fromkeys(codes) if code != _ABSENT)
 
+    def clusters(self) -> dict[str, str]:
+        """Sample -> the cluster of its first score."""
+        found: dict[str, str] = {}
+        pairs = dict.fromkeys(zip(self._fields["sample"], self._fields["cluster"], strict=True))
+        for sample, cluster in pairs:
+            found.setdefault(self._texts[sample], self._texts[cluster])
+        return found
+
     def turns(self) -> tuple[int, ...]:
         """The turns that scores have, ascending; 0 stands for whole conversations."""
         return tuple(sorted(set(self._turns) - {_ABSENT}))
@@ -111,8 +119,3 @@ class ScoreFrame:
     def _taken(self, name: str, places: NDArray[np.intp]) -> list[int]:
         taken: list[int] = np.asarray(self._fields[name])[places].tolist()
         return taken
-
-
-def _without_trial(sample: str) -> str:
-    name, mark, trial = sample.rpartition("#")
-    return name if mark and trial.isdecimal() else sample

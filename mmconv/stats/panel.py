@@ -36,6 +36,7 @@ from mmconv.stats.agreement import (
     spearman_rho,
 )
 from mmconv.stats.column import number_names
+from mmconv.stats.estimates import FEWEST_CLUSTERS, ROUNDING
 from mmconv.values import Cell
 
 Measure: TypeAlias = Callable[[Matrix], float]
@@ -102,7 +103,7 @@ def compare(panel: Panel, *, replicates: int = 1000, seed: int = 0) -> dict[str,
 
     The interval is that between percentiles of `replicates` draws of whole clusters. There is none
     where fewer than `DEFINED_DRAWS` of the draws define the measure, where all of them give it one
-    value, or where there are fewer than two clusters.
+    value, or where there are fewer clusters than any interval needs.
     """
     draws = [figures(drawn) for drawn in _drawn(panel, replicates, seed)]
     return {
@@ -208,9 +209,9 @@ def _average(
 
 
 def _drawn(panel: Panel, replicates: int, seed: int) -> Iterator[Panel]:
-    """Panels of as many clusters, drawn with replacement; none if there are fewer than two."""
+    """Panels of as many clusters, drawn with replacement; none if these are too few."""
     codes, names = number_names(panel.clusters)
-    if len(names) < 2:
+    if len(names) < FEWEST_CLUSTERS:
         return
     places = np.argsort(codes, kind="stable")
     members = np.split(places, np.cumsum(np.bincount(codes))[:-1])
@@ -228,7 +229,9 @@ def _cell(figure: Figure, draws: Sequence[float]) -> Cell:
 
 def _interval(draws: Sequence[float]) -> tuple[float, float] | tuple[None, None]:
     defined = [value for value in draws if not math.isnan(value)]
-    if len(set(defined)) < 2 or len(defined) < DEFINED_DRAWS * len(draws):
+    if len(defined) < max(1.0, DEFINED_DRAWS * len(draws)):
+        return None, None
+    if math.isclose(min(defined), max(defined), rel_tol=ROUNDING, abs_tol=ROUNDING):
         return None, None
     low, high = np.percentile(defined, (2.5, 97.5))
     return float(low), float(high)

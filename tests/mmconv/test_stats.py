@@ -19,6 +19,7 @@ from mmconv.stats import (
     paired_difference,
     summarise,
     summarise_share,
+    summarise_share_change,
 )
 from mmconv.values import Score, Summary
 
@@ -62,6 +63,55 @@ def test_fewer_than_two_clusters_leave_the_error_undefined(
         assert summary.mean == (None if mean is None else pytest.approx(mean / 10))
         assert (summary.stderr, summary.low, summary.high) == (None, None, None)
         assert summary.n == len(values)
+
+
+@pytest.mark.parametrize("groups", [2, 3, 4, 5])
+def test_fewer_than_five_clusters_have_no_interval(groups: int) -> None:
+    labels = [str(row % groups) for row in range(20)]
+    column = Column.of([0.0, 1.0, 0.5, 1.0, 0.0] * 4, clusters=labels)
+    found = [
+        summarise(column),
+        summarise_share(column),
+        summarise_share_change(column),
+        combine({"a": column, "b": Column.of([0.0, 1.0] * 5)}, {"a": 0.5, "b": 0.5}),
+    ]
+    for summary in found:
+        assert summary.stderr is not None
+        assert (summary.low is None, summary.high is None) == (groups < 5, groups < 5)
+
+
+@pytest.mark.parametrize("count", [3, 6, 7, 10, 49, 77, 101])
+@pytest.mark.parametrize("value", [0.05, 0.1, 1 / 3, 0.7, 1.1 / 3])
+def test_equal_numbers_have_no_spread_however_their_sum_is_rounded(
+    value: float, count: int
+) -> None:
+    column = Column.of([value] * count)
+    plain, share = summarise(column), summarise_share(column)
+    assert plain.mean == pytest.approx(value, rel=1e-15)
+    assert (plain.stderr, plain.low, plain.high) == (0.0, None, None)
+    assert share.stderr == 0.0
+    assert (share.low is None) == (count < 5)
+    if share.low is not None and share.high is not None:
+        # Wilson's for as many independent values
+        for end in (share.low, share.high):
+            error = math.sqrt(end * (1 - end) / count)
+            assert abs(end - value) == pytest.approx(float(stdtrit(count - 1, 0.975)) * error)
+
+
+def test_clusters_that_balance_have_no_spread_either() -> None:
+    labels = [str(row // 2) for row in range(20)]
+    balanced = Column.of([0.1, 0.7] * 10, clusters=labels)
+    assert summarise(balanced).stderr == 0.0
+    opposed = Column.of([0.1, 0.3, 0.6, 0.7, 0.9]), Column.of([0.9, 0.7, 0.4, 0.3, 0.1])
+    weights = {"a": 0.5, "b": 0.5}
+    found = combine(dict(zip("ab", opposed, strict=True)), weights)
+    assert (found.stderr, found.low) == (0.0, None)
+
+
+def test_a_small_spread_is_a_spread() -> None:
+    summary = summarise(Column.of([7.0] * 99_999 + [7.0 + 1e-6]))
+    assert summary.stderr == pytest.approx(1e-6 / 1e5)
+    assert summary.low is not None
 
 
 def test_missing_rows_are_counted_by_reason_and_change_nothing_else() -> None:
@@ -294,11 +344,12 @@ def test_a_frame_selects_by_every_field_and_tag() -> None:
     assert frame.turns() == (1, 2)
 
 
-def test_trials_of_a_sample_are_one_cluster_and_separate_samples() -> None:
-    frame = ScoreFrame(_score(name, 1, 1.0) for name in ("17", "17#2", "17#3", "a#b", "18"))
-    column = frame.select()
-    assert column.samples == ("17", "17#2", "17#3", "a#b", "18")
-    assert column.clusters == ("17", "17", "17", "a#b", "18")
+def test_a_sample_is_a_cluster_where_nothing_else_is_said() -> None:
+    frame = ScoreFrame(
+        [_score("a#1", 1, 1.0), _score("a#1", 2, 1.0), _score("a#2", 1, 1.0, cluster="image")]
+    )
+    assert frame.select().clusters == ("a#1", "a#1", "image")
+    assert frame.clusters() == {"a#1": "a#1", "a#2": "image"}
 
 
 def test_a_frame_refuses_what_it_could_not_give_back() -> None:

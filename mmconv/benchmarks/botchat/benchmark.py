@@ -47,7 +47,8 @@ from mmconv.benchmarks.botchat.scoring import (
     score_utterance,
 )
 from mmconv.benchmarks.conditions import named_conditions
-from mmconv.config import RunSpec, validate
+from mmconv.benchmarks.describing import read_options
+from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_file
 from mmconv.protocols import ImageSink
@@ -58,7 +59,7 @@ _SEATS = ("candidate", "judge")
 
 def build(spec: RunSpec, images: ImageSink) -> BotChat:
     """Check options and data; raises `ConfigError` or `DataError` before anything is paid."""
-    return BotChat(spec, validate(BotChatOptions, spec.options, "options of botchat"))
+    return BotChat(spec, read_options(BotChatOptions, spec.options, "botchat"))
 
 
 class BotChat:

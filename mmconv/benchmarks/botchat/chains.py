@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 from judges import PromptSet
 from mmconv.benchmarks.botchat.data import Sample
 from mmconv.benchmarks.botchat.options import CON, BotChatOptions
+from mmconv.conversation import begin_with
 from mmconv.errors import PlanError, PromptError
 from mmconv.values import Call, Message, Ref, Role, Sampling, Text
 
@@ -49,20 +50,20 @@ def dialogue_calls(
 ) -> tuple[Call, ...]:
     """The calls that make the dialogue from its seed.
 
-    Where the prompt is the system's, oldest utterances are dropped when the context is full (paper,
-    section 4.1). In the user's message it would be dropped before them, so such a call fails.
+    The oldest utterances are dropped when the context is full (paper, section 4.1), and the prompt
+    never is.
     """
     prompt = instructions(sample, condition, prompts)
     lines = speaker.lines(sample.seed, options.utterances)
     sampling = Sampling(max_tokens=options.max_tokens)
-    as_system = options.prompt_role == "system"
     return tuple(
         Call(
             id=speaker.call_id(number),
             seat=speaker.seat,
             messages=_messages(prompt, lines[: number - 1], options.prompt_role),
             sampling=sampling,
-            overflow="drop_oldest" if as_system else "fail",
+            overflow="drop_oldest",
+            pinned=prompt if options.prompt_role == "user" else "",
         )
         for number in range(len(sample.seed) + 1, options.utterances + 1)
     )
@@ -85,12 +86,9 @@ def _messages(
         Message(role=_ROLES[(len(lines) - place - 1) % 2], parts=(line,))
         for place, line in enumerate(lines)
     ]
-    first = Message(role=prompt_role, parts=(Text(text=prompt),))
-    if said[0].role != prompt_role:
-        return (first, *said)
-    # two user messages in a row are what such a chat template cannot write
-    joined = Message(role=prompt_role, parts=(Text(text=f"{prompt}\n\n"), *said[0].parts))
-    return (joined, *said[1:])
+    if prompt_role == "user":
+        return begin_with(prompt, said)
+    return (Message(role="system", parts=(Text(text=prompt),)), *said)
 
 
 def _text(messages: Sequence[Message]) -> str:

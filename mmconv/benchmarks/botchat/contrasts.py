@@ -63,7 +63,14 @@ def _by_order(frame: ScoreFrame, protocol: str, match: Match, dup: str) -> Colum
 
 def _share(name: str, column: Column) -> Iterator[Quantity]:
     if len(column):
-        yield Quantity.of(name, column, group=UNIT, scale=PERCENT, share=True)
+        yield Quantity(
+            name=name,
+            columns={name: column},
+            group=UNIT,
+            scale=PERCENT,
+            reach=1.0,
+            shares=(name,),
+        )
 
 
 def _mark(frame: ScoreFrame, condition: str) -> str:

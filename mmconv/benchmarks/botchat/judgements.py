@@ -22,7 +22,10 @@ class BotChatJudgement(JudgementRequest):
     """Utterances of two speakers in turn, alone (`unieval`) or beside an `other` dialogue.
 
     In `gteval` the other one is people's. `order` says which conversation of the prompt the
-    dialogue is.
+    dialogue is. The judge says which is a machine's. The score of a pair is the dialogue's points:
+    3 if only the other one is taken for a machine's, 1 if neither is, -1 if both are, -3 if only
+    the dialogue is. Alone, its score is how many utterances come before the first that is taken
+    for a machine's.
     """
 
     benchmark: Literal["botchat"]

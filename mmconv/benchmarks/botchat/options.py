@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from mmconv.benchmarks.describing import CANDIDATE, JUDGE, Description
 from mmconv.benchmarks.several import Several
 
 Protocol: TypeAlias = Literal["unieval", "gteval", "paireval"]
@@ -37,16 +38,17 @@ SHORTEST_HUMAN = 4
 class DupDetect(BaseModel):
     """When an utterance repeats an earlier one: the paper names neither measure nor threshold.
 
-    `similarity` is difflib's ratio over characters or over words, both without case; an utterance
-    repeats another if their similarity is above `threshold`. Before a comparison it looks at what
-    is `compared`, cut to its length, or at the `whole` dialogues; the paper can be read both ways.
+    An utterance repeats another if their similarity is above the threshold.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     similarity: Similarity = "characters"
+    """What difflib's ratio is taken over, without case."""
     threshold: float = Field(default=0.9, ge=0, le=1)
+    """The similarity above which an utterance repeats another; `mmconv calibrate` fits it."""
     scope: Scope = "compared"
+    """Whether a comparison looks at what is compared, cut to its length, or at whole dialogues."""
 
     def __str__(self) -> str:
         where = "the compared utterances" if self.scope == "compared" else "whole dialogues"
@@ -54,31 +56,36 @@ class DupDetect(BaseModel):
 
 
 class BotChatOptions(BaseModel):
-    """Options under `options:` of a run file.
+    """Options under `options:` of a run file."""
 
-    `opponents` are folders of earlier runs, or files of dialogues in the authors' layout
-    (MuTualTest-convs.tsv), whose models take part in PairEval; so does every seat beside candidate
-    and judge, which speaks in the run itself. `pairs` are the candidate with each opponent, or all
-    pairs; `pair_lengths` the lengths that paired dialogues are cut to, by default `utterances`.
-    `prompt_role` "user" sends the system prompt in the first user message, for models whose chat
-    template has no place for one.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     data: Path
+    """The human dialogues: MuTual_test.xlsx, or a file of records in its layout."""
     utterances: int = Field(default=UTTERANCES, gt=SEED)
+    """How many utterances a generated dialogue has, the two of its seed included."""
     protocols: Several[Protocol] = ("unieval", "gteval", "paireval")
+    """What the judge is asked for; PairEval needs opponents."""
     opponents: Several[Path] = ()
+    """PairEval's other models: folders of earlier runs, or files like MuTualTest-convs.tsv."""
     pairs: Literal["candidate", "all"] = "candidate"
+    """Whether PairEval compares the candidate with each opponent, or everybody with everybody."""
     pair_lengths: Several[int] = ()
+    """The lengths that paired dialogues are cut to; none stands for `utterances`."""
     dup_detect: DupDetect = DupDetect()
+    """When a dialogue counts as a loop."""
     prompt_role: Literal["system", "user"] = "system"
+    """Who says the prompt; `user` is for chat templates without a place for a system prompt."""
     judge_retries: int = Field(default=1, ge=0)
+    """How often a verdict that cannot be read is asked for again."""
     generate_only: bool = False
+    """Ask the candidate only, and no judge."""
     skip_bad_records: bool = False
+    """Go on without incomplete or unreadable records; the report lists them."""
     max_tokens: int = Field(default=1024, gt=0)
+    """The longest utterance, in tokens."""
     judge_max_tokens: int = Field(default=1024, gt=0)
+    """The judge's longest reply, in tokens."""
 
     @field_validator("protocols", "pair_lengths")
     @classmethod
@@ -109,3 +116,19 @@ class BotChatOptions(BaseModel):
         """The lengths that UniEval tells a pass rate at: the paper's, and the whole dialogue."""
         below = tuple(length for length in CHECKPOINTS if length < self.utterances)
         return (*below, self.utterances)
+
+
+DESCRIPTION = Description(
+    options=BotChatOptions,
+    conditions={
+        UNCON: "Dialogues go on from two utterances.",
+        CON: "The prompt holds the record's reference document too, its title and text.",
+    },
+    unnamed="uncon, and con where all records have a document",
+    seats={
+        "candidate": CANDIDATE,
+        "judge": JUDGE,
+        "NAME": "Any other seat, of any name: an opponent, which talks in the run itself.",
+    },
+)
+"""What `mmconv options botchat` prints."""

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from mmconv.benchmarks.botchat.scoring import BAD_TIE, GOOD_TIE, LOSS, WIN
 from mmconv.stats import Column
+from mmconv.stats.estimates import FEWEST_CLUSTERS
 from mmconv.values import Cell
 
 if TYPE_CHECKING:
@@ -66,8 +67,8 @@ def rate_players(
 ) -> dict[str, dict[str, Cell]]:
     """Player -> `Elo` and `Bradley-Terry` -> cell.
 
-    Intervals are those between the 2.5 % and 97.5 % percentiles of the draws; there is none with
-    fewer than two dialogues.
+    Intervals are those between the 2.5 % and 97.5 % percentiles of the draws; there is none over
+    fewer dialogues than any interval needs.
     """
     players = list(dict.fromkeys(name for game in played for name in (game.left, game.right)))
     drawn = [_draw(played, np.random.default_rng([seed, number])) for number in range(draws)]
@@ -75,7 +76,7 @@ def rate_players(
     terry = [found for each in drawn if (found := _bradley_terry(each, players)) is not None]
     fitted = _bradley_terry(played, players)
     defined = len(terry) >= _DEFINED_DRAWS * draws
-    spread = len({game.cluster for game in played}) > 1
+    spread = len({game.cluster for game in played}) >= FEWEST_CLUSTERS
     counts = Counter(name for game in played for name in (game.left, game.right))
     rated = {}
     for player in players:

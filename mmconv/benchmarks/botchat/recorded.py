@@ -17,11 +17,11 @@ from mmconv.benchmarks.botchat.dialogues import StoredDialogue, read_dialogues
 from mmconv.benchmarks.botchat.options import SEED
 from mmconv.benchmarks.records import Record, read_records
 from mmconv.errors import DataError
+from mmconv.trials import read_trial
 
 TRANSCRIPTS = "transcripts.jsonl"
 
 _UTTERANCE = re.compile(r"(?:.+/)?utterance_(\d+)")
-_REPEATED = re.compile(r".*#\d+")
 
 
 def stored_dialogues(path: Path) -> Iterator[StoredDialogue]:
@@ -40,7 +40,7 @@ def dialogue_file(path: Path) -> Path:
 def _recorded(folder: Path) -> Iterator[StoredDialogue]:
     models = _models(folder)
     first: str | None = None
-    for (index, condition), calls in groupby(read_records(folder / TRANSCRIPTS), _plan):
+    for (name, condition), calls in groupby(read_records(folder / TRANSCRIPTS), _plan):
         first = first or condition
         if condition != first:
             raise DataError(
@@ -48,9 +48,10 @@ def _recorded(folder: Path) -> Iterator[StoredDialogue]:
                 [f"holds dialogues of the conditions {first} and {condition}"],
                 "Run one of them alone (--conditions) and name that run.",
             )
+        key, trial = read_trial(name)
         # further trials of a sample repeat it
-        if not _REPEATED.fullmatch(index):
-            yield from _dialogues(f"{folder.name} {index}", index, models, calls)
+        if trial == 1:
+            yield from _dialogues(f"{folder.name} {key}", key, models, calls)
 
 
 def _plan(record: Record) -> tuple[str, str]:

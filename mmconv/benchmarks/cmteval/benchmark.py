@@ -19,7 +19,9 @@ from mmconv.benchmarks.cmteval.files import find_files, find_references
 from mmconv.benchmarks.cmteval.grading import Grader, candidate_calls
 from mmconv.benchmarks.cmteval.options import CONDITION, CMTEvalOptions
 from mmconv.benchmarks.cmteval.scoring import score_dialogue
-from mmconv.config import RunSpec, validate
+from mmconv.benchmarks.conditions import named_conditions
+from mmconv.benchmarks.describing import read_options
+from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_file
 from mmconv.protocols import ImageSink
@@ -28,7 +30,7 @@ from mmconv.values import Call, Outcome, Score, Table
 
 def build(spec: RunSpec, images: ImageSink) -> CMTEval:
     """Check options and data; raises `ConfigError` or `DataError` before anything is paid."""
-    return CMTEval(spec, validate(CMTEvalOptions, spec.options, "options of cmteval"))
+    return CMTEval(spec, read_options(CMTEvalOptions, spec.options, "cmteval"))
 
 
 class CMTEval:
@@ -38,8 +40,7 @@ class CMTEval:
     conditions = (CONDITION,)
 
     def __init__(self, spec: RunSpec, options: CMTEvalOptions) -> None:
-        if spec.conditions not in (None, self.conditions):
-            raise ConfigError(f"cmteval has one condition, {CONDITION!r}; its subsets are options")
+        named_conditions(self.name, spec.conditions, self.conditions)
         if not options.generate_only and "judge" not in spec.seats:
             raise ConfigError("grading needs a judge: name one, or give --generate-only")
         self._spec = spec

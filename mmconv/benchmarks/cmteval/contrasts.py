@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mmconv.benchmarks.cmteval.quantities import find_places
+from mmconv.benchmarks.cmteval.scoring import HIGHEST, LOWEST
 from mmconv.benchmarks.cmteval.tables import MAIN
 from mmconv.stats import Quantity, ScoreFrame
+
+RANGE = float(HIGHEST - LOWEST)
+"""How far two scores can lie apart."""
 
 
 def quantities(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
@@ -18,6 +22,6 @@ def quantities(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
     for title, metric in MAIN.items():
         columns = {place.subset: place.by_dialogue(frame, metric) for place in places}
         for subset, column in columns.items():
-            yield Quantity.of(subset, column, group=title)
+            yield Quantity(name=subset, columns={subset: column}, group=title, reach=RANGE)
         if len(columns) > 1:
-            yield Quantity.average("overall", columns, group=title)
+            yield Quantity(name="overall", columns=columns, group=title, reach=RANGE)

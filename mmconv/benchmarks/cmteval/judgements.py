@@ -27,10 +27,16 @@ LONG_TEXT = "judge_long_text"
 """The prompt whose judge reads a summary and QA pairs in place of the text that was asked about."""
 
 
-class SpokenTurn(Exchange):
-    """One turn; `act` names the user's speech acts as the data do, several joined by `+`."""
+_ACT = (
+    "The user's speech acts as the data name them, several joined by `+`: "
+    f"{', '.join(f'`{act}` ({meaning})' for act, meaning in ACTS.items())}."
+)
 
-    act: Words
+
+class SpokenTurn(Exchange):
+    """One turn; `act` names the user's speech acts."""
+
+    act: Words = Field(description=_ACT)
 
 
 class CMTEvalJudgement(JudgementRequest):

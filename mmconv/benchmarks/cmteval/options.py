@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from mmconv.benchmarks.cmteval.fields import Subset
+from mmconv.benchmarks.describing import CANDIDATE, JUDGE, Description
 from mmconv.benchmarks.several import Several
 
 CONDITION = "free"
@@ -18,30 +19,42 @@ CONDITION = "free"
 class GradingOptions(BaseModel):
     """What decides how a dialogue is judged, whatever file it comes from.
 
-    `judge_settings` says how the judge draws: temperature 0 and top_p 0.1 throughout (paper), or as
-    in the authors' scripts, which add seed 12 and give Long-Text temperature 0.1 alone (code).
-    Their judge's limit of 20000 tokens is more than it can give, so `judge_max_tokens` is less.
+    `judge_settings`: temperature 0 and top_p 0.1 throughout (paper), or as in the authors' scripts,
+    which add seed 12 and give Long-Text temperature 0.1 alone (code). Their judge's limit of 20000
+    tokens is more than it can give, so `judge_max_tokens` is less.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     judge_settings: Literal["paper", "code"] = "paper"
+    """How the judge draws: as the paper says, or as the authors' scripts do."""
     judge_retries: int = Field(default=1, ge=0)
+    """How often a verdict that cannot be read is asked for again."""
     judge_max_tokens: int = Field(default=8192, gt=0)
+    """The judge's longest reply, in tokens."""
 
 
 class CMTEvalOptions(GradingOptions):
-    """Options under `options:` of a run file.
-
-    `data` is the folder with the authors' files, one dialogue file, or a mapping from subset to
-    file (perturbed files, for instance). `references` holds the long texts' summaries and QA pairs;
-    in a folder it is found by the authors' name. `subsets` narrows the run. `max_tokens` is the
-    authors'.
-    """
+    """Options under `options:` of a run file; `max_tokens` is the authors'."""
 
     data: Path | Mapping[Subset, Path]
+    """The folder with the authors' files, one dialogue file, or a file for each subset."""
     references: Path | None = None
+    """The long texts' summaries and QA pairs; in a folder they are found by the authors' name."""
     subsets: Several[Subset] | None = Field(default=None, min_length=1)
+    """The subsets that are run, all that there are if none is named."""
     generate_only: bool = False
+    """Ask the candidate only, and no judge."""
     skip_bad_records: bool = False
+    """Go on without incomplete or unreadable records; the report lists them."""
     max_tokens: int = Field(default=8000, gt=0)
+    """The candidate's longest reply, in tokens."""
+
+
+DESCRIPTION = Description(
+    options=CMTEvalOptions,
+    conditions={CONDITION: "Every turn of the history is the model's own."},
+    unnamed=CONDITION,
+    seats={"candidate": CANDIDATE, "judge": JUDGE},
+)
+"""What `mmconv options cmteval` prints."""

@@ -159,11 +159,13 @@ def _act_counts(frame: ScoreFrame, places: list[Place], layout: Layout) -> Table
 
 
 def _act_count(frame: ScoreFrame, place: Place, act: str, turn: int) -> int:
+    """How often the turn of this number has the act; trials repeat a dialogue and count once."""
     tag = act_tag(act)
-    return sum(
-        int(times) * len(place.column(frame, "TLS", turn=turn, **{tag: times}))
+    turns = {
+        times: place.column(frame, "TLS", turn=turn, **{tag: times})
         for times in frame.distinct(tag)
-    )
+    }
+    return sum(int(times) * len(set(found.clusters)) for times, found in turns.items())
 
 
 def _counted(counts: Mapping[int, int]) -> dict[str, Cell]:

@@ -7,15 +7,13 @@ perception or to reasoning. A rating fails under a threshold, a pairwise judgeme
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, sqrt
-from statistics import fmean, pvariance
+from itertools import product
+from typing import TypeAlias
 
 from mmconv.benchmarks.convbench.quantities import DIRECT, Grading, column
-from mmconv.stats import Column, ScoreFrame, summarise, summarise_share
-from mmconv.stats.estimates import count_clusters, t_quantile
+from mmconv.stats import Column, ScoreFrame, bounded, summarise_ratio, summarise_share
 from mmconv.values import Summary
 
 CHAINS = {
@@ -23,6 +21,9 @@ CHAINS = {
     "reasoning": (("free", 2), (("perception", "perception", 2),)),
 }
 """Failed level -> where it fails, and what would mend it: (blamed level, condition, turn)."""
+
+Failed: TypeAlias = tuple[float, ...]
+"""Whether a sample fails (1) freely, then with more and more made perfect; 0 at the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +100,7 @@ def net_shares(
             steps.append((f"no score with perfect {blamed}", values))
         failed = [_failures(sample, steps, grading, threshold) for sample in free.samples]
         for step, blamed in enumerate((*(name for name, _, _ in remedies), level)):
-            result[level, blamed] = _net(failed, step, free)
+            result[level, blamed] = _net(failed, step, len(steps), free)
     return result
 
 
@@ -128,7 +129,7 @@ def _failures(
     steps: Sequence[tuple[str, Mapping[str, float | None]]],
     grading: Grading,
     threshold: float,
-) -> tuple[float, ...] | str:
+) -> Failed | str:
     """Whether a sample fails freely, then with more and more made perfect; or what is not scored.
 
     The last number is always 0: with its own level perfect too, nothing fails.
@@ -142,59 +143,30 @@ def _failures(
     return (*failed, 0.0)
 
 
-def _net(failed: Sequence[tuple[float, ...] | str], step: int, rows: Column) -> Summary:
+def _net(failed: Sequence[Failed | str], step: int, levels: int, rows: Column) -> Summary:
     """The fall in failures from one step to the next, as a share of the free failures.
 
-    A ratio r of two sums has, to the first order, the error of the mean of
-    r + (fall - r * failure) / (failures per sample). The first share is 1 less a ratio of counts
-    and the last one such a ratio; what lies between is a difference.
+    The first level's share is at most 1 and the last one's at least 0: there their scales end.
     """
-    reasons = [each if isinstance(each, str) else None for each in failed]
-    scored = [each for each in failed if not isinstance(each, str)]
-    failures = sum(each[0] for each in scored)
-    if not failures:
-        missing = dict(Counter(why for why in reasons if why is not None))
-        return Summary(mean=None, stderr=None, low=None, high=None, n=0, missing=missing)
-    share = sum(each[step] - each[step + 1] for each in scored) / failures
-    rate = failures / len(scored)
-    values = [
-        None
-        if isinstance(each, str)
-        else share + (each[step] - each[step + 1] - share * each[0]) / rate
-        for each in failed
-    ]
-    column = Column.of(values, samples=rows.samples, clusters=rows.clusters, reasons=reasons)
-    summary = replace(summarise(column), mean=share, n=int(failures))
-    if summary.stderr is None:
-        return summary
-    left = {0: 1 - share, len(scored[0]) - 2: share}.get(step, 0.0)
-    if left <= 0 or summary.stderr == 0:
-        low, high = _change_ends(summary.stderr, column, share, 1 / rate)
-    else:
-        low, high = _ratio_ends(summary.stderr, column, left)
-        if step == 0:
-            low, high = 1 - high, 1 - low
-    return replace(summary, low=low, high=high)
+    falls = [each if isinstance(each, str) else _fall(each, step) for each in failed]
+    over, under = (
+        Column.of(
+            [None if isinstance(each, str) else each[part] for each in falls],
+            samples=rows.samples,
+            clusters=rows.clusters,
+            reasons=[each if isinstance(each, str) else None for each in falls],
+        )
+        for part in (0, 1)
+    )
+    possible = [_fall((*each, 0.0), step) for each in product((0.0, 1.0), repeat=levels)]
+    share = bounded(
+        summarise_ratio(over, under, possible),
+        lowest=0.0 if step == levels - 1 else None,
+        highest=1.0 if step == 0 else None,
+    )
+    return replace(share, n=sum(value == 1 for value in under.values))
 
 
-def _ratio_ends(stderr: float, values: Column, ratio: float) -> tuple[float, float]:
-    """The interval of a ratio of two counts, made on logarithms: few failures may be left over."""
-    factor = exp(t_quantile(count_clusters(values) - 1) * stderr / ratio)
-    return ratio / factor, ratio * factor
-
-
-def _change_ends(stderr: float, values: Column, share: float, unit: float) -> tuple[float, float]:
-    """Agresti and Min's interval, as `mmconv.stats` has it for changes from -1 to 1.
-
-    Two samples are added, half of one `unit` up, half of one down, and one unchanged, so that few
-    changes, or none, do not make the interval too narrow.
-    """
-    numbers = [value for value in values.values if value is not None]
-    effective = float(count_clusters(values))
-    if stderr > 0:
-        effective = min(pvariance(numbers) / stderr**2, float(len(numbers)))
-    size = effective + 2
-    centre = effective * share / size
-    square = (effective * fmean(value**2 for value in numbers) + unit**2) / size
-    half = t_quantile(count_clusters(values) - 1) * sqrt((square - centre**2) / size)
-    return centre - half, centre + half
+def _fall(failed: Failed, step: int) -> tuple[float, float]:
+    """By how much a sample's failures fall at a step, and whether it fails freely."""
+    return failed[step] - failed[step + 1], failed[0]

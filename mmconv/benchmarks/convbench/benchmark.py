@@ -16,7 +16,8 @@ from mmconv.benchmarks.convbench.data import Row, Source, Survey, load_rows, sur
 from mmconv.benchmarks.convbench.grading import Grader, build_judges
 from mmconv.benchmarks.convbench.options import ALONE, CONDITIONS, GIVEN, ConvBenchOptions
 from mmconv.benchmarks.convbench.scoring import score_row
-from mmconv.config import RunSpec, validate
+from mmconv.benchmarks.describing import read_options
+from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_file
 from mmconv.protocols import ImageSink
@@ -36,7 +37,7 @@ OFFLINE_JUDGES = {
 
 def build(spec: RunSpec, images: ImageSink) -> ConvBench:
     """Check options and data; raises `ConfigError` or `DataError` before anything is paid."""
-    options = validate(ConvBenchOptions, spec.options, "options of convbench")
+    options = read_options(ConvBenchOptions, spec.options, "convbench")
     return ConvBench(spec, options, images)
 
 
@@ -59,13 +60,13 @@ class ConvBench:
                 "or give --generate-only"
             )
         self._grader = None if options.generate_only else _grader(spec, options)
-        self._source = _source(options, self.conditions)
+        self._source = _source(options, self.conditions, spec.limit)
         self._survey = survey(self._source, images)
 
     @property
     def size(self) -> int:
         """How many rows will be run."""
-        return self._survey.rows
+        return min(self._survey.rows, self._spec.limit or self._survey.rows)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -88,7 +89,7 @@ class ConvBench:
         }
 
     def load(self) -> Iterator[Row]:
-        """Stream the rows that the survey found good."""
+        """Stream the rows that the survey found good, up to the run's limit."""
         return load_rows(self._source, self._images, self._survey)
 
     def key(self, sample: Row) -> str:
@@ -122,17 +123,19 @@ class ConvBench:
     def tables(self, scores: Iterable[Score]) -> list[Table]:
         """The paper's tables and ours."""
         # numpy comes with them, and only the end of a run needs it
-        from mmconv.benchmarks.convbench.tables import DEFAULT_DENOMINATOR, Layout, build_tables
+        from mmconv.benchmarks.convbench.official import DEFAULT_DENOMINATOR, Convention
+        from mmconv.benchmarks.convbench.tables import Layout, build_tables
 
-        seats = self._spec.seats
-        denominator = self._options.denominator
-        if denominator is None:
-            full = self.size >= DEFAULT_DENOMINATOR
-            denominator = DEFAULT_DENOMINATOR if full else self.size
+        seats, rows = self._spec.seats, self._survey.rows
+        official = Convention(
+            denominator=self._options.denominator or min(rows, DEFAULT_DENOMINATOR),
+            rows=rows,
+            trials=self._spec.trials,
+        )
         layout = Layout(
             candidate=seats["candidate"].label,
             judge=seats["judge"].label if "judge" in seats else "nobody",
-            denominator=denominator,
+            official=official,
             failure_rating=self._options.failure_rating,
             notes=self.notes,
         )
@@ -148,7 +151,7 @@ def _grader(spec: RunSpec, options: ConvBenchOptions) -> Grader:
     return Grader(options=options, prompts=prompts, judges=judges, seed=spec.seed)
 
 
-def _source(options: ConvBenchOptions, conditions: tuple[str, ...]) -> Source:
+def _source(options: ConvBenchOptions, conditions: tuple[str, ...], limit: int | None) -> Source:
     """What the run needs of every row: a judge reads caption and all three references."""
     given = max((GIVEN[name] for name in conditions if name not in ALONE), default=0)
     needs: tuple[str, ...] = REFERENCES[:given]
@@ -162,6 +165,7 @@ def _source(options: ConvBenchOptions, conditions: tuple[str, ...]) -> Source:
         needs=needs,
         skip_bad=options.skip_bad_records,
         allow_drafts=options.allow_drafts,
+        limit=limit,
     )
 
 

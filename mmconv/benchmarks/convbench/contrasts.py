@@ -41,17 +41,19 @@ def _levels(grading: Grading, there: dict[str, Column]) -> Iterator[Quantity]:
                 weights=weights,
                 group=grading.title,
                 scale=grading.scale,
-                share=grading is PAIRWISE and name not in MEANS,
+                reach=grading.reach,
+                shares=weights if grading is PAIRWISE and name not in MEANS else (),
             )
 
 
 def _deltas(grading: Grading, there: dict[str, Column]) -> Iterator[Quantity]:
     for name, (start, goal) in DELTAS.items():
         if start in there and goal in there:
-            yield Quantity.of(
-                name,
-                pair(there[start], there[goal]),
+            yield Quantity(
+                name=name,
+                columns={name: pair(there[start], there[goal])},
                 group=grading.title,
                 scale=grading.scale,
+                reach=2 * grading.reach,
                 change=True,
             )

@@ -1,8 +1,8 @@
 """ConvBench's rows: the authors' spreadsheet joined with images, A/B sides and annotations.
 
-The file is read twice. `survey` checks every record and every image before anything is paid for,
-and tells all that is wrong in one message; `load_rows` then streams. Nothing is drafted, prompted
-or scored here, and no image bytes are held.
+The file is read twice. `survey` checks every record, and every image that is wanted, before
+anything is paid for, and tells all that is wrong in one message; `load_rows` then streams. Nothing
+is drafted, prompted or scored here, and no image bytes are held.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -48,7 +49,8 @@ class Source:
 
     `data` and `annotations` are files of records; `positions` is the authors' pairwise.npy.
     `needs` names the columns that no row may lack, beside ID, image and instructions. `skip_bad`
-    leaves bad records out instead of refusing the file.
+    leaves bad records out instead of refusing the file. `limit` is how many good rows are wanted:
+    the images of rows after them are not looked at.
     """
 
     data: Path
@@ -58,6 +60,7 @@ class Source:
     needs: Collection[str] = ()
     skip_bad: bool = False
     allow_drafts: bool = False
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +103,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What a file holds: `rows` that will be loaded, how many of them are `drafts`, what is not.
+    """What a file holds: good `rows`, how many of them are `drafts`, and what is not used.
 
     `unread` names columns that nothing here reads; a misspelt column turns up among them.
     """
@@ -113,7 +116,7 @@ class Survey:
 
 
 def survey(source: Source, library: ImageSink) -> Survey:
-    """Check all records, annotations and images, and add each image to the library.
+    """Check all records, annotations and wanted images, and add these to the library.
 
     `library.add_file` is called from several threads. Raises `DataError` with all problems in one
     message; with `source.skip_bad` only where a file cannot be read or no row is left.
@@ -121,10 +124,15 @@ def survey(source: Source, library: ImageSink) -> Survey:
     if not source.images.is_dir():
         raise DataError(str(source.images), ["there is no such folder"], "Check the images folder.")
     joined = _Pass(source)
-    tally = _Tally()
+    tally = _Tally(limit=source.limit)
     images = ImageFolder(source.images, library)
-    for candidate, fault in check_ahead(joined, lambda each: each.texts.get(IMAGE), images):
-        tally.add(candidate, fault)
+
+    def wanted(candidate: _Candidate) -> str | None:
+        return None if tally.is_full else candidate.texts.get(IMAGE)
+
+    for candidate, fault in check_ahead(joined, wanted, images):
+        # an image that was looked at ahead of its turn may turn out not to be wanted
+        tally.add(candidate, None if tally.is_full else fault)
     unused = joined.unused_annotations()
     wrong = bool(tally.left_out or unused)
     if not tally.good or (wrong and not source.skip_bad):
@@ -139,14 +147,13 @@ def survey(source: Source, library: ImageSink) -> Survey:
 
 
 def load_rows(source: Source, library: ImageSink, found: Survey) -> Iterator[Row]:
-    """Stream the rows that the survey found good, in the file's order.
+    """Stream the rows that the survey found good, in the file's order, as many as are wanted.
 
     Raises `DataError` for a row, and `ImageError` for an image, that has gone bad since.
     """
     left_out = {each.where for each in found.left_out}
-    for candidate in _Pass(source):
-        if candidate.where in left_out:
-            continue
+    good = (candidate for candidate in _Pass(source) if candidate.where not in left_out)
+    for candidate in islice(good, source.limit):
         if candidate.id is None or candidate.reasons:
             raise DataError(
                 candidate.where, candidate.reasons, "The file has changed: start the run again."
@@ -292,6 +299,7 @@ class _Pass:
 class _Tally:
     """What a survey has counted so far; rows go by their ID, or by where they stand."""
 
+    limit: int | None
     rows: int = 0
     good: int = 0
     drafts: int = 0
@@ -300,6 +308,11 @@ class _Tally:
     faults: list[str] = field(default_factory=list)
     images: list[str] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many good rows are found as are wanted."""
+        return self.limit is not None and self.good >= self.limit
 
     def add(self, candidate: _Candidate, image_fault: str | None) -> None:
         """Count a row as good, or under everything that is wrong with it."""

@@ -7,6 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from mmconv.benchmarks.describing import CANDIDATE, JUDGE, Description
+
 Grading = Literal["direct", "pairwise"]
 
 GIVEN = {"free": 0, "perception": 1, "reasoning": 2}
@@ -21,46 +23,61 @@ CONDITIONS = (*GIVEN, *ALONE)
 class GradingOptions(BaseModel):
     """What decides how a conversation is judged, whatever data it comes from.
 
-    `order` says which side the model's conversation stands on in pairwise grading: as its row
-    has it from the authors' file, drawn by the run's seed, or both in turn (then every judgement
-    is made twice). `focus_points` and `turn_judgements` switch off what the paper ablates
-    (Appendix C.2). `skipped_turns` says what the overall judge is told of turns that are the
-    reference: the paper gives it nothing, the authors' code a canned verdict for the human.
+    `focus_points` and `turn_judgements` switch off what the paper ablates (Appendix C.2). Of
+    `skipped_turns`, the paper gives the judge nothing, the authors' code a canned verdict.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     grading: tuple[Grading, ...] = Field(default=("direct", "pairwise"))
+    """Ratings from 1 to 10 in which the reference is 10, and forced choices against the human."""
     order: Literal["authors", "random", "both"] = "random"
+    """The candidate's side in pairs: by the authors' file, by the seed, or each side in turn."""
     focus_points: bool = True
+    """Whether the judge of the creation turn reads them."""
     turn_judgements: bool = True
+    """Whether the overall judge reads the judgements of the turns."""
     skipped_turns: Literal["none", "canned"] = "none"
+    """What it reads of turns that are the reference: nothing, or a verdict for the human."""
     judge_sees_image: bool = False
+    """Whether the judge is sent the picture too; the authors' reads text only."""
     judge_retries: int = Field(default=1, ge=0)
+    """How often a verdict that cannot be read is asked for again."""
     extraction: bool = True
+    """Whether a verdict that still cannot be read goes to a second prompt, which extracts it."""
     judge_max_tokens: int = Field(default=1024, gt=0)
+    """The judge's longest reply, in tokens."""
 
 
 class ConvBenchOptions(GradingOptions):
     """Options under `options:` of a run file.
 
-    `positions` is the authors' file for `order: authors`. `denominator` is the constant of the
-    authors' win rates, in which whatever has no verdict is a loss; None takes 577 where the data
-    have that many rows and their number otherwise. A creation or a reasoning with a rating under
-    `failure_rating` counts as failed in the attribution of errors.
+    A `denominator` of None takes 577 where the data have that many rows, and their number
+    otherwise.
     """
 
     data: Path
+    """The authors' ConvBench.xlsx, or a file of records with its columns."""
     images: Path
+    """The folder of the images."""
     annotations: Path | None = None
+    """A file of the columns that the data file lacks, joined by ID."""
     positions: Path | None = None
+    """The authors' pairwise.npy, which `order: authors` needs."""
     denominator: int | None = Field(default=None, gt=0)
+    """The constant of the authors' win rates, in which a missing verdict is a loss (577)."""
     failure_rating: float = Field(default=6.0, ge=1, le=10)
+    """The rating under which a turn counts as failed in the attribution of errors."""
     generate_only: bool = False
+    """Ask the candidate only, and no judge."""
     skip_bad_records: bool = False
+    """Go on without incomplete or unreadable records; the report lists them."""
     allow_drafts: bool = False
+    """Use annotations that no person has verified; every table says so."""
     candidate_system: str | None = None
+    """A system prompt for the candidate."""
     max_tokens: int = Field(default=1024, gt=0)
+    """The candidate's longest reply, in tokens."""
 
     @model_validator(mode="after")
     def _consistent(self) -> ConvBenchOptions:
@@ -71,3 +88,18 @@ class ConvBenchOptions(GradingOptions):
         if not self.grading and not self.generate_only:
             raise ValueError("grading is empty: name direct or pairwise, or set generate_only")
         return self
+
+
+DESCRIPTION = Description(
+    options=ConvBenchOptions,
+    conditions={
+        "free": "All three turns are the model's own.",
+        "perception": "Perfect perception: the first turn is the reference.",
+        "reasoning": "Perfect perception and reasoning: the first two turns are the reference.",
+        "reasoning_alone": "The second instruction is asked by itself (Appendix C.1).",
+        "creation_alone": "The third instruction is asked by itself (Appendix C.1).",
+    },
+    unnamed="free, perception, reasoning; free with generate_only",
+    seats={"candidate": CANDIDATE, "judge": JUDGE},
+)
+"""What `mmconv options convbench` prints."""

@@ -36,6 +36,11 @@ class Grading:
     lowest: float
     highest: float
 
+    @property
+    def reach(self) -> float:
+        """How far two values can lie apart."""
+        return self.highest - self.lowest
+
     def bounded(self, summary: Summary) -> Summary:
         """The summary with its interval cut at the ends of the scale."""
         return bounded(summary, self.lowest, self.highest)
@@ -130,25 +135,7 @@ def difference(grading: Grading, start: Column, goal: Column) -> Summary:
     """How much the mean changes from start to goal, with the interval that suits the grading."""
     if grading is PAIRWISE:
         return paired_share_difference(start, goal)
-    return paired_difference(start, goal)
-
-
-def official_rate(frame: ScoreFrame, name: str, denominator: int) -> float | None:
-    """The authors' win rate (0 to 1): wins over a constant, in which what is unscored is a loss.
-
-    Source: the aggregation in the authors' ConvBenchEval/score.py.
-    """
-    if name in MEANS:
-        parts = [
-            (weight, official_rate(frame, part, denominator))
-            for part, weight in MEANS[name].items()
-        ]
-        rates = [weight * rate for weight, rate in parts if rate is not None]
-        return sum(rates) if len(rates) == len(parts) else None
-    wins = _quantity(frame, PAIRWISE, name)
-    if not wins.present.any():
-        return None
-    return float(wins.numbers[wins.present].sum()) / denominator
+    return bounded(paired_difference(start, goal), -grading.reach, grading.reach)
 
 
 def _quantity(frame: ScoreFrame, grading: Grading, name: str) -> Column:

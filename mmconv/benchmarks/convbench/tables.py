@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from mmconv.benchmarks.answers import COLUMNS, TOKENS, TRUNCATED, ending_cells
 from mmconv.benchmarks.convbench.attribution import blames, net_shares, shares
 from mmconv.benchmarks.convbench.chains import own_turns
+from mmconv.benchmarks.convbench.official import Convention, OfficialRates
 from mmconv.benchmarks.convbench.options import ALONE, CONDITIONS
 from mmconv.benchmarks.convbench.quantities import (
     DELTAS,
@@ -26,26 +27,11 @@ from mmconv.benchmarks.convbench.quantities import (
     difference,
     estimate,
     mean,
-    official_rate,
 )
-from mmconv.stats import (
-    ScoreFrame,
-    as_cell,
-    summarise_share,
-)
+from mmconv.stats import INTERVALS, ScoreFrame, as_cell, summarise_share
 from mmconv.values import Cell, Score, Table
 
 LEVELS = {1: "perception", 2: "reasoning", 3: "creation"}
-OFFICIAL = "authors (%)"
-
-INTERVALS = (
-    "Brackets hold 95 % intervals, clustered by image: Wilson's for shares, Agresti and Min's for "
-    "paired differences of shares, Student's t for the rest, cut at the ends of the scale; none "
-    "where all values are equal."
-)
-
-DEFAULT_DENOMINATOR = 577
-"""The constant of the authors' aggregation code (their file has 578 rows)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +40,7 @@ class Layout:
 
     candidate: str
     judge: str
-    denominator: int
+    official: Convention
     failure_rating: float
     notes: tuple[str, ...] = ()
 
@@ -80,31 +66,25 @@ def build_tables(scores: Iterable[Score], layout: Layout) -> list[Table]:
 
 
 def _scores(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
+    official = OfficialRates(frame=frame, convention=layout.official)
     names = [name for name in ("R1", "R2", *QUANTITIES) if _is_there(frame, gradings, name)]
     rows = {}
     for name in names:
         cells = {"meaning": Cell(value=MEANINGS[name])}
         for grading in gradings:
             cells[grading.title] = as_cell(estimate(frame, grading, name), grading.scale)
-        if PAIRWISE in gradings:
-            rate = official_rate(frame, name, layout.denominator)
-            cells[OFFICIAL] = Cell(value=_percent(rate))
-        rows[name] = cells
+        rows[name] = cells | official.score(name)
     return Table(
         name="scores",
         title=f"ConvBench scores of {layout.candidate}, judged by {layout.judge}",
-        columns=_columns("meaning", gradings),
+        columns=("meaning", *(grading.title for grading in gradings), *official.columns),
         rows=rows,
-        notes=(
-            f"{OFFICIAL}: wins over {layout.denominator}; what is unscored counts as lost.",
-            *layout.notes,
-        )
-        if PAIRWISE in gradings
-        else layout.notes,
+        notes=(*official.notes, *layout.notes),
     )
 
 
 def _deltas(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
+    official = OfficialRates(frame=frame, convention=layout.official)
     rows = {}
     for name, (start, goal) in DELTAS.items():
         if not (_is_there(frame, gradings, start) and _is_there(frame, gradings, goal)):
@@ -113,15 +93,11 @@ def _deltas(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table
             grading.title: as_cell(delta(frame, grading, name), grading.scale)
             for grading in gradings
         }
-        if PAIRWISE in gradings:
-            ends = [official_rate(frame, end, layout.denominator) for end in (start, goal)]
-            if ends[0] is not None and ends[1] is not None:
-                cells[OFFICIAL] = Cell(value=_percent(ends[1] - ends[0]))
-        rows[name] = cells
+        rows[name] = cells | official.delta(name)
     return Table(
         name="deltas",
         title="What perfect earlier turns change",
-        columns=_columns(None, gradings),
+        columns=(*(grading.title for grading in gradings), *official.columns),
         rows=rows,
         notes=(
             "Deltas are paired per sample. In S0_hat and S0_tilde the judged conversation contains "
@@ -309,11 +285,6 @@ def _is_there(frame: ScoreFrame, gradings: list[Grading], name: str) -> bool:
     )
 
 
-def _columns(first: str | None, gradings: Iterable[Grading]) -> tuple[str, ...]:
-    listed = (*((first,) if first else ()), *(grading.title for grading in gradings))
-    return (*listed, OFFICIAL) if PAIRWISE.title in listed else listed
-
-
 def _failures(grading: Grading) -> str:
     return f"{grading.name} failures"
 
@@ -324,7 +295,3 @@ def _threshold_note(layout: Layout) -> str:
         "It is laid to the first level before it whose perfection mends it, else to its own; a "
         "model that answers anew every time mends some by luck, which attribution_net takes off."
     )
-
-
-def _percent(rate: float | None) -> float | None:
-    return None if rate is None else 100.0 * rate

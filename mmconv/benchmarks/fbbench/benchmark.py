@@ -15,11 +15,13 @@ from mmconv.benchmarks.bad_records import (
     bad_records_note,
     bad_records_table,
 )
+from mmconv.benchmarks.conditions import named_conditions
+from mmconv.benchmarks.describing import read_options
 from mmconv.benchmarks.fbbench.data import Sample, Survey, load_samples, survey
 from mmconv.benchmarks.fbbench.grading import Grader, answer_call
 from mmconv.benchmarks.fbbench.options import CONDITION, FBBenchOptions
 from mmconv.benchmarks.fbbench.scoring import score_answer, score_judgement
-from mmconv.config import RunSpec, validate
+from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_file
 from mmconv.protocols import ImageSink
@@ -28,7 +30,7 @@ from mmconv.values import Call, Outcome, Sampling, Score, Table
 
 def build(spec: RunSpec, images: ImageSink) -> FBBench:
     """Check options and data; raises `ConfigError` or `DataError` before anything is paid."""
-    options = validate(FBBenchOptions, spec.options, "options of fbbench")
+    options = read_options(FBBenchOptions, spec.options, "fbbench")
     return FBBench(spec, options)
 
 
@@ -41,8 +43,7 @@ class FBBench:
     def __init__(self, spec: RunSpec, options: FBBenchOptions) -> None:
         self._spec = spec
         self._options = options
-        if spec.conditions not in (None, self.conditions):
-            raise ConfigError(f"fbbench has the one condition {CONDITION!r}: leave it unset")
+        named_conditions(self.name, spec.conditions, self.conditions)
         if not options.generate_only and "judge" not in spec.seats:
             raise ConfigError("the checklists need a judge: name one, or give --generate-only")
         self._survey = survey(

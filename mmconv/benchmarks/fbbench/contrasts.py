@@ -1,14 +1,13 @@
 """What runs of FB-Bench are compared by: its scores over all tasks, and task by task.
 
-Columns are those of `mmconv.benchmarks.fbbench.quantities`, the groups those of its main table.
+Quantities and their intervals are those of its tables, the groups those of the main one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mmconv.benchmarks.fbbench.options import MAINTENANCE
-from mmconv.benchmarks.fbbench.quantities import PERCENT, Where, find_cells, tasks
+from mmconv.benchmarks.fbbench.quantities import Where, macro_mean, tasks
 from mmconv.benchmarks.fbbench.tables import QUANTITIES
 from mmconv.stats import Quantity, ScoreFrame
 
@@ -18,14 +17,6 @@ def quantities(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
     places: dict[str, Where] = {"all tasks": {}} | {task: {"task": task} for task in tasks(frame)}
     for name, where in places.items():
         for group, scenarios in QUANTITIES.items():
-            found = find_cells(frame, "score", scenarios, where)
-            if found:
-                columns = {f"{scenario}/{task}": each for (scenario, task), each in found.items()}
-                yield Quantity(
-                    name=name,
-                    columns=columns,
-                    weights=dict.fromkeys(columns, 1 / len(columns)),
-                    group=f"{group} (%)",
-                    scale=PERCENT,
-                    share=len(columns) == 1 and scenarios == (MAINTENANCE,),
-                )
+            quantity = macro_mean(frame, scenarios, where, name=name, group=f"{group} (%)")
+            if quantity is not None:
+                yield quantity

@@ -7,6 +7,8 @@ from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mmconv.benchmarks.describing import CANDIDATE, JUDGE, Description
+
 Maintenance: TypeAlias = Literal["any", "all"]
 
 CORRECTION = "Error Correction"
@@ -32,19 +34,34 @@ CONDITION = "preset"
 class FBBenchOptions(BaseModel):
     """Options under `options:` of a run file.
 
-    `reference` says whether the judge reads the reference answer; None shows it where all records
-    have one, as release v1 does and v3 does not. `maintenance` is the score of response
-    maintenance: 1 if any criterion is met (the paper's text, the authors' code), or only if all are
-    (the formula that the paper prints).
+    Records have reference answers in release v1 and none in v3. Of `maintenance`, the paper's text
+    and the authors' code have any, the formula that the paper prints all.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     data: Path
+    """The authors' file of either release."""
     reference: bool | None = None
+    """Whether the judge reads the reference answer; not set, it does where all records have one."""
     maintenance: Maintenance = "any"
+    """A response is maintained if any criterion is met, or only if all are."""
     judge_retries: int = Field(default=2, ge=0)
+    """How often a verdict that cannot be read is asked for again."""
     generate_only: bool = False
+    """Ask the candidate only, and no judge."""
     skip_bad_records: bool = False
+    """Go on without incomplete or unreadable records; the report lists them."""
     max_tokens: int = Field(default=4096, gt=0)
+    """The candidate's longest reply, in tokens."""
     judge_max_tokens: int = Field(default=4096, gt=0)
+    """The judge's longest reply, in tokens."""
+
+
+DESCRIPTION = Description(
+    options=FBBenchOptions,
+    conditions={CONDITION: "The first answer is the preset one; the model answers the feedback."},
+    unnamed=CONDITION,
+    seats={"candidate": CANDIDATE, "judge": JUDGE},
+)
+"""What `mmconv options fbbench` prints."""

@@ -9,21 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 
 from judges.parsers_fbbench import OFFICIAL
 from mmconv.benchmarks.fbbench.options import MAINTENANCE, TEMPERATURES
 from mmconv.benchmarks.fbbench.scoring import LABEL_SEPARATOR
-from mmconv.stats import (
-    Column,
-    ScoreFrame,
-    as_cell,
-    bounded,
-    combine,
-    summarise,
-    summarise_share,
-)
-from mmconv.values import Cell, Summary
+from mmconv.stats import Column, Quantity, ScoreFrame, as_cell, bounded, measure
+from mmconv.values import Cell
 
 Where = Mapping[str, str | Collection[str]]
 """Tags with the texts to match, as `ScoreFrame.select` takes them."""
@@ -34,15 +25,29 @@ PERCENT = 100.0
 _OFFICIAL_DECIMALS = 4
 
 
-def estimate(frame: ScoreFrame, scenarios: Sequence[str], where: Where) -> Cell | None:
-    """The macro mean in percent with its interval; None if there are no samples at all.
-
-    Without an interval where one of its cells has none: how far that one may be off is not known.
-    """
+def macro_mean(
+    frame: ScoreFrame, scenarios: Sequence[str], where: Where, *, name: str = "", group: str = ""
+) -> Quantity | None:
+    """The macro mean, for a table and for a comparison of runs; None if there are no samples."""
     cells = find_cells(frame, "score", scenarios, where)
     if not cells:
         return None
-    return as_cell(bounded(_macro_mean(cells), 0.0, 1.0), PERCENT)
+    columns = {f"{scenario}/{task}": column for (scenario, task), column in cells.items()}
+    return Quantity(
+        name=name,
+        columns=columns,
+        group=group,
+        scale=PERCENT,
+        reach=1.0,
+        shares=[f"{scenario}/{task}" for scenario, task in cells if scenario == MAINTENANCE],
+        cautious=True,
+    )
+
+
+def estimate(frame: ScoreFrame, scenarios: Sequence[str], where: Where) -> Cell | None:
+    """The macro mean in percent with its interval; None if there are no samples at all."""
+    quantity = macro_mean(frame, scenarios, where)
+    return None if quantity is None else as_cell(bounded(measure(quantity), 0.0, 1.0), PERCENT)
 
 
 def official(frame: ScoreFrame, scenarios: Sequence[str], where: Where) -> Cell | None:
@@ -104,41 +109,3 @@ def find_cells(
         if where.get("task", task) == task
     }
     return {name: column for name, column in found.items() if len(column)}
-
-
-def _macro_mean(cells: Mapping[tuple[str, str], Column]) -> Summary:
-    own = [_own_mean(scenario, column) for (scenario, _), column in cells.items()]
-    if len(own) == 1:
-        return own[0]
-    columns = {f"{scenario}/{task}": column for (scenario, task), column in cells.items()}
-    weight = 1 / len(columns)
-    summary = combine(columns, dict.fromkeys(columns, weight))
-    if any(each.low is None for each in own):
-        return replace(summary, stderr=None, low=None, high=None)
-    return _widen(summary, [each for each in own if each.stderr == 0], weight)
-
-
-def _own_mean(scenario: str, column: Column) -> Summary:
-    return summarise_share(column) if scenario == MAINTENANCE else summarise(column)
-
-
-def _widen(summary: Summary, even: Sequence[Summary], weight: float) -> Summary:
-    """The summary with an interval that also holds how far shares of 0 or 1 may be off.
-
-    They add nothing to the error, though their Wilson intervals have a length. Cells share no
-    sample, so the lengths add up as squares (Zou and Donner, Statistics in Medicine 27, 2008).
-    """
-    if summary.mean is None or not even:
-        return summary
-    below, above = (
-        math.hypot(_reach(summary)[end], *(weight * _reach(each)[end] for each in even))
-        for end in (0, 1)
-    )
-    return replace(summary, low=summary.mean - below, high=summary.mean + above)
-
-
-def _reach(summary: Summary) -> tuple[float, float]:
-    """How far the interval reaches below and above the mean; nowhere if there is none."""
-    if summary.mean is None or summary.low is None or summary.high is None:
-        return 0.0, 0.0
-    return summary.mean - summary.low, summary.high - summary.mean

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import permutations
 
 from mmconv.benchmarks.answers import COLUMNS, TOKENS, TRUNCATED, ending_cells
@@ -22,6 +22,7 @@ from mmconv.benchmarks.fbbench.quantities import (
     tasks,
 )
 from mmconv.stats import Column, ScoreFrame
+from mmconv.stats.estimates import FEWEST_CLUSTERS
 from mmconv.values import Cell, Table
 
 QUANTITIES: dict[str, tuple[str, ...]] = {
@@ -81,7 +82,7 @@ def _scores(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
         columns=_columns(tuple(QUANTITIES)),
         digits=_DIGITS,
         rows=rows,
-        notes=(*layout.notes, *_half_notes(rows), *_interval_notes(rows)),
+        notes=(*layout.notes, *_half_notes(rows), *_estimate_notes(rows)),
     )
 
 
@@ -97,7 +98,7 @@ def _tasks(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
         columns=_columns(tuple(QUANTITIES)),
         digits=_DIGITS,
         rows=rows,
-        notes=(*layout.notes, *_half_notes(rows), *_interval_notes(rows)),
+        notes=(*layout.notes, *_half_notes(rows), *_estimate_notes(rows)),
     )
 
 
@@ -117,7 +118,7 @@ def _subtasks(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
         columns=_columns(tuple(QUANTITIES)),
         digits=_DIGITS,
         rows=rows,
-        notes=(*layout.notes, *_half_notes(rows), *_interval_notes(rows)),
+        notes=(*layout.notes, *_half_notes(rows), *_estimate_notes(rows)),
         detail=True,
     )
 
@@ -142,7 +143,7 @@ def _types(frames: Mapping[str, ScoreFrame], tag: str, meaning: str, layout: Lay
         notes=(
             "A sample with several types counts for each of them.",
             *layout.notes,
-            *_interval_notes(rows),
+            *_estimate_notes(rows),
         ),
     )
 
@@ -209,17 +210,8 @@ def _row(frame: ScoreFrame, quantities: Sequence[str], where: Where) -> dict[str
         ours = estimate(frame, QUANTITIES[name], where)
         theirs = official(frame, QUANTITIES[name], where)
         if ours is not None and theirs is not None:
-            cells |= {name: _break_tie(ours, theirs), f"{_AUTHORS}{name}": theirs}
+            cells |= {name: ours, f"{_AUTHORS}{name}": theirs}
     return cells
-
-
-def _break_tie(ours: Cell, theirs: Cell) -> Cell:
-    """Ours, printed as theirs where it lies halfway: equal means shall not look different."""
-    pair = (ours.value, theirs.value)
-    if isinstance(pair[0], float) and isinstance(pair[1], float):
-        halfway = math.isclose(abs(pair[0] - pair[1]), 0.5 * 10**-_DIGITS, abs_tol=1e-9)
-        return replace(ours, value=pair[1]) if halfway else ours
-    return ours
 
 
 def _half_notes(rows: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
@@ -232,13 +224,41 @@ def _half_notes(rows: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
             yield f"No samples of {other}, so that overall is {half} alone: {where}."
 
 
+def _estimate_notes(rows: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
+    """What must be known of ours beside the authors'."""
+    yield from _rounding_notes(rows)
+    yield from _interval_notes(rows)
+
+
+def _rounding_notes(rows: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
+    """That equal means can be printed differently, where they are."""
+    pairs = (
+        (cell.value, row[f"{_AUTHORS}{name}"].value)
+        for row in rows.values()
+        for name, cell in row.items()
+        if name in QUANTITIES
+    )
+    if any(_lies_halfway(ours, theirs) for ours, theirs in pairs):
+        yield (
+            "Where a mean lies halfway between two printed numbers, ours is rounded up; the "
+            "authors round the share as the computer holds it, so that theirs may be 0.01 less."
+        )
+
+
+def _lies_halfway(ours: float | str | None, theirs: float | str | None) -> bool:
+    if not (isinstance(ours, float) and isinstance(theirs, float)):
+        return False
+    return math.isclose(ours - theirs, 0.5 * 10**-_DIGITS, abs_tol=1e-9)
+
+
 def _interval_notes(rows: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
     """Why means of ours have no interval, where there are such."""
     cells = (cell for row in rows.values() for name, cell in row.items() if name in QUANTITIES)
     if any(cell.value is not None and cell.low is None for cell in cells):
         yield (
-            "A mean over tasks has no interval if one of its tasks has a single sample, or error "
-            "correction scores that are all alike: how far that task may be off is not known."
+            f"A mean over tasks has no interval if one of its tasks has fewer than "
+            f"{FEWEST_CLUSTERS} samples, or error correction scores that are all alike: how far "
+            "that task may be off is not known."
         )
 
 

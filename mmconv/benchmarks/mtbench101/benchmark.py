@@ -17,12 +17,13 @@ from mmconv.benchmarks.bad_records import (
     bad_records_table,
 )
 from mmconv.benchmarks.conditions import named_conditions
+from mmconv.benchmarks.describing import read_options
 from mmconv.benchmarks.mtbench101.chains import candidate_calls
 from mmconv.benchmarks.mtbench101.data import Dialogue, load_dialogues, survey
 from mmconv.benchmarks.mtbench101.grading import Grader
 from mmconv.benchmarks.mtbench101.options import CONDITIONS, MTBench101Options
 from mmconv.benchmarks.mtbench101.scoring import Judged, score_answers, score_dialogue
-from mmconv.config import RunSpec, validate
+from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_file
 from mmconv.protocols import ImageSink
@@ -31,7 +32,7 @@ from mmconv.values import Call, Outcome, Sampling, Score, Table
 
 def build(spec: RunSpec, images: ImageSink) -> MTBench101:
     """Check options and data; raises `ConfigError` or `DataError` before anything is paid."""
-    options = validate(MTBench101Options, spec.options, "options of mtbench101")
+    options = read_options(MTBench101Options, spec.options, "mtbench101")
     return MTBench101(spec, options)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mmconv.benchmarks.mtbench101.quantities import Entrant, How, tasks_of
+from mmconv.benchmarks.mtbench101.quantities import RANGE, Entrant, How, tasks_of
 from mmconv.benchmarks.mtbench101.scoring import RATING
 from mmconv.benchmarks.mtbench101.tables import MEAN_TITLE, QUANTITIES
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS
@@ -37,7 +37,7 @@ def _by_task(entrant: Entrant, how: How, group: str) -> Iterator[Quantity]:
     for name in QUANTITIES:
         columns = {task: entrant.dialogues(task, how) for task in tasks_of(entrant, name)}
         if columns:
-            yield Quantity.average(name, columns, group=group)
+            yield Quantity(name=name, columns=columns, group=group, reach=RANGE)
 
 
 def _histories(golden: Entrant, own: Entrant) -> Iterator[Quantity]:
@@ -46,4 +46,10 @@ def _histories(golden: Entrant, own: Entrant) -> Iterator[Quantity]:
             given, made = (each.select(RATING, task, turn) for each in (golden, own))
             if len(given) and len(made):
                 name = f"{task}, turn {turn}"
-                yield Quantity.of(name, pair(given, made), group=HISTORIES, change=True)
+                yield Quantity(
+                    name=name,
+                    columns={name: pair(given, made)},
+                    group=HISTORIES,
+                    reach=2 * RANGE,
+                    change=True,
+                )

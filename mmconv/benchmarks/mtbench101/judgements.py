@@ -34,6 +34,12 @@ Code = Literal["CM", "SI", "AR", "TS", "CC", "CR", "FR", "SC", "SA", "MR", "GR",
 """A task's abbreviation; the judge's criteria are the task's."""
 
 
+_TASKS = (
+    "The task whose criteria the judge reads: "
+    f"{', '.join(f'`{code}` {task.name}' for code, task in TASKS.items())}."
+)
+
+
 class MTBench101Judgement(JudgementRequest):
     """The last answer of `turns`, rated by the criteria of the task that `prompt` names.
 
@@ -42,7 +48,7 @@ class MTBench101Judgement(JudgementRequest):
     """
 
     benchmark: Literal["mtbench101"]
-    prompt: Code
+    prompt: Code = Field(description=_TASKS)
     turns: tuple[Exchange, ...] = Field(min_length=1)
     reference: Words | None = None
     guidelines: bool = True

@@ -7,6 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mmconv.benchmarks.describing import CANDIDATE, JUDGE, Description
+
 CONDITIONS = ("golden", "self")
 """Whose answers stand in the history: the data's own, or the candidate's (paper, Figure 6)."""
 
@@ -14,26 +16,46 @@ CONDITIONS = ("golden", "self")
 class GradingOptions(BaseModel):
     """What decides how a dialogue is judged, whatever file it comes from.
 
-    `guidelines` False takes the score guidelines out of the judge's prompt, `minimum` False makes a
-    dialogue's score the mean of its turns instead of their minimum (both: paper, Table 5).
-    `reference` says what the judge of MR and GR is given: the golden answer to the turn, or, as
-    the authors' code has it, the Python text of all golden messages up to it.
+    The paper's Table 5 studies `guidelines` and `minimum`. As `reference`, the authors' code gives
+    the Python text of all golden messages up to the turn.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     guidelines: bool = True
+    """Whether the judge's prompt holds the score guidelines."""
     minimum: bool = True
+    """Whether a dialogue's score is the minimum of its turns, or their mean."""
     reference: Literal["answer", "messages"] = "answer"
+    """What the judge of MR and GR is given: the turn's golden answer, or all golden messages."""
     judge_retries: int = Field(default=1, ge=0)
+    """How often a verdict that cannot be read is asked for again."""
     judge_max_tokens: int = Field(default=1024, gt=0)
+    """The judge's longest reply, in tokens."""
 
 
 class MTBench101Options(GradingOptions):
     """Options under `options:` of a run file: how it is judged, and what is run."""
 
     data: Path
+    """The authors' mtbench101.jsonl."""
     generate_only: bool = False
+    """Ask the candidate only, and no judge."""
     skip_bad_records: bool = False
+    """Go on without incomplete or unreadable records; the report lists them."""
     candidate_system: str | None = None
+    """A system prompt for the candidate."""
     max_tokens: int = Field(default=1024, gt=0)
+    """The candidate's longest reply, in tokens."""
+
+
+DESCRIPTION = Description(
+    options=MTBench101Options,
+    conditions={
+        "golden": "The history holds the data's own answers.",
+        "self": "The history holds the candidate's answers (Figure 6).",
+    },
+    unnamed="golden",
+    seats={"candidate": CANDIDATE, "judge": JUDGE},
+)
+"""What `mmconv options mtbench101` prints."""

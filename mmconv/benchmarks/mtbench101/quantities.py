@@ -27,7 +27,8 @@ from mmconv.values import Summary
 How: TypeAlias = Literal["dialogue", "mean"]
 """A dialogue as its own score has it, or as the mean of its turns."""
 
-_RANGE = float(HIGHEST_RATING - LOWEST_RATING)
+RANGE = float(HIGHEST_RATING - LOWEST_RATING)
+"""How far two ratings can lie apart."""
 
 AUTHORS_DIGITS = 2
 """The authors' average is rounded to so many digits before it is printed."""
@@ -102,7 +103,7 @@ def history_effect(golden: Entrant, own: Entrant, task: str, turn: int) -> Summa
     columns = [entrant.select(RATING, task, turn) for entrant in (golden, own)]
     if not all(map(len, columns)):
         return None
-    return bounded(paired_difference(*columns), -_RANGE, _RANGE)
+    return bounded(paired_difference(*columns), -RANGE, RANGE)
 
 
 def count_readings(entrant: Entrant, tasks: Collection[str], reading: str) -> int:

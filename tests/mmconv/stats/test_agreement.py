@@ -184,6 +184,12 @@ def test_what_ratings_leave_undefined_is_nan() -> None:
     assert math.isnan(spearman_rho(matrix([1, 1, 1], [1, 2, 3])))
 
 
+def test_nobody_has_no_majority_whatever_others_say() -> None:
+    """One value in all, which the second and third unit did not get: they once got it."""
+    np.testing.assert_array_equal(majority(matrix([1, NONE, NONE])), [1, NONE, NONE])
+    np.testing.assert_array_equal(majority(matrix([NONE, NONE])), [NONE, NONE])
+
+
 def test_consensus_is_the_majority_or_the_mean() -> None:
     people = matrix([1, 1, 1, NONE, 3], [1, 2, 2, NONE, NONE], [5, 5, 2, NONE, NONE])
     np.testing.assert_array_equal(majority(people), [1, NONE, 2, NONE, 3])

@@ -16,6 +16,7 @@ from mmconv.stats import (
     combine,
     contrast,
     holm,
+    measure,
     pair,
     paired_difference,
     paired_share_difference,
@@ -93,10 +94,11 @@ def test_intervals_cover_the_true_change(
 
 
 def test_a_contrast_of_means_is_the_paired_difference() -> None:
-    left = Column.of([1.0, 2.0, None, 4.0], reasons=[None, None, "unparsed", None])
-    right = Column.of([2.0, 2.5, 3.0, None], reasons=[None, None, None, "failed: server"])
-    found = contrast(Quantity.of("S1", left), Quantity.of("S1", right), NAMES)
+    left = Column.of([1.0, 2.0, 3.0, 5.0, 4.0, None, 4.0], reasons=[*[None] * 5, "unparsed", None])
+    right = Column.of([2.0, 2.5, 3.0, 4.0, 9.0, 3.0, None], reasons=[*[None] * 6, "failed: server"])
+    found = contrast(alone("S1", left), alone("S1", right), NAMES)
     plain = paired_difference(left, right)
+    assert plain.low is not None
     assert (found.summary.mean, found.summary.low) == (plain.mean, plain.low)
     assert found.summary.missing == {
         "unpaired: alpha: unparsed": 1,
@@ -109,7 +111,7 @@ def test_a_p_value_is_below_five_percent_exactly_where_zero_is_outside() -> None
     for shift in (0.2, 0.5, 0.6, 0.7, 1.5):
         left = Column.of(random.normal(size=20).tolist())
         right = Column.of((left.numbers + random.normal(shift, 1.5, size=20)).tolist())
-        found = contrast(Quantity.of("x", left), Quantity.of("x", right), NAMES)
+        found = contrast(alone("x", left), alone("x", right), NAMES)
         assert found.p is not None
         assert found.summary.low is not None
         assert found.summary.high is not None
@@ -142,16 +144,117 @@ def test_weighted_means_are_subtracted_column_by_column() -> None:
 
 def test_what_only_one_run_has_is_left_out_and_the_rest_takes_its_weight() -> None:
     shared = _column([1.0, 3.0], "ab")
-    left = Quantity.average("average", {"GR": shared, "MR": _column([9.0], "c")})
-    right = Quantity.average("average", {"GR": _column([2.0, 5.0], "ab")})
+    left = Quantity(name="average", columns={"GR": shared, "MR": _column([9.0], "c")})
+    right = Quantity(name="average", columns={"GR": _column([2.0, 5.0], "ab")})
     found = contrast(left, right, NAMES).summary
     assert found.mean == pytest.approx(1.5)
     assert found.n == 2
     assert found.missing == {"unpaired: only in alpha": 1}
 
 
+def alone(name: str, column: Column) -> Quantity:
+    return Quantity(name=name, columns={name: column})
+
+
+def cautious(shares: Sequence[str] = (), **columns: Column) -> Quantity:
+    weights = dict.fromkeys(columns, 1 / len(columns))
+    return Quantity(name="q", columns=columns, weights=weights, shares=shares, cautious=True)
+
+
+def test_a_cautious_mean_has_no_interval_where_a_part_of_it_has_none() -> None:
+    varied, alike = Column.of([0.0, 0.5, 1.0, 0.5, 0.5]), Column.of([0.5] * 5)
+    bold = Quantity(name="q", columns={"a": varied, "b": alike})
+    assert measure(bold).low is not None
+    found = measure(cautious(a=varied, b=alike))
+    assert (found.mean, found.stderr, found.low) == (0.5, None, None)
+    changed = cautious(a=Column.of([0.5, 0.5, 0.0, 0.5, 0.5]), b=Column.of([0.7] * 5))
+    difference = contrast(cautious(a=varied, b=alike), changed, NAMES)
+    assert difference.summary.mean == pytest.approx(0.5 * (-1 / 10) + 0.5 * 0.2)
+    assert (difference.summary.low, difference.p) == (None, None)
+
+
+def test_shares_that_do_not_change_widen_a_cautious_difference_by_their_own_interval() -> None:
+    """Agresti and Min's for no change of 6 shares; the lengths add up as squares."""
+    left = {"a": Column.of([0.0, 0.5, 1.0, 1.0, 0.0]), "b": Column.of([1.0] * 6)}
+    right = {"a": Column.of([0.5, 0.5, 0.0, 1.0, 0.5]), "b": Column.of([1.0] * 6)}
+    found = contrast(cautious(["b"], **left), cautious(["b"], **right), NAMES).summary
+    pairs = {name: pair(left[name], right[name]) for name in left}
+    plain = combine(pairs, {"a": 0.5, "b": 0.5})
+    even = summarise_share_change(pairs["b"])
+    assert found.mean is not None and found.low is not None and found.high is not None
+    assert plain.mean is not None and plain.high is not None and even.high is not None
+    half = math.hypot(plain.high - plain.mean, 0.5 * even.high)
+    assert (found.low, found.high) == pytest.approx((found.mean - half, found.mean + half))
+
+
+def test_a_part_that_is_left_alone_has_its_own_interval() -> None:
+    share = Column.of([0.0, 0.0, 1.0, 1.0, 0.0, 1.0])
+    left, right = cautious(["a", "b"], a=share, b=share), cautious(["a"], a=Column.of([1.0] * 6))
+    found = contrast(left, right, NAMES).summary
+    own = paired_share_difference(share, Column.of([1.0] * 6))
+    assert own.low is not None
+    assert (found.low, found.high) == (own.low, own.high)
+    assert found.missing == {"unpaired: only in alpha": 6}
+
+
+@pytest.mark.parametrize(("count", "before", "after"), [(20, 0.5, 0.8), (77, 7.0, 7.3)])
+def test_equal_differences_have_neither_interval_nor_p_value(
+    count: int, before: float, after: float
+) -> None:
+    """Their mean is a rounding off, so that an error of 1e-17 came of it, and a p of 2e-158."""
+    left, right = Column.of([before] * count), Column.of([after] * count)
+    found = contrast(alone("S1", left), alone("S1", right), NAMES)
+    assert found.summary.mean == pytest.approx(0.3)
+    assert (found.summary.stderr, found.summary.low, found.p) == (0.0, None, None)
+
+
+def test_what_rounding_makes_of_no_change_is_no_change() -> None:
+    left = Column.of([0.1 + 0.2, 0.7 + 0.1, 0.3, 0.8, 0.1 * 3])
+    right = Column.of([0.3, 0.8, 0.1 + 0.2, 0.1 + 0.7, 0.3])
+    assert pair(left, right).values == [0.0] * 5
+    assert contrast(alone("S1", left), alone("S1", right), NAMES).p is None
+
+
+@pytest.mark.parametrize("count", [10, 77])
+@pytest.mark.parametrize("change", [1 / 3, -0.05, 0.3, 0.0])
+def test_changes_that_are_all_alike_have_one_interval_however_they_are_rounded(
+    change: float, count: int
+) -> None:
+    found = summarise_share_change(Column.of([change] * count))
+    size = count + 2
+    centre, square = count * change / size, (count * change**2 + 1) / size
+    half = float(stdtrit(count - 1, 0.975)) * math.sqrt((square - centre**2) / size)
+    assert found.stderr == 0.0
+    assert (found.low, found.high) == pytest.approx((centre - half, centre + half))
+
+
+@pytest.mark.parametrize("share", [False, True])
+def test_fewer_than_five_clusters_have_no_difference_with_an_interval(share: bool) -> None:
+    for groups, told in ((4, False), (5, True)):
+        labels = [str(row % groups) for row in range(40)]
+        left = Column.of([0.0, 1.0, 1.0, 0.0] * 10, clusters=labels)
+        right = Column.of([1.0, 1.0, 0.0, 0.0, 1.0] * 8, clusters=labels)
+        shares = ("S1",) if share else ()
+        before, after = (
+            Quantity(name="S1", columns={"S1": each}, shares=shares) for each in (left, right)
+        )
+        found = contrast(before, after, NAMES)
+        assert (found.summary.low is not None, found.p is not None) == (told, told)
+
+
+def test_intervals_of_differences_end_where_the_scale_does() -> None:
+    left = Column.of([1.0, 1.0, 1.0, 10.0, 1.0])
+    right = Column.of([10.0, 10.0, 10.0, 1.0, 10.0])
+    before, after = (Quantity(name="S1", columns={"S1": each}, reach=9.0) for each in (left, right))
+    found = contrast(before, after, NAMES)
+    endless = paired_difference(left, right)
+    assert endless.high is not None and endless.high > 9
+    assert (found.summary.low, found.summary.high) == (endless.low, 9.0)
+    assert found.p == contrast(alone("S1", left), alone("S1", right), NAMES).p
+
+
 def test_nothing_in_common_has_no_difference() -> None:
-    left, right = (Quantity.of("S1", _column([1.0], name)) for name in "ab")
+    left, right = (alone("S1", _column([1.0], name)) for name in "ab")
     found = contrast(left, right, NAMES)
     assert (found.summary.mean, found.summary.n, found.p) == (None, 0, None)
     assert found.summary.missing == {"unpaired: only in alpha": 1, "unpaired: only in beta": 1}
@@ -161,7 +264,7 @@ def test_a_change_of_changes_names_the_run_that_lacks_its_ends() -> None:
     def change(start: Sequence[float | None], why: str | None) -> Quantity:
         reasons = [why if value is None else None for value in start]
         left = Column.of(start, reasons=reasons)
-        return Quantity.of("delta", pair(left, Column.of([5.0] * len(start))), change=True)
+        return alone("delta", pair(left, Column.of([5.0] * len(start))))
 
     found = contrast(change([1.0, 2.0], None), change([3.0, None], "unparsed"), NAMES).summary
     assert (found.mean, found.n) == (-2.0, 1)

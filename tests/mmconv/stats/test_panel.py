@@ -163,3 +163,18 @@ def test_alpha_of_all_uses_every_rating() -> None:
     everybody = np.array([JUDGE, ANN, BEN])
     assert row[ALL].value == pytest.approx(krippendorff_alpha(everybody, "ordinal"))
     assert row[ALL].n == 6
+
+
+@pytest.mark.parametrize(("clusters", "told"), [("aabbccdd", False), ("aabbccde", True)])
+def test_few_clusters_have_no_interval(clusters: str, told: bool) -> None:
+    made = panel([1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 1, 6, 1, 8], clusters=clusters)
+    cell = compare(made, replicates=50)["agreement"][EACH]
+    assert (cell.value, cell.low is not None) == (6 / 8, told)
+
+
+def test_draws_that_only_rounding_tells_apart_have_no_interval() -> None:
+    """A judge who ranks as the person does: rho is 1 in every draw, or 0.9999999999999999."""
+    made = panel([1, 2, 3, 4, 5, 6, 7], [2, 4, 5, 7, 8, 9, 10])
+    cell = compare(made, replicates=50)["Spearman's rho"][EACH]
+    assert cell.value == pytest.approx(1.0)
+    assert (cell.low, cell.high) == (None, None)

@@ -1,6 +1,6 @@
 """A model for tests that says something new each time: words drawn by a hash of what it reads.
 
-`model` names it; `forgetful` has room for 60 words of conversation only.
+`model` names it; `forgetful` has room for 60 words of conversation only, beside the prompt.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from judges import PromptSet
 from mmconv.config import ModelSpec
 from mmconv.errors import Refused
 from mmconv.keys import content_key
@@ -16,6 +17,9 @@ from mmconv.values import Message, Reply, Sampling, Text
 
 WORDS = ("rain", "bread", "train", "music", "friend", "garden", "letter", "summer", "coffee", "map")
 ROOM = 60
+
+[_MESSAGE] = PromptSet("botchat")["generate"].fill({})
+PROMPT = "".join(part.text for part in _MESSAGE.parts if isinstance(part, Text))
 
 
 def fingerprint(spec: ModelSpec) -> str:
@@ -34,8 +38,12 @@ class Speaker:
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
     ) -> Reply:
-        if self.name == "forgetful" and sum(map(_words, messages[1:])) > ROOM:
-            raise Refused("context", "more than I can keep in mind")
+        if self.name == "forgetful":
+            begun = messages[0].parts[0]
+            if not (isinstance(begun, Text) and begun.text.startswith(PROMPT)):
+                raise Refused("rejected", "what am I to do?")
+            if sum(map(_words, messages)) - len(PROMPT.split()) > ROOM:
+                raise Refused("context", "more than I can keep in mind")
         drawn = content_key(self.name, messages, sampling)
         return Reply(text=" ".join(WORDS[int(drawn[place], 16) % 10] for place in range(8)))
 

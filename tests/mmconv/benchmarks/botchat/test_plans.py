@@ -81,7 +81,10 @@ def test_the_prompt_can_stand_in_the_users_message(data: Path) -> None:
     assert [message.role for message in third] == ["user", "assistant", "user"]
     assert [message.role for message in fourth] == ["user", "assistant", "user"]
     assert text(fourth[0]) == f"{text(third[0])}\n\n{dialogue('Human 1', 1)[0]}"
-    assert calls["utterance_3"].overflow == "fail"
+    utterances = [call for call in calls.values() if call.seat == "candidate"]
+    assert {(call.overflow, call.pinned) for call in utterances} == {
+        ("drop_oldest", text(third[0]))
+    }
 
 
 def test_the_document_stands_in_the_system_prompt_of_con_only(tmp_path: Path) -> None:

@@ -115,6 +115,17 @@ def test_elo_of_one_game() -> None:
     assert rated["a"]["Elo"].low is None
 
 
+@pytest.mark.parametrize(("dialogues", "told"), [(4, False), (5, True)])
+def test_few_dialogues_have_no_interval(dialogues: int, told: bool) -> None:
+    games = [
+        Game(left="a", right="b", points=points, cluster=str(number))
+        for number in range(dialogues)
+        for points in [WIN] * (number + 1) + [LOSS] * 3
+    ]
+    rated = rate_players(games, draws=20)["a"]
+    assert (rated["Elo"].low is not None) == (rated["Bradley-Terry"].low is not None) == told
+
+
 def test_who_always_wins_has_no_finite_strength() -> None:
     rated = rate_players(played("a", "b", wins=30), draws=5)
     cell = rated["a"]["Bradley-Terry"]

@@ -131,11 +131,14 @@ async def test_an_arena_of_stored_and_speaking_models(tmp_path: Path) -> None:
     assert 3900 < sum(float(value or 0) for value in elo) < 4100
 
 
-async def test_a_full_context_drops_the_oldest_and_counts_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize("prompt_role", ["system", "user"])
+async def test_a_full_context_drops_the_oldest_and_counts_them(
+    tmp_path: Path, prompt_role: str
+) -> None:
     forgetful = SPEAKER.model_copy(update={"model": "forgetful"})
     data = write(tmp_path / "data.jsonl", [record(1), record(2)])
     seats = {"candidate": forgetful, "judge": JUDGE}
-    result = await run(spec(data, seats=seats), tmp_path / "runs")
+    result = await run(spec(data, seats=seats, prompt_role=prompt_role), tmp_path / "runs")
     candidate = result.tally.seats["candidate"]
     assert (candidate.failed, candidate.skipped) == (0, 0)
     row = tables(result)["replies"].rows["forgetful"]

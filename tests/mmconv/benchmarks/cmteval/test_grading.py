@@ -105,5 +105,5 @@ def test_a_judge_must_be_named(tmp_path: Path) -> None:
 
 def test_there_is_one_condition(tmp_path: Path) -> None:
     run = spec(write_folder(tmp_path)).model_copy(update={"conditions": ("hard",)})
-    with pytest.raises(ConfigError, match="one condition"):
+    with pytest.raises(ConfigError, match="cmteval has no condition 'hard'; there are: free"):
         build(run, NoImages())

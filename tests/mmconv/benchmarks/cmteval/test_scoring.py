@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -135,7 +136,27 @@ class TestTables:
         row = tables(*found)["scores"]["m, standard"]
         assert [row[name].value for name in ("IS", "Adp", "DLS")] == [3, 2.5, 2.75]
         assert row["DLS"].n == 2
-        assert row["DLS"].low is not None
+
+    def test_a_mean_over_dialogues_has_an_interval(self) -> None:
+        entries = [(str(number), [entry("1-3", 1 + number % 2, 4)]) for number in range(5)]
+        found = [score for key, given in entries for score in scored(dialogue(key=key), given)]
+        cell = tables(*found)["scores"]["m, standard"]["DLS"]
+        assert cell.low is not None and cell.high is not None
+        assert cell.low < 2.7 < cell.high
+
+    def test_trials_repeat_a_dialogue_and_no_speech_acts(self) -> None:
+        found = scored(dialogue(turns=5), [entry("1-5", 1, 1)])
+        again = [
+            replace(
+                score,
+                sample=f"{score.sample}#2",
+                tags={"cluster": score.sample, **score.tags},
+            )
+            for score in found
+        ]
+        once, twice = (tables(*each)["speech_act_counts"] for each in (found, [*found, *again]))
+        assert once
+        assert once == twice
 
     def test_the_lowest_turn_stands_beside_the_mean(self) -> None:
         found = scored(dialogue(), [entry("1", 1, 1), entry("2-3", 5, 5)])

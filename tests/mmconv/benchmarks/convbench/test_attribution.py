@@ -15,7 +15,9 @@ LEVELS = ("perception", "reasoning", "creation")
 CONDITIONS = ("free", "perception", "reasoning")
 
 
-def creations(failing: Sequence[str], metric: str = "rating") -> ScoreFrame:
+def creations(
+    failing: Sequence[str], metric: str = "rating", rows_per_image: int = 2
+) -> ScoreFrame:
     """Creations by sample: `fp?` fails freely, passes with perception given, is unscored then."""
 
     def scores() -> Iterator[Score]:
@@ -27,7 +29,7 @@ def creations(failing: Sequence[str], metric: str = "rating") -> ScoreFrame:
                     condition=condition,
                     metric=metric,
                     turn=3,
-                    tags={"cluster": f"image {sample // 2}"},
+                    tags={"cluster": f"image {sample // rows_per_image}"},
                     value={"p": passed, "f": failed}.get(state),
                     why="unparsed" if state == "?" else None,
                 )
@@ -81,20 +83,46 @@ def test_without_a_failure_there_is_no_share() -> None:
 
 @pytest.mark.parametrize(("states", "share"), [("ffp", 0.0), ("fff", 1.0)])
 def test_samples_that_are_all_alike_do_not_make_it_certain(states: str, share: float) -> None:
-    few, many = (interval(creations([states] * count), "creation") for count in (6, 60))
+    few, many = (interval(creations([states] * count), "creation") for count in (20, 60))
     assert few[1] == many[1] == share
-    assert few[0] < many[0] <= share <= many[2] < few[2]
+    assert few[0] <= many[0] <= share <= many[2] <= few[2]
+    assert few[2] - few[0] > many[2] - many[0] > 0
 
 
-def test_one_picture_has_no_interval() -> None:
-    found = net_shares(creations(["fff", "fpp"]), DIRECT, 6.0)["creation", "creation"]
+@pytest.mark.parametrize("pictures", [1, 2, 4])
+def test_few_pictures_have_no_interval(pictures: int) -> None:
+    found = net_shares(creations(["fff", "fpp"] * pictures), DIRECT, 6.0)["creation", "creation"]
     assert (found.mean, found.low, found.high) == (0.5, None, None)
 
 
+def test_two_pictures_with_many_failures_have_no_interval_that_runs_away() -> None:
+    """20 failures over 2 pictures once had one from -16488 to 0.99999."""
+    states = ["fpp"] * 9 + ["fff"] + ["fpp"] * 5 + ["fff"] * 5
+    frame = creations(states, rows_per_image=10)
+    found = net_shares(frame, DIRECT, 6.0)
+    assert found["creation", "perception"].mean == pytest.approx(0.7)
+    assert {each.low for each in found.values()} == {None}
+
+
+def test_failures_that_are_few_have_no_share_with_an_interval() -> None:
+    few, enough = (creations(["fpp", "fff"] * count + ["ppp"] * 80) for count in (2, 8))
+    assert net_shares(few, DIRECT, 6.0)["creation", "creation"].low is None
+    below, share, above = interval(enough, "creation")
+    assert (share, below > 0, above < 2) == (0.5, True, True)
+
+
+def test_intervals_end_where_their_scales_do() -> None:
+    """What is mended is at most everything; what is left is at least nothing."""
+    frame = creations(["fpp"] * 24 + ["ppp"] * 6 + ["pfp"])
+    assert interval(frame, "perception")[2] == 1.0
+    assert interval(frame, "creation")[0] == 0.0
+    assert interval(frame, "reasoning")[0] < 0 < interval(frame, "reasoning")[2]
+
+
 def test_intervals_of_ratios_are_skewed_and_stay_on_their_side() -> None:
-    frame = creations(["fpp"] * 9 + ["ffp", "fff", "ppp"])
+    frame = creations(["fpp"] * 36 + ["ffp", "fff"] * 4 + ["ppp"] * 4)
     below, own, above = interval(frame, "creation")
-    assert 0 < below < own < above
+    assert 0 <= below < own < above
     assert above - own > own - below
     below, first, above = interval(frame, "perception")
     assert below < first < above < 1

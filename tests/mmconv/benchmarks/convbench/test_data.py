@@ -233,6 +233,31 @@ class TestSkipping:
         )
 
 
+class TestLimits:
+    """Three rows of images are there; row 2's is broken where a test says so."""
+
+    def test_images_after_the_last_wanted_row_are_not_looked_at(self, source: Source) -> None:
+        (source.images / "2.png").write_bytes(b"no picture")
+        (source.images / "3.png").unlink()
+        assert [row.id for row in load(replace(source, limit=1))] == ["1"]
+        assert "2.png" in str(refusal(replace(source, limit=2)))
+
+    def test_they_are_neither_where_many_are_looked_at_ahead(self, source: Source) -> None:
+        write_lines(source.data, [record(1), *(record(number) for number in range(4, 80))])
+        assert survey(replace(source, limit=1), Library()).left_out == ()
+
+    def test_all_records_are_checked(self, source: Source) -> None:
+        write_lines(source.data, [record(1), {"ID": 2}])
+        assert "ID: 2" in str(refusal(replace(source, limit=1)))
+
+    def test_rows_that_are_left_out_do_not_count(self, source: Source) -> None:
+        (source.images / "1.png").unlink()
+        write_lines(source.data, [record(1), {"ID": 5}, record(2), record(3), record(4)])
+        skipping = replace(source, limit=2, skip_bad=True)
+        assert [row.id for row in load(skipping)] == ["2", "3"]
+        assert [each.id for each in survey(skipping, Library()).left_out] == ["1", "5"]
+
+
 class TestAnnotations:
     def annotated(self, source: Source, *records: dict[str, Any]) -> Source:
         path = write_lines(source.data.parent / "notes.jsonl", records)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from mmconv.benchmarks.convbench.attribution import Blame, blames
-from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
-from mmconv.benchmarks.convbench.tables import OFFICIAL, Layout, build_tables
-from mmconv.stats import ScoreFrame
+from mmconv.benchmarks.convbench.official import OFFICIAL, Convention
+from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE, difference
+from mmconv.benchmarks.convbench.tables import Layout, build_tables
+from mmconv.stats import Column, ScoreFrame
 from mmconv.values import Score, Table
 
-LAYOUT = Layout(candidate="cand", judge="judge", denominator=577, failure_rating=6.0)
+LAYOUT = Layout(
+    candidate="cand",
+    judge="judge",
+    official=Convention(denominator=577, rows=3),
+    failure_rating=6.0,
+)
 
 RATINGS: dict[tuple[str, int], list[int | None]] = {
     ("free", 1): [4, 6, 8],
@@ -75,6 +82,35 @@ def test_the_authors_count_what_is_unscored_as_lost(tables: dict[str, Table]) ->
     assert value(table, "S2", OFFICIAL) == pytest.approx(100 * 1 / 577)
     assert value(table, "R2", OFFICIAL) == pytest.approx(100 * (2 + 1 + 1) / 3 / 577)
     assert value(tables["deltas"], "S2_hat - S2", OFFICIAL) == pytest.approx(100 * 1 / 577)
+
+
+def test_several_trials_have_several_times_the_constant() -> None:
+    again = [replace(score, sample=f"{score.sample}#2") for score in scores()]
+    layout = replace(LAYOUT, official=replace(LAYOUT.official, trials=2))
+    made = {table.name: table for table in build_tables([*scores(), *again], layout)}
+    assert value(made["scores"], "S1", OFFICIAL) == pytest.approx(100 * 2 / 577)
+    assert value(made["deltas"], "S2_hat - S2", OFFICIAL) == pytest.approx(100 * 1 / 577)
+    note = "authors (%): wins over 577 in each of 2 trials; what is unscored counts as lost."
+    assert made["scores"].notes[0] == note
+
+
+def test_a_part_of_the_rows_has_no_rate_by_the_authors() -> None:
+    layout = replace(LAYOUT, official=replace(LAYOUT.official, rows=578))
+    made = {table.name: table for table in build_tables(scores(), layout)}
+    for name in ("scores", "deltas"):
+        assert OFFICIAL not in made[name].columns
+        assert all(OFFICIAL not in row for row in made[name].rows.values())
+    note = "authors (%) is left out: its constant counts all 578 rows, of which this run has 3."
+    assert made["scores"].notes[0] == note
+
+
+def test_intervals_of_deltas_end_where_the_scale_does() -> None:
+    start, goal = Column.of([1.0, 1.0, 1.0, 10.0, 1.0]), Column.of([10.0, 10.0, 10.0, 1.0, 10.0])
+    found = difference(DIRECT, start, goal)
+    assert found.mean == pytest.approx(5.4)
+    assert found.high == 9.0
+    assert found.low is not None
+    assert -9 < found.low < 0
 
 
 def test_deltas_are_paired(tables: dict[str, Table]) -> None:

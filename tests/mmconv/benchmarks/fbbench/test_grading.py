@@ -148,5 +148,5 @@ def test_there_is_one_condition(tmp_path: Path) -> None:
     seats = {"candidate": FAKE, "judge": FAKE}
     options = {"data": str(data)}
     spec = RunSpec(benchmark="fbbench", options=options, seats=seats, conditions=("free",))
-    with pytest.raises(ConfigError, match="one condition 'preset'"):
+    with pytest.raises(ConfigError, match="fbbench has no condition 'free'; there are: preset"):
         build(spec, Library())

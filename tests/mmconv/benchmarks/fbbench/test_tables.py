@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from mmconv.benchmarks.fbbench.contrasts import quantities
 from mmconv.benchmarks.fbbench.tables import Layout, build_tables
-from mmconv.stats import ScoreFrame
+from mmconv.stats import ScoreFrame, as_cell, bounded, measure
 from mmconv.values import Score, Table
 
 EC, RM = "Error Correction", "Response Maintenance"
-T_2, T_6 = 4.302652729911275, 2.446911848791681
-"""The 97.5 % quantiles of Student's t with 2 and 6 degrees of freedom."""
+T_4, T_9 = 2.7764451051977987, 2.2621571627409915
+"""The 97.5 % quantiles of Student's t with 4 and 9 degrees of freedom."""
 
 
 def scores(
@@ -68,39 +69,69 @@ def test_tasks_stand_in_the_papers_order_with_blank_cells_where_there_are_no_sam
     ]
 
 
+WIDE = (1.0, 0.0, 0.5, 0.5, 0.5)
+"""Scores of as many samples as an interval needs."""
+
+
 def test_overall_has_no_interval_where_a_cell_has_none() -> None:
-    wide = scores(EC, "Coding", 1.0, 0.0, 0.5, 0.5)
-    table = made(wide, scores(RM, "Coding", 1.0))["scores"]
+    wide = scores(EC, "Coding", *WIDE)
+    table = made(wide, scores(RM, "Coding", 1.0, 0.0, 1.0, 0.0))["scores"]
     row = table.rows["m"]
-    assert table.notes[-1].startswith("A mean over tasks has no interval if one of its tasks has")
+    assert table.notes[-1].startswith(
+        "A mean over tasks has no interval if one of its tasks has fewer than 5 samples"
+    )
     assert row["error correction"].low is not None
     assert (row["response maintenance"].low, row["overall"].low) == (None, None)
-    even = made(scores(EC, "Coding", 1.0, 1.0), scores(RM, "Coding", 1.0, 0.0))["scores"].rows["m"]
-    assert (even["error correction"].low, even["overall"].low) == (None, None)
+
+
+@pytest.mark.parametrize("value", [1.0, 0.05, 0.15])
+def test_overall_has_no_interval_where_a_cell_does_not_vary(value: float) -> None:
+    """However the sum of equal numbers is rounded."""
+    even = scores(EC, "Coding", *[value] * 6)
+    row = made(even, scores(RM, "Coding", 1.0, 0.0, 1.0, 0.0, 1.0))["scores"].rows["m"]
+    assert row["response maintenance"].low is not None
+    assert (row["error correction"].low, row["overall"].low) == (None, None)
 
 
 def test_a_share_of_nothing_widens_overall_by_its_own_interval() -> None:
-    """0 of 3: Wilson's upper end is t² / (n + t²), and the halves' lengths add up as squares."""
-    row = made(scores(EC, "Coding", 1.0, 0.0, 0.5, 0.5), scores(RM, "Coding", 0.0, 0.0, 0.0))[
-        "scores"
-    ].rows["m"]
-    upper = 100 * T_2**2 / (3 + T_2**2)
+    """0 of 5: Wilson's upper end is t² / (n + t²), and the halves' lengths add up as squares."""
+    row = made(scores(EC, "Coding", *WIDE), scores(RM, "Coding", *[0.0] * 5))["scores"].rows["m"]
+    upper = 100 * T_4**2 / (5 + T_4**2)
     assert row["response maintenance"].high == pytest.approx(upper)
-    # (1/2 · s / sqrt(4))² with the cluster correction 7 / 6 over all seven samples, t of 6
-    error = 100 * 0.5 * math.sqrt(7 / 6 * 0.5 / 4**2)
-    assert row["overall"].high == pytest.approx(25 + math.hypot(T_6 * error, upper / 2))
-    assert row["overall"].low == pytest.approx(25 - T_6 * error)
+    # (1/2 · s / sqrt(5))² with the cluster correction 10 / 9 over all ten samples, t of 9
+    error = 100 * 0.5 * math.sqrt(10 / 9 * 0.5 / 5**2)
+    assert row["overall"].high == pytest.approx(25 + math.hypot(T_9 * error, upper / 2))
+    assert row["overall"].low == pytest.approx(25 - T_9 * error)
+
+
+def test_runs_are_compared_by_what_the_tables_show() -> None:
+    told = [
+        *scores(EC, "Coding", *WIDE),
+        *scores(RM, "Coding", *[0.0] * 5),
+        *scores(EC, "Reasoning", 0.4, 0.3, 0.1, 0.4, 0.3),
+        *scores(RM, "Reasoning", 1.0, 0.0, 1.0, 1.0, 1.0, 1.0),
+    ]
+    frame = ScoreFrame(told)
+    tables = {table.name: table for table in build_tables({"m": frame}, Layout(judge="j"))}
+    compared = list(quantities(frame, "m"))
+    assert len(compared) == 9
+    for quantity in compared:
+        table = "scores" if quantity.name == "all tasks" else "tasks"
+        row = tables[table].rows["m" if table == "scores" else quantity.name]
+        cell = row[quantity.group.removesuffix(" (%)")]
+        found = as_cell(bounded(measure(quantity), 0.0, 1.0), quantity.scale)
+        assert (found.value, found.low, found.high) == (cell.value, cell.low, cell.high)
 
 
 def test_a_half_alone_is_said_to_be_one() -> None:
-    tables = made(scores(RM, "Coding", 1.0, 0.0), scores(EC, "Mathematics", 0.5, 0.1))
+    tables = made(scores(RM, "Coding", 1.0, 0.0, 1.0, 0.0, 0.0), scores(EC, "Mathematics", *WIDE))
     assert not any("alone" in note for note in tables["scores"].notes)
     for name, mark in (("tasks", ""), ("subtasks", " / Coding 1")):
         assert tables[name].notes[-1] == (
             "No samples of error correction, so that overall is response maintenance alone: "
             f"Coding{mark}."
         )
-    half = made(*(scores(EC, task, 0.5, 0.1) for task in "abcd"))
+    half = made(*(scores(EC, task, *WIDE) for task in "abcd"))
     note = "No samples of response maintenance, so that overall is error correction alone: "
     assert half["scores"].notes == (f"{note}m.",)
     assert half["tasks"].notes == (f"{note}4 of 4 rows.",)
@@ -142,6 +173,10 @@ def test_the_authors_sums_are_exact() -> None:
     assert row["authors: error correction"].value == 39.37
 
 
-def test_equal_means_are_printed_alike_where_they_lie_halfway() -> None:
-    row = made(scores(EC, "Coding", *HALFWAY))["scores"].rows["m"]
-    assert row["error correction"].value == 39.37
+def test_ours_is_in_full_where_the_authors_round_a_half() -> None:
+    table = made(scores(EC, "Coding", *HALFWAY))["scores"]
+    assert table.rows["m"]["error correction"].value == pytest.approx(39.375, rel=1e-12)
+    note = "Where a mean lies halfway between two printed numbers, ours is rounded up;"
+    assert sum(each.startswith(note) for each in table.notes) == 1
+    others = made(scores(EC, "Coding", *WIDE))["scores"]
+    assert not any(each.startswith(note) for each in others.notes)

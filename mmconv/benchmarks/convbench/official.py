@@ -1,0 +1,94 @@
+"""The authors' win rates: wins over a constant, in which what is unscored is a loss.
+
+Source: the aggregation in the authors' ConvBenchEval/score.py. It stands beside our estimates,
+labelled; over a part of the rows there is none, since the constant takes in all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mmconv.benchmarks.convbench.quantities import DELTAS, MEANS, PAIRWISE, QUANTITIES, column
+from mmconv.stats import ScoreFrame
+from mmconv.trials import read_trial
+from mmconv.values import Cell
+
+OFFICIAL = "authors (%)"
+"""The column's title."""
+
+DEFAULT_DENOMINATOR = 577
+"""The constant of the authors' aggregation code (their file has 578 rows)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convention:
+    """The constant for one trial, how many trials a run has, and how many rows the data."""
+
+    denominator: int
+    rows: int
+    trials: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfficialRates:
+    """The authors' column over a run's scores; it is empty where the run has a part of the rows."""
+
+    frame: ScoreFrame
+    convention: Convention
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column, if there is one."""
+        return (OFFICIAL,) if self._is_judged and self._is_whole else ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the column is, or why there is none."""
+        if not self._is_judged:
+            return ()
+        if not self._is_whole:
+            whole = f"all {self.convention.rows} rows, of which this run has {self._samples}"
+            return (f"{OFFICIAL} is left out: its constant counts {whole}.",)
+        trials = self.convention.trials
+        times = f" in each of {trials} trials" if trials > 1 else ""
+        over = f"{self.convention.denominator}{times}"
+        return (f"{OFFICIAL}: wins over {over}; what is unscored counts as lost.",)
+
+    def score(self, name: str) -> dict[str, Cell]:
+        """The cell of a quantity, R1 or R2, under the column's title."""
+        return {title: Cell(value=_percent(self._rate(name))) for title in self.columns}
+
+    def delta(self, name: str) -> dict[str, Cell]:
+        """The cell of a delta; none where one of its ends was not judged."""
+        start, goal = (self._rate(end) for end in DELTAS[name])
+        if start is None or goal is None:
+            return {}
+        return {title: Cell(value=_percent(goal - start)) for title in self.columns}
+
+    @property
+    def _is_judged(self) -> bool:
+        return PAIRWISE.metric in self.frame.distinct("metric")
+
+    @property
+    def _is_whole(self) -> bool:
+        return self._samples >= self.convention.rows
+
+    @property
+    def _samples(self) -> int:
+        return len({read_trial(name).key for name in self.frame.distinct("sample")})
+
+    def _rate(self, name: str) -> float | None:
+        """From 0 to 1; None where nothing was judged."""
+        if name in MEANS:
+            rates = [(weight, self._rate(part)) for part, weight in MEANS[name].items()]
+            found = [weight * rate for weight, rate in rates if rate is not None]
+            return sum(found) if len(found) == len(rates) else None
+        wins = column(self.frame, PAIRWISE, *QUANTITIES[name]).values
+        found = [value for value in wins if value is not None]
+        if not found:
+            return None
+        return sum(found) / (self.convention.denominator * self.convention.trials)
+
+
+def _percent(rate: float | None) -> float | None:
+    return None if rate is None else 100.0 * rate

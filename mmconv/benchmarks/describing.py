@@ -1,0 +1,62 @@
+"""What a benchmark can be told: seats, conditions and options with their meanings.
+
+`mmconv options` prints it. A benchmark's own description lies beside its options, whose fields'
+docstrings are their meanings; how options are typed and written is told nowhere but in their model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypeVar, cast
+
+from pydantic import BaseModel
+
+from mmconv.config import validate
+from mmconv.errors import ConfigError
+
+Options = TypeVar("Options", bound=BaseModel)
+
+CANDIDATE = "The model that is evaluated."
+JUDGE = "The model that judges; not needed with generate_only."
+
+DESCRIPTIONS = {
+    "botchat": "mmconv.benchmarks.botchat.options:DESCRIPTION",
+    "cmteval": "mmconv.benchmarks.cmteval.options:DESCRIPTION",
+    "convbench": "mmconv.benchmarks.convbench.options:DESCRIPTION",
+    "fbbench": "mmconv.benchmarks.fbbench.options:DESCRIPTION",
+    "mtbench101": "mmconv.benchmarks.mtbench101.options:DESCRIPTION",
+}
+"""Benchmark -> its description, imported when it is named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """The meaning of each seat and each condition, and the model of the options.
+
+    `unnamed` says which conditions a run takes that names none.
+    """
+
+    options: type[BaseModel]
+    conditions: Mapping[str, str]
+    unnamed: str
+    seats: Mapping[str, str]
+
+
+def describe(benchmark: str) -> Description:
+    """The benchmark's description; raises `ConfigError` that lists those that have one."""
+    if benchmark not in DESCRIPTIONS:
+        raise ConfigError(
+            f"no options of {benchmark!r} are known; there are: {', '.join(DESCRIPTIONS)}"
+        )
+    module, _, attribute = DESCRIPTIONS[benchmark].partition(":")
+    return cast("Description", getattr(import_module(module), attribute))
+
+
+def read_options(kind: type[Options], options: Mapping[str, Any], benchmark: str) -> Options:
+    """The options of a run; raises `ConfigError` that lists what is wrong and where to look."""
+    try:
+        return validate(kind, options, f"options of {benchmark}")
+    except ConfigError as error:
+        raise ConfigError(f"{error}\n`mmconv options {benchmark}` tells what there is.") from error

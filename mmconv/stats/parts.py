@@ -1,0 +1,62 @@
+"""A mean of means whose interval is no surer than those of its parts.
+
+`mmconv.stats.estimates.combine` adds up how far the parts vary. Parts that do not vary tell it
+nothing, though they have been seen in a few samples only; here they count for what is known of
+them. What a part's own summary is, a mean's or a share's, is the caller's choice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from mmconv.stats.column import Column
+from mmconv.stats.estimates import combine
+from mmconv.values import Summary
+
+CAUTIOUS = (
+    "A mean of several tasks is no surer than they are: it has no interval where one of them has "
+    "none, and a wider one where all shares of one are equal."
+)
+"""The rule of `combine_parts`, as tables tell it."""
+
+
+def combine_parts(
+    columns: Mapping[str, Column], own: Mapping[str, Summary], weights: Mapping[str, float]
+) -> Summary:
+    """The weighted sum of the columns' means, of which `own` has the summaries.
+
+    A single column has its own summary. Several have no interval if one of them has none: how far
+    that one may be off is not known. Columns share no sample.
+    """
+    if len(own) == 1:
+        [summary] = own.values()
+        return summary
+    summary = combine(columns, weights)
+    if any(each.low is None for each in own.values()):
+        return replace(summary, stderr=None, low=None, high=None)
+    even = [(weights[name], each) for name, each in own.items() if each.stderr == 0]
+    return _widened(summary, even) if even else summary
+
+
+def _widened(summary: Summary, even: Sequence[tuple[float, Summary]]) -> Summary:
+    """The summary with an interval that also holds how far parts without any spread may be off.
+
+    Shares of 0 or 1 add nothing to the error, though their own intervals have a length. Parts share
+    no sample, so the lengths add up as squares (Zou and Donner, Statistics in Medicine 27, 2008).
+    """
+    if summary.mean is None:
+        return summary
+    below, above = (
+        math.hypot(_reach(summary)[end], *(weight * _reach(each)[end] for weight, each in even))
+        for end in (0, 1)
+    )
+    return replace(summary, low=summary.mean - below, high=summary.mean + above)
+
+
+def _reach(summary: Summary) -> tuple[float, float]:
+    """How far the interval reaches below and above the mean; nowhere if there is none."""
+    if summary.mean is None or summary.low is None or summary.high is None:
+        return 0.0, 0.0
+    return summary.mean - summary.low, summary.high - summary.mean

@@ -1,0 +1,63 @@
+"""Descriptions of benchmarks: complete, and true to what a benchmark really takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from images import Library
+from mmconv.assemble import BENCHMARKS, build_benchmark
+from mmconv.benchmarks.describing import DESCRIPTIONS, describe, read_options
+from mmconv.config import ModelSpec, RunSpec
+from mmconv.errors import ConfigError
+
+FAKE = ModelSpec(provider="fake", model="echo")
+
+each_benchmark = pytest.mark.parametrize("benchmark", DESCRIPTIONS)
+
+
+def test_every_benchmark_is_described() -> None:
+    assert DESCRIPTIONS.keys() == BENCHMARKS.keys()
+    with pytest.raises(ConfigError, match="no options of 'chess' are known; there are: botchat, "):
+        describe("chess")
+
+
+def meanings(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for group in (schema, *schema.get("$defs", {}).values()):
+        for name, told in group["properties"].items():
+            yield name, told.get("description", "")
+
+
+@each_benchmark
+def test_every_option_has_a_sentence(benchmark: str) -> None:
+    for name, meaning in meanings(describe(benchmark).options.model_json_schema()):
+        assert re.fullmatch(r"[A-Z][^\n]{10,95}\.", meaning), name
+
+
+@each_benchmark
+def test_its_conditions_are_those_that_a_run_can_name(benchmark: str, tmp_path: Path) -> None:
+    needed = {
+        name: str(tmp_path)
+        for name, field in describe(benchmark).options.model_fields.items()
+        if field.is_required()
+    }
+    seats = {"candidate": FAKE, "judge": FAKE}
+    spec = RunSpec(benchmark=benchmark, options=needed, seats=seats, conditions=("no such",))
+    with pytest.raises(ConfigError, match="there are: ") as caught:
+        build_benchmark(spec, Library())
+    told = str(caught.value).rpartition("there are: ")[2]
+    assert told.split(", ") == list(describe(benchmark).conditions)
+
+
+@each_benchmark
+def test_a_misspelt_option_points_to_the_list(benchmark: str) -> None:
+    given = {"generate_onyl": True}
+    with pytest.raises(ConfigError) as caught:
+        read_options(describe(benchmark).options, given, benchmark)
+    told = str(caught.value)
+    assert "generate_onyl is no field here; did you mean generate_only?" in told
+    assert told.endswith(f"\n`mmconv options {benchmark}` tells what there is.")

@@ -1,0 +1,107 @@
+"""Names of trials: none is taken for another, in runs, tables, pages and earlier dialogues."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mmconv.benchmarks.botchat.recorded import stored_dialogues
+from mmconv.config import ModelSpec, RunSpec
+from mmconv.evaluation import Place, Result, open_evaluation
+from mmconv.report.page.gathering import shown_sample
+from mmconv.report.transcripts import read_scores
+from mmconv.stats import ScoreFrame
+from mmconv.trials import Trial, name_trial, read_trial
+from tests.mmconv.benchmarks.botchat import samples as botchat
+
+KEYS = st.text() | st.from_regex(r"[a#]{0,3}#\d{1,11}(#\d)?", fullmatch=True)
+
+
+@pytest.mark.parametrize(
+    ("key", "number", "name"),
+    [
+        ("14", 1, "14"),
+        ("14", 2, "14#2"),
+        ("issue#7", 1, "issue#7#1"),
+        ("issue#7", 2, "issue#7#2"),
+        ("a#b", 1, "a#b"),
+        ("a#", 12, "a##12"),
+        ("#3", 1, "#3#1"),
+        ("C#", 1, "C#"),
+    ],
+)
+def test_names(key: str, number: int, name: str) -> None:
+    assert name_trial(key, number) == name
+    assert read_trial(name) == Trial(key, number)
+
+
+@given(KEYS, st.integers(1, 999_999_999))
+def test_every_name_is_read_as_what_it_was_made_of(key: str, number: int) -> None:
+    assert read_trial(name_trial(key, number)) == (key, number)
+
+
+def spec(data: Path, keys: list[str], trials: int) -> RunSpec:
+    riddles = [{"id": key, "riddle": f"What is {place}?"} for place, key in enumerate(keys)]
+    data.write_bytes(b"\n".join(map(orjson.dumps, riddles)))
+    judge = ModelSpec(provider="fake", model="judge")
+    return RunSpec(
+        benchmark="tests.example_benchmark:Riddles",
+        options={"data": str(data)},
+        seats={"candidate": ModelSpec(provider="fake", model="echo"), "judge": judge},
+        trials=trials,
+    )
+
+
+async def run(chosen: RunSpec, out: Path) -> Result:
+    async with open_evaluation(chosen, Place(out=out)) as evaluation:
+        return await evaluation.run(evaluation.runner())
+
+
+async def test_samples_that_are_named_like_trials_are_samples(tmp_path: Path) -> None:
+    keys = [f"repo#{number}" for number in range(1, 31)]
+    result = await run(spec(tmp_path / "data.jsonl", keys, 1), tmp_path / "runs")
+    frame = ScoreFrame(read_scores(result.folder / "scores.jsonl"))
+    assert frame.clusters() == {f"{key}#1": key for key in keys}
+    cell = result.tables[0].rows["fit"]["free"]
+    assert cell.n == 30
+    assert cell.low is not None
+
+
+async def test_a_trial_is_no_sample_of_its_own_and_none_is_lost(tmp_path: Path) -> None:
+    result = await run(spec(tmp_path / "data.jsonl", ["a", "a#2"], 2), tmp_path / "runs")
+    frame = ScoreFrame(read_scores(result.folder / "scores.jsonl"))
+    assert frame.clusters() == {"a": "a", "a#2": "a", "a#2#1": "a#2", "a#2#2": "a#2"}
+    lines = (result.folder / "transcripts.jsonl").read_bytes().splitlines()
+    found = [orjson.loads(line) for line in lines]
+    assert len(found) == len({(call["sample"], call["call"]) for call in found}) == 8
+
+
+async def test_names_are_no_part_of_what_is_asked(tmp_path: Path) -> None:
+    """A store of runs whose samples were named otherwise answers all the same."""
+    first = await run(spec(tmp_path / "old.jsonl", ["1", "2"], 3), tmp_path / "runs")
+    assert sum(seat.asked for seat in first.tally.seats.values()) == 12
+    again = await run(spec(tmp_path / "new.jsonl", ["a#1", "a#2"], 3), tmp_path / "runs")
+    assert again.tally.replies == first.tally.replies == 12
+    assert sum(seat.asked for seat in again.tally.seats.values()) == 0
+
+
+def test_a_page_tells_what_is_told_of_a_sample_in_each_of_its_trials() -> None:
+    about = {"a": {"answer": "of a"}, "a#2": {"answer": "of a#2"}}
+    told = {
+        name: shown_sample(name, [], lambda *_: "", about)["about"][0]["text"]
+        for name in ("a", "a#3", "a#2#1", "a#2#2")
+    }
+    assert told == {"a": "of a", "a#3": "of a", "a#2#1": "of a#2", "a#2#2": "of a#2"}
+
+
+async def test_dialogues_that_are_named_like_trials_are_read_from_a_run(tmp_path: Path) -> None:
+    records = [botchat.record(number) | {"index": f"MT#{number}"} for number in (1, 2, 3)]
+    data = botchat.write(tmp_path / "data.jsonl", records)
+    chosen = botchat.spec(data, protocols=["unieval"]).model_copy(update={"trials": 2})
+    result = await run(chosen, tmp_path / "runs")
+    found = [each.index for each in stored_dialogues(result.folder)]
+    assert found == ["MT#1", "MT#2", "MT#3"]
