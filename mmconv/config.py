@@ -46,16 +46,29 @@ class PriceSpec(_Frozen):
     output: float = Field(ge=0)
 
 
+class AboutSpec(_Frozen):
+    """What helps to choose a model, as its card says; nothing that is asked of it depends on this.
+
+    `parameters` are in billions, of a mixture all of them. `images` says whether it takes any.
+    """
+
+    parameters: float | None = Field(default=None, gt=0)
+    images: bool | None = None
+    licence: str = ""
+
+
 class ModelSpec(_Frozen):
     """A model is data: which backend speaks to it, and how.
 
     `model` is a path, a hub name or a server's model name. `options` belong to the provider. A
-    secret is named by its environment variable in `api_key_env`, never written here.
+    secret is named by its environment variable in `api_key_env`, never written here. `about` is no
+    part of a run: it is never written out.
     """
 
     provider: str
     model: str
     name: str = ""
+    about: AboutSpec = Field(default=AboutSpec(), exclude=True)
     system: str | None = None
     base_url: str | None = None
     api_key_env: str | None = None

@@ -27,6 +27,7 @@ from mmconv.protocols import Backend, ImageSource
 from mmconv.values import Message, Reply, Sampling
 from model_zoo import openai_api
 from model_zoo.checkpoints import checkpoint_fingerprint, is_local
+from model_zoo.processor_files import LONGEST, SHORTEST, area_bounds
 from model_zoo.replicas import Replicas
 from model_zoo.server_process import ServerProcess, free_ports
 
@@ -146,6 +147,14 @@ def check_key(spec: ModelSpec) -> None:
         openai_api.check_key(spec)
 
 
+async def probe(spec: ModelSpec) -> tuple[str, ...] | None:
+    """The names of the models served at `spec.base_url`, or None if a server is yet to be started.
+
+    Raises as `openai_api.probe` does.
+    """
+    return None if spec.base_url is None else await openai_api.probe(spec)
+
+
 async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
     """Start the servers and wait until they answer, or attach to the one at `spec.base_url`.
 
@@ -180,7 +189,6 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
 
 def command(spec: ModelSpec, options: Options, port: int) -> list[str]:
     """The command line that serves the model on a loopback port under `spec.label`."""
-    pixels = options.model_dump(include={"min_pixels", "max_pixels"}, exclude_none=True)
     images = None if options.limit_images is None else {"image": options.limit_images}
     values = {
         "--model": str(Path(spec.model).expanduser()) if is_local(spec.model) else spec.model,
@@ -192,7 +200,7 @@ def command(spec: ModelSpec, options: Options, port: int) -> list[str]:
         "--dtype": options.dtype,
         "--max-model-len": options.max_model_len,
         "--limit-mm-per-prompt": _json(images),
-        "--mm-processor-kwargs": _json(pixels),
+        "--mm-processor-kwargs": _json(_processor_bounds(spec, options)),
         "--gpu-memory-utilization": options.gpu_memory_utilization,
         "--quantization": options.quantization,
         "--revision": options.revision,
@@ -272,5 +280,19 @@ def _client_spec(spec: ModelSpec, options: Options, url: str) -> ModelSpec:
     return spec.model_copy(update=changes)
 
 
-def _json(value: Mapping[str, int] | None) -> str | None:
+def _processor_bounds(spec: ModelSpec, options: Options) -> dict[str, Any]:
+    """The bounds of an image's area as the checkpoint's processor takes them.
+
+    Processors of areas call them `size`, which has to hold both. To others they mean nothing, so
+    that what is not known gets their old names: vLLM translates these, or leaves them out.
+    """
+    given = options.model_dump(include={"min_pixels", "max_pixels"}, exclude_none=True)
+    own = area_bounds(spec.model, options.revision) if given else None
+    if own is None:
+        return given
+    least = options.min_pixels or min(own[SHORTEST], options.max_pixels or own[SHORTEST])
+    return {"size": {SHORTEST: least, LONGEST: options.max_pixels or max(own[LONGEST], least)}}
+
+
+def _json(value: Mapping[str, Any] | None) -> str | None:
     return orjson.dumps(value).decode() if value else None

@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel
 
 from mmconv.assemble import PROVIDERS, find_provider
-from mmconv.config import ModelSpec, SamplingSpec, load_model, model_files
+from mmconv.config import AboutSpec, ModelSpec, RunSpec, SamplingSpec, load_model, model_files
 from mmconv.errors import ConfigError
 from mmconv.values import Image, Message, Text
 from model_zoo import vllm_server
@@ -75,7 +75,7 @@ def test_no_two_files_are_the_same_model() -> None:
 def test_a_file_is_short_and_opens_with_a_sentence(name: str) -> None:
     lines = FILES[name].read_text(encoding="utf-8").splitlines()
     assert re.fullmatch(r"# [A-Z].*\.", lines[0])
-    assert len(lines) <= 12
+    assert len(lines) <= 13
     assert max(map(len, lines)) <= 100
 
 
@@ -92,12 +92,32 @@ def test_what_is_set_is_no_default(name: str) -> None:
     spec = load_model(name)
     assert repeated(ModelSpec, spec.model_dump(exclude_unset=True)) == []
     assert repeated(OPTIONS[spec.provider], dict(spec.options)) == []
+    assert repeated(AboutSpec, spec.about.model_dump(exclude_unset=True)) == []
     if spec.sampling is not None:
         assert repeated(SamplingSpec, spec.sampling.model_dump(exclude_unset=True)) == []
 
 
 def repeated(kind: type[BaseModel], told: dict[str, Any]) -> list[str]:
     return [field for field, value in told.items() if kind.model_fields[field].default == value]
+
+
+@each_file
+def test_what_is_told_about_a_model_fits_its_first_line(name: str) -> None:
+    """Weights of two bytes per parameter; one byte where they are in FP8."""
+    about = load_model(name).about
+    first = FILES[name].read_text(encoding="utf-8").splitlines()[0]
+    if load_model(name).provider in ("hf", "vllm"):
+        assert about.images is ("text only" not in first)
+    weights = re.search(r"(\d+) GB", first)
+    if about.parameters is not None and weights is not None:
+        size = about.parameters * (1 if "FP8" in first else 2)
+        assert abs(size - float(weights[1])) <= max(1.0, 0.05 * size)
+
+
+def test_what_is_told_about_a_model_is_no_part_of_a_run() -> None:
+    spec = RunSpec.model_validate({"benchmark": "convbench", "seats": {"candidate": "gpt-4o"}})
+    assert spec.seats["candidate"].about.images
+    assert "about" not in spec.model_dump_json()
 
 
 @each_file

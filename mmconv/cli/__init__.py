@@ -22,6 +22,7 @@ COMMANDS = {
     "compare": "Compare runs of one benchmark, with paired differences.",
     "export": "Write a run as a log of another tool (Inspect).",
     "check": "Check a configuration and its data, asking nothing.",
+    "options": "List what a benchmark can be told.",
     "scenes": "Draw scenes with questions and true answers about them.",
     "models": "List the models that ship with mmconv.",
     "chat": "Talk to a model, with pictures.",

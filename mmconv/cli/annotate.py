@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,8 @@ from mmconv.cli.progress import line, progress
 from mmconv.cli.session import EXIT_FAILURES, EXIT_INTERRUPTED, stopped_by_interrupt, typed
 from mmconv.cli.specs import FILE
 from mmconv.config import RunSpec, validate
-from mmconv.evaluation import Equipment, Place, open_equipment
+from mmconv.equipment import Equipment, open_equipment
+from mmconv.evaluation import Place
 from mmconv.values import Sampling
 
 SHOWN = 20
@@ -52,6 +52,7 @@ class Job:
             images=self.images,
             annotations=self.annotations,
             skip_bad=self.skip_bad_records,
+            limit=self.limit,
         )
 
 
@@ -96,7 +97,7 @@ async def _annotate(job: Job) -> int:
         drafting = Drafting(annotator=annotator, file=DraftFile(job.out, job.annotations))
 
         def rows() -> Iterator[Row]:
-            return islice(load_rows(job.source, equipment.library, found), job.limit)
+            return load_rows(job.source, equipment.library, found)
 
         complete = await _draft(drafting, equipment, drafting.settle(rows()), rows())
     for sentence in _told(job, drafting, found):

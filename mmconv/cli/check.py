@@ -7,21 +7,25 @@ from typing import Any
 
 import click
 
+from mmconv.assemble import is_served
 from mmconv.cli.specs import place, place_options, read_spec, spec_options
-from mmconv.evaluation import open_evaluation
+from mmconv.config import RunSpec
+from mmconv.errors import ConfigError
+from mmconv.evaluation import Place, open_evaluation
 
 
 @click.command(name="check")
 @click.argument("target", metavar="RUN.yaml|BENCHMARK")
 @spec_options
 @place_options
-def command(target: str, **chosen: Any) -> None:
+@click.option("--servers", is_flag=True, help="Ask the models' servers what they serve.")
+def command(target: str, *, servers: bool, **chosen: Any) -> None:
     """Check options, models, keys, prompts, data and images without asking a model anything."""
     where = place(chosen.pop("out"), chosen.pop("store"))
-    asyncio.run(_check(read_spec(target, chosen), where))
+    asyncio.run(_check(read_spec(target, chosen), where, servers=servers))
 
 
-async def _check(spec: Any, where: Any) -> None:
+async def _check(spec: RunSpec, where: Place, *, servers: bool) -> None:
     async with open_evaluation(spec, where) as evaluation:
         conditions = ", ".join(evaluation.benchmark.conditions)
         click.echo(f"{evaluation.samples} samples under {conditions}: data in order")
@@ -29,6 +33,22 @@ async def _check(spec: Any, where: Any) -> None:
             click.echo(f"  {seat}: {model.label} ({model.provider})")
         for note in evaluation.notes:
             click.echo(f"  note: {note}")
-        click.echo("Not checked: checkpoints and servers; `mmconv chat MODEL` tries one.")
+        unchecked = "checkpoints" if servers else "checkpoints, and servers unless --servers"
+        click.echo(f"Not checked: {unchecked}; `mmconv chat MODEL` tries a model.")
         click.echo(f"A run would be written to {evaluation.folder}")
         evaluation.check_keys()
+    if servers:
+        await _check_servers(spec)
+
+
+async def _check_servers(spec: RunSpec) -> None:
+    """Tell which seats' models are served; raises `ConfigError` of every server that fails."""
+    faults = []
+    for seat, model in spec.seats.items():
+        try:
+            if await is_served(model):
+                click.echo(f"{seat}: {model.label} is served")
+        except ConfigError as error:
+            faults.append(f"{seat}: {error}")
+    if faults:
+        raise ConfigError("\n".join(faults))

@@ -11,6 +11,7 @@ import click
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli.session import evaluate
 from mmconv.cli.specs import FILE
+from mmconv.cli.tabling import folded
 from mmconv.config import ModelSpec, RunSpec, load_model
 from mmconv.evaluation import Place, Result, open_evaluation
 from mmconv.report.page import delta_sentences
@@ -52,7 +53,7 @@ def command(out: Path, samples: int, candidate: str) -> None:
         },
     )
     result = asyncio.run(_demo(spec, Place(out=out)))
-    click.echo("\n".join(["", *delta_sentences(result.tables)[:1]]))
+    click.echo("\n".join(["", *map(folded, delta_sentences(result.tables)[:1])]))
     click.echo(f"A transcript: {sys.argv[0]} show {result.folder} 1")
 
 

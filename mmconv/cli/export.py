@@ -95,5 +95,5 @@ async def _samples(evaluation: Evaluation, written: datetime) -> list[EvalSample
     runner = evaluation.runner(offline=True)
     await runner.run(plans(), finish)
     if not runner.tally.replies:
-        raise StoreError(f"{evaluation.place.store_url} holds no reply of {evaluation.run_id}")
+        raise StoreError(f"{evaluation.place.absolute_store} holds no reply of {evaluation.run_id}")
     return [made[order] for order in sorted(made)]

@@ -29,12 +29,15 @@ async def progress(spec: RunSpec, tally: Tally, total: int) -> AsyncIterator[Non
 
 
 def line(spec: RunSpec, tally: Tally, seconds: float) -> str:
-    """What has happened so far, in one line: calls, rate, what was lost, cost."""
+    """What has happened so far, in one line: calls, rate, what was lost, cost.
+
+    Not asked again is what the store held, and what an equal call under way brought.
+    """
     parts = [f"{tally.ended} calls", f"{tally.asked / max(seconds, 1e-9):.1f}/s"]
     stored = sum(seat.stored for seat in tally.seats.values())
     retried = sum(seat.retried for seat in tally.seats.values())
     if stored:
-        parts.append(f"{stored} from the store")
+        parts.append(f"{stored} not asked again")
     if retried:
         parts.append(f"{retried} retried")
     if tally.lost:
@@ -51,21 +54,23 @@ def line(spec: RunSpec, tally: Tally, seconds: float) -> str:
 
 async def _live(spec: RunSpec, tally: Tally, total: int) -> None:
     # rich takes a tenth of a second to import, which a job without a terminal need not pay
-    from rich.console import Console
+    from rich.console import Console, Group
+    from rich.live import Live
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.text import Text
 
     started = time.monotonic()
-    columns = (
-        TextColumn("{task.description}"),
+    bar = Progress(
         BarColumn(),
         TextColumn("{task.completed}/{task.total} conversations"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=total)
+    task = bar.add_task("", total=total)
+    with Live(console=Console(stderr=True)) as live:
         while True:
-            told = line(spec, tally, time.monotonic() - started)
-            bar.update(task, completed=tally.finished, description=told)
+            bar.update(task, completed=tally.finished)
+            # on a line of its own, which wraps, nothing of it is cropped in a narrow terminal
+            live.update(Group(bar, Text(line(spec, tally, time.monotonic() - started))))
             await asyncio.sleep(0.2)
 
 

@@ -11,11 +11,11 @@ import click
 
 from mmconv.cli.session import EXIT_FAILURES, EXIT_INTERRUPTED, evaluate, typed
 from mmconv.cli.specs import place, place_options, read_spec, spec_options
+from mmconv.cli.tabling import print_tables
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.evaluation import Place, Result, Shard, open_evaluation
 from mmconv.report.forecast import forecast
-from mmconv.report.tables import to_text
 from mmconv.values import UNPARSED
 
 
@@ -36,8 +36,7 @@ from mmconv.values import UNPARSED
 def command(target: str, out: Path, store: str, shard: str, **chosen: Any) -> None:
     """Run a benchmark from a run file, or by name with options; running it again resumes.
 
-    Conditions of convbench: free, perception, reasoning, reasoning_alone, creation_alone; of
-    mtbench101: golden, self; of botchat: uncon, con.
+    `mmconv options BENCHMARK` lists a benchmark's seats, conditions and options.
 
     A model is a .yaml file, a name listed by `mmconv models`, or provider/model:
     hf//checkpoints/llava, vllm//checkpoints/x, openai/gpt-4o, reference/chrf.
@@ -76,7 +75,7 @@ async def _run(spec: RunSpec, where: Place, part: Shard, *, page: bool) -> Resul
 async def _forecast(spec: RunSpec, where: Place, part: Shard) -> None:
     async with open_evaluation(spec, where, part) as evaluation:
         plans = (plan for plan, _ in evaluation.plans())
-        click.echo(to_text(forecast(spec, plans)))
+        print_tables([forecast(spec, plans)], "table")
         try:
             evaluation.check_keys()
         except ConfigError as error:

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 import click
 
 from mmconv.cli.progress import line, progress
+from mmconv.cli.tabling import print_tables
 from mmconv.evaluation import Evaluation, Result
 from mmconv.report.output import PAGE
-from mmconv.report.tables import all_to_text
 from mmconv.runner import Runner, collect_rarely
-from mmconv.values import UNASKED, UNPARSED
+from mmconv.values import UNPARSED
 
 EXIT_FAILURES = 1
 EXIT_INTERRUPTED = 130
@@ -33,7 +33,8 @@ async def evaluate(evaluation: Evaluation, *, offline: bool = False, page: bool 
     async with progress(evaluation.spec, runner.tally, evaluation.plan_count):
         with stopped_by_interrupt(runner):
             result = await evaluation.run(runner, page=page)
-    click.echo(all_to_text([table for table in result.tables if not table.detail]))
+    print_tables([table for table in result.tables if not table.detail], "table")
+    click.echo()
     for message in _losses(result):
         click.echo(message, err=True)
     told = line(evaluation.spec, result.tally, result.seconds)
@@ -50,9 +51,9 @@ def _losses(result: Result) -> Iterator[str]:
     for name, seat in result.tally.seats.items():
         for kind, count in seat.failures.items():
             yield f"{count} calls of {name} failed ({kind}), for instance: {seat.examples[kind]}"
-    unasked = sum(count for why, count in result.unscored.items() if UNASKED in why)
+    unasked = sum(seat.unasked for seat in result.tally.seats.values())
     if unasked:
-        yield f"{unasked} scores wait for calls that were never asked: this run is not finished"
+        yield f"{unasked} calls were never asked: this run is not finished"
     if result.unscored[UNPARSED]:
         yield f"{result.unscored[UNPARSED]} scores are missing: their verdicts could not be read"
 

@@ -1,10 +1,13 @@
-"""How the commands that end in tables hand them over: `--format` and `--out`.
+"""How the commands that end in tables hand them over: `--format`, `--out`, a terminal's width.
 
 Which tables there are is the commands' business; the renderings are `mmconv.report.tables`.
 """
 
 from __future__ import annotations
 
+import math
+import shutil
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,14 +16,15 @@ import click
 import orjson
 
 from mmconv.cli.specs import FILE
-from mmconv.report.tables import FORMATS, all_to_text, as_printed, write_tables
+from mmconv.report.tables import FORMATS, as_printed, write_tables
+from mmconv.report.text import all_to_text, fold
 from mmconv.values import Table
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def table_options(command: Command) -> Command:
-    """Add `--format` and `--out`, as `show_tables` takes them."""
+def form_option(command: Command) -> Command:
+    """Add `--format`, as `print_tables` takes it."""
     form = click.option(
         "--format",
         "form",
@@ -29,8 +33,13 @@ def table_options(command: Command) -> Command:
         show_default=True,
         help="How the tables are printed.",
     )
+    return form(command)
+
+
+def table_options(command: Command) -> Command:
+    """Add `--format` and `--out`, as `show_tables` takes them."""
     out = click.option("--out", type=FILE, help="Write them into this folder too, in all formats.")
-    return form(out(command))
+    return form_option(out(command))
 
 
 def show_tables(
@@ -51,7 +60,7 @@ def print_tables(tables: Sequence[Table], form: str, *, intervals: bool = False)
         document = as_printed(tables, intervals=intervals)
         click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
     elif form == "table":
-        click.echo(all_to_text(tables), nl=False)
+        click.echo(all_to_text(tables, terminal_width()), nl=False)
     else:
         click.echo("\n".join(_rendered(table, form) for table in tables), nl=False)
 
@@ -64,6 +73,16 @@ def save_tables(tables: Sequence[Table], out: Path | None) -> None:
     if out is not None:
         write_tables(out, tables)
         click.echo(f"The tables are in {out}", err=True)
+
+
+def terminal_width() -> float:
+    """How many columns standard output shows; infinite where it is no terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else math.inf
+
+
+def folded(text: str) -> str:
+    """A sentence with its lines ended between words where the terminal would end them anywhere."""
+    return "\n".join(fold(text, terminal_width()))
 
 
 def _rendered(table: Table, form: str) -> str:

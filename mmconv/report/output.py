@@ -15,7 +15,7 @@ import orjson
 
 from mmconv.errors import ConfigError
 from mmconv.plans import Finished
-from mmconv.report.records import OrderedLines, write_parquet
+from mmconv.report.records import OrderedLines, whole, write_parquet
 from mmconv.report.schemas import score_schema, transcript_schema
 from mmconv.report.tables import to_markdown, write_tables
 from mmconv.report.transcripts import call_records, read_scores, score_record
@@ -44,8 +44,8 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._is_new = not path.exists()
         try:
+            self._is_new = not path.exists()
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(f"cannot make {path}: {error.strerror or error}") from error
@@ -69,9 +69,8 @@ class RunFolder:
         self._write(name, text + b"\n")
 
     def _write(self, name: str, content: bytes) -> None:
-        part = self.path / f"{name}.part"
-        part.write_bytes(content)
-        part.replace(self.path / name)
+        with whole(self.path / name) as part:
+            part.write_bytes(content)
 
     def write_tables(self, tables: Sequence[Table], facts: Mapping[str, str]) -> None:
         """Write every table as CSV, JSON, Markdown and LaTeX, and one report of those to read.

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
+from secrets import token_hex
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
@@ -138,8 +139,11 @@ def _misfit(block: bytes, schema: pyarrow.Schema, before: int) -> str | None:
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """A file to write beside `path`: it takes the name of `path` at the end, or is removed."""
-    part = path.with_name(f"{path.name}.part")
+    """A file to write beside `path`: it takes the name of `path` at the end, or is removed.
+
+    Each has a name of its own, so that two writers of one file do not spoil each other's.
+    """
+    part = path.with_name(f"{path.name}.{token_hex(4)}.part")
     try:
         yield part
     except BaseException:

@@ -1,10 +1,10 @@
-"""Tables as files: text for a terminal, CSV, JSON, Markdown and LaTeX; JSON is also read back.
+"""Tables as files: text, CSV, JSON, Markdown and LaTeX; JSON is also read back.
 
-Text, Markdown and LaTeX are for readers: numbers have the table's digits, rounded half up (away
-from zero) from the shortest decimal that names the float, so 0.125 becomes 0.13. CSV and JSON are
-for programs: numbers stand there in full. A value that is not there is an en dash (empty in CSV,
-null in JSON) with the count and reasons of what is missing beside it, never 0 or NaN; a cell that
-the row does not have is blank. Nothing is computed here but the rounding.
+Text (`mmconv.report.text`), Markdown and LaTeX are for readers: numbers have the table's digits,
+rounded half up (away from zero) from the shortest decimal that names the float, so 0.125 becomes
+0.13. CSV and JSON are for programs: numbers stand there in full. A value that is not there is an
+en dash (empty in CSV, null in JSON) with the count and reasons of what is missing beside it, never
+0 or NaN; a cell that the row does not have is blank. Nothing is computed here but the rounding.
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-import unicodedata
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,45 +29,13 @@ from mmconv.report.cells import (
     tell_missing,
 )
 from mmconv.report.latex import to_latex
+from mmconv.report.text import to_text
 from mmconv.values import Cell, Table
 
 INDEX = "index.json"
 """The names of a folder's tables in their order."""
 
 _MARKDOWN = re.compile(r"([\\`*_|<])")
-
-
-def to_text(table: Table) -> str:
-    """Aligned plain text, a line per row: each value with its interval, n and how many miss."""
-    check_table(table)
-    columns = [_column(table, column) for column in table.columns]
-    names = [one_line(name) for name in table.rows]
-    width = max(map(_width, ["", *names]))
-    widths = [max(_width(cell) for cell in column) for column in columns]
-    aligned = [_left if is_text(table, title) else _right for title in table.columns]
-    lines = [
-        "  ".join(
-            [_left(name, width)]
-            + [
-                align(column[place], size)
-                for align, column, size in zip(aligned, columns, widths, strict=True)
-            ]
-        ).rstrip()
-        for place, name in enumerate(["", *names])
-    ]
-    rule = "-" * (width + sum(widths) + 2 * len(widths))
-    return "\n".join([table.title, "", lines[0], rule, *lines[1:], *notes_below(table)]) + "\n"
-
-
-def all_to_text(tables: Sequence[Table]) -> str:
-    """Several tables as plain text; notes that more than one of them has stand at the end, once."""
-    count = Counter(note for table in tables for note in table.notes)
-    shared = [note for note, tables_with_it in count.items() if tables_with_it > 1]
-    texts = [
-        to_text(replace(table, notes=tuple(note for note in table.notes if note not in shared)))
-        for table in tables
-    ]
-    return "\n".join([*texts, *(f"{note}\n" for note in shared)])
 
 
 def to_csv(table: Table) -> str:
@@ -201,19 +166,6 @@ def write_tables(folder: Path, tables: Sequence[Table]) -> tuple[Path, ...]:
     return tuple(files)
 
 
-def _column(table: Table, column: str) -> list[str]:
-    """A column as text: its title, then a cell per row, whose parts stand under each other."""
-    parts = [cell_parts(row.get(column), table) for row in table.rows.values()]
-    if is_text(table, column):
-        return [one_line(column), *(value for value, _, _ in parts)]
-    widths = [max(map(_width, ["", *each])) for each in zip(*parts, strict=True)] or [0, 0, 0]
-    cells = [
-        " ".join(_right(text, size) for text, size in zip(cell, widths, strict=True) if size)
-        for cell in parts
-    ]
-    return [one_line(column), *cells]
-
-
 def _csv_fields(table: Table, column: str) -> tuple[str, ...]:
     cells = [row[column] for row in table.rows.values() if column in row]
     fields: tuple[str, ...] = ("",)
@@ -275,19 +227,3 @@ def _read_table(path: Path) -> Table:
 
 def _in_markdown(text: str) -> str:
     return _MARKDOWN.sub(r"\\\1", one_line(text))
-
-
-def _left(text: str, width: int) -> str:
-    return text + " " * (width - _width(text))
-
-
-def _right(text: str, width: int) -> str:
-    return " " * (width - _width(text)) + text
-
-
-def _width(text: str) -> int:
-    """Columns on a terminal: Chinese characters take two, combining marks none."""
-    return sum(
-        0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF")
-        for sign in text
-    )

@@ -228,6 +228,27 @@ def test_options_become_flags() -> None:
     assert line[-2:] == ["--swap-space", "2"]
 
 
+@pytest.mark.parametrize(
+    ("given", "size"),
+    [
+        ({"max_pixels": 50176}, (3136, 50176)),
+        ({"min_pixels": 784}, (784, 12845056)),
+        ({"min_pixels": 784, "max_pixels": 50176}, (784, 50176)),
+        ({"max_pixels": 784}, (784, 784)),
+        ({"min_pixels": 20_000_000}, (20_000_000, 20_000_000)),
+    ],
+)
+def test_a_processor_of_areas_gets_both_bounds_by_its_own_names(
+    checkpoint: Path, given: dict[str, int], size: tuple[int, int]
+) -> None:
+    own = {"min_pixels": 3136, "max_pixels": 12845056, "merge_size": 2}
+    (checkpoint / "preprocessor_config.json").write_text(json.dumps(own))
+    line = command(model(checkpoint, **given), Options(**given), 8000)
+    told = json.loads(dict(pairwise(line))["--mm-processor-kwargs"])
+    assert told == {"size": {"shortest_edge": size[0], "longest_edge": size[1]}}
+    assert "--mm-processor-kwargs" not in command(model(checkpoint), Options(), 8000)
+
+
 def test_what_is_not_said_is_left_to_vllm() -> None:
     line = command(model("org/name"), Options(), 8000)
     flags = {word for word in line if word.startswith("--")}

@@ -48,6 +48,11 @@ def add_scene(server: RealVllm, seed: int, size: tuple[int, int] = (640, 640)) -
     return server.images.add_bytes(picture(seed, size))
 
 
+def server_log(server: RealVllm) -> str:
+    [path] = Path(server.spec.options["log_folder"]).glob("*.log")
+    return path.read_text(encoding="utf-8")
+
+
 async def prefix_hits(server: RealVllm) -> float:
     """Prompt tokens that vLLM has found in its prefix cache so far."""
     url = server.backend.base_url.removesuffix("/v1") + "/metrics"
@@ -87,6 +92,7 @@ async def test_the_pixel_bound_is_kept(real_vllm: RealVllm) -> None:
     seen = reply.seen[0]
     assert 0.97 * MAX_PIXELS < seen.width * seen.height <= MAX_PIXELS
     assert 48 <= (reply.input_tokens or 0) - (without.input_tokens or 0) <= 64 + 2
+    assert "Passing `min_pixels` and `max_pixels`" not in server_log(real_vllm)
 
 
 async def test_many_conversations_at_once(real_vllm: RealVllm) -> None:

@@ -62,14 +62,20 @@ def rated(sample: str, value: float | None, metric: str = "rating", turn: int | 
 
 def test_a_run_is_compared_with_one_person(desk: Desk) -> None:
     judge = desk.scores(
-        rated("1", 5), rated("1", 6, turn=2), rated("2", None), rated("2", 7, turn=2), rated("3", 1)
+        rated("1", 5),
+        rated("1", 6, turn=2),
+        rated("2", None),
+        rated("2", 7, turn=2),
+        *(rated(sample, 7, turn=2) for sample in "345"),
+        rated("6", 1),
     )
-    person = desk.csv("ann.csv", "sample,turn,value", "1,1,5", "1,2,7", "2,1,4", "2,2,7")
+    same = [f"{sample},2,7" for sample in "345"]
+    person = desk.csv("ann.csv", "sample,turn,value", "1,1,5", "1,2,7", "2,1,4", "2,2,7", *same)
     table = desk.document(judge, person)["agreement-rating"]
     cell = table["agreement"][EACH]
-    assert cell["value"] == 0.667
-    assert (cell["n"], cell["missing"]) == (3, {"unparsed": 1})
-    assert cell["low"] <= cell["value"] <= cell["high"]
+    assert cell["value"] == 0.833
+    assert (cell["n"], cell["missing"]) == (6, {"unparsed": 1})
+    assert cell["low"] < cell["value"] < cell["high"]
     assert {*table["agreement"]} == {EACH}
 
 
@@ -180,16 +186,25 @@ def test_the_tie_of_numbers_must_be_named(desk: Desk) -> None:
 
 
 def test_trials_and_named_dialogues_are_clusters(desk: Desk) -> None:
-    """Two dialogues in both cases: one is drawn whole, so the share is 0, 1/2 or 1."""
-    judge = desk.scores(rated("a", 1), rated("a#2", 1), rated("b", 2), rated("b#2", 2))
-    person = desk.csv("ann.csv", "sample,value", "a,1", "a#2,1", "b,1", "b#2,1")
+    """Six dialogues of two units that go together: the intervals are those of six units."""
+    given = {"a": 1, "b": 2, "c": 1, "d": 2, "e": 1, "f": 1}
+    twice = [(key, name, value) for key, value in given.items() for name in (key, f"{key}#2")]
+    judge = desk.scores(*(rated(name, value) for _, name, value in twice))
+    person = desk.csv("ann.csv", "sample,value", *(f"{name},1" for _, name, _ in twice))
     trials = desk.document(judge, person)["agreement-rating"]["agreement"][EACH]
-    rows = ["1,x,1", "2,x,1", "3,y,2", "4,y,2"]
+    rows = [f"{number},{key},{value}" for number, (key, _, value) in enumerate(twice)]
     named = desk.csv("named.csv", "sample,cluster,value", *rows)
-    flat = desk.csv("flat.csv", "sample,value", "1,1", "2,1", "3,1", "4,1")
+    flat = desk.csv("flat.csv", "sample,value", *(f"{number},1" for number in range(12)))
     dialogues = desk.document(named, flat)["agreement"]["agreement"][EACH]
+    alone = desk.csv(
+        "alone.csv", "sample,value", *(f"{key},{value}" for key, value in given.items())
+    )
+    ones = desk.csv("ones.csv", "sample,value", *(f"{key},1" for key in given))
+    single = desk.document(alone, ones)["agreement"]["agreement"][EACH]
+    assert 0 <= single["low"] < single["value"] < single["high"] <= 1
     for cell in (trials, dialogues):
-        assert (cell["value"], cell["low"], cell["high"]) == (0.5, 0.0, 1.0)
+        ends = ("value", "low", "high")
+        assert [cell[end] for end in ends] == [single[end] for end in ends]
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ class TestAgain:
         written = desk.lines()
         desk.out.unlink()
         result = desk.annotate()
-        assert result.stdout.startswith("21 calls, 0.0/s, 21 from the store")
+        assert result.stdout.startswith("21 calls, 0.0/s, 21 not asked again")
         assert desk.lines() == written
 
     def test_an_interrupted_job_is_resumed(self, desk: Desk) -> None:
@@ -236,7 +236,7 @@ class TestAgain:
         assert 1 <= len(written) < 6
         result = desk.annotate()
         assert result.exit_code == 0
-        assert "from the store" in result.stdout
+        assert "not asked again" in result.stdout
         assert desk.lines().items() >= written.items()
         assert len(desk.lines()) == 6
 

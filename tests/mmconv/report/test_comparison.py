@@ -14,9 +14,11 @@ from mmconv.errors import ConfigError
 from mmconv.report.comparison import Comparison, compare
 from mmconv.report.tables import read_tables
 from mmconv.report.transcripts import read_scores
-from mmconv.stats import Quantity, ScoreFrame, as_cell, combine, paired_difference
+from mmconv.stats import INTERVALS, Quantity, ScoreFrame, as_cell, measure, paired_difference
+from mmconv.stats.parts import CAUTIOUS
 from mmconv.values import Cell, Score, Table
 from tests.mmconv.report.runs import ALPHA, BETA, FAILING, JUDGE, SIZE, make_run
+from tests.pictures import picture
 
 
 def _mtbench(quantity: Quantity, tables: dict[str, Table]) -> Cell:
@@ -69,6 +71,12 @@ def change(path: Path, edit: Callable[[Any], object]) -> None:
     path.write_bytes(orjson.dumps(document))
 
 
+def repaint(folder: Path) -> None:
+    """Put another picture into every file."""
+    for number, place in enumerate(folder.iterdir(), start=1000):
+        place.write_bytes(picture(number))
+
+
 def numbers(cell: Cell) -> list[float]:
     found = [cell.value, cell.low, cell.high]
     return [value for value in found if isinstance(value, float)]
@@ -88,7 +96,7 @@ async def test_quantities_are_the_numbers_of_the_benchmarks_own_tables(
     found = list(find_quantities(benchmark)(frame, "alpha"))
     assert found
     for quantity in found:
-        cell = as_cell(combine(quantity.columns, quantity.weights), quantity.scale)
+        cell = as_cell(measure(quantity), quantity.scale)
         shown = PLACES[benchmark](quantity, tables)
         assert cell.value == pytest.approx(shown.value), quantity.name
         assert cell.n == shown.n, quantity.name
@@ -141,14 +149,19 @@ async def test_a_run_against_another_turns_its_sign(tmp_path: Path) -> None:
     there, back = (
         by_name(compare([first, second], baseline=baseline)) for baseline in (None, second)
     )
+    turned = 0
     for name in ("differences", "delta_differences"):
         assert there[name].rows.keys() == back[name].rows.keys()
         for row, cells in there[name].rows.items():
             for column, cell in cells.items():
                 other = back[name].rows[row][column]
                 assert numbers(cell)[:1] == pytest.approx([-numbers(other)[0]])
-                if cell.low is not None and other.high is not None:
-                    assert cell.low == pytest.approx(-other.high)
+                ends = [end for end in (cell.low, cell.high) if end is not None]
+                mirrored = [-end for end in (other.high, other.low) if end is not None]
+                assert ends == pytest.approx(mirrored)
+                turned += bool(ends)
+    # seven ratings and seven wins differ, and five deltas of each
+    assert turned > 20
 
 
 async def test_delta_differences_are_the_difference_of_the_deltas(tmp_path: Path) -> None:
@@ -201,6 +214,32 @@ async def test_other_data_judges_and_prompts_are_refused_unless_the_user_says_so
         compare([first, second], despite=("data", "judge"))
     for table in compare([first, second], despite=("data", "judge", "prompts")).tables:
         assert sum(note.startswith("CAREFUL: ") for note in table.notes) == 3
+
+
+async def test_other_pictures_of_the_same_names_are_refused(tmp_path: Path) -> None:
+    first = await make_run("convbench", tmp_path)
+    second = await make_run("convbench", tmp_path, BETA)
+    options = orjson.loads((first / "spec.json").read_bytes())["spec"]["options"]
+    repaint(Path(options["images"]))
+    third = await make_run("convbench", tmp_path / "again", BETA, options=options)
+    compare([first, second])
+    with pytest.raises(ConfigError, match="12 of the 12 samples that alpha and beta share") as told:
+        compare([first, third])
+    assert "--despite data compares them" in str(told.value)
+    made = compare([first, third], despite=["data"])
+    assert made.warnings[0].startswith("CAREFUL: the data differ: 12 of the 12 samples")
+    for table in made.tables:
+        assert made.warnings[0] in table.notes
+
+
+async def test_all_rules_for_intervals_are_told_beside_differences(tmp_path: Path) -> None:
+    first, second = [await make_run("fbbench", tmp_path, each) for each in (ALPHA, BETA)]
+    notes = by_name(compare([first, second]))["differences"].notes
+    assert [*notes].count(INTERVALS) == [*notes].count(CAUTIOUS) == 1
+    own = await make_run("convbench", tmp_path / "own")
+    assert all(
+        INTERVALS in table.notes for table in read_tables(own / "tables") if not table.detail
+    )
 
 
 async def test_what_cannot_be_compared_at_all_is_refused(tmp_path: Path) -> None:

@@ -170,6 +170,9 @@ async def test_trials_are_epochs(tmp_path: Path) -> None:
 async def test_text_benchmarks_are_exported_and_read_back(benchmark: str, tmp_path: Path) -> None:
     run = await make_run(benchmark, tmp_path)
     made = await _in_thread(run, tmp_path / "text.eval")
+    lines = (run / "transcripts.jsonl").read_bytes().splitlines()
+    plans = {(call["sample"], call["condition"]) for call in map(orjson.loads, lines)}
+    assert len(made.samples) == len(plans) > 0
     for sample in made.samples:
         assert sample.messages[-1].source == "generate"
         assert sample.scores

@@ -15,8 +15,13 @@ from mmconv.report.page.index import Index
 from mmconv.report.page.losses import Losses
 from mmconv.report.page.plots import Point, Series, sideways, upright
 from mmconv.report.page.reading import Group
-from mmconv.report.page.sentences import attribution_sentences, delta_sentences
-from mmconv.values import Cell, Table
+from mmconv.report.page.sentences import (
+    attribution_sentences,
+    comparison_sentences,
+    delta_sentences,
+)
+from mmconv.report.page.symbols import typeset_name
+from mmconv.values import UNASKED, Cell, Table
 
 
 def said(role: str, text: str) -> Record:
@@ -216,7 +221,7 @@ def deltas(**cells: Cell) -> Table:
         ),
         (Cell(value=-0.83, low=-1.25, high=-0.41, n=90), "reasoning loses 0.83 points of 10"),
         (Cell(value=0.1, low=-0.2, high=0.4, n=90), "cannot be told from chance"),
-        (Cell(value=0.0, n=12), "stays as it is in all 12 samples"),
+        (Cell(value=0.0, n=12), "stays as it is on average over 12 samples (no interval"),
         (Cell(value=2.0, n=12), "no interval: too few samples, or all alike"),
     ],
 )
@@ -230,23 +235,96 @@ def test_a_delta_without_a_value_has_no_sentence() -> None:
     assert delta_sentences([]) == ()
 
 
-def test_attribution_is_told_by_failed_level() -> None:
+def attributed(perception: Cell, creation: Cell) -> str:
+    """What is said of failed creations whose shares these are."""
     table = Table(
         name="attribution_net",
         title="",
         columns=("direct failures",),
         rows={
-            f"creation failed: due to {level}": {"direct failures": share}
-            for level, share in (
-                ("perception", Cell(value=-2.0, n=20)),
-                ("creation", Cell(value=102.0, low=88.0, high=111.0, n=20)),
-            )
+            "creation failed: due to perception": {"direct failures": perception},
+            "creation failed: due to creation": {"direct failures": creation},
         },
     )
-    assert attribution_sentences(table, "direct failures") == (
-        "Most failures in creation come from creation itself: 102 % net "
-        "(95 % interval 88 to 111 %).",
+    [sentence] = attribution_sentences(table, "direct failures")
+    return sentence
+
+
+NO_INTERVAL = Cell(value=-2.0, n=20)
+
+
+@pytest.mark.parametrize(
+    ("creation", "expected"),
+    [
+        (
+            Cell(value=102.0, low=88.0, high=111.0, n=20),
+            "Most failures in creation come from creation itself: 102 % net (95 % interval 88 to "
+            "111 %).",
+        ),
+        (
+            Cell(value=72.0, low=49.0, high=95.0, n=20),
+            "Some failures in creation come from creation itself: 72 % net (95 % interval 49 to "
+            "95 %).",
+        ),
+        (
+            Cell(value=100.0, low=-11.0, high=182.0, n=12),
+            "With 12 failures in creation, where they come from cannot be told from chance; the "
+            "largest share is that of creation itself, 100 % net (95 % interval \N{MINUS SIGN}11 "
+            "to 182 %).",
+        ),
+        (
+            Cell(value=67.0, n=3),
+            "Of 3 failures in creation, 67 % net fall to creation itself (no interval: too few).",
+        ),
+    ],
+)
+def test_what_most_failures_come_from_is_claimed_as_far_as_the_interval_bears(
+    creation: Cell, expected: str
+) -> None:
+    assert attributed(NO_INTERVAL, creation) == expected
+
+
+def test_a_sure_share_goes_before_a_larger_one_that_may_be_chance() -> None:
+    unsure = Cell(value=80.0, low=-20.0, high=180.0, n=12)
+    sure = Cell(value=55.0, low=51.0, high=60.0, n=12)
+    assert attributed(unsure, sure).startswith("Most failures in creation come from creation")
+
+
+def test_a_comparison_says_what_differs_and_what_cannot_be_told() -> None:
+    cells = {
+        "S1": Cell(value=-2.5, low=-3.7, high=-1.3, n=12),
+        "S2": Cell(value=-0.25, low=-0.97, high=0.47, n=12),
+        "S3": Cell(value=0.3, low=-0.6, high=1.2, n=12),
+        "S0": Cell(value=0.0, n=12),
+    }
+    table = Table(
+        name="differences",
+        title="",
+        columns=(DIRECT.title,),
+        rows={f"{name}, blurred": {DIRECT.title: cell} for name, cell in cells.items()},
+        signed=True,
     )
+    minus = "\N{MINUS SIGN}"
+    assert comparison_sentences(table, "pocket", ("blurred", "other")) == (
+        f"blurred against pocket, with nothing given: perception is 2.50 points of 10 lower (95 % "
+        f"interval {minus}3.70 to {minus}1.30); with 12 samples, no difference in reasoning or "
+        "creation can be told from chance; for the whole conversation there is no interval: too "
+        "few samples, or all alike.",
+    )
+
+
+def test_names_of_quantities_are_typeset() -> None:
+    assert typeset_name("S3_tilde - S3_hat") == "S\u03033 \u2212 S\u03023"
+
+
+def test_what_has_yet_to_be_asked_is_no_problem() -> None:
+    messages = [said("user", "What is there?")]
+    waiting = asked("turn_1", messages, None, state="skipped", problem=UNASKED)
+    lost = asked("turn_1", messages, None, state="skipped", problem="turn_0 failed")
+    for call, waits in ((waiting, True), (lost, False)):
+        [turn] = dialogue([call], verdict_words)["turns"]
+        assert turn["answers"][0]["problem"]
+        assert turn["answers"][0].get("waits", False) == waits
 
 
 def test_cells_are_rounded_as_elsewhere_and_tell_what_is_missing() -> None:

@@ -20,9 +20,9 @@ from mmconv.report.tables import (
     to_csv,
     to_json,
     to_markdown,
-    to_text,
     write_tables,
 )
+from mmconv.report.text import to_text
 from mmconv.values import Cell, Table
 
 TABLE = Table(

@@ -1,0 +1,108 @@
+"""`mmconv options`: what a benchmark can be told, from the models that read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import click
+
+from mmconv.benchmarks.describing import DESCRIPTIONS, Description, describe
+from mmconv.cli.specs import SHORT_FORMS
+from mmconv.cli.tabling import terminal_width
+from mmconv.report.text import fold
+
+Entry: TypeAlias = tuple[str, ...]
+"""A name, and the texts that stand beside it below each other."""
+
+PREFIX = "options."
+"""What the names of a benchmark's options begin with in a run file."""
+
+WIDEST = 100
+"""Lines are no longer than that however wide the terminal is, so that they can be read."""
+
+_SHORT = {field.removeprefix(PREFIX): option for option, field in SHORT_FORMS.items()}
+_BOUNDS = {"minimum": "from {}", "exclusiveMinimum": "above {}", "maximum": "to {}"}
+_PLAIN = {"boolean": "true or false", "integer": "a whole number", "number": "a number"}
+
+
+@click.command(name="options")
+@click.argument("benchmark", metavar="|".join(DESCRIPTIONS))
+def command(benchmark: str) -> None:
+    """List a benchmark's seats, conditions and options, with values, defaults and meanings.
+
+    What every run has besides (limit, trials, seed, sampling by seat) is in `mmconv run --help`.
+    """
+    width = min(terminal_width(), WIDEST)
+    for number, (heading, entries) in enumerate(_sections(describe(benchmark))):
+        click.echo("\n" * (number > 0) + "\n".join(fold(heading, width)))
+        for line in _listed(entries, width):
+            click.echo(line)
+
+
+def _sections(described: Description) -> Iterator[tuple[str, Sequence[Entry]]]:
+    yield "Seats, --set seats.NAME=MODEL", list(described.seats.items())
+    conditions = f"Conditions, --conditions LIST  [default: {described.unnamed}]"
+    yield conditions, list(described.conditions.items())
+    schema = described.options.model_json_schema()
+    options = sorted(_options(schema, schema.get("$defs", {})), key=lambda option: option[0])
+    heading = f"Options, --set {PREFIX}NAME=VALUE, or {PREFIX.rstrip('.')}: in a run file"
+    yield heading, [entry for _, entry in options]
+
+
+def _listed(entries: Sequence[Entry], width: float) -> Iterator[str]:
+    """Names on the left, and beside them what is told of each, text under text."""
+    margin = max(len(name) for name, *_ in entries) + 4
+    for name, *texts in entries:
+        lines = [line for text in texts for line in fold(text, width - margin)]
+        for place, line in enumerate(lines):
+            yield f"{'' if place else f'  {name}':<{margin}}{line}"
+
+
+def _options(
+    schema: Mapping[str, Any], groups: Mapping[str, Any], prefix: str = ""
+) -> Iterator[tuple[bool, Entry]]:
+    """Each option with its meaning and facts, and whether it may be left out.
+
+    Groups of options are taken apart.
+    """
+    needed = schema.get("required", ())
+    for field, told in schema["properties"].items():
+        name = prefix + field
+        if "$ref" in told:
+            group = groups[told["$ref"].rpartition("/")[2]]
+            yield from _options(group, groups, f"{name}.")
+            continue
+        facts = [f"--{_SHORT[name].replace('_', '-')}"] if name in _SHORT else []
+        facts.append(_values(told))
+        facts.append("needed" if field in needed else f"default: {_default(told['default'])}")
+        yield field not in needed, (name, told["description"], f"[{'; '.join(facts)}]")
+
+
+def _values(told: Mapping[str, Any]) -> str:
+    """What may be given, from the option's JSON schema."""
+    if "anyOf" in told:
+        return " or ".join(_values(each) for each in told["anyOf"] if each.get("type") != "null")
+    if "enum" in told:
+        return "|".join(told["enum"])
+    match told["type"]:
+        case "array":
+            return f"a list, each {_values(told['items'])}"
+        case "object":
+            keys, values = told["propertyNames"], told["additionalProperties"]
+            return f"a mapping from {_values(keys)} to {_values(values)}"
+        case "string":
+            return "a path" if told.get("format") == "path" else "a text"
+    bounds = [text.format(told[bound]) for bound, text in _BOUNDS.items() if bound in told]
+    return " ".join([_PLAIN[told["type"]], *bounds])
+
+
+def _default(value: Any) -> str:
+    """A default as it would be typed; what may be left out and has none is not set."""
+    if value is None:
+        return "not set"
+    if value == []:
+        return "none"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)

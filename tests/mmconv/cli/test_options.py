@@ -1,0 +1,67 @@
+"""`mmconv options`: what is printed of a benchmark's options, and in what form."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from mmconv.benchmarks.describing import DESCRIPTIONS, describe
+from mmconv.cli import commands
+
+
+def told(benchmark: str) -> str:
+    result = CliRunner().invoke(commands, ["options", benchmark])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def entry(text: str, name: str) -> str:
+    """What stands beside a name, in one line."""
+    match = re.search(rf"^  {re.escape(name)} +(.*(?:\n {{6,}}.*)*)$", text, re.MULTILINE)
+    assert match is not None, name
+    return " ".join(match[1].split())
+
+
+@pytest.mark.parametrize("benchmark", DESCRIPTIONS)
+def test_every_seat_condition_and_option_is_listed(benchmark: str) -> None:
+    described, text = describe(benchmark), told(benchmark)
+    for meanings in (described.seats, described.conditions):
+        assert all(entry(text, name) == meaning for name, meaning in meanings.items())
+    for name, field in described.options.model_fields.items():
+        if name != "dup_detect":
+            assert entry(text, name).startswith(str(field.description))
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "name", "facts"),
+    [
+        ("convbench", "data", "--data; a path; needed"),
+        (
+            "convbench",
+            "grading",
+            "--grading; a list, each direct|pairwise; default: direct, pairwise",
+        ),
+        ("convbench", "denominator", "a whole number above 0; default: not set"),
+        ("convbench", "failure_rating", "a number from 1 to 10; default: 6.0"),
+        ("convbench", "skip_bad_records", "--skip-bad-records; true or false; default: false"),
+        ("botchat", "dup_detect.threshold", "a number from 0 to 1; default: 0.9"),
+        ("botchat", "opponents", "a list, each a path; default: none"),
+        ("botchat", "judge_retries", "a whole number from 0; default: 1"),
+        ("cmteval", "subsets", "a list, each standard|hard|long-text; default: not set"),
+        (
+            "cmteval",
+            "data",
+            "--data; a path or a mapping from standard|hard|long-text to a path; needed",
+        ),
+        ("mtbench101", "candidate_system", "a text; default: not set"),
+    ],
+)
+def test_facts_stand_behind_the_meaning(benchmark: str, name: str, facts: str) -> None:
+    assert entry(told(benchmark), name).endswith(f" [{facts}]")
+
+
+def test_what_is_needed_comes_first() -> None:
+    names = re.findall(r"^  (\w+) ", told("convbench").partition("Options")[2], re.MULTILINE)
+    assert names[:3] == ["data", "images", "grading"]

@@ -1,0 +1,70 @@
+"""Bounds of images as checkpoints' own files have them, in the layouts that the hub has."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model_zoo.processor_files import area_bounds
+
+OWN = {"shortest_edge": 3136, "longest_edge": 12845056}
+
+FILES: dict[str, tuple[str, Any]] = {
+    "Qwen2-VL": (
+        "preprocessor_config.json",
+        {"min_pixels": 3136, "max_pixels": 12845056, "merge_size": 2, "patch_size": 14},
+    ),
+    "Qwen3-VL": ("preprocessor_config.json", {"size": OWN, "merge_size": 2}),
+    "saved by transformers 5": (
+        "processor_config.json",
+        {"image_processor": {"size": OWN, "merge_size": 2}, "video_processor": {}},
+    ),
+}
+
+
+@pytest.mark.parametrize("family", FILES)
+def test_bounds_of_areas_are_read(tmp_path: Path, family: str) -> None:
+    name, document = FILES[family]
+    (tmp_path / name).write_text(json.dumps(document))
+    assert area_bounds(str(tmp_path)) == OWN
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"size": {"shortest_edge": 336}}',
+        '{"size": {"longest_edge": 1024}, "patch_size": 16}',
+        '{"size": {"longest_edge": 1024}, "merge_size": 2}',
+        "[]",
+        "no JSON",
+    ],
+)
+def test_other_bounds_are_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "preprocessor_config.json").write_text(text)
+    assert area_bounds(str(tmp_path)) is None
+
+
+def test_no_file_is_none(tmp_path: Path) -> None:
+    assert area_bounds(str(tmp_path)) is None
+    assert area_bounds("/no/such/folder") is None
+
+
+def test_a_hub_name_is_looked_up_among_what_was_downloaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    constants = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    repository = tmp_path / "models--org--name"
+    snapshot = repository / "snapshots" / "0123abc"
+    snapshot.mkdir(parents=True)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("0123abc")
+    (snapshot / "preprocessor_config.json").write_text(json.dumps(FILES["Qwen2-VL"][1]))
+    assert area_bounds("org/name") == OWN
+    assert area_bounds("org/name", "0123abc") == OWN
+    assert area_bounds("org/name", "other") is None
+    assert area_bounds("org/other") is None
+    assert area_bounds("no hub name / at all") is None
