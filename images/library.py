@@ -98,6 +98,16 @@ class Library:
         """Whether the image was added, or lies in the folder; its file is not looked into."""
         return self._find(sha256) is not None
 
+    def remove(self, sha256: str) -> None:
+        """Remove an image from the library's folder; a local file stays where it is."""
+        if self._folder is None or not _SHA256.fullmatch(sha256):
+            return
+        kept = _shelf(self._folder, sha256)
+        kept.unlink(missing_ok=True)
+        with self._lock:
+            if self._places.get(sha256) == kept:
+                del self._places[sha256]
+
     def _examine(self, data: bytes, where: str) -> Facts:
         known = self._known(hash_bytes(data), where)
         if known is not None:

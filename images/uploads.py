@@ -1,17 +1,21 @@
 """Images that clients send, on disk under the SHA-256 of their bytes; the same twice is one.
 
-Kept images stay until an operator removes them, and count as their owners'. Held ones are there
-while a request needs them. Memory holds the facts of the images last used and nothing else. All
-methods block; they may be called from several threads, and processes may share a folder.
+Kept images count as their owners', and stay until the last of them lets go of his. Held ones are
+there while a request needs them. Memory holds the facts of the images last used and nothing else.
+All methods block; they may be called from several threads, and processes may share a folder.
 """
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import tempfile
 import time
 from collections import Counter, OrderedDict
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 
@@ -26,6 +30,15 @@ STALE_SECONDS = 86_400
 """The age at which held images of a process that was killed are removed."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """An image that is kept as somebody's: its SHA-256, bytes of its file, and since when (UTC)."""
+
+    sha256: str
+    byte_count: int
+    since: datetime
+
+
 class Uploads:
     """An `ImageSource` of what clients sent, in a folder that is made where it is missing.
 
@@ -36,6 +49,7 @@ class Uploads:
         self._limits = limits
         self._kept = folder / "files"
         self._owners = folder / "owners"
+        self._turnstile = folder / "lock"
         self._facts: OrderedDict[str, Facts] = OrderedDict()
         self._holders: Counter[str] = Counter()
         self._lock = Lock()
@@ -51,18 +65,40 @@ class Uploads:
         """
         facts = self._examine(data, where)
         known = {facts.sha256: facts}
-        Library(self._kept, limits=self._limits, facts=known).add_bytes(data, where)
         claims = self._owners / owner
         claims.mkdir(parents=True, exist_ok=True)
-        (claims / _claim(facts.sha256, len(data))).touch()
+        with self._entered(fcntl.LOCK_SH):
+            Library(self._kept, limits=self._limits, facts=known).add_bytes(data, where)
+            (claims / _claim(facts.sha256, len(data))).touch()
         return facts
+
+    def discard(self, sha256: str, owner: str | None = None) -> bool:
+        """Keep an image as `owner`'s no longer, or as nobody's; whether it was.
+
+        Its file goes when nobody is left who keeps it.
+        """
+        with self._entered(fcntl.LOCK_EX):
+            claims = list(self._owners.glob(f"*/{sha256}-*"))
+            own = [claim for claim in claims if owner in (None, claim.parent.name)]
+            for claim in own:
+                claim.unlink()
+            if len(own) == len(claims):
+                self._library().remove(sha256)
+        return bool(own)
 
     def used(self, owner: str) -> int:
         """The bytes of the images that are `owner`'s."""
-        claims = self._owners / owner
-        if not claims.is_dir():
-            return 0
-        return sum(int(claim.name.partition("-")[2]) for claim in claims.iterdir())
+        # Told by names alone: this is asked before every image that is kept.
+        return sum(int(path.name.partition("-")[2]) for path in self._claims(owner))
+
+    def claims(self, owner: str) -> list[Claim]:
+        """The images that are `owner`'s, the newest first."""
+        found = []
+        for path in self._claims(owner):
+            # It may have been let go of meanwhile.
+            with suppress(FileNotFoundError):
+                found.append(_read_claim(path))
+        return sorted(found, key=lambda claim: (claim.since, claim.sha256), reverse=True)
 
     def owns(self, owner: str, data: bytes) -> bool:
         """Whether this image is `owner`'s already, so that keeping it again takes no room."""
@@ -123,6 +159,16 @@ class Uploads:
         """The kept images; a library remembers what it has seen, so each use has one of its own."""
         return Library(self._kept, limits=self._limits)
 
+    def _claims(self, owner: str) -> Iterator[Path]:
+        return (self._owners / owner).glob("*-*")
+
+    @contextmanager
+    def _entered(self, how: int) -> Iterator[None]:
+        """With the others who keep images (`LOCK_SH`), or alone to remove one (`LOCK_EX`)."""
+        with self._turnstile.open("a") as file:
+            fcntl.flock(file, how)
+            yield
+
     def _examine(self, data: bytes, where: str) -> Facts:
         sha256 = hash_bytes(data)
         with self._lock:
@@ -135,6 +181,12 @@ class Uploads:
             if len(self._facts) > FACTS_KEPT:
                 self._facts.popitem(last=False)
         return facts
+
+
+def _read_claim(path: Path) -> Claim:
+    sha256, _, byte_count = path.name.partition("-")
+    since = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    return Claim(sha256=sha256, byte_count=int(byte_count), since=since)
 
 
 def _claim(sha256: str, byte_count: int) -> str:

@@ -16,7 +16,7 @@ can be written in this format, to the byte. No prompt's text and no model is kno
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar, cast
 
 from mmconv.errors import PromptError
+from mmconv.graph import join_texts
 from mmconv.keys import hash_bytes
 from mmconv.values import Message, Part, Role, Text
 
@@ -222,53 +223,35 @@ def _plain_line(line: str, name: str, number: int) -> str:
 
 
 def _parts(body: str) -> tuple[Text | Gap, ...]:
-    return tuple(_joined(_pieces(body)))
+    return _without_empty(join_texts(_pieces(body)))
 
 
-def _pieces(body: str) -> Iterator[Text | Gap]:
+def _pieces(body: str) -> Iterator[str | Gap]:
     end = 0
     for match in _SLOT.finditer(body):
         backslashes, name = match.groups()
-        kept = "\\" * (len(backslashes) // 2)
-        yield Text(text=body[end : match.start()] + kept)
+        yield body[end : match.start()] + "\\" * (len(backslashes) // 2)
         literal = len(backslashes) % 2 == 1
-        yield Text(text=f"{{{{{name}}}}}") if literal else Gap(name=name)
+        yield f"{{{{{name}}}}}" if literal else Gap(name=name)
         end = match.end()
-    yield Text(text=body[end:])
+    yield body[end:]
 
 
 def _filled(template: Template, values: Mapping[str, Slot]) -> Message:
-    """The message, neighbouring texts joined. A plan fills some thirty: this loop is plain."""
-    done: list[Part] = []
-    pending: list[str] = []
+    pieces = _values(template, values)
+    return Message(role=template.role, parts=_without_empty(join_texts(pieces)))
+
+
+def _values(template: Template, values: Mapping[str, Slot]) -> Iterator[str | Part]:
     for part in template.parts:
         value = values[part.name] if isinstance(part, Gap) else part
-        for piece in value if isinstance(value, list | tuple) else (value,):
-            if isinstance(piece, str):
-                pending.append(piece)
-            elif isinstance(piece, Text):
-                pending.append(piece.text)
-            else:
-                if any(pending):
-                    done.append(Text(text="".join(pending)))
-                pending = []
-                done.append(piece)
-    if any(pending) or not done:
-        done.append(Text(text="".join(pending)))
-    return Message(role=template.role, parts=tuple(done))
+        if isinstance(value, str | Part):
+            yield value
+        else:
+            yield from value
 
 
-def _joined(parts: Iterable[Text | Other]) -> Iterator[Text | Other]:
-    """Neighbouring texts as one, and no empty text unless there is nothing else."""
-    pending = ""
-    silent = True
-    for part in parts:
-        if isinstance(part, Text):
-            pending += part.text
-            continue
-        if pending:
-            yield Text(text=pending)
-        yield part
-        pending, silent = "", False
-    if pending or silent:
-        yield Text(text=pending)
+def _without_empty(parts: Sequence[Text | Other]) -> tuple[Text | Other, ...]:
+    """The parts less empty texts, unless there is nothing else."""
+    kept = tuple(part for part in parts if not isinstance(part, Text) or part.text)
+    return kept or (Text(text=""),)

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any, Protocol, cast
 
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec, nearest
-from mmconv.errors import ConfigError
+from mmconv.errors import BackendError, ConfigError
 from mmconv.protocols import Backend, Benchmark, ImageSink, ImageSource
 from mmconv.runner import Model, Seat
 
@@ -41,7 +41,9 @@ class Provider(Protocol):
     """A module of `model_zoo`: how one kind of model is named in keys, and how it is opened.
 
     The two are apart so that resuming a finished run, rescoring and showing load no model. A module
-    may also have `check_key(spec)`, which raises `ConfigError` for a key that is not set.
+    may also have `check_key(spec)`, which raises `ConfigError` for a key that is not set, and
+    `probe(spec)`, which asks the model's server for the names it serves (None: there is no server
+    yet) or raises `BackendError`.
     """
 
     def fingerprint(self, spec: ModelSpec) -> str:
@@ -69,10 +71,14 @@ def find_provider(name: str) -> Provider:
     return cast("Provider", _find(name, "provider", PROVIDERS))
 
 
+def find_benchmark(name: str) -> BenchmarkBuilder:
+    """What builds the benchmark; raises `ConfigError` listing the known ones."""
+    return cast("BenchmarkBuilder", _find(name, "benchmark", BENCHMARKS))
+
+
 def build_benchmark(spec: RunSpec, images: ImageSink) -> Benchmark[Any]:
     """The benchmark that a run asks for, its options and data checked."""
-    builder = cast("BenchmarkBuilder", _find(spec.benchmark, "benchmark", BENCHMARKS))
-    return builder(spec, images)
+    return find_benchmark(spec.benchmark)(spec, images)
 
 
 def build_seats(spec: RunSpec, images: ImageSource) -> dict[str, Seat]:
@@ -128,6 +134,24 @@ def check_keys(spec: RunSpec, seats: Iterable[str]) -> None:
     if lacking:
         told = (f"{', '.join(whose)}: {error}" for error, whose in lacking.items())
         raise ConfigError("\n".join(told))
+
+
+async def is_served(spec: ModelSpec) -> bool:
+    """Ask the model's server whether it serves the model; False where it is not on a server.
+
+    Raises `ConfigError` if the server does not answer, or does not have the model.
+    """
+    probe = getattr(find_provider(spec.provider), "probe", None)
+    try:
+        served = None if probe is None else await probe(spec)
+    except BackendError as error:
+        raise ConfigError(f"model {spec.label}: {error}") from error
+    if served is not None and spec.model not in served:
+        raise ConfigError(
+            f"model {spec.label}: its server does not have {spec.model!r}"
+            f"{nearest(spec.model, served)}"
+        )
+    return served is not None
 
 
 def _check_nothing(_spec: ModelSpec) -> None:

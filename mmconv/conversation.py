@@ -2,15 +2,19 @@
 
 The three settings of ConvBench, golden histories and self-made histories are one thing seen with
 different numbers of given turns: where an answer is given, its text stands in the history; where
-it is not, a `Ref` to the call that makes it does. No model and no benchmark is known here.
+it is not, a `Ref` to the call that makes it does. Long ones are shortened here too, when the runner
+is told to. No model and no benchmark is known here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mmconv.values import Call, Message, Part, Ref, Sampling, Text
+
+_APART = "\n\n"
+"""What stands between a prompt and what the user says in the same message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,3 +58,41 @@ def chain(
         own: Part = Ref(call=call_id) if turn.answer is None else Text(text=turn.answer)
         history.append(Message(role="assistant", parts=(own,)))
     return tuple(calls)
+
+
+def begin_with(prompt: str, said: Sequence[Message]) -> tuple[Message, ...]:
+    """A prompt in the user's name before what is said, joined with what the user says first.
+
+    Two user's messages in a row are what some chat templates cannot write.
+    """
+    if said[0].role != "user":
+        return (Message(role="user", parts=(Text(text=prompt),)), *said)
+    first, *parts = said[0].parts
+    opening = prompt + _APART
+    if isinstance(first, Text):
+        joined = (Text(text=opening + first.text), *parts)
+        return (Message(role="user", parts=joined), *said[1:])
+    return (Message(role="user", parts=(Text(text=opening), first, *parts)), *said[1:])
+
+
+def without_oldest(messages: Sequence[Message], pinned: str = "") -> tuple[Message, ...] | None:
+    """Resolved messages less the oldest that is no system prompt; None if only the last is left.
+
+    `pinned` is a prompt that `begin_with` put before them: it stays, before what is then first.
+    """
+    first = 1 if messages[0].role == "system" else 0
+    said = _behind(pinned, messages[first:]) if pinned else messages[first:]
+    if len(said) < 2:
+        return None
+    return (*messages[:first], *(begin_with(pinned, said[1:]) if pinned else said[1:]))
+
+
+def _behind(prompt: str, messages: Sequence[Message]) -> Sequence[Message]:
+    """What is said behind a prompt; raises `ValueError` for messages that do not begin with it."""
+    first, *parts = messages[0].parts
+    if first == Text(text=prompt):
+        return messages[1:]
+    if not (isinstance(first, Text) and first.text.startswith(prompt + _APART)):
+        raise ValueError("the messages do not begin with what is pinned")
+    said = (Text(text=first.text.removeprefix(prompt + _APART)), *parts)
+    return (replace(messages[0], parts=said), *messages[1:])

@@ -11,7 +11,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -20,29 +20,26 @@ from typing import Any, TypeVar
 
 import orjson
 
-from images import Facts, Library
 from mmconv import __version__
-from mmconv.assemble import build_benchmark, build_seats, check_keys
-from mmconv.config import RunSpec
+from mmconv.assemble import build_benchmark, check_keys
+from mmconv.config import RunSpec, database_url
+from mmconv.equipment import Equipment, open_equipment
 from mmconv.errors import ConfigError, InputError, StoreError
 from mmconv.keys import hash_json
 from mmconv.plans import Finished, Plan
 from mmconv.protocols import Benchmark
 from mmconv.report.output import Records, RunFolder, import_ahead
 from mmconv.report.summary import software, stand_ins, summary
-from mmconv.runner import Runner, Seat
-from mmconv.store import Store
+from mmconv.runner import Runner
+from mmconv.store.address import with_password, without_password
 from mmconv.tally import Tally
+from mmconv.trials import name_trial
 from mmconv.values import Call, Table
 
-Checked = TypeVar("Checked")
-
+Entered = TypeVar("Entered")
 
 CANDIDATE = "candidate"
 """The seat that every benchmark has: the model that is evaluated."""
-
-DEFAULT_SLOTS = 64
-"""How many calls a model is taken to answer at once, where its file does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +56,9 @@ class Place:
 
     @property
     def absolute_store(self) -> str:
-        """The same, whatever folder it is read from."""
+        """The same, whatever folder it is read from, and without a password."""
         url = self.store_url
-        return url if "://" in url else str(Path(url).absolute())
+        return without_password(url) if "://" in url else str(Path(url).absolute())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,44 +91,6 @@ class Result:
     seconds: float
     scores: int
     unscored: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Equipment:
-    """What calls are made with: a store, an image library, and models on their seats."""
-
-    spec: RunSpec
-    store: Store
-    library: Library
-    seats: dict[str, Seat]
-    facts: dict[str, Facts]
-
-    async def check(self, read: Callable[[Library], Checked]) -> Checked:
-        """Read data in a thread, and keep in the store what that finds out about images."""
-        known = set(self.facts)
-        checked = await asyncio.to_thread(read, self.library)
-        new = (asdict(fact) for sha256, fact in self.facts.items() if sha256 not in known)
-        self.store.add_image_facts(new)
-        return checked
-
-    def runner(
-        self, *, offline: bool = False, before_asking: Callable[[], None] | None = None
-    ) -> Runner:
-        """A runner for these models; see `mmconv.runner.Runner`."""
-        models = {id(seat.model): self.spec.seats[name] for name, seat in self.seats.items()}
-        slots = sum(model.max_concurrency or DEFAULT_SLOTS for model in models.values())
-        return Runner(
-            self.seats,
-            self.store,
-            window=max(8, slots),
-            offline=offline,
-            before_asking=before_asking,
-        )
-
-    async def close_models(self) -> None:
-        """Give back what the models hold; one that is asked again is opened again."""
-        for seat in self.seats.values():
-            await seat.model.aclose()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -174,18 +133,29 @@ class Evaluation:
         """What a reader of the run must know: what stood in for models, and the benchmark's own."""
         return (*stand_ins(self.spec), *self.benchmark.notes)
 
-    def plans(self) -> Iterator[tuple[Plan, Any]]:
-        """All plans with their samples, oldest first, streamed."""
+    def plans(self, chosen: Callable[[str], bool] | None = None) -> Iterator[tuple[Plan, Any]]:
+        """All plans with their samples, oldest first, streamed.
+
+        With `chosen`, which is asked in their order, only of the samples of these names.
+        """
         order = 0
+        for sample in self._taken_in():
+            for trial in range(self.spec.trials):
+                name = self._name(sample, trial)
+                if chosen is not None and not chosen(name):
+                    continue
+                for condition in self.benchmark.conditions:
+                    calls = self._calls(sample, condition, trial)
+                    yield Plan(order=order, sample=name, condition=condition, calls=calls), sample
+                    order += 1
+
+    def _taken_in(self) -> Iterator[Any]:
+        """The samples of this run or shard, trials not counted."""
         for number, sample in enumerate(self.benchmark.load()):
             if self.spec.limit is not None and number >= self.spec.limit:
                 return
-            if number % self.shard.count != self.shard.index:
-                continue
-            for trial in range(self.spec.trials):
-                for condition in self.benchmark.conditions:
-                    yield self._plan(order, sample, condition, trial), sample
-                    order += 1
+            if number % self.shard.count == self.shard.index:
+                yield sample
 
     def runner(self, *, offline: bool = False) -> Runner:
         """A runner for this evaluation; with `offline` it asks nothing and reads the store."""
@@ -209,16 +179,19 @@ class Evaluation:
         started = time.monotonic()
         output = RunFolder(self.folder)
         if not runner.offline:
-            self.equipment.store.add_run(self.run_id, self.spec.model_dump_json())
+            await asyncio.to_thread(
+                self.equipment.store.add_run, self.run_id, self.spec.model_dump_json()
+            )
             output.write_json("spec.json", self._saved())
         ahead = asyncio.create_task(asyncio.to_thread(import_ahead, page=page))
         try:
-            with output.records() as records:
+            async with _left_aside(output.records()) as records:
                 complete = await self._drive(runner, records)
                 if not complete:
                     records.discard()
                 if runner.offline and not runner.tally.replies:
-                    raise StoreError(f"{self.place.store_url} holds no reply of {self.run_id}")
+                    where = self.place.absolute_store
+                    raise StoreError(f"{where} holds no reply of {self.run_id}")
         except InputError:
             if not runner.tally.replies:
                 output.withdraw()
@@ -311,45 +284,20 @@ class Evaluation:
         def finish(finished: Finished) -> None:
             plan = finished.plan
             calls = {call.id: call for call in plan.calls}
-            scores = self.benchmark.score(
-                under_way.pop(plan.order), plan.condition, calls, finished.outcomes
-            )
-            if self.spec.trials > 1:
+            sample = under_way.pop(plan.order)
+            scores = self.benchmark.score(sample, plan.condition, calls, finished.outcomes)
+            if plan.sample != self.benchmark.key(sample):
                 scores = (replace(score, sample=plan.sample) for score in scores)
             output.add(finished, scores)
 
         return await runner.run(take_in(), finish)
 
-    def _plan(self, order: int, sample: Any, condition: str, trial: int) -> Plan:
+    def _name(self, sample: Any, trial: int) -> str:
+        return name_trial(self.benchmark.key(sample), trial + 1)
+
+    def _calls(self, sample: Any, condition: str, trial: int) -> tuple[Call, ...]:
         calls = self.benchmark.plan(sample, condition)
-        name = self.benchmark.key(sample)
-        if trial:
-            name = f"{name}#{trial + 1}"
-            calls = tuple(_repeated(call, trial) for call in calls)
-        return Plan(order=order, sample=name, condition=condition, calls=calls)
-
-
-@asynccontextmanager
-async def open_equipment(
-    spec: RunSpec, store_url: str, *, create: bool = True
-) -> AsyncIterator[Equipment]:
-    """Open the store and name the models; close all of it afterwards.
-
-    Without `create` the store must be there. Raises `mmconv.errors.ConfigError` for a model's
-    options, `StoreError` for the store.
-    """
-    store = Store(store_url, create=create)
-    try:
-        facts = {key: Facts(**values) for key, values in store.image_facts().items()}
-        library = Library(facts=facts)
-        seats = build_seats(spec, library)
-        equipment = Equipment(spec=spec, store=store, library=library, seats=seats, facts=facts)
-        try:
-            yield equipment
-        finally:
-            await equipment.close_models()
-    finally:
-        await store.aclose()
+        return tuple(_repeated(call, trial) for call in calls) if trial else calls
 
 
 @asynccontextmanager
@@ -376,16 +324,29 @@ async def open_evaluation(
 def read_run(folder: Path) -> tuple[RunSpec, Place, Shard, Path]:
     """What a run's folder says of itself, and the folder that its relative paths start from.
 
-    Raises `ConfigError` if it is no run's folder.
+    A database's password is not written there; where the environment names the same database, it
+    is taken from that. Raises `ConfigError` if it is no run's folder.
     """
     path = folder / "spec.json"
     try:
         saved = orjson.loads(path.read_bytes())
     except OSError as error:
         raise ConfigError(f"{folder}: no run lies here ({path.name} cannot be read)") from error
-    place = Place(out=folder.parent.absolute(), store=saved["store"])
+    store = with_password(saved["store"], database_url())
+    place = Place(out=folder.parent.absolute(), store=store)
     spec = RunSpec.model_validate(saved["spec"])
     return spec, place, Shard(**saved["shard"]), Path(saved["started_in"])
+
+
+@asynccontextmanager
+async def _left_aside(context: AbstractContextManager[Entered]) -> AsyncIterator[Entered]:
+    """Enter a context here, and leave it in a thread where nothing went wrong: that takes a while.
+
+    The loop serves others meanwhile.
+    """
+    with ExitStack() as stack:
+        yield stack.enter_context(context)
+        await asyncio.to_thread(stack.pop_all().close)
 
 
 def _repeated(call: Call, trial: int) -> Call:

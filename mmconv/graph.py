@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
+from typing import TypeVar
 
 from mmconv.errors import PlanError
-from mmconv.values import Call, Message, Part, Ref, Reply, Text
+from mmconv.values import Call, Message, Ref, Reply, Text
+
+Other = TypeVar("Other")
 
 
 def refs(messages: Iterable[Message]) -> Iterator[str]:
@@ -30,7 +33,7 @@ def check(calls: Sequence[Call]) -> tuple[Call, ...]:
     """Return the calls in an order in which each follows what it needs.
 
     Raises `PlanError` for an id used twice, a reference to no call, or a circle. A rescue may
-    refer to the call that it rescues and to whatever that call could refer to.
+    refer to the call that it rescues and to whatever has replied before that one is asked.
     """
     by_id: dict[str, Call] = {}
     for call in calls:
@@ -38,16 +41,17 @@ def check(calls: Sequence[Call]) -> tuple[Call, ...]:
             if each.id in by_id:
                 raise PlanError(f"two calls are named {each.id!r}")
             by_id[each.id] = each
-    known = {call.id for call in calls}
+    needs = {call.id: dependencies(call) for call in calls}
     for call in calls:
-        _check_known(call, known)
+        _check_known(call, needs)
         for rescue in call.rescues:
-            _check_known(rescue, known)
+            _check_known(rescue, needs)
             if rescue.rescues:
                 raise PlanError(f"rescue {rescue.id!r} has rescues of its own")
-    if _is_ordered(calls):
+            _check_rescue(rescue, call, needs)
+    if _is_ordered(needs):
         return tuple(calls)
-    graph = {call.id: sorted(_needs(call)) for call in calls}
+    graph = {call_id: sorted(needed) for call_id, needed in needs.items()}
     try:
         order = list(TopologicalSorter(graph).static_order())
     except CycleError as error:
@@ -84,6 +88,25 @@ def resolve(messages: Sequence[Message], replies: Mapping[str, Reply]) -> tuple[
     return tuple(_resolved(message, replies) for message in messages)
 
 
+def join_texts(pieces: Iterable[str | Text | Other]) -> list[Text | Other]:
+    """The pieces in their order, each run of neighbouring texts as one `Text`."""
+    joined: list[Text | Other] = []
+    run: list[str] = []
+    for piece in pieces:
+        if isinstance(piece, str):
+            run.append(piece)
+        elif isinstance(piece, Text):
+            run.append(piece.text)
+        else:
+            if run:
+                joined.append(Text(text="".join(run)))
+                run = []
+            joined.append(piece)
+    if run:
+        joined.append(Text(text="".join(run)))
+    return joined
+
+
 def _text(part: Text | Ref, replies: Mapping[str, Reply]) -> str:
     return part.text if isinstance(part, Text) else replies[part.call].text
 
@@ -92,42 +115,41 @@ def _resolved(message: Message, replies: Mapping[str, Reply]) -> Message:
     parts = message.parts
     if len(parts) == 1 and not isinstance(parts[0], Ref):
         return message
-    done: list[Part] = []
-    pending: list[str] = []
-    for part in parts:
-        if isinstance(part, Text):
-            pending.append(part.text)
-        elif isinstance(part, Ref):
-            pending.append(replies[part.call].text)
-        else:
-            if pending:
-                done.append(Text(text="".join(pending)))
-                pending = []
-            done.append(part)
-    if pending:
-        done.append(Text(text="".join(pending)))
-    return Message(role=message.role, parts=tuple(done))
+    told = (replies[part.call].text if isinstance(part, Ref) else part for part in parts)
+    return Message(role=message.role, parts=tuple(join_texts(told)))
 
 
-def _is_ordered(calls: Sequence[Call]) -> bool:
+def _is_ordered(needs: Mapping[str, Collection[str]]) -> bool:
     """Whether each call needs only calls before it, as nearly all plans have it."""
     seen: set[str] = set()
-    for call in calls:
-        if not _needs(call) <= seen:
+    for call_id, needed in needs.items():
+        if not seen.issuperset(needed):
             return False
-        seen.add(call.id)
+        seen.add(call_id)
     return True
 
 
-def _needs(call: Call) -> set[str]:
-    """What the call and its rescues need, the call itself left out."""
-    needs = set(dependencies(call))
-    for rescue in call.rescues:
-        needs |= dependencies(rescue) - {call.id}
-    return needs
-
-
-def _check_known(call: Call, known: set[str]) -> None:
+def _check_known(call: Call, known: Collection[str]) -> None:
     for name in dependencies(call):
         if name not in known:
             raise PlanError(f"call {call.id!r} refers to {name!r}, which no call is named")
+
+
+def _check_rescue(rescue: Call, call: Call, needs: Mapping[str, frozenset[str]]) -> None:
+    """Raise `PlanError` for a reference to what may not have replied when the call has."""
+    other = dependencies(rescue) - needs[call.id] - {call.id}
+    for name in other and other - _before(call.id, needs):
+        raise PlanError(
+            f"rescue {rescue.id!r} refers to {name!r}, which {call.id!r} does not wait for"
+        )
+
+
+def _before(call_id: str, needs: Mapping[str, Collection[str]]) -> set[str]:
+    """All that a call needs, and what that needs in turn."""
+    found: set[str] = set()
+    left = [call_id]
+    while left:
+        new = set(needs.get(left.pop(), ())) - found
+        found |= new
+        left += new
+    return found

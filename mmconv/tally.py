@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from mmconv.values import SAME_TEXT, Failure, Outcome, Reply
+from mmconv.values import Failure, Outcome, Reply
 
 
 @dataclass(slots=True, kw_only=True)
 class SeatTally:
     """One seat's counts: calls by how they ended, retries, tokens.
 
-    `needless` calls would have compared equal texts, and nothing is lost with them.
-    `input_tokens` and `output_tokens` are of the calls asked now; the totals include those of
-    replies that the store held. `examples` has one message for each kind of failure.
+    `stored` calls were not asked for themselves: the store held their reply, or an equal call that
+    was under way brought it. `needless` calls would have compared equal texts, and nothing is lost
+    with them. `input_tokens` and `output_tokens` are of the calls asked now; the totals include
+    those of `stored` ones. `unasked` are those of the `skipped` ones that wait for a run that asks.
+    `examples` has one message for each kind of failure.
     """
 
     asked: int = 0
     stored: int = 0
     failed: int = 0
     skipped: int = 0
+    unasked: int = 0
     needless: int = 0
     retried: int = 0
     truncated: int = 0
@@ -37,17 +40,18 @@ class SeatTally:
         return self.asked + self.stored + self.failed + self.skipped + self.needless
 
     def count(self, outcome: Outcome, *, stored: bool) -> None:
-        """Count one call's end; `stored` says that its reply was there already."""
+        """Count one call's end; `stored` says that it was not asked for itself."""
         if isinstance(outcome, Reply):
             self._count_reply(outcome, stored=stored)
         elif isinstance(outcome, Failure):
             self.failed += 1
             self.failures[outcome.kind] += 1
             self.examples.setdefault(outcome.kind, outcome.message)
-        elif outcome.because == SAME_TEXT:
+        elif outcome.reason == "same_text":
             self.needless += 1
         else:
             self.skipped += 1
+            self.unasked += outcome.reason == "unasked"
 
     def _count_reply(self, reply: Reply, *, stored: bool) -> None:
         self.truncated += reply.finish == "length"

@@ -16,6 +16,7 @@ from mmconv.errors import FailureKind
 
 Role = Literal["system", "user", "assistant"]
 Finish = Literal["stop", "length", "filter", "unknown"]
+Reason = Literal["loss", "unasked", "same_text"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +94,11 @@ class Call:
 
     `rescues` are asked in order, each only if no reply before it could be read by its parser; they
     may hold a `Ref` to this call. `overflow` says what happens when the prompt does not fit the
-    model's context: the call fails, or its oldest messages are dropped and counted. `prompt` names
+    model's context: the call fails, or its oldest messages are dropped and counted, all but system
+    prompts and `pinned`, a prompt that the first user's message begins with. `prompt` names
     the prompt file that filled the messages, with its hash, for the record. `compares` holds two
     lists of texts from the messages: where they come out equal there is nothing to ask, and the
-    call ends as `Skipped` because of `SAME_TEXT`.
+    call ends as `Skipped` by reason of `same_text`.
     """
 
     id: str
@@ -106,6 +108,7 @@ class Call:
     parser: Parser | None = None
     rescues: tuple[Call, ...] = ()
     overflow: Literal["fail", "drop_oldest"] = "fail"
+    pinned: str = ""
     prompt: str | None = None
     compares: tuple[Sequence[Text | Ref], Sequence[Text | Ref]] | None = None
 
@@ -149,13 +152,15 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """A call that was never asked: `because` names the call that it needs and that has no reply.
+    """A call that was never asked, and why: for a reader (`because`), and by its `reason`.
 
-    A run that asks nothing (rescoring, showing) gives `UNASKED` instead, and a comparison of equal
-    texts `SAME_TEXT`.
+    `loss`: it needs a call that has no reply, which `because` names. `unasked`: the run asks
+    nothing (rescoring, showing) and the store holds no reply; `because` is `UNASKED` then.
+    `same_text`: it would compare equal texts; `because` is `SAME_TEXT`.
     """
 
     because: str
+    reason: Reason = "loss"
 
 
 UNASKED = "not asked yet"
@@ -193,8 +198,8 @@ class Score:
 class Summary:
     """A mean with its 95 % interval: `n` values, and how many are `missing` by reason.
 
-    `mean` is None where there is no value; `stderr`, `low` and `high` are None where fewer than
-    two independent clusters leave them undefined.
+    `mean` is None where there is no value, `stderr` where fewer than two independent clusters leave
+    it undefined; which values have an interval is told in `mmconv.stats.estimates`.
     """
 
     mean: float | None

@@ -2,18 +2,19 @@
 
 A call starts when everything that it refers to has replied; it is looked up in the store first,
 asked if it is not there, and committed before anything that needs it starts. Equal calls under way
-at the same time are one request. Plans are taken in lazily, so memory does not grow with their
-number. What fails is a `Failure`, what needs it is `Skipped`; any other exception is a bug and
-stops the run, and what was answered is kept.
+at the same time are one request, whichever runner of the store asks it. Plans are taken in lazily,
+so memory does not grow with their number. What fails is a `Failure`, what needs it is `Skipped`;
+any other exception is a bug and stops the run, and what was answered is kept.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
-from mmconv.errors import Unparsed
+from mmconv.errors import MmconvError, PlanError, Unparsed
 from mmconv.graph import chain_lengths, check, dependencies, is_needless, resolve
 from mmconv.keys import content_key
 from mmconv.plans import Asked, Finished, Plan
@@ -35,7 +36,8 @@ class Runner:
 
     `offline` asks nothing: what the store does not hold has failed before, or was never asked.
     `window` bounds how many plans are open at once. `before_asking` is called once, before the
-    first call that the store does not hold; what it raises ends the run with nothing asked.
+    first call that the store does not hold; what it raises ends the run with nothing asked. A
+    runner is made where its event loop runs.
     """
 
     def __init__(
@@ -52,8 +54,7 @@ class Runner:
         self._room = asyncio.Semaphore(window)
         self.offline = offline
         self._before_asking = before_asking
-        self._stopping = False
-        self._flights: dict[str, asyncio.Future[Outcome]] = {}
+        self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.tally = Tally()
 
     async def run(self, plans: Iterable[Plan], on_finished: Callable[[Finished], None]) -> bool:
@@ -62,23 +63,25 @@ class Runner:
         Returns whether the run went to its end, False if `stop` ended it early. Exceptions other
         than a model's failure come out as they are.
         """
+        self._store.look_again()
         try:
             async with asyncio.TaskGroup() as group:
                 for plan in plans:
                     await self._room.acquire()
-                    if self._stopping:
+                    if self._stopping.done():
                         break
                     self.tally.plans += 1
                     _OpenPlan(plan, self, group, on_finished).start()
                     # Opening the first plans takes a while, in which their first calls can go out.
                     await asyncio.sleep(0)
         except BaseExceptionGroup as failed:
-            raise _first(failed) from None
-        return not self._stopping
+            raise _foremost(failed) from None
+        return not self._stopping.done()
 
     def stop(self) -> None:
         """Ask nothing more; calls under way are awaited and kept. Safe to call from a signal."""
-        self._stopping = True
+        if not self._stopping.done():
+            self._stopping.set_result(None)
         for seat in self._seats.values():
             seat.model.stop()
         self._room.release()
@@ -88,33 +91,48 @@ class Runner:
         self._room.release()
 
     async def outcome(self, plan: Plan, asked: Asked, chain: int) -> tuple[Outcome, bool]:
-        """Find or ask one resolved call; also returns whether the store held it.
+        """Find or ask one resolved call; also returns whether it was not asked for itself.
 
         `chain` counts the calls in a row that end with the last one to wait for it.
 
         Raises `Stopped` where the run is being stopped before the call was asked.
         """
-        reply = await self._store.get(asked.key)
+        if self.offline:
+            return await self._recall(asked.key)
+        flights = self._store.flights
+        while (flight := flights.get(asked.key)) is not None:
+            brought = await self._join(flight)
+            if brought is not None:
+                return brought, True
+        flights[asked.key] = landing = asyncio.get_running_loop().create_future()
+        outcome: Outcome | None = None
+        try:
+            outcome = await self._store.get(asked.key)
+            if outcome is not None:
+                return outcome, True
+            outcome = await self._ask(plan, asked, chain)
+            return outcome, False
+        finally:
+            # What this one cannot end, the first of those that wait for it asks anew.
+            del flights[asked.key]
+            landing.set_result(outcome)
+
+    async def _recall(self, key: str) -> tuple[Outcome, bool]:
+        reply = await self._store.get(key)
         if reply is not None:
             return reply, True
-        if self.offline:
-            failure = await self._store.last_failure(asked.key)
-            return failure or Skipped(because=UNASKED), False
-        flying = self._flights.get(asked.key)
-        if flying is not None:
-            return await asyncio.shield(flying), True
-        landing: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._flights[asked.key] = landing
-        try:
-            outcome = await self._ask(plan, asked, chain)
-            landing.set_result(outcome)
-        except BaseException as error:
-            landing.set_exception(error)
-            landing.exception()  # Marked as seen: nobody else may be waiting for it.
-            raise
-        finally:
-            del self._flights[asked.key]
-        return outcome, False
+        failure = await self._store.last_failure(key)
+        return failure or Skipped(because=UNASKED, reason="unasked"), False
+
+    async def _join(self, flight: asyncio.Future[Outcome | None]) -> Outcome | None:
+        """What an equal call brings, or None if it was given up.
+
+        It may be another runner's, and wait for long: stopping this one leaves it.
+        """
+        await asyncio.wait((flight, self._stopping), return_when=asyncio.FIRST_COMPLETED)
+        if not flight.done():
+            raise Stopped
+        return flight.result()
 
     async def _ask(self, plan: Plan, asked: Asked, chain: int) -> Outcome:
         if self._before_asking is not None:
@@ -126,7 +144,7 @@ class Runner:
             asked.sampling,
             priority=plan.order - LEAD * chain,
             affinity=f"{plan.sample}/{plan.condition}",
-            drop_oldest=asked.call.overflow == "drop_oldest",
+            pinned=asked.call.pinned if asked.call.overflow == "drop_oldest" else None,
             tally=self.tally.seat(asked.call.seat),
         )
         if isinstance(outcome, Failure):
@@ -139,7 +157,7 @@ class Runner:
         seat = self._seats[call.seat]
         messages, sampling = seat.prompt(resolve(call.messages, replies), call.sampling)
         key = content_key(seat.model.fingerprint, messages, sampling)
-        return Asked(call=call, key=key, messages=messages, sampling=sampling, stored=False)
+        return Asked(call=call, key=key, messages=messages, sampling=sampling)
 
 
 @dataclass(slots=True)
@@ -159,7 +177,11 @@ class _OpenPlan:
     chains: Mapping[str, int] = field(default_factory=dict)
 
     def start(self) -> None:
-        calls = check(self.plan.calls)
+        try:
+            calls = check(self.plan.calls)
+        except PlanError as error:
+            where = f"sample {self.plan.sample}, {self.plan.condition}"
+            raise PlanError(f"{where}: {error}") from error
         self.left = len(calls)
         needs = {call.id: dependencies(call) for call in calls}
         self.chains = chain_lengths(needs)
@@ -179,7 +201,7 @@ class _OpenPlan:
 
     async def _see_through(self, call: Call, root: Call) -> None:
         if is_needless(call, self.replies):
-            self._settle(call, Skipped(because=SAME_TEXT), stored=False)
+            self._settle(call, Skipped(because=SAME_TEXT, reason="same_text"), stored=False)
             self._count_down()
             return
         asked = self.runner.address(call, self.replies)
@@ -187,13 +209,7 @@ class _OpenPlan:
             outcome, stored = await self.runner.outcome(self.plan, asked, self.chains[root.id])
         except Stopped:
             return
-        self.asked[call.id] = Asked(
-            call=call,
-            key=asked.key,
-            messages=asked.messages,
-            sampling=asked.sampling,
-            stored=stored,
-        )
+        self.asked[call.id] = replace(asked, stored=True) if stored else asked
         self._settle(call, outcome, stored=stored)
         rescue = _next_rescue(call, root, outcome)
         if rescue is None:
@@ -210,8 +226,8 @@ class _OpenPlan:
             if dependent.id in self.outcomes:
                 continue
             if not isinstance(outcome, Reply):
-                root = outcome.because if isinstance(outcome, Skipped) else call.id
-                self._settle(dependent, Skipped(because=root), stored=False)
+                lost = outcome if isinstance(outcome, Skipped) else Skipped(because=call.id)
+                self._settle(dependent, lost, stored=False)
                 self._count_down()
                 continue
             self.unmet[dependent.id].discard(call.id)
@@ -246,9 +262,21 @@ def _next_rescue(call: Call, root: Call, outcome: Outcome) -> Call | None:
     return root.rescues[position] if position < len(root.rescues) else None
 
 
-def _first(failed: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The exception that stopped the run, out of the groups that it is wrapped in."""
-    error: BaseException = failed
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+def _foremost(failed: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The exception to stop the run with: a bug before bad input. Its notes tell of the others."""
+    found = list({(type(error), str(error)): error for error in _leaves(failed)}.values())
+    bugs = [error for error in found if not isinstance(error, MmconvError)]
+    foremost = (bugs or found)[0]
+    for other in found:
+        if other is not foremost:
+            told = "".join(traceback.format_exception(other))
+            foremost.add_note(f"At the same time another call ended by:\n{told}")
+    return foremost
+
+
+def _leaves(failed: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for error in failed.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error

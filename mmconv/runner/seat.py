@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import heapq
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
+from mmconv.conversation import without_oldest
 from mmconv.errors import ImageError, Refused, Transient
 from mmconv.protocols import Backend
 from mmconv.tally import SeatTally
@@ -77,14 +78,14 @@ class Model:
         *,
         priority: int,
         affinity: str,
-        drop_oldest: bool,
+        pinned: str | None,
         tally: SeatTally,
     ) -> Reply | Failure:
         """Ask until there is an answer, a refusal, or no attempt left.
 
         Of the calls that wait for a slot, that with the smallest `priority` is served first. With
-        `drop_oldest`, a prompt that overflows the context loses its oldest message but a
-        system prompt, as often as it must; the reply counts them.
+        `pinned`, a prompt that overflows the context loses its oldest message but a system prompt
+        and what is pinned, as often as it must; the reply counts them. Without, it fails.
         """
         backend = await self._ready()
         attempt = dropped = 0
@@ -97,7 +98,7 @@ class Model:
             except ImageError as error:
                 return Failure(kind="image", message=str(error), attempts=attempt)
             except Refused as error:
-                shorter = _without_oldest(messages) if drop_oldest else None
+                shorter = None if pinned is None else without_oldest(messages, pinned)
                 if error.kind != "context" or shorter is None:
                     return Failure(kind=error.kind, message=str(error), attempts=attempt)
                 messages, dropped, attempt = shorter, dropped + 1, attempt - 1
@@ -214,11 +215,3 @@ class _Slots:
             if not future.done():
                 self._held += 1
                 future.set_result(None)
-
-
-def _without_oldest(messages: Sequence[Message]) -> tuple[Message, ...] | None:
-    """The messages less the oldest that is no system prompt; None if only the last one is left."""
-    first = 1 if messages[0].role == "system" else 0
-    if len(messages) - first < 2:
-        return None
-    return (*messages[:first], *messages[first + 1 :])

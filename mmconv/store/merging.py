@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Table, select
 
+from mmconv.store.jobs import utc
 from mmconv.store.schema import connect, failures, images, replies, runs
 from mmconv.store.store import BATCH, insert_new
+
+_NUMBERS = frozenset({failures.c.id, replies.c.written})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,18 +34,21 @@ def merge(target: str, sources: Sequence[str]) -> MergeReport:
 
     Raises `StoreError` if a source is not there.
     """
-    opened = [connect(source, create=False) for source in sources]
-    into = connect(target)
     added = present = conflicts = 0
-    try:
+    with ExitStack() as stack:
+        opened = [_open(stack, source, create=False) for source in sources]
+        into = _open(stack, target, create=True)
         for out_of in opened:
             new, old, other = _copy_replies(out_of, into)
             _copy_rest(out_of, into)
             added, present, conflicts = added + new, present + old, conflicts + other
-    finally:
-        for engine in (*opened, into):
-            engine.dispose()
     return MergeReport(added=added, present=present, conflicts=conflicts)
+
+
+def _open(stack: ExitStack, address: str, *, create: bool) -> Engine:
+    engine = connect(address, create=create)
+    stack.callback(engine.dispose)
+    return engine
 
 
 def _copy_replies(out_of: Engine, into: Engine) -> tuple[int, int, int]:
@@ -62,13 +70,10 @@ def _copy_rest(out_of: Engine, into: Engine) -> None:
         for table in (images, runs):
             for rows in _chunks(reading, table):
                 insert_new(writing, table, rows)
-        known = {(row.key, row.created) for row in writing.execute(select(failures))}
+        times = select(failures.c.key, failures.c.created)
+        known = {(row.key, utc(row.created)) for row in writing.execute(times)}
         for rows in _chunks(reading, failures):
-            fresh = [
-                {name: value for name, value in row.items() if name != "id"}
-                for row in rows
-                if (row["key"], row["created"]) not in known
-            ]
+            fresh = [row for row in rows if (row["key"], row["created"]) not in known]
             if fresh:
                 writing.execute(failures.insert(), fresh)
 
@@ -78,7 +83,14 @@ def _texts(connection: Connection, keys: Sequence[str]) -> dict[str, str]:
     return {row.key: row.text for row in connection.execute(query)}
 
 
-def _chunks(connection: Connection, table: Table) -> Iterator[list[Mapping[str, Any]]]:
-    result = connection.execution_options(yield_per=BATCH).execute(select(table))
+def _chunks(connection: Connection, table: Table) -> Iterator[list[dict[str, Any]]]:
+    """The rows, less the numbers that their own database gave them."""
+    columns = [column for column in table.columns if column not in _NUMBERS]
+    result = connection.execution_options(yield_per=BATCH).execute(select(*columns))
     for part in result.mappings().partitions(BATCH):
-        yield [dict(row) for row in part]
+        yield [{name: _in_utc(value) for name, value in row.items()} for row in part]
+
+
+def _in_utc(value: Any) -> Any:
+    """SQLite's times have no zone, and PostgreSQL's that of the session."""
+    return utc(value) if isinstance(value, datetime) else value

@@ -7,10 +7,13 @@ proves that they are the same.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
+    URL,
+    BigInteger,
     Boolean,
     Column,
     Connection,
@@ -32,15 +35,18 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from mmconv.errors import StoreError
 
-HEAD = "0002"
+HEAD = "0003"
 """The newest migration; a database that has it is opened without loading Alembic."""
 
 MIGRATING, SUBMITTING = 0x6D6D63_01, 0x6D6D63_02
 """Purposes of transactions of which there is one at a time; the numbers are PostgreSQL's locks."""
+
+SECRETS = ("password", "sslpassword")
+"""Fields of a URL's query that drivers take for passwords."""
 
 metadata = MetaData()
 
@@ -84,6 +90,8 @@ replies = Table(
     Column("dropped", Integer, nullable=False),
     Column("seen", Text),
     Column("created", DateTime(timezone=True), nullable=False),
+    # PostgreSQL's number of the transaction that wrote the row: `mmconv.store.known` says why.
+    Column("written", BigInteger, index=True),
 )
 
 failures = Table(
@@ -112,7 +120,7 @@ images = Table(
 runs = Table(
     "runs",
     metadata,
-    Column("id", String(80), primary_key=True),
+    Column("id", String(255), primary_key=True),
     Column("spec", Text, nullable=False),
     Column("created", DateTime(timezone=True), nullable=False),
 )
@@ -162,19 +170,53 @@ def connect(url: str, *, create: bool = True) -> Engine:
     Without `create` an SQLite file must be there. Raises `StoreError` naming the database, without
     its password.
     """
-    parsed = make_url(url if "://" in url else f"sqlite:///{url}")
+    parsed = read_address(url)
     if parsed.get_backend_name() == "sqlite" and parsed.database:
         _prepare_file(Path(parsed.database), create=create)
-    engine = create_engine(parsed)
-    if parsed.get_backend_name() == "sqlite":
-        event.listen(engine, "connect", _tune_sqlite)
+    shown = parsed.difference_update_query(SECRETS).render_as_string(hide_password=True)
+    engine = _make_engine(parsed, shown)
     try:
         _migrate(engine)
     except SQLAlchemyError as error:
         engine.dispose()
         reason = getattr(error, "orig", None) or error
-        shown = parsed.render_as_string(hide_password=True)
         raise StoreError(f"cannot open the store {shown}: {reason}") from error
+    return engine
+
+
+def read_address(address: str) -> URL:
+    """The URL that an address stands for: one of PostgreSQL or SQLite, or an SQLite file's path.
+
+    PostgreSQL is spoken to through psycopg where the URL names no driver. Raises `StoreError` for
+    anything else, and shows no password.
+    """
+    if "://" not in address:
+        return URL.create("sqlite", database=address)
+    try:
+        url = make_url(address)
+    except (ArgumentError, ValueError) as error:
+        # The parser's own message may hold the password.
+        shown = re.sub(r"(?<=://).*@", "***@", address)
+        expected = "postgresql://user:password@host:5432/database, or the path of an SQLite file"
+        raise StoreError(f"{shown!r} is no database's address: write {expected}") from error
+    if url.drivername in ("postgres", "postgresql"):
+        url = url.set(drivername="postgresql+psycopg")
+    if url.get_backend_name() not in ("sqlite", "postgresql"):
+        raise StoreError(f"a store is kept in SQLite or PostgreSQL, not in {url.drivername}")
+    return url
+
+
+def _make_engine(url: URL, shown: str) -> Engine:
+    """The engine for a URL, not yet connected; `shown` is the URL as messages may have it."""
+    try:
+        engine = create_engine(url)
+    except ImportError as error:
+        advice = "pip install 'mmconv[postgres]' for postgresql+psycopg"
+        raise StoreError(f"{shown} needs {error.name}, which is not here: {advice}") from error
+    except (SQLAlchemyError, TypeError, ValueError) as error:
+        raise StoreError(f"cannot open the store {shown}: {error}") from error
+    if url.get_backend_name() == "sqlite":
+        event.listen(engine, "connect", _tune_sqlite)
     return engine
 
 
@@ -239,6 +281,9 @@ def _upgrade(connection: Connection) -> None:
 def _create(connection: Connection) -> None:
     """A new database gets today's tables at once; a test holds them against the migrations."""
     metadata.create_all(connection)
+    if connection.dialect.name == "postgresql":
+        number = "pg_current_xact_id()::text::bigint"
+        connection.execute(text(f"ALTER TABLE replies ALTER COLUMN written SET DEFAULT ({number})"))
     connection.execute(versions.insert(), {"version_num": HEAD})
 
 

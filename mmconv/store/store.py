@@ -3,7 +3,8 @@
 Requests that arrive together share one query or one transaction (group commit): reads run on one
 thread, writes on another, so that a lookup never waits for the disk. A write is acknowledged only
 after its transaction is on disk; an acknowledged reply is never asked for again. Which keys there
-are is read once into two megabytes, so that a call that was never asked costs no query.
+are is held in two megabytes, so that a call that was never asked costs no query; what other
+processes have kept is read anew each second in which somebody asks.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import orjson
 from sqlalchemy import Connection, Row, Table, select
 from sqlalchemy.dialects import postgresql, sqlite
 
+from mmconv.store.known import KnownKeys
 from mmconv.store.schema import connect, failures, images, replies, runs
-from mmconv.values import Failure, Reply, SeenImage
+from mmconv.values import Failure, Outcome, Reply, SeenImage
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -35,25 +37,32 @@ class Store:
     """Replies, failures, image facts and run specifications in one database.
 
     Raises `mmconv.errors.StoreError` if it cannot be opened. The coroutines belong to one event
-    loop; `aclose` waits for what is under way.
+    loop; `aclose` waits for what is under way. `flights` are the calls that runners look up or ask
+    at this moment, by key, so that equal ones are one whoever asks; None comes of one given up.
     """
 
     def __init__(self, url: str, *, create: bool = True) -> None:
+        self.flights: dict[str, asyncio.Future[Outcome | None]] = {}
         self._engine = connect(url, create=create)
-        self._known = _Filter()
-        self._read_keys()
+        self._known = KnownKeys()
+        with self._engine.connect() as connection:
+            self._known.catch_up(connection)
         self._reader = _Batcher(self._read_replies)
         self._writer = _Batcher(self._write_outcomes, gather=GATHER_SECONDS)
 
     async def get(self, key: str) -> Reply | None:
         """The reply kept under this key, if there is one.
 
-        A reply that another process has kept since this store was opened may not be found; `put`
-        then hands that one out.
+        A reply that another process has kept within the last second may not be found; `put` then
+        hands that one out. `look_again` makes sure of all that are there.
         """
-        if not self._known.may_hold(key):
+        if self._known.rules_out(key):
             return None
         return await self._reader.submit(key)
+
+    def look_again(self) -> None:
+        """Let every later `get` find what any process has committed by now; costs one query."""
+        self._known.doubt()
 
     async def put(self, key: str, fingerprint: str, reply: Reply) -> Reply:
         """Keep a reply, and return once it is committed.
@@ -61,9 +70,9 @@ class Store:
         What comes back is what the store holds: where another process kept a reply under the same
         key first, that one stands, so that every run sees the same text.
         """
-        stored = await self._writer.submit((key, fingerprint, reply))
+        # Before it is there: whoever puts it may be cancelled meanwhile, and then nobody would.
         self._known.add(key)
-        return cast("Reply", stored)
+        return cast("Reply", await self._writer.submit((key, fingerprint, reply)))
 
     async def add_failure(self, key: str, failure: Failure) -> None:
         """Append to the history of failures, which is never consulted as an answer."""
@@ -97,15 +106,10 @@ class Store:
         await self._writer.aclose()
         self._engine.dispose()
 
-    def _read_keys(self) -> None:
-        streamed = select(replies.c.key).execution_options(yield_per=10_000)
-        with self._engine.connect() as connection:
-            for key in connection.scalars(streamed):
-                self._known.add(key)
-
     def _read_replies(self, keys: Sequence[str]) -> list[Reply | None]:
         with self._engine.connect() as connection:
-            found = read_replies(connection, keys)
+            self._known.catch_up(connection)
+            found = read_replies(connection, [key for key in keys if self._known.may_hold(key)])
         return [found.get(key) for key in keys]
 
     def _read_failure(self, key: str) -> Failure | None:
@@ -184,25 +188,6 @@ class _Batcher(Generic[Item, Result]):
                 if not future.done():
                     future.set_result(result)
         self._pump = None
-
-
-class _Filter:
-    """Which keys may be there: one bit for each value of a key's first six hex digits.
-
-    A key is a hash, so its digits are as good as any. With a million keys one absent key in
-    seventeen is looked up in vain, which costs a query and no more.
-    """
-
-    def __init__(self) -> None:
-        self._bits = bytearray(16**6 // 8)
-
-    def add(self, key: str) -> None:
-        place = int(key[:6], 16)
-        self._bits[place >> 3] |= 1 << (place & 7)
-
-    def may_hold(self, key: str) -> bool:
-        place = int(key[:6], 16)
-        return bool(self._bits[place >> 3] & 1 << (place & 7))
 
 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:

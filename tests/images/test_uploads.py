@@ -112,3 +112,50 @@ def test_an_image_is_held_and_released_by_many_threads(tmp_path: Path, uploads: 
     with ThreadPoolExecutor(8) as threads:
         assert set(threads.map(use, range(200))) == {PNG}
     assert held_files(tmp_path) == []
+
+
+def test_an_image_goes_with_the_last_who_keeps_it(tmp_path: Path, uploads: Uploads) -> None:
+    for owner in ("ada", "bob"):
+        sha256 = uploads.keep(PNG, owner, "x.png").sha256
+    assert not uploads.discard(sha256, "eve")
+    assert uploads.discard(sha256, "ada")
+    assert not uploads.discard(sha256, "ada")
+    assert uploads.read(sha256) == PNG
+    assert (uploads.used("ada"), uploads.used("bob")) == (0, len(PNG))
+    assert uploads.discard(sha256, "bob")
+    assert not uploads.holds(sha256)
+    assert [path for path in (tmp_path / "files").rglob("*") if path.is_file()] == []
+    assert uploads.keep(PNG, "ada", "x.png").sha256 == sha256
+    assert uploads.read(sha256) == PNG
+
+
+def test_an_image_goes_for_everybody(uploads: Uploads) -> None:
+    for owner in ("ada", "bob"):
+        sha256 = uploads.keep(PNG, owner, "x.png").sha256
+    assert uploads.discard(sha256)
+    assert not uploads.holds(sha256)
+    assert uploads.claims("ada") == uploads.claims("bob") == []
+
+
+def test_what_a_request_holds_outlives_its_removal(uploads: Uploads) -> None:
+    sha256 = uploads.keep(PNG, "ada", "x.png").sha256
+    uploads.hold(PNG, "x.png")
+    uploads.discard(sha256, "ada")
+    assert uploads.read(sha256) == PNG
+    uploads.release(sha256)
+    assert not uploads.holds(sha256)
+
+
+def test_whoever_keeps_an_image_that_others_remove_has_it(tmp_path: Path) -> None:
+    """Owners in two processes' places keep and remove one image, many times at once."""
+    places = [Uploads(tmp_path, Limits()) for _ in range(2)]
+
+    def turn(number: int) -> None:
+        place = places[number % 2]
+        sha256 = place.keep(PNG, f"owner{number}", "x.png").sha256
+        assert place.read(sha256) == PNG
+        place.discard(sha256, f"owner{number}")
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(turn, range(200)))
+    assert not places[0].holds(hash_bytes(PNG))

@@ -36,6 +36,12 @@ def test_calls_follow_what_they_need_whatever_their_order(order: list[int]) -> N
         ((call("a", rescues=(call("a"),)),), "two calls are named 'a'"),
         ((call("a", rescues=(call("r", "nobody"),)),), "'r' refers to 'nobody'"),
         ((call("a", rescues=(call("r", rescues=(call("s"),)),)),), "rescues of its own"),
+        (
+            (call("a", rescues=(call("r", "a", "b"),)), call("b")),
+            "rescue 'r' refers to 'b', which 'a' does not wait for",
+        ),
+        ((call("a", rescues=(call("r", "b"),)), call("b", "a")), "'a' does not wait for"),
+        ((call("a", rescues=(call("r"), call("s", "r"))),), "'s' refers to 'r'"),
     ],
 )
 def test_a_graph_that_cannot_run_is_refused(calls: tuple[Call, ...], message: str) -> None:
@@ -44,8 +50,9 @@ def test_a_graph_that_cannot_run_is_refused(calls: tuple[Call, ...], message: st
 
 
 def test_a_rescue_may_refer_to_its_call_and_to_what_that_could() -> None:
-    judged = call("judge", "turn", rescues=(call("judge~1", "judge", "turn"),))
-    assert [each.id for each in check((judged, call("turn")))] == ["turn", "judge"]
+    judged = call("judge", "turn", rescues=(call("judge~1", "judge", "turn", "first"),))
+    checked = check((judged, call("turn", "first"), call("first")))
+    assert [each.id for each in checked] == ["first", "turn", "judge"]
 
 
 def test_dependencies_are_read_off_the_messages() -> None:

@@ -390,7 +390,7 @@ async def test_texts_that_come_out_equal_are_not_compared(store: Store) -> None:
     runner = Runner({"candidate": seat_for(backend)}, store)
     done: list[Finished] = []
     assert await runner.run([plan], done.append)
-    assert done[0].outcomes["equal"] == Skipped(because=SAME_TEXT)
+    assert done[0].outcomes["equal"] == Skipped(because=SAME_TEXT, reason="same_text")
     assert isinstance(done[0].outcomes["different"], Reply)
     assert (runner.tally.lost, runner.tally.seat("candidate").needless) == (0, 1)
     assert len(backend.prompts) == 4

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,9 +15,10 @@ from alembic.config import Config
 from sqlalchemy import create_engine, text, update
 
 from mmconv.errors import StoreError
+from mmconv.store.job_queries import MOST_STARTS
 from mmconv.store.jobs import Ending, Filter, Job, NewJob
-from mmconv.store.queue import MOST_STARTS, Queue
-from mmconv.store.schema import connect, jobs
+from mmconv.store.queue import KEY_SECONDS, Queue
+from mmconv.store.schema import connect, job_keys, jobs
 from tests.real.servers import postgres_url
 
 __all__ = ["postgres_url"]
@@ -113,6 +116,57 @@ async def test_a_key_stands_for_one_job_of_its_owner(queue: Queue) -> None:
     assert (await queue.submit(new("b"), key="k")).verdict == "key_reused"
     assert await queue.get("b") is None
     assert (await queue.submit(new("b", "bob"), key="k")).verdict == "new"
+
+
+async def test_a_key_stands_for_its_job_for_a_day(queue: Queue, url: str) -> None:
+    await queue.submit(new("a"), key="k")
+    engine = connect(url)
+
+    def age(seconds: float) -> None:
+        with engine.begin() as connection:
+            made = datetime.now(UTC) - timedelta(seconds=seconds)
+            connection.execute(update(job_keys).values(created=made))
+
+    age(KEY_SECONDS - 60)
+    assert (await queue.submit(new("b"), key="k")).verdict == "key_reused"
+    age(KEY_SECONDS + 60)
+    assert (await queue.submit(new("b"), key="k")).verdict == "new"
+    assert (await queue.submit(new("a"), key="k")).verdict == "key_reused"
+    engine.dispose()
+
+
+async def test_a_job_is_removed_with_its_keys_and_what_it_left(queue: Queue) -> None:
+    for name in ("a", "b", "c"):
+        await queue.submit(new(name, benchmark="x"), key=f"k{name}")
+    await queue.submit(new("d", benchmark="y"))
+    cleared: list[tuple[str, list[str]]] = []
+
+    def clear(job: Job, others: Iterable[Job]) -> None:
+        cleared.append((job.id, sorted(each.id for each in others)))
+
+    waiting = await queue.remove("a", clear)
+    assert waiting is not None
+    assert (waiting.is_active, cleared) == (True, [])
+    await queue.stop("a")
+    removed = await queue.remove("a", clear)
+    assert removed is not None
+    assert (removed.state, cleared) == ("stopped", [("a", ["b", "c"])])
+    assert await queue.get("a") is None
+    assert (await queue.submit(new("e"), key="ka")).verdict == "new"
+    assert await queue.remove("a", clear) is None
+
+
+async def test_a_job_stays_whose_remains_cannot_be_cleared(queue: Queue) -> None:
+    await queue.submit(new("a"), key="k")
+    await queue.stop("a")
+
+    def fail(_job: Job, _others: Iterable[Job]) -> None:
+        raise OSError("no such disk")
+
+    with pytest.raises(OSError, match="no such disk"):
+        await queue.remove("a", fail)
+    assert await state(queue, "a") == "stopped"
+    assert (await queue.submit(new("b"), key="k")).verdict == "key_reused"
 
 
 async def test_an_owner_has_so_many_active_jobs(queue: Queue) -> None:
@@ -322,3 +376,65 @@ async def test_a_store_of_the_first_version_gets_a_queue_and_keeps_its_replies(u
     with engine.connect() as connection:
         assert connection.scalar(text("select text from replies")) == "old"
     engine.dispose()
+
+
+async def test_what_does_not_fit_is_left_to_others(queue: Queue, url: str) -> None:
+    for name in ("a", "b", "c"):
+        await queue.submit(new(name))
+    looked: list[str] = []
+
+    def fits(job: Job) -> bool:
+        looked.append(job.id)
+        return job.id == "c"
+
+    for taken in ("c", None):
+        found = await queue.take("one", KINDS, fits)
+        assert (found and found.id) == taken
+    assert looked == ["a", "b", "c"]
+    assert await state(queue, "a") == "queued"
+    other = Queue(url)
+    assert (await take(other, "two")).id == "a"
+    await other.aclose()
+
+
+async def test_a_job_that_cannot_be_read_holds_up_no_other(
+    queue: Queue, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("a", "b"):
+        await queue.submit(new(name))
+    engine = connect(url)
+    with engine.begin() as connection:
+        connection.execute(update(jobs).where(jobs.c.id == "a").values(progress="{"))
+    engine.dispose()
+    assert (await take(queue, "one")).id == "b"
+    assert await queue.take("one", KINDS) is None
+    assert caplog.text.count("the job a cannot be read") == 1
+
+
+async def test_a_job_stays_its_first_owners(queue: Queue) -> None:
+    await queue.submit(new("a", "ann"))
+    await queue.stop("a")
+    again = await queue.submit(new("a", "bob"))
+    assert again.verdict == "resumed"
+    assert again.job is not None
+    assert again.job.owner == "ann"
+
+
+async def test_lookers_on_hold_up_no_lease(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    await queue.submit(new("a"))
+    await take(queue, "one")
+    looking, enough = threading.Event(), threading.Event()
+
+    def look(_self: Queue, _job: str) -> None:
+        looking.set()
+        enough.wait(10)
+
+    monkeypatch.setattr(Queue, "_get", look)
+    slow = asyncio.create_task(queue.get("a"))
+    await asyncio.to_thread(looking.wait, 10)
+    try:
+        async with asyncio.timeout(5):
+            assert await queue.renew("a", "one", {}, advanced=False) == "held"
+    finally:
+        enough.set()
+        await slow

@@ -1,0 +1,87 @@
+"""What calls are made with: a store, an image library, and models on their seats.
+
+What a run is made of and what comes of it, `mmconv.evaluation` knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from typing import TypeVar
+
+from images import Facts, Library
+from mmconv.assemble import build_seats
+from mmconv.config import RunSpec
+from mmconv.runner import Runner, Seat
+from mmconv.store import Store
+
+Checked = TypeVar("Checked")
+
+DEFAULT_SLOTS = 64
+"""How many calls a model is taken to answer at once, where its file does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equipment:
+    """What calls are made with: a store, an image library, and models on their seats."""
+
+    spec: RunSpec
+    store: Store
+    library: Library
+    seats: dict[str, Seat]
+    facts: dict[str, Facts]
+
+    async def check(self, read: Callable[[Library], Checked]) -> Checked:
+        """Read data in a thread, and keep in the store what that finds out about images."""
+        return await asyncio.to_thread(self._check, read)
+
+    def _check(self, read: Callable[[Library], Checked]) -> Checked:
+        known = set(self.facts)
+        checked = read(self.library)
+        new = (asdict(fact) for sha256, fact in self.facts.items() if sha256 not in known)
+        self.store.add_image_facts(new)
+        return checked
+
+    def runner(
+        self, *, offline: bool = False, before_asking: Callable[[], None] | None = None
+    ) -> Runner:
+        """A runner for these models; see `mmconv.runner.Runner`."""
+        models = {id(seat.model): self.spec.seats[name] for name, seat in self.seats.items()}
+        slots = sum(model.max_concurrency or DEFAULT_SLOTS for model in models.values())
+        return Runner(
+            self.seats,
+            self.store,
+            window=max(8, slots),
+            offline=offline,
+            before_asking=before_asking,
+        )
+
+    async def close_models(self) -> None:
+        """Give back what the models hold; one that is asked again is opened again."""
+        for seat in self.seats.values():
+            await seat.model.aclose()
+
+
+@asynccontextmanager
+async def open_equipment(
+    spec: RunSpec, store_url: str, *, create: bool = True
+) -> AsyncIterator[Equipment]:
+    """Open the store and name the models; close all of it afterwards.
+
+    Without `create` the store must be there. Raises `mmconv.errors.ConfigError` for a model's
+    options, `StoreError` for the store.
+    """
+    store = Store(store_url, create=create)
+    try:
+        facts = {key: Facts(**values) for key, values in store.image_facts().items()}
+        library = Library(facts=facts)
+        seats = build_seats(spec, library)
+        equipment = Equipment(spec=spec, store=store, library=library, seats=seats, facts=facts)
+        try:
+            yield equipment
+        finally:
+            await equipment.close_models()
+    finally:
+        await store.aclose()

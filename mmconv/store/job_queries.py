@@ -1,0 +1,153 @@
+"""The queue's statements: which jobs are free, held, orphaned, and how one is queued.
+
+They are put together and run here in transactions of `mmconv.store.queue`, which begins and ends
+them.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Insert,
+    Select,
+    Update,
+    and_,
+    case,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.sql.dml import ReturningUpdate
+
+from mmconv.store.jobs import ACTIVE, Filter, Job, NewJob, read_job, utc
+from mmconv.store.schema import job_keys, jobs
+
+MOST_STARTS = 10
+"""How often a job is begun without getting on before it counts as what ends its workers."""
+
+
+def now_of(connection: Connection) -> datetime:
+    """The time by the server's clock; workers on one machine, as SQLite's are, share theirs."""
+    if connection.dialect.name == "postgresql":
+        return utc(connection.scalar(select(func.clock_timestamp())))
+    return datetime.now(UTC)
+
+
+def job_of_key(connection: Connection, owner: str, key: str | None) -> str | None:
+    """The id of the job that an owner's idempotency key stands for."""
+    mine = (job_keys.c.owner == owner, job_keys.c.key == key)
+    return connection.scalar(select(job_keys.c.job).where(*mine))
+
+
+def stands(job: Job) -> bool:
+    """Whether submitting the job again changes nothing: it is under way, or done without a loss."""
+    return (job.is_active and not job.stopping) or (job.state == "done" and not job.lost)
+
+
+def is_full(connection: Connection, new: NewJob, most: int | None) -> bool:
+    """Whether the job's owner has `most` other active ones."""
+    if most is None:
+        return False
+    active = select(func.count()).where(
+        jobs.c.owner == new.owner,
+        jobs.c.state.in_(ACTIVE),
+        jobs.c.id != new.id,
+    )
+    return (connection.scalar(active) or 0) >= most
+
+
+def queued(new: NewJob, now: datetime, *, again: bool) -> Insert | Update:
+    """The statement that queues a job; one that is still stopping stays with its worker.
+
+    It stays its first owner's too, whoever submits it again.
+    """
+    fresh = {
+        "stopping": False,
+        "starts": 0,
+        "lost": 0,
+        "queued": now,
+        "updated": now,
+    }
+    if again:
+        state = case((jobs.c.state == "running", "running"), else_="queued")
+        changed = fresh | {"state": state, "error": None, "ended": None}
+        return update(jobs).where(jobs.c.id == new.id).values(changed)
+    asked = {
+        "id": new.id,
+        "kind": new.kind,
+        "owner": new.owner,
+        "spec": new.spec,
+        "benchmark": new.benchmark,
+        "model": new.model,
+    }
+    return insert(jobs).values(
+        fresh | asked | {"state": "queued", "progress": "{}", "created": now}
+    )
+
+
+def is_free(now: datetime) -> ColumnElement[bool]:
+    """The condition that a job waits, or that its worker is gone."""
+    expired = and_(jobs.c.state == "running", jobs.c.lease < now)
+    return or_(jobs.c.state == "queued", expired)
+
+
+def free_jobs(connection: Connection) -> list[tuple[str, str, str]]:
+    """Ids, kinds and states of the jobs that are free, the one first that waits longest."""
+    columns = (jobs.c.id, jobs.c.kind, jobs.c.state)
+    free = select(*columns).where(is_free(now_of(connection)))
+    rows = connection.execute(free.order_by(jobs.c.queued, jobs.c.id))
+    return [(row.id, row.kind, row.state) for row in rows]
+
+
+def taken(job_id: str, worker: str, now: datetime, lease: float) -> ReturningUpdate[Any]:
+    """The statement that gives a job to a worker for `lease` seconds, unless another was faster."""
+    return (
+        update(jobs)
+        .where(jobs.c.id == job_id, is_free(now))
+        .values(
+            state="running",
+            worker=worker,
+            lease=now + timedelta(seconds=lease),
+            starts=jobs.c.starts + 1,
+            started=func.coalesce(jobs.c.started, now),
+            updated=now,
+        )
+        .returning(jobs)
+    )
+
+
+def settle_orphans(connection: Connection, now: datetime) -> None:
+    """End what no worker shall take again: jobs that were to stop, jobs that end their workers."""
+    orphaned = and_(jobs.c.state == "running", jobs.c.lease < now)
+    ended = {"worker": None, "lease": None, "updated": now, "ended": now}
+    stopped = update(jobs).where(orphaned, jobs.c.stopping)
+    connection.execute(stopped.values(state="stopped", stopping=False, **ended))
+    hopeless = update(jobs).where(orphaned, jobs.c.starts >= MOST_STARTS)
+    error = f"the server ended {MOST_STARTS} times in a row while at it, without a new reply"
+    connection.execute(hopeless.values(state="failed", error=error, **ended))
+
+
+def is_held(job_id: str, worker: str) -> ColumnElement[bool]:
+    """The condition that this worker holds the job."""
+    return and_(jobs.c.id == job_id, jobs.c.worker == worker, jobs.c.state == "running")
+
+
+def narrowed(query: Select[Any], chosen: Filter) -> Select[Any]:
+    """The query for jobs, of those that the filter lets through."""
+    for name in ("kind", "owner", "state", "benchmark", "model"):
+        value = getattr(chosen, name)
+        if value is not None:
+            query = query.where(jobs.c[name] == value)
+    return query
+
+
+def find_job(connection: Connection, job_id: str) -> Job | None:
+    """The job, if there is one of this id."""
+    row = connection.execute(select(jobs).where(jobs.c.id == job_id)).first()
+    return None if row is None else read_job(row)

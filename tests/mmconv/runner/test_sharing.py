@@ -1,0 +1,187 @@
+"""Equal calls of several runners at one store: one request, whoever waits for it or leaves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from mmconv.errors import Refused
+from mmconv.plans import Finished, Plan
+from mmconv.runner import Runner
+from mmconv.store import Store, known
+from mmconv.values import Failure, Message, Reply, Sampling
+from tests.mmconv.runner.test_driver import Scripted, call, chain_of_two, seat_for, shout
+
+TEXT = "hello"
+
+
+class Held(Scripted):
+    """Takes requests in, each told by `begun`, and answers none before `going` is set."""
+
+    def __init__(self, answer: Callable[[str, Sampling], Reply] = shout) -> None:
+        super().__init__(answer, most=8)
+        self.begun: asyncio.Queue[str] = asyncio.Queue()
+        self.requests = 0
+        self.going = asyncio.Event()
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        self.requests += 1
+        self.begun.put_nowait(affinity)
+        await self.going.wait()
+        return await super().generate(messages, sampling, affinity=affinity)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    opened = Store(str(tmp_path / "store.sqlite"))
+    yield opened
+    await opened.aclose()
+
+
+class Asker:
+    """A runner of its own with the one call, under way."""
+
+    def __init__(self, store: Store, backend: Scripted) -> None:
+        self.runner = Runner({"candidate": seat_for(backend)}, store)
+        self.finished: list[Finished] = []
+        plan = Plan(order=0, sample="0", condition="free", calls=(call("only", TEXT),))
+        self.run = asyncio.create_task(self.runner.run([plan], self.finished.append))
+
+    @property
+    def outcome(self) -> object:
+        [finished] = self.finished
+        return finished.outcomes["only"]
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        seat = self.runner.tally.seat("candidate")
+        return seat.asked, seat.stored, seat.failed
+
+
+async def begun(store: Store, backend: Held, askers: int) -> list[Asker]:
+    """Runners whose call is under way: one has asked it, the others wait."""
+    first = Asker(store, backend)
+    await backend.begun.get()
+    others = [Asker(store, backend) for _ in range(askers - 1)]
+    await asyncio.sleep(0.05)
+    return [first, *others]
+
+
+async def test_equal_calls_of_several_runners_are_one_request(store: Store) -> None:
+    backend = Held()
+    askers = await begun(store, backend, 5)
+    backend.going.set()
+    assert await asyncio.gather(*(asker.run for asker in askers)) == [True] * 5
+    assert backend.requests == 1
+    assert {asker.outcome for asker in askers} == {Reply(text="HELLO.0")}
+    assert [asker.counts for asker in askers] == [(1, 0, 0), *[(0, 1, 0)] * 4]
+    assert store.flights == {}
+
+
+async def test_when_the_first_is_cancelled_one_of_the_others_asks(store: Store) -> None:
+    backend = Held()
+    first, *others = await begun(store, backend, 4)
+    first.run.cancel()
+    await backend.begun.get()
+    backend.going.set()
+    assert await asyncio.gather(*(asker.run for asker in others)) == [True] * 3
+    assert backend.requests == 2
+    assert sorted(asker.counts for asker in others) == [(0, 1, 0), (0, 1, 0), (1, 0, 0)]
+    assert first.counts == (0, 0, 0)
+    assert first.run.cancelled()
+
+
+async def test_when_one_that_waits_is_cancelled_nobody_else_is(store: Store) -> None:
+    backend = Held()
+    first, second, third = await begun(store, backend, 3)
+    second.run.cancel()
+    await asyncio.sleep(0)
+    backend.going.set()
+    assert all(await asyncio.gather(first.run, third.run))
+    assert backend.requests == 1
+
+
+async def test_a_failure_is_one_of_each_run_and_once_in_the_history(store: Store) -> None:
+    def refuse(text: str, sampling: Sampling) -> Reply:
+        raise Refused("rejected", "not today")
+
+    kept: list[str] = []
+    add_failure = store.add_failure
+
+    async def watched(key: str, failure: Failure) -> None:
+        kept.append(key)
+        await add_failure(key, failure)
+
+    store.add_failure = watched  # type: ignore[method-assign]  # the test watches the history
+    backend = Held(refuse)
+    askers = await begun(store, backend, 3)
+    backend.going.set()
+    await asyncio.gather(*(asker.run for asker in askers))
+    assert backend.requests == len(kept) == 1
+    assert [asker.counts for asker in askers] == [(0, 0, 1)] * 3
+
+
+async def test_a_bug_in_the_first_run_is_not_the_others(store: Store) -> None:
+    failed: list[str] = []
+
+    def once(text: str, sampling: Sampling) -> Reply:
+        if not failed:
+            failed.append(text)
+            raise ZeroDivisionError("a bug")
+        return shout(text, sampling)
+
+    backend = Held(once)
+    first, second = await begun(store, backend, 2)
+    backend.going.set()
+    with pytest.raises(ZeroDivisionError):
+        await first.run
+    assert await second.run
+    assert second.outcome == Reply(text="HELLO.0")
+
+
+async def test_stopping_the_first_run_lets_the_call_go_on(store: Store) -> None:
+    backend = Held()
+    first, second = await begun(store, backend, 2)
+    first.runner.stop()
+    await asyncio.sleep(0.02)
+    assert backend.requests == 1
+    backend.going.set()
+    assert await second.run
+    assert not await first.run
+    assert second.outcome == Reply(text="HELLO.0")
+
+
+async def test_stopping_a_run_that_waits_does_not_wait_for_the_other(store: Store) -> None:
+    backend = Held()
+    first, second = await begun(store, backend, 2)
+    second.runner.stop()
+    async with asyncio.timeout(5):
+        assert not await second.run
+    assert not first.run.done()
+    backend.going.set()
+    assert await first.run
+
+
+@pytest.mark.parametrize("offline", [False, True])
+async def test_a_run_begins_with_all_that_other_processes_have_kept(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offline: bool
+) -> None:
+    """A second store on the same database stands for the other process."""
+    monkeypatch.setattr(known, "FRESH_SECONDS", 60.0)
+    there = Store(str(tmp_path / "store.sqlite"))
+    for word in ("hello", "good day"):
+        backend = Held()
+        backend.going.set()
+        for place, ask_nothing in ((there, False), (store, offline)):
+            seats = {"candidate": seat_for(backend)}
+            finished: list[Finished] = []
+            runner = Runner(seats, place, offline=ask_nothing)
+            await runner.run([chain_of_two(word=word)], finished.append)
+            assert isinstance(finished[0].outcomes["second"], Reply)
+        assert backend.requests == 2
+    await there.aclose()

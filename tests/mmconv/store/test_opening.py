@@ -1,0 +1,50 @@
+"""Addresses of databases that cannot be opened: told in a sentence, and without a password."""
+
+from __future__ import annotations
+
+import pytest
+
+from mmconv.errors import StoreError
+from mmconv.store import Store
+from mmconv.store.schema import read_address
+
+SECRET = "s3cret"
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("foo://x", "a store is kept in SQLite or PostgreSQL, not in foo"),
+        (f"mysql://ann:{SECRET}@db/mm", "a store is kept in SQLite or PostgreSQL, not in mysql"),
+        (
+            f"postgresql://ann:{SECRET}@db:port/mm",
+            r"'postgresql://\*\*\*@db:port/mm' is no database's address: write postgresql://",
+        ),
+        ("://", "is no database's address"),
+        (
+            f"postgresql+psycopg2://ann:{SECRET}@db/mm",
+            r"postgresql\+psycopg2://ann:\*\*\*@db/mm needs psycopg2, .* 'mmconv\[postgres\]'",
+        ),
+        (f"postgresql://ann:{SECRET}@127.0.0.1:1/mm", "cannot open .*: connection failed"),
+        (
+            f"postgres://127.0.0.1:1/mm?user=ann&password={SECRET}",
+            r"cannot open the store postgresql\+psycopg://127.0.0.1:1/mm\?user=ann: connection",
+        ),
+        ("sqlite:///x.db?timeout=long", "cannot open the store .*: could not convert"),
+        ("sqlite://host/x.db", "cannot open the store .*: Invalid SQLite URL"),
+    ],
+)
+def test_an_address_that_cannot_be_opened_is_refused(address: str, told: str) -> None:
+    with pytest.raises(StoreError, match=told) as refused:
+        Store(address)
+    assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
+def test_postgresql_is_spoken_to_through_the_driver_that_is_installed_with_it(scheme: str) -> None:
+    url = read_address(f"{scheme}://ann@db/mm")
+    assert url.render_as_string() == "postgresql+psycopg://ann@db/mm"
+
+
+def test_a_path_is_a_path_whatever_signs_it_holds() -> None:
+    assert read_address("runs/a?b#c.sqlite").database == "runs/a?b#c.sqlite"
