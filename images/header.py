@@ -6,6 +6,7 @@ the other decoders tell it from their header without allocating. Nothing here de
 
 from __future__ import annotations
 
+import re
 import struct
 
 from mmconv.errors import ImageError
@@ -19,6 +20,15 @@ _SIGNATURES = (
     (b"II*\x00", "image/tiff"),
     (b"MM\x00*", "image/tiff"),
 )
+
+# JPEG (ITU-T T.81). The segments are all that stand before the pixels of a sequential picture coded
+# by Huffman: a frame of another kind (progressive, arithmetic, lossless) is not among them.
+_START, _END = b"\xff\xd8", b"\xff\xd9"
+_SCAN = 0xDA
+_SEGMENTS = frozenset({0xC0, 0xC1, 0xC4, _SCAN, 0xDB, 0xDD, 0xFE, *range(0xE0, 0xF0)})
+
+# Among pixels 0xFF stands before a zero, which escapes it, or as one of the restart markers.
+_BEHIND_PIXELS = re.compile(rb"\xff[^\x00\xd0-\xd7]", re.DOTALL)
 
 
 def read_media_type(data: bytes, where: str) -> str:
@@ -60,6 +70,31 @@ def count_scans(data: bytes) -> int:
     Inside a scan 0xFF is always escaped, so that the marker's bytes are the marker.
     """
     return data.count(b"\xff\xda")
+
+
+def without_pixels(data: bytes) -> bytes:
+    """A JPEG file less the pixels of its only, sequential scan; any other file as it is.
+
+    Decoders refuse the two alike. To libjpeg no bytes are wrong as pixels: it makes do with what
+    comes, as long as an end comes. What it refuses stands before them: sizes and tables. A file
+    without its end, or with anything behind it, is returned as it is.
+    """
+    pixels = _start_of_pixels(data)
+    behind = _BEHIND_PIXELS.search(data, pixels) if pixels else None
+    if behind is None or data[behind.start() :] != _END:
+        return data
+    return data[:pixels] + _END
+
+
+def _start_of_pixels(data: bytes) -> int:
+    """Where the pixels of a JPEG's first scan start; 0 where anything else stands before them."""
+    at = len(_START) if data.startswith(_START) else len(data)
+    while at + 4 <= len(data) and data[at] == 0xFF and data[at + 1] in _SEGMENTS:
+        marker = data[at + 1]
+        at += 2 + int.from_bytes(data[at + 2 : at + 4])
+        if marker == _SCAN:
+            return at
+    return 0
 
 
 def count_gif_frames(data: bytes, most: int) -> int:

@@ -152,11 +152,12 @@ class Library:
         return status.st_mtime_ns, status.st_size
 
     def _read(self, place: Path) -> bytes:
-        # A file that grew since its size was taken is not read to an end that may never come: one
-        # byte too many is enough for the door, or the hash, to tell.
+        # A file that grows meanwhile is not read to an end that may never come: one byte too many
+        # is enough for the door, or the hash, to tell.
         try:
             with place.open("rb") as file:
-                return file.read(self._limits.max_bytes + 1)
+                size = os.fstat(file.fileno()).st_size
+                return file.read(min(size, self._limits.max_bytes) + 1)
         except OSError as error:
             raise _unreadable(place, error) from error
 
