@@ -6,8 +6,12 @@ budget. No judgement is read here.
 
 from __future__ import annotations
 
-from mmconv.stats import Column, as_cell, bounded, summarise, summarise_share
+from typing import TYPE_CHECKING
+
 from mmconv.values import Cell, Failure, Outcome, Reply
+
+if TYPE_CHECKING:
+    from mmconv.stats import Column
 
 TRUNCATED = "truncated"
 TOKENS = "tokens"
@@ -32,6 +36,9 @@ def ending(metric: str, outcome: Outcome) -> tuple[float | None, str | None]:
 
 def ending_cells(truncated: Column, tokens: Column) -> dict[str, Cell]:
     """The cells of a table's row under `COLUMNS`."""
+    # numpy comes with them, and only the end of a run needs it
+    from mmconv.stats import as_cell, bounded, summarise, summarise_share
+
     return {
         COLUMNS[0]: as_cell(summarise_share(truncated), 100.0),
         COLUMNS[1]: as_cell(bounded(summarise(tokens), lowest=0.0)),

@@ -13,11 +13,11 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import Any, Generic, TypeVar, cast
 
 import orjson
 from sqlalchemy import Connection, Row, Table, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from mmconv.store.known import KnownKeys
 from mmconv.store.schema import connect, failures, images, replies, runs
@@ -192,7 +192,8 @@ class _Batcher(Generic[Item, Result]):
 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
     """Insert the rows whose primary key is not there yet; returns how many were."""
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    # Loaded by its name, since PostgreSQL's takes a while that a run with SQLite need not spend.
+    dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")
     statement = dialect.insert(table).on_conflict_do_nothing()
     # Drivers do not all count the rows of many inserts, but all return what was asked for.
     new = connection.execute(statement.returning(*table.primary_key.columns), list(rows))

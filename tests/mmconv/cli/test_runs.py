@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -62,6 +64,18 @@ def test_a_run_writes_its_folder_and_prints_its_tables(here: Path) -> None:
     report = (run_folder(here) / "report.md").read_text()
     assert "- **candidate**: echo" in report
     assert "95 % intervals" in report
+
+
+def test_a_run_starts_without_what_only_its_end_needs() -> None:
+    late = {"numpy", "pyarrow", "scipy", "sqlalchemy.dialects.postgresql", "aiohttp", "jinja2"}
+    code = (
+        "import sys, mmconv.cli.run, mmconv.benchmarks.convbench.benchmark, model_zoo.openai_api\n"
+        f"print(sorted({late} & set(sys.modules)))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+    assert found == "[]\n"
 
 
 def test_scoring_from_another_folder_changes_nothing(here: Path, tmp_path: Path) -> None:
