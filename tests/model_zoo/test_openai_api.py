@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import PIL.Image
 import pytest
-from aiohttp import web
+from aiohttp import ClientRequest, web
 from aiohttp.test_utils import TestServer
 
 from mmconv.config import ModelSpec
@@ -23,6 +23,7 @@ from mmconv.keys import hash_bytes
 from mmconv.protocols import Backend
 from mmconv.values import Image, Message, Part, Role, Sampling, SeenImage, Text
 from model_zoo import openai_api
+from model_zoo.openai_api.response import read_reply
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 ONCE = Sampling()
@@ -260,6 +261,25 @@ async def test_a_cancelled_request_does_not_spoil_the_image_for_others() -> None
         with pytest.raises(asyncio.CancelledError):
             await first
     assert pictures.reads == 1
+
+
+async def test_a_request_that_waits_goes_out_before_a_reply_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    events: list[str] = []
+
+    def noted(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def note_and_work(*args: Any, **options: Any) -> Any:
+            events.append(name)
+            return work(*args, **options)
+
+        return note_and_work
+
+    monkeypatch.setattr(ClientRequest, "send", noted("sent", ClientRequest.send))
+    monkeypatch.setattr("model_zoo.openai_api.client.read_reply", noted("read", read_reply))
+    async with opened(max_concurrency=1) as (backend, _):
+        await asyncio.gather(*(ask(backend, asked(text)) for text in ("one", "two")))
+    assert events == ["sent", "sent", "read", "read"]
 
 
 async def test_an_image_that_is_gone_is_told_and_may_come_back() -> None:
