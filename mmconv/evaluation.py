@@ -183,10 +183,9 @@ class Evaluation:
                 self.equipment.store.add_run, self.run_id, self.spec.model_dump_json()
             )
             output.write_json("spec.json", self._saved())
-        ahead = asyncio.create_task(asyncio.to_thread(import_ahead, page=page))
         try:
             async with _left_aside(output.records()) as records:
-                complete = await self._drive(runner, records)
+                complete = await self._drive(runner, records, page=page)
                 if not complete:
                     records.discard()
                 if runner.offline and not runner.tally.replies:
@@ -197,7 +196,6 @@ class Evaluation:
                 output.withdraw()
             raise
         output.write_json("manifest.json", self._manifest())
-        await ahead
         await self.equipment.close_models()
         tables: tuple[Table, ...] = ()
         if complete:
@@ -273,8 +271,9 @@ class Evaluation:
             **software(),
         }
 
-    async def _drive(self, runner: Runner, output: Records) -> bool:
+    async def _drive(self, runner: Runner, output: Records, *, page: bool) -> bool:
         under_way: dict[int, Any] = {}
+        ahead: list[asyncio.Task[None]] = []
 
         def take_in() -> Iterator[Plan]:
             for plan, sample in self.plans():
@@ -282,6 +281,8 @@ class Evaluation:
                 yield plan
 
         def finish(finished: Finished) -> None:
+            if not ahead:  # All models are busy by now; the first calls would have waited for it.
+                ahead.append(asyncio.create_task(asyncio.to_thread(import_ahead, page=page)))
             plan = finished.plan
             calls = {call.id: call for call in plan.calls}
             sample = under_way.pop(plan.order)
@@ -290,7 +291,9 @@ class Evaluation:
                 scores = (replace(score, sample=plan.sample) for score in scores)
             output.add(finished, scores)
 
-        return await runner.run(take_in(), finish)
+        complete = await runner.run(take_in(), finish)
+        await asyncio.gather(*ahead)
+        return complete
 
     def _name(self, sample: Any, trial: int) -> str:
         return name_trial(self.benchmark.key(sample), trial + 1)
