@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,9 @@ from playwright.async_api import Browser, Page, async_playwright
 from images import Library
 from mmconv.report.comparison import compare
 from mmconv.report.page import write_comparison, write_page
+from tests.browser.web_server import finish, serve_scenes
 from tests.mmconv.report.page_runs import hostile_run, multiply, simulated_run
+from tests.mmconv.service.conftest import Servers
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = (
@@ -120,6 +122,18 @@ async def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a run whose candidate answers with markup."""
     folder = tmp_path_factory.mktemp("hostile")
     return write_page(await hostile_run(folder), _library(folder))
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator[str]:
+    """A server with two finished runs: of `careful` and of `blurred`."""
+    folder = tmp_path_factory.mktemp("web")
+    servers = Servers(folder)
+    server = serve_scenes(servers, folder)
+    for model in ("careful", "blurred"):
+        finish(server.url, model, "arbiter")
+    yield server.url
+    servers.end()
 
 
 def _library(folder: Path) -> Library:

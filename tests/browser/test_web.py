@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,40 +11,29 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.browser.conftest import Opener
-from tests.browser.web_server import HOSTILE, ROWS, TOKEN, serve_scenes, token_entry
+from tests.browser.web_server import (
+    HOSTILE,
+    ROWS,
+    TOKEN,
+    finish,
+    run_of,
+    serve_scenes,
+    token_entry,
+)
 from tests.mmconv.service.conftest import Servers
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PHONE = 400
+LEFT = """node => {
+    const text = document.createRange();
+    text.selectNodeContents(node);
+    return Math.round(text.getBoundingClientRect().left);
+}"""
+"""Where the text of a node begins."""
+
 LONG = 30_000
 """Milliseconds in which a run of a few samples is done, however busy the machine is."""
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator[str]:
-    """A server with two finished runs: of `careful` and of `blurred`."""
-    folder = tmp_path_factory.mktemp("web")
-    servers = Servers(folder)
-    server = serve_scenes(servers, folder)
-    for model in ("careful", "blurred"):
-        finish(server.url, model, "arbiter")
-    yield server.url
-    servers.end()
-
-
-def finish(url: str, candidate: str, judge: str) -> str:
-    """A run of all samples that is done; its id."""
-    asked = {"data": "scenes", "seats": {"candidate": candidate, "judge": judge}}
-    run = str(httpx.post(f"{url}/v1/runs", json=asked).json()["id"])
-    with httpx.stream("GET", f"{url}/v1/runs/{run}/events", timeout=60) as events:
-        assert any(line == "event: end" for line in events.iter_lines())
-    return run
-
-
-def run_of(url: str, model: str) -> str:
-    found = httpx.get(f"{url}/v1/runs", params={"model": model}).json()["data"]
-    return str(found[-1]["id"])
 
 
 async def start_run(page: Page, model: str, judge: str, **fields: str) -> None:
@@ -122,6 +110,22 @@ async def test_its_files_can_be_kept(url: str, opened: Opener, tmp_path: Path) -
     await expect(report.locator("#list .name")).to_have_count(ROWS)
 
 
+async def test_a_run_is_removed(url: str, opened: Opener) -> None:
+    page = await opened(url)
+    await start_run(page, "careful", "judge", limit="2", seed="9")
+    await expect(page.locator(".badge")).to_have_text("done", timeout=LONG)
+    gone = page.url.rpartition("/")[2]
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    await page.get_by_role("button", name="Remove").click()
+    await expect(page.locator(".badge")).to_have_text("done")
+    page.once("dialog", lambda dialog: dialog.accept())
+    await page.get_by_role("button", name="Remove").click()
+    await expect(page).to_have_url(f"{url}/")
+    await expect(page.locator("li.run", has_text="seed 9")).to_have_count(0)
+    async with httpx.AsyncClient() as client:
+        assert (await client.get(f"{url}/v1/runs/{gone}")).status_code == 404
+
+
 async def test_a_run_is_stopped_and_resumed(url: str, opened: Opener) -> None:
     page = await opened(url)
     await start_run(page, "patient", "judge", seed="5")
@@ -142,6 +146,7 @@ async def test_the_list_is_filtered_and_the_address_says_how(url: str, opened: O
     page = await opened(url)
     await page.select_option("select[name=model]", "careful")
     await expect(page.locator("li.run")).to_have_count(1)
+    await expect(page.locator("#told")).to_have_text("1 run, the newest first")
     assert page.url.endswith("?model=careful")
     await page.reload()
     await expect(page.locator("li.run")).to_have_count(1)
@@ -156,6 +161,12 @@ async def test_two_runs_are_compared(url: str, opened: Opener) -> None:
     await page.get_by_role("button", name="Compare 2 runs").click()
     await expect(page.locator("h1")).to_have_text("2 runs of ConvBench compared", timeout=LONG)
     await expect(page.locator("#findings table").first).to_contain_text("careful")
+    # one sentence before the tables, and the paper's own symbols in them
+    await expect(page.locator("#findings .lead")).to_contain_text("against")
+    await expect(page.locator("#differences tbody th").nth(6)).to_have_text("S\u03022")
+    await expect(page.locator("#findings section:not(#provenance)").first).to_be_visible()
+    shown = await page.locator("#findings section:not(#provenance)").all_inner_texts()
+    assert not [text for text in shown if re.search("_hat|_tilde|convbench", text)]
     titles = page.locator("#detail .turn").first.locator("h5")
     await expect(titles).to_have_count(2)
     first, second = [text.partition(" ")[0] for text in await titles.all_inner_texts()]
@@ -226,26 +237,27 @@ async def test_options_and_conditions_reach_the_run(url: str, opened: Opener) ->
     await expect(page.locator(".badge")).to_have_text("done", timeout=LONG)
 
 
-async def test_a_dialogue_is_tried_with_a_picture(
-    url: str, opened: Opener, tmp_path_factory: pytest.TempPathFactory
+async def test_a_run_tells_its_folder_and_why_it_failed_line_by_line(
+    url: str, opened: Opener
 ) -> None:
-    picture = next(iter(tmp_path_factory.getbasetemp().glob("web*/scenes/images/*.png")))
-    page = await opened(f"{url}/try")
-    await page.get_by_role("button", name="Ask").click()
-    await expect(page.locator(".fault")).to_have_text("Say something")
-    await page.select_option("select[name=model]", "slow")
-    await page.set_input_files("input[type=file]", str(picture))
-    await expect(page.locator("#preview")).to_be_visible()
-    for turn, text in enumerate(("What is there?", "How many?", "Write a line.")):
-        await page.fill(f"textarea[name='turns[{turn}].instruction']", text)
-    await page.fill("textarea[name='turns[0].reference']", "A red square.")
-    await page.get_by_role("button", name="Ask").click()
-    turns = page.locator("#dialogue .turn")
-    await expect(turns).to_have_count(3)
-    await expect(turns.first.locator("h5")).to_have_text(["free", "perception"])
-    await expect(turns.first.locator(".answer.given")).to_have_text("referenceA red square.")
-    await expect(turns.nth(2).locator(".answer .text")).to_have_text(["Write a line."] * 2)
-    await expect(turns.first.locator(".small").first).to_contain_text("seen as 256 × 256")
+    run = run_of(url, "careful")
+    async with httpx.AsyncClient() as client:
+        told = (await client.get(f"{url}/v1/runs/{run}")).json()
+    assert told["folder"]
+    told |= {"error": "1 problem\nno such file\nLook."}
+    page = await opened(f"{url}/compare")
+    await page.route(f"**/v1/runs/{run}", lambda route: route.fulfill(json=told))
+    await page.goto(f"{url}/runs/{run}")
+    await expect(page.locator("#run-facts")).to_contain_text(told["folder"])
+    problem = page.locator("#run-state .problem")
+    lines = "told => told.offsetHeight / parseFloat(getComputedStyle(told).lineHeight)"
+    assert round(await problem.evaluate(lines)) == 3
+
+
+async def test_a_sample_s_references_are_called_so(url: str, opened: Opener) -> None:
+    page = await opened(f"{url}/runs/{run_of(url, 'careful')}")
+    names = page.locator("#detail .about summary")
+    await expect(names.nth(1)).to_have_text("reference: perception")
 
 
 async def test_hostile_answers_are_shown_and_not_obeyed(url: str, opened: Opener) -> None:
@@ -268,6 +280,10 @@ async def test_a_token_is_asked_for_once_and_kept_in_the_tab(
         await page.locator("#token").fill("another")
         await page.keyboard.press("Enter")
         await expect(page.locator("#token-why")).to_have_text("This token is not known.")
+        # nobody is signed in yet
+        await expect(page.locator("#forget")).to_be_hidden()
+        title, field = page.locator("#token-title"), page.locator("#token-form .hint")
+        assert await title.evaluate(LEFT) == await field.evaluate(LEFT)
         await page.locator("#token").fill(TOKEN)
         await page.keyboard.press("Enter")
         await expect(page.locator("#told")).to_have_text("There are no runs yet.")
@@ -278,6 +294,8 @@ async def test_a_token_is_asked_for_once_and_kept_in_the_tab(
         await expect(dialog).to_be_hidden()
         await page.get_by_role("button", name="Sign out").click()
         await expect(dialog).to_be_visible()
+        # the server ends when nothing is asked of it any more
+        await page.wait_for_load_state("networkidle")
         assert TOKEN not in str(await page.evaluate("JSON.stringify({...sessionStorage})"))
     finally:
         servers.end()
@@ -297,6 +315,8 @@ async def test_every_page_fits_a_phone_and_names_its_fields(
     for folded in await page.locator("form details").all():
         await folded.evaluate("folded => { folded.open = true; }")
     assert await page.evaluate("document.documentElement.scrollWidth") == PHONE
+    for link in await page.locator(".bar nav a").all():
+        await expect(link).to_be_in_viewport(ratio=1)
     unnamed = await page.evaluate(
         """() => [...document.querySelectorAll("select, input, button, textarea")].filter((field) =>
         !(field.labels?.length || field.ariaLabel || field.textContent.trim()))

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from tests.mmconv.service.conftest import ServerProcess, Servers
 
@@ -37,6 +39,8 @@ MODELS: Mapping[str, Any] = {
     },
     "arbiter": {"provider": "simulated", "model": "judge"},
     "judge": {"provider": "fake", "model": "judge"},
+    # reads ConvBench's layout only
+    "facts": {"provider": "scenes", "model": "facts"},
 }
 
 
@@ -56,3 +60,18 @@ def token_entry(*scopes: str) -> dict[str, Any]:
     """The settings' entry of `TOKEN`."""
     digest = hashlib.sha256(TOKEN.encode()).hexdigest()
     return {"name": "ada", "sha256": digest, "scopes": list(scopes)}
+
+
+def finish(url: str, candidate: str, judge: str) -> str:
+    """A run of all samples that is done; its id."""
+    asked = {"data": "scenes", "seats": {"candidate": candidate, "judge": judge}}
+    run = str(httpx.post(f"{url}/v1/runs", json=asked).json()["id"])
+    with httpx.stream("GET", f"{url}/v1/runs/{run}/events", timeout=60) as events:
+        assert any(line == "event: end" for line in events.iter_lines())
+    return run
+
+
+def run_of(url: str, model: str) -> str:
+    """The first run of a model."""
+    found = httpx.get(f"{url}/v1/runs", params={"model": model}).json()["data"]
+    return str(found[-1]["id"])

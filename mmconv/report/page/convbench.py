@@ -22,6 +22,7 @@ from mmconv.report.page.content import Section, View
 from mmconv.report.page.display import Grid, Line, Shown, grid, same_size, shown
 from mmconv.report.page.plots import Plot, Point, Series, sideways, upright
 from mmconv.report.page.sentences import DUE, attribution_sentences, delta_sentences
+from mmconv.report.page.symbols import typeset, typeset_name, typeset_table
 from mmconv.values import Cell, Table
 
 CONDITIONS = {
@@ -83,14 +84,16 @@ def _scores(named: Mapping[str, Table], sentences: Sequence[str]) -> Iterator[Se
         sentences=tuple(sentences),
         plots=tuple(plots),
         grids=tuple(_headline(scores, deltas, grading) for grading in gradings),
-        folded=tuple(grid(table, notes=()) for table in (scores, deltas) if table is not None),
+        folded=tuple(
+            grid(typeset_table(table), notes=()) for table in (scores, deltas) if table is not None
+        ),
         notes=_own_notes(scores, deltas),
     )
 
 
 def _own_notes(*tables: Table | None) -> tuple[str, ...]:
     """All notes of the tables, each once."""
-    return tuple(dict.fromkeys(note for table in tables if table for note in table.notes))
+    return tuple(dict.fromkeys(typeset(note) for table in tables if table for note in table.notes))
 
 
 def _headline(scores: Table, deltas: Table | None, grading: Grading) -> Grid:
@@ -104,7 +107,7 @@ def _headline(scores: Table, deltas: Table | None, grading: Grading) -> Grid:
     lines = [
         Line(
             name=level.capitalize(),
-            beside=_NAMES["free", turn],
+            beside=typeset(_NAMES["free", turn]),
             cells=(
                 *(_cell(scores, _NAMES.get((each, turn)), grading) for each in conditions),
                 *(_gain(deltas, _NAMES.get((each, turn)), grading) for each in gains),
@@ -159,19 +162,11 @@ def _deltas_plot(deltas: Table, grading: Grading) -> Plot:
     names = list(deltas.rows)
     points = tuple(_point(deltas.rows[name].get(grading.title)) for name in names)
     turns = [QUANTITIES[DELTAS[name][1]][1] for name in names]
-    titles = [f"{TURNS[turn]}, {_symbols(name)}" for turn, name in zip(turns, names, strict=True)]
+    titles = [
+        f"{TURNS[turn]}, {typeset_name(name)}" for turn, name in zip(turns, names, strict=True)
+    ]
     series = Series(name="difference", colour="series-2", points=points)
     return sideways(f"Gains, {grading.title}", titles, series, zero=True)
-
-
-def _symbols(name: str) -> str:
-    """`S2_hat - S2` as the paper sets it."""
-    for plain, sign in (
-        ("_hat", "\N{COMBINING CIRCUMFLEX ACCENT}"),
-        ("_tilde", "\N{COMBINING TILDE}"),
-    ):
-        name = re.sub(rf"S(\d){plain}", rf"S{sign}\1", name)
-    return name.replace(" - ", " \N{MINUS SIGN} ")
 
 
 def _point(cell: Cell | None) -> Point | None:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from mmconv.values import UNASKED
+
 Record: TypeAlias = dict[str, Any]
 """One line of `transcripts.jsonl`, or a part of what the page reads."""
 
@@ -111,6 +113,7 @@ def _answer(call: Record) -> Record:
         "call": call["call"],
         "text": call["text"] or "",
         "problem": _problem(call),
+        "waits": _waits(call),
         "thought": call["reasoning"],
         "cut": call["finish"] == "length",
         "facts": _facts(call),
@@ -142,6 +145,11 @@ def _problem(call: Record) -> str | None:
     return None
 
 
+def _waits(call: Record) -> bool:
+    """Whether a call of a run under way has yet to be asked, which is no problem."""
+    return bool(call["state"] == "skipped" and call["problem"] == UNASKED)
+
+
 def _verdict(name: str, tries: Sequence[Record], words: Reader) -> Record:
     """A judgement and what became of it; the first reply that could be read decides."""
     ordered = sorted(tries, key=lambda call: _rescue(call["call"]))
@@ -151,6 +159,7 @@ def _verdict(name: str, tries: Sequence[Record], words: Reader) -> Record:
         return {
             "call": name,
             "problem": _problem(first) or first["parse"] or "not read",
+            **({"waits": True} if _waits(first) else {}),
             "text": "\n\n".join(each["text"] for each in ordered if each["text"]),
         }
     scores = {each["name"]: each["value"] for each in read["scores"] or ()}

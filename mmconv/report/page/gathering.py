@@ -15,6 +15,7 @@ from mmconv.report.page.dialogues import Reader, Record, dialogue
 from mmconv.report.page.index import Index
 from mmconv.report.page.losses import Losses
 from mmconv.report.page.reading import aligned
+from mmconv.trials import read_trial
 
 SHORT_NAME = 16
 """Hexadecimal digits of its hash that name a picture within one page."""
@@ -93,8 +94,8 @@ def reading_settings(view: View, runs: Sequence[str], conditions: Sequence[str])
 
 
 def _about(about: About, sample: str) -> Mapping[str, str]:
-    """What is told of a sample; its repetitions (`14#2`) are told the same."""
-    return about.get(sample) or about.get(sample.partition("#")[0], {})
+    """What is told of a sample; all its trials are told the same."""
+    return about.get(read_trial(sample).key, {})
 
 
 def _pictures(call: Record) -> list[str]:

@@ -96,7 +96,7 @@ def cost_table(seats: Mapping[str, Mapping[str, Any]], run: str = "") -> Table:
     """What each seat was asked and what it cost, from `summary.json`; `run` starts the title."""
     counts = {
         "asked": "asked",
-        "from the store": "stored",
+        "not asked again": "stored",
         "failed": "failed",
         "tries again": "retried",
         "tokens in": "total_input_tokens",

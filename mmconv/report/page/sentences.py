@@ -1,14 +1,13 @@
-"""What the deltas of ConvBench mean, in plain sentences for the page and for a terminal.
+"""What the tables of ConvBench mean, in plain sentences for the page and for a terminal.
 
-A sentence says no more than its interval allows. The numbers come from the tables `deltas` and
-`attribution_net`.
+A sentence says no more than its interval allows. The numbers come from the tables `deltas`,
+`attribution_net`, and of compared runs `differences`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from operator import itemgetter
 
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE, Grading
 from mmconv.report.page.display import number
@@ -47,7 +46,10 @@ def _told(cell: Cell, value: float, grading: Grading, table: Table, meaning: str
     size = f"{number(abs(value), unsigned)} {_UNITS[grading.name]}"
     if cell.low is None or cell.high is None:
         if value == 0:
-            return f"stays as it is in all {cell.n} samples."
+            return (
+                f"stays as it is on average over {cell.n} samples (no interval: too few samples, "
+                "or all alike)."
+            )
         return f"{verb} {size} (no interval: too few samples, or all alike)."
     interval = f"95 % interval {number(cell.low, table)} to {number(cell.high, table)}"
     if cell.low <= 0 <= cell.high:
@@ -63,7 +65,7 @@ _UNITS = {DIRECT.name: "points of 10", PAIRWISE.name: "percentage points of wins
 
 
 def attribution_sentences(table: Table, column: str) -> tuple[str, ...]:
-    """Which level most failures of each level are due to, from the table `attribution_net`."""
+    """Which level the failures of each level are due to, from the table `attribution_net`."""
     found: dict[str, list[tuple[str, Cell]]] = {}
     for name, row in table.rows.items():
         level, due, blamed = name.partition(DUE)
@@ -77,14 +79,95 @@ DUE = " failed: due to "
 
 
 def _blamed(level: str, cells: Iterable[tuple[str, Cell]], table: Table) -> str:
-    shares = [(cell.value, blamed, cell) for blamed, cell in cells if isinstance(cell.value, float)]
-    if not shares:
+    """One level's sentence: "most" stands there only where the whole interval is above a half."""
+    known = [each for each in cells if isinstance(each[1].value, float)]
+    if not known:
         return ""
-    share, blamed, cell = max(shares, key=itemgetter(0))
+    blamed, cell = max(known, key=_surely)
     whole = replace(table, digits=0)
     source = f"{level} itself" if blamed == level else blamed
-    told = f"Most failures in {level} come from {source}: {number(share, whole)} % net"
+    share = f"{number(_share(cell), whole)} % net"
     if cell.low is None or cell.high is None:
-        return f"{told} (no interval: too few failures)."
-    interval = f"{number(cell.low, whole)} to {number(cell.high, whole)} %"
-    return f"{told} (95 % interval {interval})."
+        return f"Of {cell.n} failures in {level}, {share} fall to {source} (no interval: too few)."
+    interval = f"95 % interval {number(cell.low, whole)} to {number(cell.high, whole)} %"
+    if cell.low <= 0:
+        return (
+            f"With {cell.n} failures in {level}, where they come from cannot be told from chance; "
+            f"the largest share is that of {source}, {share} ({interval})."
+        )
+    amount = "Most" if cell.low > HALF else "Some"
+    return f"{amount} failures in {level} come from {source}: {share} ({interval})."
+
+
+HALF = 50.0
+"""A net share in percent above which it is most of the failures."""
+
+
+def _surely(blamed: tuple[str, Cell]) -> tuple[float, float]:
+    """Shares that are surely above 0 go before others; among those the larger share does."""
+    cell = blamed[1]
+    return (0.0 if cell.low is None else max(cell.low, 0.0)), _share(cell)
+
+
+def _share(cell: Cell) -> float:
+    return cell.value if isinstance(cell.value, float) else 0.0
+
+
+LEVELS_COMPARED = {
+    "S1": "perception",
+    "S2": "reasoning",
+    "S3": "creation",
+    "S0": "the whole conversation",
+}
+"""What is scored freely -> how a sentence about two runs names it."""
+
+
+def comparison_sentences(table: Table, baseline: str, others: Sequence[str]) -> tuple[str, ...]:
+    """How each run differs from the baseline where nothing is given, from the table `differences`.
+
+    By the first grading that both have.
+    """
+    return tuple(filter(None, (_compared(table, baseline, other, others) for other in others)))
+
+
+def _compared(table: Table, baseline: str, other: str, others: Sequence[str]) -> str:
+    ending = "" if len(others) == 1 else f", {other}"
+    for grading in (DIRECT, PAIRWISE):
+        found = {
+            level: row[grading.title]
+            for name, level in LEVELS_COMPARED.items()
+            if grading.title in (row := table.rows.get(f"{name}{ending}", {}))
+            and isinstance(row[grading.title].value, float)
+        }
+        if found:
+            parts = _told_apart(found, table, _UNITS[grading.name])
+            return f"{other} against {baseline}, with nothing given: {'; '.join(parts)}."
+    return ""
+
+
+def _told_apart(found: Mapping[str, Cell], table: Table, unit: str) -> Iterator[str]:
+    """First what differs, then what cannot be told, then what has no interval."""
+    chance, unknown = [], []
+    for level, cell in found.items():
+        if cell.low is None or cell.high is None:
+            unknown.append(level)
+        elif cell.low <= 0 <= cell.high:
+            chance.append(level)
+        else:
+            size = number(abs(_share(cell)), replace(table, signed=False))
+            interval = f"95 % interval {number(cell.low, table)} to {number(cell.high, table)}"
+            way = "higher" if _share(cell) > 0 else "lower"
+            yield f"{level} is {size} {unit} {way} ({interval})"
+    samples = max(cell.n or 0 for cell in found.values())
+    if chance:
+        what = (
+            f"difference in {_listed(chance, 'or')}" if len(chance) < len(found) else "difference"
+        )
+        yield f"with {samples} samples, no {what} can be told from chance"
+    if unknown:
+        yield f"for {_listed(unknown, 'and')} there is no interval: too few samples, or all alike"
+
+
+def _listed(names: Sequence[str], before_last: str) -> str:
+    *most, last = names
+    return f"{', '.join(most)} {before_last} {last}" if most else last

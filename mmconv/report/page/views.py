@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmconv.report.comparison import Comparison
-from mmconv.report.page import convbench, generic
+from mmconv.report.page import convbench, convbench_compared, generic
 from mmconv.report.page.content import NOTHING, About, Content, View
 from mmconv.report.page.reading import read_run_folder
 from mmconv.values import Table
@@ -42,9 +42,17 @@ def comparison_content(comparison: Comparison, about: About = NOTHING) -> Conten
     """
     runs = tuple(read_run_folder(folder, label) for label, folder in comparison.folders.items())
     benchmark = runs[0].spec.benchmark
-    view = replace(view_of(benchmark), lead=(), sections=generic.view(comparison.tables).sections)
+    own_name = NAMES.get(benchmark, benchmark)
+    tables = [
+        replace(table, title=table.title.replace(f"Runs of {benchmark},", f"Runs of {own_name},"))
+        for table in comparison.tables
+    ]
+    if benchmark == "convbench":
+        view = convbench_compared.view(tables, [*comparison.folders])
+    else:
+        view = replace(view_of(benchmark), lead=(), sections=tuple(generic.sections(tables)))
     return Content(
-        title=f"{len(runs)} runs of {NAMES.get(benchmark, benchmark)} compared",
+        title=f"{len(runs)} runs of {own_name} compared",
         runs=runs,
         view=view,
         tables=comparison.tables,

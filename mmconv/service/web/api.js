@@ -43,7 +43,6 @@ const api = (() => {
     field.setCustomValidity(/^[\x21-\x7e]+$/.test(given) ? "" : "A token has no blanks and no special characters.");
     if (!event.target.reportValidity()) return;
     sessionStorage.setItem(NAME, given);
-    byId("forget").hidden = false;
     asked.resolve();
     dialog.close();
   });
@@ -82,11 +81,16 @@ const api = (() => {
       const headers = { ...options.headers };
       if (used) headers.Authorization = `Bearer ${used}`;
       const answer = await reach(path, { ...options, headers });
+      if (answer.status !== 401) byId("forget").hidden = !used;
       if (answer.ok) return answer;
       const problem = await problemOf(answer);
       if (answer.status !== 401) throw problem;
       // Another request may have asked for a better one meanwhile.
-      if (token() === used) await askToken(`${dom.capital(problem.message)}.`);
+      if (token() === used) {
+        sessionStorage.removeItem(NAME);
+        byId("forget").hidden = true;
+      }
+      if (!token()) await askToken(`${dom.capital(problem.message)}.`);
     }
   }
 

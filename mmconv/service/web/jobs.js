@@ -1,7 +1,7 @@
 /* How a run is: its state, progress and the buttons that stop it or go on with it. */
 "use strict";
 const jobs = (() => {
-  const { make, button } = dom;
+  const { make, button, count } = dom;
 
   const active = (run) => run.state === "queued" || run.state === "running";
   const address = (run) => `/runs/${encodeURIComponent(run.id)}`;
@@ -41,8 +41,8 @@ const jobs = (() => {
     const { conversations, total, replies, asked, stored, failed, skipped, rate, seconds_left: left } = run.progress;
     const parts = [];
     if (run.state === "queued" && !total) return "Waits for its turn.";
-    if (run.state !== "done") parts.push(`${number(conversations)} of ${number(total)} conversations`);
-    parts.push(`${number(replies)} answers`);
+    if (run.state !== "done") parts.push(`${number(conversations)} of ${count(total, "conversation")}`);
+    parts.push(count(replies, "answer"));
     if (stored && asked) parts.push(`${number(stored)} of them from before`);
     if (failed) parts.push(`${number(failed)} failed`);
     if (skipped) parts.push(`${number(skipped)} skipped`);

@@ -26,7 +26,7 @@
     const title = option.name.replaceAll("_", " ");
     if (option.kind === "choices") {
       const boxes = option.values.map((value) => check(name, value, (option.default ?? []).includes(value)));
-      return make("fieldset", { name }, make("legend", {}, title), ...boxes);
+      return make("fieldset", { name, title: option.about }, make("legend", {}, title), ...boxes);
     }
     const own = option.default ?? "";
     let field;
@@ -41,7 +41,7 @@
     } else {
       field = make("input", { name, type: option.kind, step: option.step, placeholder: String(own) || "not set" });
     }
-    return make("label", { class: "field" }, title, field);
+    return make("label", { class: "field", title: option.about }, title, field);
   }
 
   function showOptions(data) {
@@ -115,14 +115,6 @@
     return shell.fieldsOf(form).find((field) => field.validity && !field.validity.valid && !field.validity.valueMissing);
   }
 
-  /* What a benchmark objects to names no field of the request, but says it in its own words. */
-  function fieldOf(message) {
-    if (/\ba judge\b/.test(message) && !form.elements["seats.judge"].value) return "seats.judge";
-    if (/\bcondition\b/.test(message)) return "conditions";
-    const option = dataSet()?.options.find(({ name }) => new RegExp(`^\\s*${name}\\b`, "m").test(message));
-    return option ? `options.${option.name}` : null;
-  }
-
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     shell.clearFaults(form);
@@ -138,7 +130,6 @@
       location.assign(jobs.address(run));
     } catch (error) {
       start.disabled = false;
-      if (error instanceof api.Problem) error.param ??= fieldOf(error.message);
       shell.blame(form, error);
     }
   });

@@ -1,7 +1,7 @@
 /* One run: how it gets on, what was found, and its samples; those of an unfinished run as they are. */
 "use strict";
 (() => {
-  const { byId, make, button } = dom;
+  const { byId, make, button, count } = dom;
   const PAGE = 50;
   const RENEW_SECONDS = 5;
 
@@ -20,12 +20,14 @@
     const told = [...seats, ["data", request.data], ...jobs.settings(request)];
     told.push(["started", run.started ? jobs.when(run.started) : "not yet"]);
     if (run.ended) told.push(["ended", jobs.when(run.ended)]);
+    // `mmconv show` and its kin know a run by its folder.
+    if (run.folder) told.push(["folder", make("code", {}, run.folder)]);
     return told.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)));
   }
 
   function losses() {
     if (!run.lost) return "";
-    return make("p", { class: "problem" }, `${run.lost} calls have no answer; the scores below say what that left out.`);
+    return make("p", { class: "problem" }, `${count(run.lost, "call")} without an answer; the scores below say what that left out.`);
   }
 
   function head() {
@@ -33,15 +35,22 @@
     byId("run-title").textContent = `${run.model} on ${run.request.data}`;
     const bar = byId("run-state");
     const line = make("div", { class: "first" }, jobs.badge(run), jobs.progress(run));
-    bar.replaceChildren(line, run.error ? make("p", { class: "problem" }, run.error) : "", losses());
+    bar.replaceChildren(line, run.error ? make("p", { class: "problem lines" }, run.error) : "", losses());
     const held = byId("run-actions").contains(document.activeElement);
-    byId("run-actions").replaceChildren(...jobs.actions(run, change));
+    byId("run-actions").replaceChildren(...jobs.actions(run, change), ...(jobs.active(run) ? [] : [button("Remove", remove)]));
     if (held) byId("run-actions").querySelector("button")?.focus();
     byId("run-facts").replaceChildren(...facts());
   }
 
+  async function remove() {
+    const words = "Remove this run with its scores and report? Its answers stay in the store: started again, it asks nothing.";
+    if (!window.confirm(words)) return;
+    if (await shell.attempt(() => api.send(`${path}?purge=true`, { method: "DELETE" }))) location.assign("/");
+  }
+
   const FILES = [
     ["Report as one file", "report", "report.html"],
+    ["Report as archive", "report?format=zip", "report.zip"],
     ["Scores", "scores?format=jsonl", "scores.jsonl"],
     ["Tables: CSV", "tables?format=csv", "tables.csv"],
     ["Markdown", "tables?format=md", "tables.md"],

@@ -2,7 +2,7 @@
    than six connections to a server, and other tabs need some. */
 "use strict";
 (() => {
-  const { byId, make } = dom;
+  const { byId, make, count } = dom;
   const FOLLOWED = 2;
   const LOOK_SECONDS = 10;
   const MOST_COMPARED = 16;
@@ -46,7 +46,7 @@
     const { request } = run;
     const said = jobs.settings(request).map(([name, value]) => `${name} ${value}`);
     if (request.seats.judge) said.unshift(`judged by ${request.seats.judge}`);
-    if (run.lost) said.push(`${run.lost} calls lost`);
+    if (run.lost) said.push(`${count(run.lost, "call")} lost`);
     return said.join(" · ");
   }
 
@@ -57,7 +57,7 @@
       jobs.hasResult(run) ? choice(run) : make("span"),
       make("div", { class: "what" }, make("div", { class: "first" }, name, jobs.badge(run)),
         make("p", { class: "hint" }, details(run))),
-      run.error ? make("p", { class: "problem" }, run.error) : jobs.progress(run),
+      run.error ? make("p", { class: "problem lines" }, run.error) : jobs.progress(run),
       make("p", { class: "hint when" }, jobs.when(run.created)),
       make("div", { class: "actions" }, ...jobs.actions(run, update)));
     return item;
@@ -79,9 +79,8 @@
   }
 
   function tellChosen() {
-    const count = [...chosen].length;
-    byId("compare").disabled = count < 2 || count > MOST_COMPARED;
-    byId("compare").textContent = count ? `Compare ${count} runs` : "Compare";
+    byId("compare").disabled = chosen.size < 2 || chosen.size > MOST_COMPARED;
+    byId("compare").textContent = chosen.size ? `Compare ${count(chosen.size, "run")}` : "Compare";
   }
 
   /* ---- all of them ---- */
@@ -90,7 +89,7 @@
     byId("runs").replaceChildren(...[...runs.values()].map(row));
     byId("older").hidden = !next;
     const none = wanted().size ? "No run is like this." : "There are no runs yet.";
-    byId("told").textContent = runs.size ? `${runs.size}${next ? " or more" : ""} runs, the newest first` : none;
+    byId("told").textContent = runs.size ? `${count(runs.size, "run", Boolean(next))}, the newest first` : none;
     document.documentElement.dataset.ready = "";
     follow();
   }

@@ -8,6 +8,7 @@
   const EXAMPLES = ["What is in the picture?", "What follows from that?", "Write a line about it."];
   const form = byId("try-form");
   let stop = null;
+  let convbenchOnly = [];
 
   /* ---- turns ---- */
 
@@ -57,9 +58,21 @@
     const body = { model: form.elements.model.value, turns: asked, conditions: conditions(asked), images: await upload(signal) };
     if (form.elements.judge.value) {
       body.judge = form.elements.judge.value;
+      body.prompts = form.elements.prompts.value;
       if (form.elements.caption.value.trim()) body.caption = form.elements.caption.value.trim();
     }
     return body;
+  }
+
+  /* ConvBench's prompts need more than a dialogue has to have; some judges read no others. */
+  function showPrompts(judge) {
+    const { prompts } = form.elements;
+    const only = convbenchOnly.includes(judge);
+    for (const option of prompts.options) option.disabled = only && option.value !== "convbench";
+    if (only) prompts.value = "convbench";
+    const told = byId("prompts-told");
+    told.hidden = prompts.value !== "convbench";
+    told.textContent = `${only ? `${judge} judges by ConvBench's prompts only. ` : ""}They need a picture, what it shows, three turns and a reference for each.`;
   }
 
   /* The result, at once or when the server's queue has come to it. */
@@ -113,9 +126,12 @@
     const known = result.deltas.filter((each) => each.value !== null);
     return known.map((each) => {
       const what = each.turn ? `turn ${each.turn}` : "the conversation";
-      return make("li", {}, `${each.grading}, ${what}: ${each.value > 0 ? "+" : ""}${each.value} with ${each.goal} given, against ${each.start}`);
+      return make("li", {}, `${each.grading}, ${what}: ${signed(each.value)} with ${each.goal} given, against ${each.start}`);
     });
   }
+
+  /* With a sign, and a minus as printers set it. */
+  const signed = (value) => `${value > 0 ? "+" : ""}${value}`.replace("-", "\u2212");
 
   function show(result) {
     const columns = result.conditions.map(column);
@@ -138,6 +154,12 @@
 
   /* ---- asking ---- */
 
+  /* An answer stands under the question that it answers, and under no other. */
+  function clearAnswer() {
+    byId("answer").hidden = true;
+    for (const id of ["answer-told", "deltas", "dialogue"]) byId(id).replaceChildren();
+  }
+
   function busy(is) {
     byId("ask").disabled = is;
     byId("cancel").hidden = !is;
@@ -148,6 +170,7 @@
     event.preventDefault();
     shell.clearFaults(form);
     if (!turns().length) {
+      clearAnswer();
       shell.blame(form, new api.Problem(400, { message: "say something", param: "turns[0].instruction" }));
       return;
     }
@@ -159,8 +182,7 @@
       show(await hold(await request(stop.signal), stop.signal));
       dom.reveal(byId("answer"));
     } catch (error) {
-      byId("answer-told").textContent = "";
-      byId("answer").hidden = !byId("dialogue").children.length;
+      clearAnswer();
       if (error.name !== "AbortError") shell.blame(form, error);
     } finally {
       busy(false);
@@ -172,6 +194,9 @@
     addTurn();
     byId("turns").lastElementChild.querySelector("textarea").focus();
   });
+  for (const name of ["judge", "prompts"]) {
+    form.elements[name].addEventListener("change", () => showPrompts(form.elements.judge.value));
+  }
   form.elements.images.addEventListener("change", () => {
     const preview = byId("preview");
     const [file] = form.elements.images.files;
@@ -187,6 +212,8 @@
     if (!choices) return;
     shell.options(form.elements.model, choices.models);
     shell.options(form.elements.judge, choices.models, "none");
+    convbenchOnly = choices.convbench_judges;
+    showPrompts("");
     document.documentElement.dataset.ready = "";
   }
 

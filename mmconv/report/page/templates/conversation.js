@@ -21,7 +21,7 @@ const conversation = (() => {
   function verdict(each, how) {
     const name = each.call.split("/")[0].replace(/_[AB]$/, "");
     const title = [make("span", { class: "how" }, `${name} `)];
-    if (each.said === undefined) title.push(make("span", { class: "problem" }, each.problem));
+    if (each.said === undefined) title.push(make("span", { class: each.waits ? "waits" : "problem" }, each.problem));
     else title.push(make("b", {}, each.said));
     if (each.tries) title.push(make("span", { class: "how" }, ` (read after ${each.tries} tries)`));
     return folded(title, each.text, how);
@@ -32,7 +32,7 @@ const conversation = (() => {
     if (each.given) box.append(make("p", { class: "label" }, how.given));
     if (each.prompt) box.append(make("p", { class: "small" }, `asked by the prompt file ${each.prompt}`));
     if (each.thought) box.append(folded(["thought aloud"], each.thought, { words: how.words }));
-    if (each.problem) box.append(make("p", { class: "problem" }, each.problem));
+    if (each.problem) box.append(make("p", { class: each.waits ? "waits" : "problem" }, each.problem));
     else box.append(make("p", { class: "text" }, ...(each.text ? marked(each.text, how.words) : [make("i", {}, "(empty)")])));
     if (each.facts || each.cut) {
       box.append(make("p", { class: "small" }, each.cut ? make("span", { class: "cut" }, "cut off ") : "", each.facts ?? ""));

@@ -25,5 +25,10 @@ const dom = (() => {
 
   const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
-  return { byId, make, button, reveal, capital };
+  /* "1 run", "1,200 runs", and with `more` "50 or more runs". */
+  function count(number, word, more = false) {
+    return `${number.toLocaleString("en")}${more ? " or more" : ""} ${number === 1 && !more ? word : `${word}s`}`;
+  }
+
+  return { byId, make, button, reveal, capital, count };
 })();

@@ -8,7 +8,7 @@ const samples = (() => {
   const SHOWN_AT_ONCE = 150;
   const BLOCKS_KEPT = 64;
   const COLOURS = ["series-1", "series-2", "series-3", "series-4", "series-5"];
-  const { byId, make, button, reveal, capital } = dom;
+  const { byId, make, button, reveal, capital, count } = dom;
 
   const state = {};
   let source = null;
@@ -141,7 +141,7 @@ const samples = (() => {
   function list() {
     byId("list").replaceChildren(...order.slice(0, shownRows).map(row));
     byId("more").hidden = order.length <= shownRows && !source.more;
-    const whole = `${index.samples.length}${source.more ? " or more" : ""} samples`;
+    const whole = count(index.samples.length, "sample", Boolean(source.more));
     byId("count").textContent = order.length === index.samples.length ? whole : `${order.length} of ${whole}`;
   }
 
@@ -210,10 +210,12 @@ const samples = (() => {
       tags.length + marks.length ? make("ul", { class: "tags" }, ...tags, ...marks) : "",
       make("div", { class: "steps" }, button("Previous", () => step(-1)), button("Next", () => step(1)),
         button(allOpen ? "Close rationales" : "Open rationales", openAll)),
-      // what the data say of it: its caption, its references
-      ...sample.about.map(({ name, text }) => conversation.folded([name], text, { words: words() }))));
+      ...sample.about.map(({ name, text }) => conversation.folded([aboutTitle(name)], text, { words: words() }))));
     return box;
   }
+
+  /* What the data say of a sample: its caption, and under a level's name the answer that is given. */
+  const aboutTitle = (name) => (Object.values(index.levels).includes(name) ? `${index.given}: ${name}` : name);
 
   async function detail() {
     const from = source;

@@ -1,0 +1,83 @@
+"""The page that tries a dialogue, and the API's document, as a person uses them."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+from playwright.async_api import expect
+
+from tests.browser.conftest import Opener
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+LONG = 30_000
+"""Milliseconds in which a dialogue is held, however busy the machine is."""
+
+
+async def test_a_dialogue_is_tried_with_a_picture(
+    url: str, opened: Opener, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    picture = next(iter(tmp_path_factory.getbasetemp().glob("web*/scenes/images/*.png")))
+    page = await opened(f"{url}/try")
+    await page.get_by_role("button", name="Ask").click()
+    await expect(page.locator(".fault")).to_have_text("Say something")
+    await page.select_option("select[name=model]", "slow")
+    await page.set_input_files("input[type=file]", str(picture))
+    await expect(page.locator("#preview")).to_be_visible()
+    for turn, text in enumerate(("What is there?", "How many?", "Write a line.")):
+        await page.fill(f"textarea[name='turns[{turn}].instruction']", text)
+    await page.fill("textarea[name='turns[0].reference']", "A red square.")
+    await page.get_by_role("button", name="Ask").click()
+    turns = page.locator("#dialogue .turn")
+    await expect(turns).to_have_count(3)
+    await expect(turns.first.locator("h5")).to_have_text(["free", "perception"])
+    await expect(turns.first.locator(".answer.given")).to_have_text("referenceA red square.")
+    await expect(turns.nth(2).locator(".answer .text")).to_have_text(["Write a line."] * 2)
+    await expect(turns.first.locator(".small").first).to_contain_text("seen as 256 × 256")
+
+
+async def test_a_judge_of_scenes_grades_a_dialogue_and_an_error_leaves_no_old_answer(
+    url: str, opened: Opener, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = next(iter(tmp_path_factory.getbasetemp().glob("web*/scenes")))
+    row = orjson.loads((folder / "data.jsonl").read_bytes().splitlines()[0])
+    page = await opened(f"{url}/try", expected="status of 400")
+    await page.wait_for_selector("html[data-ready]")
+    await page.select_option("select[name=model]", "slow")
+    await page.set_input_files("input[type=file]", str(folder / "images" / row["image_id"]))
+    for turn, number in enumerate(("first", "second", "third")):
+        asked, right = row[f"The_{number}_turn_instruction"], row[f"{number}_turn_answer"]
+        await page.fill(f"textarea[name='turns[{turn}].instruction']", asked)
+        await page.fill(f"textarea[name='turns[{turn}].reference']", right)
+    await page.locator("#judging > summary").click()
+    await page.select_option("select[name=judge]", "facts")
+    await expect(page.locator("select[name=prompts]")).to_have_value("convbench")
+    await expect(page.locator("#prompts-told")).to_contain_text("ConvBench's prompts only")
+    await page.fill("textarea[name=caption]", row["instruction-conditioned-caption"])
+    await page.get_by_role("button", name="Ask").click()
+    verdicts = page.locator("#dialogue details.verdict b")
+    await expect(verdicts.first).to_be_visible(timeout=LONG)
+    # another question, which is refused: what stood under the old one goes
+    await page.fill("textarea[name=caption]", "")
+    await page.get_by_role("button", name="Ask").click()
+    await expect(page.locator(".fault")).to_contain_text("Caption")
+    await expect(page.locator("#answer")).to_be_hidden()
+    await expect(page.locator("#dialogue .turn")).to_have_count(0)
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+async def test_the_api_s_document_is_read_by_its_links(
+    url: str, opened: Opener, width: int
+) -> None:
+    page = await opened(f"{url}/docs", width=width, expected="")
+    assert await page.evaluate("document.documentElement.scrollWidth") == width
+    await page.locator(".contents").get_by_role("link", name="POST /v1/judgements").click()
+    operation = page.locator("#post-v1-judgements")
+    await expect(operation.locator("h3")).to_be_in_viewport()
+    # a name leads to the type's fields, which are folded until then
+    fields = page.locator("#CMTEvalJudgement .fields > div")
+    await expect(fields.first).to_be_hidden()
+    await operation.get_by_role("link", name="CMTEvalJudgement").first.click()
+    await expect(fields.first).to_be_in_viewport()
+    for name in await page.locator("#CMTEvalJudgement dt code").all():
+        assert (await name.evaluate("name => name.getClientRects().length")) == 1
