@@ -23,13 +23,16 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One call as it was sent: resolved messages, effective sampling, content key."""
+    """One call as it is sent: resolved messages, effective sampling, content key.
+
+    A `stored` one was not asked for itself: its reply was there, or an equal call brought it.
+    """
 
     call: Call
     key: str
     messages: tuple[Message, ...]
     sampling: Sampling
-    stored: bool
+    stored: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,7 +82,7 @@ async def _answer(seat: Seat, said: tuple[Message, ...]) -> Reply | None:
     """Ask once; a failure is told and leaves the history as it was."""
     messages, sampling = seat.prompt(said, UNLESS_TOLD)
     reply = await seat.model.ask(
-        messages, sampling, priority=0, affinity="chat", drop_oldest=False, tally=SeatTally()
+        messages, sampling, priority=0, affinity="chat", pinned=None, tally=SeatTally()
     )
     if isinstance(reply, Failure):
         click.echo(f"({reply.kind}: {reply.message})", err=True)

@@ -15,6 +15,9 @@ from mmconv.client.errors import ServiceError
 from mmconv.client.results import (
     ChatReply,
     Comparison,
+    DataSet,
+    JudgePrompt,
+    OwnImage,
     QueuedDialogue,
     RunInfo,
     StoredImage,
@@ -25,8 +28,8 @@ from mmconv.client.transport import Transport
 from mmconv.client.waiting import wait
 from mmconv.dialogues.results import DialogueResult
 
-Picture: TypeAlias = Path | bytes | StoredImage
-"""An image: a file, the bytes of one, or one that the server keeps already."""
+Picture: TypeAlias = str | Path | bytes | StoredImage | OwnImage
+"""An image: a file's path, the bytes of one, or one that the server keeps already."""
 
 
 class Client:
@@ -67,9 +70,20 @@ class Client:
         """The names of the models that can be asked."""
         return tuple(card["id"] for card in self._transport.json("GET", "/v1/models")["data"])
 
-    def upload(self, image: Path | bytes) -> StoredImage:
+    def data(self) -> tuple[DataSet, ...]:
+        """The data sets that runs may name, with their conditions and options."""
+        return tuple(
+            read(DataSet, each) for each in self._transport.json("GET", "/v1/data")["data"]
+        )
+
+    def prompts(self) -> tuple[JudgePrompt, ...]:
+        """The prompts that judges may be asked by, and the fields that each needs."""
+        found = self._transport.json("GET", "/v1/prompts")["data"]
+        return tuple(read(JudgePrompt, each) for each in found)
+
+    def upload(self, image: str | Path | bytes) -> StoredImage:
         """Have an image kept; the same image twice is one."""
-        data = image if isinstance(image, bytes) else image.read_bytes()
+        data = image if isinstance(image, bytes) else Path(image).read_bytes()
         headers = {"Content-Type": "application/octet-stream"}
         kept = self._transport.json("POST", "/v1/images", content=data, headers=headers)
         return read(StoredImage, kept)
@@ -77,6 +91,15 @@ class Client:
     def image(self, image_id: str) -> bytes:
         """The file of an image that is kept."""
         return self._transport.request("GET", f"/v1/images/{image_id}").content
+
+    def images(self) -> Iterator[OwnImage]:
+        """The images of one's own that are kept, the newest first."""
+        for record in pages(self._transport, "/v1/images", {}):
+            yield read(OwnImage, record)
+
+    def remove_image(self, image_id: str) -> None:
+        """Remove an image of one's own; raises where a dialogue under way needs it."""
+        self._transport.request("DELETE", f"/v1/images/{image_id}")
 
     def chat(
         self,
@@ -105,20 +128,21 @@ class Client:
     def dialogue(
         self,
         model: str,
-        turns: Sequence[str | Mapping[str, str]],
+        turns: Sequence[str | Mapping[str, Any]],
         *,
         images: Sequence[Picture] = (),
         progress: bool = True,
         **fields: Any,
     ) -> DialogueResult:
-        """Hold a dialogue and wait for its result.
+        """Hold a dialogue and wait for its result, also where the server makes a job of it.
 
-        A turn is an instruction, or a mapping with `instruction`, `reference` and `focus_points`.
-        `fields` are those of `/v1/dialogues`, such as `conditions`, `judge` and `gradings`.
+        A turn is an instruction, or a mapping with `instruction`, `reference`, `focus_points` and
+        `images`; `images` beside the turns are shown with the first one. `fields` are those of
+        `/v1/dialogues`, such as `conditions`, `judge` and `gradings`.
         """
         body = {
             "model": model,
-            "turns": [{"instruction": each} if isinstance(each, str) else each for each in turns],
+            "turns": [self._turn(each) for each in turns],
             "images": self._names(images),
             **fields,
         }
@@ -138,7 +162,7 @@ class Client:
 
         `fields` are what that judge reads; an `image` may be a file or bytes.
         """
-        if isinstance(fields.get("image"), Path | bytes | StoredImage):
+        if isinstance(fields.get("image"), Path | bytes | StoredImage | OwnImage):
             [fields["image"]] = self._names([fields["image"]])
         body = {"judge": judge, "benchmark": benchmark, "prompt": prompt, **fields}
         return read(Judgement, self._transport.json("POST", "/v1/judgements", json=body))
@@ -171,8 +195,14 @@ class Client:
         params = {"runs": ",".join(runs), "despite": list(despite)}
         return read(Comparison, self._transport.json("GET", "/v1/compare", params=params))
 
+    def _turn(self, turn: str | Mapping[str, Any]) -> Mapping[str, Any]:
+        if isinstance(turn, str):
+            return {"instruction": turn}
+        return {**turn, "images": self._names(turn["images"])} if "images" in turn else turn
+
     def _names(self, images: Sequence[Picture]) -> list[str]:
         """What requests call the images; those that the server has not are uploaded."""
         return [
-            (each if isinstance(each, StoredImage) else self.upload(each)).name for each in images
+            each.name if isinstance(each, StoredImage | OwnImage) else self.upload(each).name
+            for each in images
         ]

@@ -37,6 +37,20 @@ class StoredImage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnImage:
+    """An image of one's own that the server keeps: bytes of its file, and when it was sent last."""
+
+    id: str
+    bytes: int
+    sent: datetime
+
+    @property
+    def name(self) -> str:
+        """What requests call it."""
+        return f"image:{self.id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChatReply:
     """A model's answer; tokens are None where its backend does not count."""
 
@@ -85,7 +99,7 @@ class RunInfo:
     """A run as it was posted, and how it is. Times are in UTC.
 
     `lost` counts calls without a reply; `scores` all scores and `unscored` those without a value,
-    by reason, both None before the end.
+    by reason, both None before the end. `folder` is the name of its folder on the server.
     """
 
     id: str
@@ -98,6 +112,7 @@ class RunInfo:
     lost: int
     scores: int | None
     unscored: Mapping[str, int] | None
+    folder: str | None
     error: str | None
     created: datetime
     queued: datetime
@@ -144,6 +159,49 @@ class Comparison:
     baseline: str
     runs: Mapping[str, str]
     tables: tuple[Table, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkName:
+    """A benchmark: as requests and runs name it, and as its authors write it."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """An option of a run: its meaning, what it takes as JSON Schema, and what it is if not set."""
+
+    name: str
+    about: str
+    takes: Mapping[str, Any]
+    default: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSet:
+    """A data set that runs may name: its benchmark's conditions and seats by meaning, and options.
+
+    `about` says what several options have to do with the benchmark's paper.
+    """
+
+    name: str
+    benchmark: BenchmarkName
+    conditions: Mapping[str, str]
+    seats: Mapping[str, str]
+    options: tuple[Option, ...]
+    about: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgePrompt:
+    """A prompt that judges may be asked by: the fields that it needs, and may have."""
+
+    benchmark: str
+    prompt: str
+    needed: tuple[str, ...]
+    optional: tuple[str, ...]
 
 
 def read(kind: type[Kind], value: Any) -> Kind:

@@ -52,6 +52,13 @@ class Run:
         self.info = read(RunInfo, self.transport.json("DELETE", self.path))
         return self.info
 
+    def remove(self) -> None:
+        """Have it removed, with its scores and report; it must have ended or been stopped.
+
+        Its replies stay in the store: started again, it costs nothing.
+        """
+        self.transport.request("DELETE", self.path, params={"purge": True})
+
     def scores(self, **chosen: str) -> Iterator[Score]:
         """Its scores, page by page; `chosen` are `sample`, `condition` and `metric`."""
         for record in self._pages("scores", chosen):
@@ -79,8 +86,13 @@ class Run:
         return read(SampleTranscript, found)
 
     def report(self, path: Path) -> None:
-        """Write its report, one HTML page, to a file."""
-        path.write_bytes(self.transport.request("GET", f"{self.path}/report").content)
+        """Write its report to a file: one HTML page, or an archive where the path ends in .zip.
+
+        Only the archive has all samples of a run with more than 64 MB of texts and pictures.
+        """
+        params = {"format": "zip" if path.suffix == ".zip" else "html"}
+        found = self.transport.request("GET", f"{self.path}/report", params=params)
+        path.write_bytes(found.content)
 
     def _pages(self, what: str, chosen: dict[str, Any]) -> Iterator[Any]:
         return pages(self.transport, f"{self.path}/{what}", chosen)

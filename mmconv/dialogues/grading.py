@@ -23,6 +23,9 @@ from mmconv.values import Call, Image, Part, Ref
 Block = tuple[Part, ...]
 """A piece of what a judge reads; each begins where the one before it ends."""
 
+Pictures = tuple[tuple[Image, ...], ...]
+"""The images of each turn."""
+
 
 class Grader(Protocol):
     """Plans the judgements of a dialogue in which so many leading turns are given."""
@@ -56,13 +59,14 @@ class AsConvBench:
 class TurnGrader:
     """Judgements of a dialogue of any length; one turn alone has no judgement of the whole.
 
-    A judge of turn n reads the conversation up to n. `shown` are the pictures that it sees.
+    A judge of turn n reads the conversation up to n. `shown` are the pictures that it sees: those
+    of turn 1 before all it reads, those of later turns where the turns stand.
     """
 
     request: DialogueRequest
     prompts: PromptSet
     judges: Mapping[str, Judge]
-    shown: tuple[Image, ...] = ()
+    shown: Pictures
 
     def judgements(self, given: int) -> Iterator[Judgement]:
         """Each of the model's turns and the conversation, in each grading."""
@@ -118,16 +122,21 @@ class TurnGrader:
 
     def _description(self) -> Block:
         """The pictures that the judge sees, and what is said of them."""
+        first = self.shown[0]
         if self.request.caption is None:
-            return self.shown
-        return self._piece("description", {"before": self.shown, "caption": self.request.caption})
+            return first
+        return self._piece("description", {"before": first, "caption": self.request.caption})
 
     def _conversation(self, block: Block, said: Sequence[str | Ref], turn: int) -> Block:
         """The conversation up to the turn; all of it for the judge of the whole."""
         last = len(said) if turn == OVERALL else turn
         pairs = zip(self.request.turns[:last], said[:last], strict=True)
         for number, (each, answer) in enumerate(pairs, start=1):
-            slots: dict[str, Slot] = {"instruction": each.instruction, "answer": answer}
+            pictures = self.shown[number - 1] if number > 1 else ()
+            slots: dict[str, Slot] = {
+                "instruction": (*pictures, each.instruction),
+                "answer": answer,
+            }
             block = self._piece("turn", {"before": block, "number": str(number), **slots})
         return block
 

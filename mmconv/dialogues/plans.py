@@ -11,12 +11,12 @@ from mmconv.benchmarks.convbench.grading import Grader as ConvBenchGrader
 from mmconv.benchmarks.convbench.grading import build_judges
 from mmconv.benchmarks.convbench.options import GradingOptions
 from mmconv.conversation import Turn, chain
-from mmconv.dialogues.grading import AsConvBench, Grader, TurnGrader
+from mmconv.dialogues.grading import AsConvBench, Grader, Pictures, TurnGrader
 from mmconv.dialogues.request import DialogueRequest, condition_name
 from mmconv.errors import PlanError
 from mmconv.keys import hash_bytes
 from mmconv.plans import Plan
-from mmconv.values import Call, Image, Text
+from mmconv.values import Call, Text
 
 PROMPTS = ("dialogue", "convbench", "convbench_reference")
 """The sets of prompt files that dialogues are judged by; the last one is the overlap measure's."""
@@ -24,23 +24,24 @@ PROMPTS = ("dialogue", "convbench", "convbench_reference")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialogue:
-    """A request without faults, its images, and its grader, None where nobody judges."""
+    """A request without faults, its images by turn, and its grader, None where nobody judges."""
 
     request: DialogueRequest
-    pictures: tuple[Image, ...]
+    pictures: Pictures
     grader: Grader | None
 
     @classmethod
     def of(
         cls,
         request: DialogueRequest,
-        pictures: tuple[Image, ...],
+        pictures: Pictures,
         prompts: Mapping[str, PromptSet],
         *,
         offline: bool = False,
     ) -> Dialogue:
         """Put a dialogue together; `prompts` are those of `PROMPTS`, by name.
 
+        `pictures` are those of each turn; the request's own are the first of turn 1.
         `offline` says that the judge is the overlap measure, which reads ConvBench's layout only.
         """
         grader = None
@@ -68,7 +69,7 @@ class Dialogue:
             text = Text(text=turn.instruction)
             turns.append(
                 Turn(
-                    user=(*self.pictures, text) if number == 1 else (text,),
+                    user=(*self.pictures[number - 1], text),
                     answer=turn.reference if number <= given else None,
                     generate=number > given,
                 )
@@ -82,7 +83,7 @@ class Dialogue:
 
 def _grader(
     request: DialogueRequest,
-    pictures: tuple[Image, ...],
+    pictures: Pictures,
     prompts: Mapping[str, PromptSet],
     *,
     offline: bool,
@@ -99,7 +100,7 @@ def _grader(
             request=request,
             prompts=prompts["dialogue"],
             judges=build_judges(options, prompts["convbench"]),
-            shown=pictures if request.judge_sees_images else (),
+            shown=pictures if request.judge_sees_images else ((),) * len(pictures),
         )
     own = prompts["convbench_reference" if offline else "convbench"]
     judges = build_judges(options, own, offline=offline)
@@ -107,11 +108,11 @@ def _grader(
     return AsConvBench(grader=grader, row=_row(request, pictures))
 
 
-def _row(request: DialogueRequest, pictures: tuple[Image, ...]) -> Row:
+def _row(request: DialogueRequest, pictures: Pictures) -> Row:
     """The request as a row of ConvBench; its faults would have told if it is none."""
     first, second, third = request.turns
     references: Triple = (first.reference, second.reference, third.reference)
-    [picture] = pictures
+    [picture] = pictures[0]
     if request.caption is None:
         raise PlanError("ConvBench's prompts need a caption")
     return Row(

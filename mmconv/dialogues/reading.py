@@ -78,6 +78,7 @@ def _answered(
             instruction=instruction,
             given=False,
             failed=outcome.kind if isinstance(outcome, Failure) else None,
+            problem=outcome.message if isinstance(outcome, Failure) else None,
             skipped=outcome.because if isinstance(outcome, Skipped) else None,
             judgements=judgements,
         )

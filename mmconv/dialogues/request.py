@@ -30,22 +30,27 @@ _CONVBENCH_TURNS = 3
 
 
 class DialogueTurn(BaseModel):
-    """What the user says; the answer that counts as right; what a good answer should satisfy."""
+    """What the user says; the answer that counts as right; what a good answer should satisfy.
+
+    `images` (`image:<id>` or data URIs) are shown with this turn.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     instruction: Words
     reference: Words | None = None
     focus_points: Words | None = None
+    images: tuple[Words, ...] = ()
 
 
 class DialogueRequest(BaseModel):
     """A dialogue to be held with `model`, once under each condition, and judged by `judge`.
 
-    `images` (`image:<id>` or data URIs) are shown with the first turn. `caption` tells a judge
-    that sees no pictures what they show. `gradings` are `direct` (1-10) and `pairwise` (against
-    the references; `order` is the model's side, or both in turn). `prompts` "convbench" judges by
-    ConvBench's own prompts, which know three turns, one image, a caption and all references.
+    `images` (`image:<id>` or data URIs) are shown with the first turn, before its own. `caption`
+    tells a judge that sees no pictures what they show. `gradings` are `direct` (1-10) and
+    `pairwise` (against the references; `order` is the model's side, or both in turn). `prompts`
+    "convbench" judges by ConvBench's own prompts, which know three turns, one image with turn 1, a
+    caption and all references.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -75,6 +80,11 @@ class DialogueRequest(BaseModel):
         """How the model's answers are drawn."""
         return Sampling(**self.sampling.model_dump())
 
+    @property
+    def has_images(self) -> bool:
+        """Whether there are images at any turn."""
+        return bool(self.images) or any(turn.images for turn in self.turns)
+
     def faults(self) -> Iterator[Fault]:
         """What is wrong with the request beyond what types tell."""
         yield from self._condition_faults()
@@ -82,9 +92,9 @@ class DialogueRequest(BaseModel):
             given = [name for name in _JUDGED if name in self.model_fields_set]
             yield from (("judge", f"needed, since {name} is given") for name in given)
             return
-        if self.images and self.caption is None and not self.judge_sees_images:
+        if self.has_images and self.caption is None and not self.judge_sees_images:
             yield "caption", "the judge needs it, or judge_sees_images, to know the images"
-        if self.judge_sees_images and not self.images:
+        if self.judge_sees_images and not self.has_images:
             yield "judge_sees_images", "there are no images"
         if "pairwise" in self.gradings:
             yield from self._lacking(len(self.turns), "pairwise grading compares with it")
@@ -110,8 +120,11 @@ class DialogueRequest(BaseModel):
     def _convbench_faults(self) -> Iterator[Fault]:
         if len(self.turns) != _CONVBENCH_TURNS:
             yield "turns", f"ConvBench's prompts judge {_CONVBENCH_TURNS} turns"
-        if len(self.images) != 1:
+        if len(self.images) + len(self.turns[0].images) != 1:
             yield "images", "ConvBench's prompts judge a dialogue about one image"
+        for place, turn in enumerate(self.turns[1:], start=1):
+            if turn.images:
+                yield f"turns[{place}].images", "ConvBench's prompts know the image of turn 1 only"
         if self.caption is None:
             yield "caption", "ConvBench's prompts hold it"
         yield from self._lacking(len(self.turns), "ConvBench's prompts hold it")

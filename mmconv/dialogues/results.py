@@ -40,8 +40,8 @@ class TurnResult:
     """One turn: its answer, or why there is none, and how it was judged.
 
     The text of a `given` turn is its reference, and is not judged. `seen` are the images as the
-    model saw them. `failed` is the kind of failure, `skipped` the call whose failure left this one
-    unasked.
+    model saw them. `failed` is the kind of failure and `problem` its words; `skipped` is the call
+    whose failure left this one unasked.
     """
 
     turn: int
@@ -54,6 +54,7 @@ class TurnResult:
     output_tokens: int | None = None
     seen: tuple[SeenImage, ...] = ()
     failed: FailureKind | None = None
+    problem: str | None = None
     skipped: str | None = None
     judgements: tuple[JudgedTurn, ...] = ()
 

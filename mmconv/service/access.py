@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -23,6 +23,14 @@ from mmconv.service.state import Service
 LOCAL = "local"
 """The caller's name where there are no tokens."""
 
+INCLUDED_IN: Mapping[Scope, tuple[Scope, ...]] = {
+    "read": ("run", "admin"),
+    "chat": ("admin",),
+    "run": ("admin",),
+    "admin": (),
+}
+"""Scope -> those that include it: whoever may run something may see it."""
+
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -34,9 +42,9 @@ class Caller:
     scopes: frozenset[Scope]
     limits: Allowance
 
-    def may(self, scope: Scope) -> bool:
-        """Whether the token has this scope, or `admin`."""
-        return scope in self.scopes or "admin" in self.scopes
+    def may(self, *scopes: Scope) -> bool:
+        """Whether the token has one of these scopes, or another that includes it."""
+        return any(has in self.scopes for scope in scopes for has in (scope, *INCLUDED_IN[scope]))
 
 
 def identify(settings: Settings, headers: Mapping[str, str]) -> Caller:
@@ -86,23 +94,26 @@ def _shared(request: Request) -> Service:
     return found
 
 
-def authorised(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
-    """A dependency: the caller, who must have the scope.
+@dataclass(frozen=True, slots=True)
+class Authorised:
+    """A dependency: the caller, who must have one of the scopes; routes are documented with them.
 
     Raises `Problem` 401 or 403, and 429 beyond the token's requests per minute.
     """
 
-    async def caller(request: Request) -> Caller:
-        return admit(_shared(request), request.headers, scope)
+    scopes: tuple[Scope, ...]
 
-    return caller
+    async def __call__(self, request: Request) -> Caller:
+        """The caller of a request."""
+        return admit(_shared(request), request.headers, *self.scopes)
 
 
-def admit(shared: Service, headers: Mapping[str, str], scope: Scope) -> Caller:
-    """Identify the caller, check the scope, and count the request against its limit."""
+def admit(shared: Service, headers: Mapping[str, str], *scopes: Scope) -> Caller:
+    """Identify the caller, check the scopes, and count the request against its limit."""
     caller = identify(shared.settings, headers)
-    if not caller.may(scope):
-        raise Problem(403, f"this token lacks the scope {scope!r}", code="missing_scope")
+    if not caller.may(*scopes):
+        wanted = " or ".join(map(repr, scopes))
+        raise Problem(403, f"this token lacks the scope {wanted}", code="missing_scope")
     shared.meters.of(caller.name).count_request(caller.limits)
     return caller
 
@@ -110,11 +121,14 @@ def admit(shared: Service, headers: Mapping[str, str], scope: Scope) -> Caller:
 Shared = Annotated[Service, Depends(service)]
 """A parameter that takes what requests share."""
 
-Reader = Annotated[Caller, Depends(authorised("read"))]
+Reader = Annotated[Caller, Depends(Authorised(("read",)))]
 """A parameter that takes a caller who may read."""
 
-Chatter = Annotated[Caller, Depends(authorised("chat"))]
+Asker = Annotated[Caller, Depends(Authorised(("chat", "read")))]
+"""A parameter that takes a caller who may read, or ask models and so see what there is to ask."""
+
+Chatter = Annotated[Caller, Depends(Authorised(("chat",)))]
 """A parameter that takes a caller who may ask models."""
 
-RunStarter = Annotated[Caller, Depends(authorised("run"))]
+RunStarter = Annotated[Caller, Depends(Authorised(("run",)))]
 """A parameter that takes a caller who may start and stop runs."""

@@ -11,14 +11,16 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
 from mmconv import __version__
 from mmconv.service import dialogue_work
 from mmconv.service.bodies import Gate
 from mmconv.service.desk import open_desk
 from mmconv.service.docs import describe
+from mmconv.service.placing import lacking
 from mmconv.service.problems import install
+from mmconv.service.scopes import tell_scopes
 from mmconv.service.settings import Settings
 from mmconv.service.state import open_service
 
@@ -29,8 +31,10 @@ ROUTERS = (
     "judgements",
     "runs",
     "run_results",
+    "run_reports",
     "events",
     "compare",
+    "catalogue",
     "health",
     "docs",
     "web",
@@ -50,7 +54,8 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
     async with AsyncExitStack() as stack:
         shared = await stack.enter_async_context(open_service(settings))
         openers = {dialogue_work.KIND: partial(dialogue_work.DialogueWork, shared)}
-        desk = await stack.enter_async_context(open_desk(shared, openers))
+        lacks = partial(lacking, settings)
+        desk = await stack.enter_async_context(open_desk(shared, openers, lacks))
         app = FastAPI(
             title="mmconv",
             version=__version__,
@@ -65,12 +70,20 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
         app.add_middleware(Gate)
         install(app)
         for name in ROUTERS:
-            app.include_router(import_module(f"mmconv.service.{name}").router)
+            app.include_router(_router(name))
         yield app
+
+
+def _router(name: str) -> APIRouter:
+    router = import_module(f"mmconv.service.{name}").router
+    assert isinstance(router, APIRouter)
+    return router
 
 
 def _document(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document, made once."""
     if app.openapi_schema is None:
-        app.openapi_schema = describe(app.title, app.version, app.description, app.routes)
+        document = describe(app.title, app.version, app.description, app.routes)
+        tell_scopes(document, (route for name in ROUTERS for route in _router(name).routes))
+        app.openapi_schema = document
     return app.openapi_schema

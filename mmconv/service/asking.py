@@ -39,7 +39,7 @@ async def ask(
                 sampling,
                 priority=0,
                 affinity=affinity,
-                drop_oldest=False,
+                pinned=None,
                 tally=SeatTally(),
             )
         except ConfigError as error:

@@ -1,17 +1,20 @@
 """Benchmarks that are built: their data checked, ready to plan; the last few of one process.
 
-Building reads all data, so what a request has checked the worker need not check again.
+Building reads all data, so what a request has checked the worker need not check again. What that
+finds out about images is kept in the store: after a restart they are hashed, and not decoded again.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from functools import partial
 from typing import Any
 
 from mmconv.assemble import build_benchmark
 from mmconv.config import RunSpec
-from mmconv.evaluation import Equipment, Evaluation
+from mmconv.equipment import Equipment
+from mmconv.evaluation import Evaluation
 from mmconv.protocols import Benchmark
 from mmconv.service.state import Service
 
@@ -33,7 +36,7 @@ class Benchmarks:
         async with self._building:
             found = self._built.get(name)
             if found is None:
-                found = await asyncio.to_thread(build_benchmark, spec, self._service.library)
+                found = await self._equipment(spec).check(partial(build_benchmark, spec))
                 self._built[name] = found
                 if len(self._built) > KEPT:
                     self._built.popitem(last=False)
@@ -42,16 +45,19 @@ class Benchmarks:
 
     async def evaluation(self, spec: RunSpec) -> Evaluation:
         """A run with seats of its own; whoever stops it stops nothing else."""
-        service = self._service
         return Evaluation(
             spec=spec,
-            place=service.settings.place,
-            equipment=Equipment(
-                spec=spec,
-                store=service.store,
-                library=service.library,
-                seats=service.models.lend(spec),
-                facts={},
-            ),
+            place=self._service.settings.place,
+            equipment=self._equipment(spec),
             benchmark=await self.get(spec),
+        )
+
+    def _equipment(self, spec: RunSpec) -> Equipment:
+        service = self._service
+        return Equipment(
+            spec=spec,
+            store=service.store,
+            library=service.library,
+            seats=service.models.lend(spec),
+            facts=service.facts,
         )

@@ -7,6 +7,7 @@ and bounds what they become in memory. What a body means is the routes' matter.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -25,6 +26,13 @@ from mmconv.service.state import Service
 
 DEEPEST = 64
 """Levels of nesting in a JSON body; a chat request has five, a JSON schema perhaps twenty."""
+
+_TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
+"""A text of JSON, with its quotes, or what begins as one and does not end."""
+
+_SIGN = re.compile(rb"[\[{,]|" + _TEXT, re.DOTALL)
+
+QUOTE = ord('"')
 
 SMALL_BYTES = 65_536
 """A body of this size is let in however much others send: most requests are smaller."""
@@ -165,12 +173,25 @@ def read_json(data: bytes, most: int) -> Any:
     them before any is made. Raises `Problem` 400 or 413, or `json.JSONDecodeError`.
     """
     opened = data.count(b"[") + data.count(b"{")
-    if opened + data.count(b",") > most:
+    if opened + data.count(b",") > most and _holds_more(data, most):
         raise Problem(413, f"the body holds more than {most:,} values", code="request_too_large")
     value = orjson.loads(data)
     if opened > DEEPEST and _is_deep(value):
         raise Problem(400, f"the body is nested more than {DEEPEST} levels deep")
     return value
+
+
+def _holds_more(data: bytes, most: int) -> bool:
+    """Whether there are more values than `most`, by what opens and separates them outside texts."""
+    signs = texts = 0
+    for found in _SIGN.finditer(data):
+        is_text = data[found.start()] == QUOTE
+        texts += is_text
+        signs += not is_text
+        # A value has one name at most, so more texts than this are more values too.
+        if signs > most or texts > 2 * most + 2:
+            return True
+    return False
 
 
 def _is_deep(value: Any) -> bool:

@@ -19,7 +19,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
 from mmconv.keys import content_key
-from mmconv.service.access import Caller, Chatter, Reader, Shared
+from mmconv.service.access import Asker, Caller, Chatter, Shared
 from mmconv.service.asking import ask
 from mmconv.service.bodies import JsonRoute
 from mmconv.service.disconnect import GONE, first_of, gone, while_connected
@@ -51,14 +51,14 @@ STREAMED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 @router.get("/models", response_model=ModelList, responses=documented())
-async def list_models(shared: Shared, _caller: Reader) -> Response:
+async def list_models(shared: Shared, _caller: Asker) -> Response:
     """List the models that can be asked, by the names that the operator gave them."""
     cards = [_card(shared, name) for name in shared.models.specs]
     return json_response(ModelList(data=cards).model_dump())
 
 
 @router.get("/models/{model:path}", response_model=ModelCard, responses=documented(404))
-async def get_model(model: str, shared: Shared, _caller: Reader) -> Response:
+async def get_model(model: str, shared: Shared, _caller: Asker) -> Response:
     """Tell of one of them."""
     shared.model(model)
     return json_response(_card(shared, model).model_dump())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,8 @@ import click
 
 from mmconv.config import override, read_document, validate
 from mmconv.errors import ConfigError
-from mmconv.service.settings import Settings
+from mmconv.service.preflight import look_ahead
+from mmconv.service.settings import NAME, Settings
 
 
 @click.command(name="serve")
@@ -40,8 +42,12 @@ def command(settings: Path | None, models: tuple[str, ...], **chosen: Any) -> No
         click.echo(make_token(new_token))
         return
     read = read_settings(settings, models, chosen, overrides)
+    # uvicorn calls so what it logs of itself, be it an error or not.
+    logging.getLogger("uvicorn.error").name = "uvicorn"
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     run = _load_server()
+    for missing in look_ahead(read):
+        click.echo(f"Warning: {missing}", err=True)
 
     def tell(host: str, port: int) -> None:
         place = f"http://{f'[{host}]' if ':' in host else host}:{port}"
@@ -84,7 +90,15 @@ def read_settings(
 
 
 def make_token(name: str) -> str:
-    """A new token, and the entry of it that goes into the settings."""
+    """A new token, and the entry of it that goes into the settings.
+
+    Raises `mmconv.errors.ConfigError` for a name that the settings would not take.
+    """
+    if re.fullmatch(NAME, name) is None:
+        raise ConfigError(
+            f"--new-token {name!r}: a name has up to 64 letters, digits, '.', '_' and '-', "
+            "and begins with a letter or digit"
+        )
     token = f"mmconv-{secrets.token_urlsafe(32)}"
     digest = hashlib.sha256(token.encode()).hexdigest()
     return (

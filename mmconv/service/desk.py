@@ -19,7 +19,7 @@ from mmconv.service.benchmarks import Benchmarks
 from mmconv.service.presence import Presence
 from mmconv.service.run_work import RunWork
 from mmconv.service.state import Service
-from mmconv.service.worker import Opener, Worker
+from mmconv.service.worker import Lacks, Opener, Worker
 
 RUN = "run"
 """The kind of jobs that are runs of benchmarks."""
@@ -27,35 +27,47 @@ RUN = "run"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
-    """Built benchmarks, the worker that carries jobs out, and a lock: reports are made in turn."""
+    """Built benchmarks, and the worker that carries jobs out.
+
+    Reports are made in turn (`reporting`), and so are live views of runs (`viewing`): each keeps
+    a processor busy for a while. `working` ends when the process does.
+    """
 
     benchmarks: Benchmarks
     worker: Worker
+    working: asyncio.Task[None]
     reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    viewing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 @asynccontextmanager
-async def open_desk(service: Service, others: Mapping[str, Opener]) -> AsyncIterator[Desk]:
+async def open_desk(
+    service: Service, others: Mapping[str, Opener], lacks: Lacks
+) -> AsyncIterator[Desk]:
     """Start the worker; at the end let the calls under way finish within the settings' time.
 
-    `others` open jobs of other kinds than runs.
+    `others` open jobs of other kinds than runs; `lacks` tells which are for other servers.
     """
     settings = service.settings
     benchmarks = Benchmarks(service)
     presence = Presence(settings.out / "workers")
     openers: dict[str, Opener] = {RUN: partial(RunWork, settings, benchmarks), **others}
-    worker = Worker(service.queue, openers, presence, service.draining, settings.runs_at_once)
+    worker = Worker(
+        service.queue, openers, presence, service.draining, settings.runs_at_once, lacks
+    )
     busy = Gauge("mmconv_jobs", "Jobs under way here.", registry=service.metrics.registry)
     busy.set_function(lambda: worker.busy)
     working = asyncio.create_task(worker.work())
     try:
-        yield Desk(benchmarks=benchmarks, worker=worker)
+        yield Desk(benchmarks=benchmarks, worker=worker, working=working)
     finally:
         service.draining.set()
         service.queue.news.set()
-        await working
-        await worker.finish(settings.drain_seconds)
-        presence.close()
+        try:
+            await working
+        finally:
+            await worker.finish(settings.drain_seconds)
+            presence.close()
 
 
 async def _desk(request: Request) -> Desk:

@@ -6,7 +6,9 @@ stopping it stops nothing else.
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -17,15 +19,18 @@ from mmconv.config import RunSpec
 from mmconv.dialogues.plans import PROMPTS, Dialogue
 from mmconv.dialogues.reading import read_dialogue
 from mmconv.dialogues.request import DialogueRequest
+from mmconv.dialogues.results import DialogueResult
 from mmconv.errors import ConfigError
-from mmconv.plans import Finished
+from mmconv.plans import Finished, Plan
 from mmconv.runner import Runner, Seat
 from mmconv.service.incoming import Incoming, incoming
-from mmconv.service.problems import Problem
+from mmconv.service.offline_judges import convbench_only
+from mmconv.service.problems import Problem, words_of_failure
 from mmconv.service.prompt_files import prompt_set
 from mmconv.service.run_work import Progress
 from mmconv.service.state import Service
 from mmconv.store.jobs import Ending, Job
+from mmconv.values import Failure, Image, Outcome
 
 KIND = "dialogue"
 """The kind of a dialogue's job in the queue."""
@@ -69,13 +74,13 @@ class DialogueWork:
         request = DialogueRequest.model_validate_json(self._job.spec)
         seats = self._shared.models.lend(_spec(self._shared, request))
         dialogue = await put_together(self._shared, request, images)
-        plans = dialogue.plans
+        plans = await planned(dialogue)
         finished: list[Finished] = []
         self._total = len(plans)
         self._runner = Runner(seats, self._shared.store, window=len(plans))
         if self._stopped or not await self._runner.run(plans, finished.append):
             return None
-        result = read_dialogue(dialogue, finished)
+        result = presented(dialogue, finished)
         return Ending(
             state="done",
             progress=self.progress(),
@@ -87,16 +92,43 @@ class DialogueWork:
 async def put_together(shared: Service, asked: DialogueRequest, images: Incoming) -> Dialogue:
     """The dialogue with its images and prompts; raises `Problem` naming the field."""
     offline = _is_offline(shared, asked.judge)
-    if offline and asked.prompts != "convbench":
-        raise Problem(
-            400, "prompts: the overlap measure judges by ConvBench's prompts only", param="prompts"
-        )
+    if offline and asked.judge is not None and asked.prompts != "convbench":
+        raise convbench_only(asked.judge, "prompts")
+    first = await _pictures(images, asked.images, "images")
     pictures = [
-        await images.image(reference, f"images[{place}]")
-        for place, reference in enumerate(asked.images)
+        await _pictures(images, turn.images, f"turns[{place}].images")
+        for place, turn in enumerate(asked.turns)
     ]
+    pictures[0] = (*first, *pictures[0])
     prompts = {name: prompt_set(shared.settings, name) for name in PROMPTS}
     return Dialogue.of(asked, tuple(pictures), prompts, offline=offline)
+
+
+def presented(dialogue: Dialogue, finished: Iterable[Finished]) -> DialogueResult:
+    """The result as clients may see it: what failures tell of this machine is left out."""
+    return read_dialogue(
+        dialogue,
+        [
+            replace(each, outcomes={call: _clean(found) for call, found in each.outcomes.items()})
+            for each in finished
+        ],
+    )
+
+
+def _clean(outcome: Outcome) -> Outcome:
+    if not isinstance(outcome, Failure):
+        return outcome
+    return replace(outcome, message=words_of_failure(outcome.kind, outcome.message))
+
+
+async def _pictures(images: Incoming, named: Sequence[str], param: str) -> tuple[Image, ...]:
+    found = [await images.image(each, f"{param}[{place}]") for place, each in enumerate(named)]
+    return tuple(found)
+
+
+async def planned(dialogue: Dialogue) -> tuple[Plan, ...]:
+    """Its plans, made in a thread: prompts of all turns before each turn may be long."""
+    return await asyncio.to_thread(lambda: dialogue.plans)
 
 
 def own_seat(seat: Seat, asked: DialogueRequest) -> Seat:
@@ -106,7 +138,7 @@ def own_seat(seat: Seat, asked: DialogueRequest) -> Seat:
 
 
 def _is_offline(shared: Service, judge: str | None) -> bool:
-    """Whether the judge is the overlap measure; raises `Problem` 404 for one that is not here."""
+    """Whether the judge is no language model; raises `Problem` 404 for one that is not here."""
     if judge is None:
         return False
     shared.model(judge, "judge")

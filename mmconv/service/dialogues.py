@@ -7,29 +7,40 @@ the queue and is answered with its id. What is equal to a dialogue before is not
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from mmconv.dialogues.plans import Dialogue
-from mmconv.dialogues.reading import read_dialogue
 from mmconv.dialogues.request import DialogueRequest
 from mmconv.dialogues.results import DialogueResult
 from mmconv.keys import hash_json
-from mmconv.service.access import Caller, Chatter, Reader, Shared
+from mmconv.service.access import Asker, Caller, Chatter, Shared
 from mmconv.service.bodies import JsonRoute
 from mmconv.service.bounds import check_bounds, check_volume, refuse_faults
-from mmconv.service.dialogue_work import CANDIDATE, JUDGE, KIND, own_seat, put_together
+from mmconv.service.dialogue_work import (
+    CANDIDATE,
+    JUDGE,
+    KIND,
+    own_seat,
+    planned,
+    presented,
+    put_together,
+)
 from mmconv.service.disconnect import while_connected
 from mmconv.service.images import keep_image
 from mmconv.service.incoming import at_work, incoming
-from mmconv.service.problems import Problem, documented, json_response
+from mmconv.service.problems import GONE, Problem, documented, json_response
+from mmconv.service.removal import Deletion, remove_dialogue
 from mmconv.service.run_work import Progress
 from mmconv.service.running import carry_out
 from mmconv.service.runs import too_many_runs
 from mmconv.service.state import Service
+from mmconv.service.watching import wait
 from mmconv.store.jobs import Job, NewJob, State
 
 router = APIRouter(prefix="/v1", tags=["dialogues"], route_class=JsonRoute)
@@ -42,15 +53,26 @@ DialogueId = Annotated[str, Path(pattern=r"^dialogue-[0-9a-f]{12}$")]
 class QueuedDialogue:
     """A dialogue that became a job: how it is, and its result when it is done.
 
-    A conversation of its `progress` is the dialogue under one condition.
+    A conversation of its `progress` is the dialogue under one condition. `location` is where to
+    ask for it again, and `about` says in words what to do next, null once it has ended.
     """
 
     id: str
+    location: str
+    about: str | None
     state: State
     stopping: bool
     progress: Progress
     error: str | None
     result: DialogueResult | None
+
+
+class WaitQuery(BaseModel):
+    """How many seconds to wait for a dialogue that becomes a job."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    wait: float = Field(default=0, ge=0, le=3600)
 
 
 @router.post(
@@ -62,25 +84,37 @@ class QueuedDialogue:
     },
 )
 async def add_dialogue(
-    asked: DialogueRequest, request: Request, shared: Shared, caller: Chatter
+    asked: DialogueRequest,
+    request: Request,
+    shared: Shared,
+    caller: Chatter,
+    query: Annotated[WaitQuery, Query()],
 ) -> Response:
     """Hold a dialogue under its conditions; with a judge, also their verdicts and deltas.
 
-    Posting a queued one again finds it, and goes on with it if it was stopped or lost calls.
+    Up to as many calls as the setting `synchronous_calls` says (32 if it says nothing), of models
+    and judge together, are answered at once, with 200 and the dialogue. One of more calls becomes a
+    job, for which a token needs the scope run: it is answered with 202 and a job without
+    `conditions` and `deltas`. Ask at its `location` until its state is done; its `result` is the
+    dialogue then. With `wait` in the query, as in `?wait=600`, the answer comes when the job is
+    done, with 200 and the dialogue, and is 202 only where that takes longer.
+
+    Three conditions and two gradings of three turns are more than 32 calls. Posting a queued
+    dialogue again finds it, and goes on with it if it was stopped or lost calls.
     """
     refuse_faults(asked.faults())
     check_bounds(asked, shared.settings.sizes)
     check_volume(asked)
-    made = await while_connected(request, _hold(shared, caller, asked))
+    made = await while_connected(request, _hold_and_wait(shared, caller, asked, query.wait))
     if isinstance(made, DialogueResult):
         return json_response(made)
     if made.state == "done":
         return Response(made.result, media_type="application/json")
-    return json_response(_told(made), 202, {"Location": f"/v1/dialogues/{made.id}"})
+    return json_response(_told(made), 202, {"Location": _place(made)})
 
 
 @router.get("/dialogues/{dialogue}", response_model=QueuedDialogue, responses=documented(404))
-async def get_dialogue(dialogue: DialogueId, shared: Shared, caller: Reader) -> Response:
+async def get_dialogue(dialogue: DialogueId, shared: Shared, caller: Asker) -> Response:
     """Tell how a dialogue of one's own is that became a job."""
     return json_response(_told(await _find(shared, caller, dialogue)))
 
@@ -89,12 +123,29 @@ async def get_dialogue(dialogue: DialogueId, shared: Shared, caller: Reader) -> 
     "/dialogues/{dialogue}",
     status_code=202,
     response_model=QueuedDialogue,
-    responses=documented(404),
+    responses=documented(404, 409) | GONE,
 )
-async def stop_dialogue(dialogue: DialogueId, shared: Shared, caller: Chatter) -> Response:
-    """Stop it; what is answered is kept, and posting it again goes on."""
+async def stop_dialogue(
+    dialogue: DialogueId, shared: Shared, caller: Chatter, asked: Deletion
+) -> Response:
+    """Stop it; what is answered is kept, and posting it again goes on.
+
+    With `purge`, remove one that is not under way. Its images stay until they are removed too.
+    """
     job = await _find(shared, caller, dialogue)
+    if asked.purge:
+        await remove_dialogue(shared, job)
+        return Response(status_code=204)
     return json_response(_told(await shared.queue.stop(job.id) or job), 202)
+
+
+async def _hold_and_wait(
+    shared: Service, caller: Caller, asked: DialogueRequest, seconds: float
+) -> DialogueResult | Job:
+    made = await _hold(shared, caller, asked)
+    if isinstance(made, DialogueResult) or not made.is_active or not seconds:
+        return made
+    return await wait(shared, caller, made, seconds)
 
 
 async def _hold(shared: Service, caller: Caller, asked: DialogueRequest) -> DialogueResult | Job:
@@ -106,12 +157,12 @@ async def _hold(shared: Service, caller: Caller, asked: DialogueRequest) -> Dial
         seats[JUDGE] = shared.model(asked.judge, "judge")
     with incoming(shared) as images:
         dialogue = await put_together(shared, asked, images)
-        plans = dialogue.plans
+        plans = await planned(dialogue)
         calls = sum(len(plan.calls) for plan in plans)
         if calls > shared.settings.synchronous_calls:
             return await _submit(shared, caller, dialogue, calls)
         finished = await carry_out(shared, caller, seats, names, plans)
-    return read_dialogue(dialogue, finished)
+    return presented(dialogue, finished)
 
 
 async def _submit(shared: Service, caller: Caller, dialogue: Dialogue, calls: int) -> Job:
@@ -124,8 +175,7 @@ async def _submit(shared: Service, caller: Caller, dialogue: Dialogue, calls: in
             code="missing_scope",
         )
     await _keep_images(shared, caller, dialogue)
-    images = tuple(f"image:{picture.sha256}" for picture in dialogue.pictures)
-    request = dialogue.request.model_copy(update={"images": images})
+    request = _by_id(dialogue)
     spec = request.model_dump_json(exclude_unset=True)
     submitted = await shared.queue.submit(
         NewJob(
@@ -143,10 +193,24 @@ async def _submit(shared: Service, caller: Caller, dialogue: Dialogue, calls: in
 
 
 async def _keep_images(shared: Service, caller: Caller, dialogue: Dialogue) -> None:
-    for place, picture in enumerate(dialogue.pictures):
-        param = f"images[{place}]"
+    for picture in chain.from_iterable(dialogue.pictures):
+        param = "images"
         data = await at_work(shared, param, shared.pictures.read, picture.sha256)
         await at_work(shared, param, keep_image, shared, caller, data, picture.media_type)
+
+
+def _by_id(dialogue: Dialogue) -> DialogueRequest:
+    """The request with all images by their ids; those of turn 1 stand before the turns."""
+    first, *later = (
+        tuple(f"image:{picture.sha256}" for picture in shown) for shown in dialogue.pictures
+    )
+    turns = [turn.model_dump(exclude_unset=True) for turn in dialogue.request.turns]
+    for turn, images in zip(turns, ((), *later), strict=True):
+        turn.pop("images", None)
+        if images:
+            turn["images"] = images
+    asked = dialogue.request.model_dump(exclude_unset=True) | {"images": first, "turns": turns}
+    return DialogueRequest.model_validate(asked)
 
 
 async def _find(shared: Service, caller: Caller, name: str) -> Job:
@@ -161,9 +225,21 @@ def _told(job: Job) -> dict[str, Any]:
     """The fields of `QueuedDialogue`."""
     return {
         "id": job.id,
+        "location": _place(job),
+        "about": _next(job),
         "state": job.state,
         "stopping": job.stopping,
         "progress": Progress(**job.progress),
         "error": job.error,
         "result": None if job.result is None else orjson.Fragment(job.result),
     }
+
+
+def _place(job: Job) -> str:
+    return f"/v1/dialogues/{job.id}"
+
+
+def _next(job: Job) -> str | None:
+    if not job.is_active:
+        return None
+    return f"not done yet: GET {_place(job)} until its state is done, then read its result"

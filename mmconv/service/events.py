@@ -5,10 +5,8 @@ The queue is asked, so it does not matter which process carries the run out.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import suppress
 
 import orjson
 from fastapi import APIRouter
@@ -18,13 +16,10 @@ from mmconv.service.access import Reader, Shared
 from mmconv.service.problems import documented
 from mmconv.service.run_shapes import told
 from mmconv.service.runs import RunId, find_run
-from mmconv.service.state import Service
+from mmconv.service.watching import watch
 from mmconv.store.jobs import Job
 
 router = APIRouter(prefix="/v1", tags=["runs"])
-
-LOOK_SECONDS = 1.0
-"""How often the queue is asked; a worker tells its progress as often."""
 
 QUIET_SECONDS = 15.0
 """After so long without news a comment keeps the connection open."""
@@ -38,32 +33,35 @@ QUIET_SECONDS = 15.0
         200: {"content": {"text/event-stream": {}}, "description": "Events until the run ends."},
     },
 )
-async def run_events(run: RunId, shared: Shared, _caller: Reader) -> StreamingResponse:
+async def run_events(run: RunId, shared: Shared, caller: Reader) -> StreamingResponse:
     """Stream `progress` events with the run's state, and `end` with its last.
 
     The stream ends as well when the server does: connect again.
     """
     job = await find_run(shared, run)
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_events(shared, job), media_type="text/event-stream", headers=headers)
+    events = _events(watch(shared, caller, job))
+    # What refuses the request does so before its status goes out.
+    first = await anext(events, b"")
+    stream = _with(first, events)
+    return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
 
-async def _events(shared: Service, job: Job) -> AsyncIterator[bytes]:
-    found: Job | None = job
+async def _with(first: bytes, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for event in events:
+        yield event
+
+
+async def _events(seen: AsyncIterator[Job]) -> AsyncIterator[bytes]:
     sent, quiet_since = None, time.monotonic()
-    while found is not None and not shared.draining.is_set():
+    async for found in seen:
         if found != sent:
             yield _event("progress" if found.is_active else "end", found)
             sent, quiet_since = found, time.monotonic()
         elif time.monotonic() - quiet_since > QUIET_SECONDS:
             yield b": waiting\n\n"
             quiet_since = time.monotonic()
-        if not found.is_active:
-            return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(LOOK_SECONDS):
-                await shared.draining.wait()
-        found = await shared.queue.get(job.id)
 
 
 def _event(name: str, job: Job) -> bytes:

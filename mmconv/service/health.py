@@ -13,6 +13,7 @@ from starlette.responses import Response
 from mmconv import __version__
 from mmconv.errors import StoreError
 from mmconv.service.access import Reader, Shared
+from mmconv.service.desk import Runs
 from mmconv.service.problems import Problem, documented, ending, json_response
 
 log = logging.getLogger(__name__)
@@ -34,8 +35,11 @@ async def health() -> Response:
 
 
 @router.get("/ready", response_model=Health, responses=documented(503))
-async def ready(shared: Shared) -> Response:
-    """Answer 200 while the process takes work: its database answers, and it is not ending."""
+async def ready(shared: Shared, desk: Runs) -> Response:
+    """Answer 200 while the process takes work: its database answers, and it is not ending.
+
+    So does its worker: it can look for jobs.
+    """
     if shared.draining.is_set():
         raise ending()
     try:
@@ -43,6 +47,8 @@ async def ready(shared: Shared) -> Response:
     except StoreError as error:
         log.warning("not ready: %s", error)
         raise Problem(503, "the database does not answer", code="no_database") from error
+    if desk.worker.failing or desk.working.done():
+        raise Problem(503, "no jobs are taken; the server's log says why", code="no_worker")
     return json_response(Health().model_dump())
 
 

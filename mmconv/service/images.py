@@ -1,25 +1,31 @@
 """`/v1/images`: clients' images, checked by the one door and kept by content.
 
 What is given out is the file as it came, or a small WebP of it, and makes a browser run nothing.
+Whoever sent an image may have it removed again; its file goes when nobody else has sent it too.
 """
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request
-from pydantic import BaseModel
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
 from images import Facts
 from images.header import read_media_type
 from images.thumbnails import thumbnail
-from mmconv.service.access import Caller, Chatter, Reader, Shared
+from images.uploads import Claim
+from mmconv.service.access import Asker, Caller, Chatter, Shared
 from mmconv.service.bodies import too_large
 from mmconv.service.incoming import at_work
 from mmconv.service.problems import Problem, documented, json_response
 from mmconv.service.state import Service
+from mmconv.store.jobs import ACTIVE, Filter
 
 router = APIRouter(prefix="/v1/images", tags=["images"])
 
@@ -28,6 +34,9 @@ ImageId = Annotated[str, Path(pattern="^[0-9a-f]{64}$", description="The SHA-256
 WHERE = "the image"
 FULL_SECONDS = 3600.0
 """When a client whose room is full is told to come back; only an operator makes room."""
+
+MOST_ACTIVE = 10_000
+"""How many jobs that are not at their end are looked through; limits keep them far below."""
 
 HEADERS = {
     "Cache-Control": "private, max-age=31536000, immutable",
@@ -81,15 +90,98 @@ async def add_image(request: Request, shared: Shared, caller: Chatter) -> Respon
     return json_response(stored.model_dump(), 201)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnImage:
+    """An image of the caller's: the bytes of its file, and when it was sent last (UTC)."""
+
+    id: str
+    bytes: int
+    sent: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageList:
+    """The caller's images, the newest first; `next` is the `after` of the following page, or null.
+
+    `used` are the bytes of all of them, and `room` what they may take up.
+    """
+
+    data: list[OwnImage]
+    next: str | None
+    used: int
+    room: int
+
+
+class ImageQuery(BaseModel):
+    """Which images: at most `limit`, behind the one with the id `after`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    after: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
+    limit: int = Field(default=100, ge=1, le=1000)
+
+
+class RemovalQuery(BaseModel):
+    """Whose image it is to be no longer: the caller's, or `everybody`'s, which an admin may ask."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    everybody: bool = False
+
+
+@router.get("", response_model=ImageList, responses=documented())
+async def list_images(
+    shared: Shared, caller: Asker, asked: Annotated[ImageQuery, Query()]
+) -> Response:
+    """List the images that the caller has sent, and how much room they take up."""
+    claims = await asyncio.to_thread(shared.uploads.claims, caller.name)
+    names = [claim.sha256 for claim in claims]
+    if asked.after is not None and asked.after not in names:
+        raise Problem(400, "after: take it from the page before", param="after")
+    begin = 0 if asked.after is None else names.index(asked.after) + 1
+    page = claims[begin : begin + asked.limit]
+    listed = ImageList(
+        data=[_own(claim) for claim in page],
+        next=page[-1].sha256 if begin + len(page) < len(claims) else None,
+        used=sum(claim.byte_count for claim in claims),
+        room=caller.limits.stored_bytes,
+    )
+    return json_response(listed)
+
+
+@router.delete("/{image}", status_code=204, responses=documented(404, 409))
+async def delete_image(
+    image: ImageId, shared: Shared, caller: Chatter, asked: Annotated[RemovalQuery, Query()]
+) -> Response:
+    """Remove an image of one's own; what was said of it stays where it is kept.
+
+    An image that a dialogue under way needs is refused with 409. A finished dialogue has all that
+    it tells, and names the image by its SHA-256; runs have the pictures of their data sets.
+    """
+    if asked.everybody and not caller.may("admin"):
+        raise Problem(403, "this token lacks the scope 'admin'", code="missing_scope")
+    owner = None if asked.everybody else caller.name
+    if (needed := await _needing(shared, image, owner)) is not None:
+        raise Problem(
+            409,
+            f"{needed} needs the image; wait for its end, or stop it",
+            param="image",
+            code="image_in_use",
+        )
+    if not await asyncio.to_thread(shared.uploads.discard, image, owner):
+        raise Problem(404, "no image of this id is yours", param="image", code="image_not_found")
+    return Response(status_code=204)
+
+
 @router.get("/{image}", response_class=Response, responses=documented(404) | _FILE)
-async def get_image(image: ImageId, shared: Shared, _caller: Reader) -> Response:
+async def get_image(image: ImageId, shared: Shared, _caller: Asker) -> Response:
     """Give the file out as it came."""
     data = await _find(shared, image)
     return Response(data, headers=HEADERS, media_type=read_media_type(data, WHERE))
 
 
 @router.get("/{image}/thumbnail", response_class=Response, responses=documented(404) | _FILE)
-async def get_thumbnail(image: ImageId, shared: Shared, _caller: Reader) -> Response:
+async def get_thumbnail(image: ImageId, shared: Shared, _caller: Asker) -> Response:
     """Give out a WebP of at most 192 pixels a side."""
     data = await _find(shared, image)
     small = await at_work(shared, None, thumbnail, data, WHERE)
@@ -110,6 +202,20 @@ def keep_image(shared: Service, caller: Caller, data: bytes, declared: str) -> F
             retry_after=FULL_SECONDS,
         )
     return uploads.keep(data, caller.name, WHERE)
+
+
+async def _needing(shared: Service, image: str, owner: str | None) -> str | None:
+    """A job that waits or is under way, of this owner or of anybody, and that names the image."""
+    for state in ACTIVE:
+        chosen = Filter(owner=owner, state=state)
+        for job in await shared.queue.page(chosen, limit=MOST_ACTIVE):
+            if image in job.spec:
+                return job.id
+    return None
+
+
+def _own(claim: Claim) -> OwnImage:
+    return OwnImage(id=claim.sha256, bytes=claim.byte_count, sent=claim.since)
 
 
 async def _find(shared: Service, sha256: str) -> bytes:

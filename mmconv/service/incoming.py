@@ -1,4 +1,4 @@
-"""The images that one request names: `image:<id>`, a data URI, or a URL where that is allowed.
+"""The images that one request names: `image:<id>` or the id, a data URI, or a URL if allowed.
 
 What did not lie here before is held until the request ends, and does not count as the caller's.
 No path is ever read for a client.
@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 from images import Facts
@@ -23,6 +25,9 @@ from mmconv.values import Image
 
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
+
+
+_ID = re.compile("[0-9a-f]{64}")
 
 
 class Incoming:
@@ -42,15 +47,18 @@ class Incoming:
         self._count += 1
         if self._count > sizes.images:
             raise Problem(413, f"a request may hold {sizes.images} images", param=param)
+        if _ID.fullmatch(reference):
+            return await self._kept(reference, param)
         scheme, _, rest = reference.partition(":")
         match scheme.lower():
             case "image":
                 return await self._kept(rest, param)
             case "data":
-                return await self._hold(decode_uri(rest, sizes.image_bytes, param), param)
+                return await self._hold(partial(decode_uri, rest, sizes.image_bytes, param), param)
             case "https" if self._shared.settings.fetch_urls:
                 async with self._shared.fetches:
-                    return await self._hold(await fetch(reference, sizes.image_bytes, param), param)
+                    data = await fetch(reference, sizes.image_bytes, param)
+                    return await self._hold(lambda: data, param)
             case "http" | "https":
                 raise Problem(
                     400,
@@ -67,10 +75,11 @@ class Incoming:
             raise Problem(404, "no image of this id is here", param=param, code="image_not_found")
         return facts.image
 
-    async def _hold(self, data: bytes, param: str) -> Image:
-        holding = asyncio.ensure_future(
-            at_work(self._shared, param, self._shared.uploads.hold, data, param)
-        )
+    async def _hold(self, read: Callable[[], bytes], param: str) -> Image:
+        def hold() -> Facts:
+            return self._shared.uploads.hold(read(), param)
+
+        holding = asyncio.ensure_future(at_work(self._shared, param, hold))
         try:
             facts = await asyncio.shield(holding)
         except asyncio.CancelledError:

@@ -26,6 +26,7 @@ from mmconv.service.bodies import JsonRoute
 from mmconv.service.bounds import check_bounds, refuse_faults
 from mmconv.service.disconnect import while_connected
 from mmconv.service.incoming import incoming
+from mmconv.service.offline_judges import convbench_only
 from mmconv.service.problems import Problem, documented, json_response, problem_of_failure
 from mmconv.service.prompt_files import prompt_set
 from mmconv.service.running import carry_out
@@ -100,9 +101,9 @@ async def judge(shared: Service, caller: Caller, asked: JudgementRequest) -> Jud
 
 
 def _prompts(asked: JudgementRequest, *, offline: bool) -> str:
-    """The set of prompts; raises `Problem` where the overlap measure has none for the benchmark."""
+    """The set of prompts; raises `Problem` where an offline judge has none for the benchmark."""
     if not offline:
         return asked.benchmark
     if asked.benchmark != "convbench":
-        raise Problem(400, "judge: the overlap measure judges ConvBench only", param="judge")
+        raise convbench_only(asked.judge, "judge")
     return "convbench_reference"

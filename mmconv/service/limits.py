@@ -27,6 +27,7 @@ class Meter:
         self._left: float | None = None
         self._seen = 0.0
         self.calls = 0
+        self.watchers = 0
 
     def count_request(self, limits: Allowance) -> None:
         """Count a request; raises `Problem` 429 beyond the token's requests per minute."""
@@ -65,6 +66,26 @@ class Meter:
             yield
         finally:
             self.calls -= calls
+
+    @contextmanager
+    def watching(self, limits: Allowance) -> Iterator[None]:
+        """Count a request that watches a job for as long as it does.
+
+        Raises `Problem` 429 where the token would have more of them than it may.
+        """
+        if self.watchers >= limits.watchers:
+            raise Problem(
+                429,
+                f"{self.watchers} requests of this token watch or wait for jobs already, "
+                "and no more may",
+                code="too_many_watchers",
+                retry_after=BUSY_SECONDS,
+            )
+        self.watchers += 1
+        try:
+            yield
+        finally:
+            self.watchers -= 1
 
 
 class Meters:

@@ -68,7 +68,8 @@ def guides_output(spec: ModelSpec) -> bool:
     """Whether the model's backend makes its replies obey a JSON schema."""
     if spec.provider in ("openai", "vllm"):
         return bool(spec.options.get("guided_json", spec.provider == "vllm"))
-    return spec.provider == "fake"
+    # Of the fakes, one answers with JSON where it is asked to.
+    return (spec.provider, spec.model) == ("fake", "judge")
 
 
 class _Source:

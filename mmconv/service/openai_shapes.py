@@ -11,7 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
 
 from mmconv.values import Finish, Reply
 
@@ -30,7 +37,17 @@ added."""
 Nothing: TypeAlias = Annotated[list[Any], Field(max_length=0)]
 """A list that must be empty."""
 
-Zero: TypeAlias = Annotated[float, Field(ge=0, le=0)]
+
+def _no_other(value: float) -> float:
+    if value:
+        raise ValueError("not supported here: leave it out")
+    return value
+
+
+Zero: TypeAlias = Annotated[
+    float, AfterValidator(_no_other), WithJsonSchema({"type": "number", "const": 0})
+]
+"""A number that must be 0."""
 
 
 class _Shape(BaseModel):

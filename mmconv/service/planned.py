@@ -1,39 +1,71 @@
 """Samples of a run as they stand now, finished or not: planned again, read from the store.
 
-Nothing is asked. It is what `mmconv show` does, for one sample or a page of them.
+Nothing is asked. It is what `mmconv show` does, for one sample or a page of them, in a thread: of
+a page there may be thousands of calls to plan, while the server has others to serve.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import groupby, islice
-from typing import Any
+from typing import Any, TypeVar
 
 from mmconv.evaluation import Evaluation
 from mmconv.plans import Finished, Plan
 from mmconv.report.transcripts import call_records, message_record, score_record
+from mmconv.runner import Runner
+from mmconv.service.desk import Desk
+from mmconv.service.elsewhere import StoreElsewhere
+from mmconv.service.problems import Problem
 from mmconv.service.run_files import clean_call
 from mmconv.values import Failure, Reply
+
+Made = TypeVar("Made")
+
+OPEN_PLANS = 8
+"""How many plans are read at once: as few as share queries, since the server's loop hands out what
+they ask the store for, and has other things to do between."""
 
 Planned = list[tuple[Plan, Any]]
 """The plans of one sample, each with the benchmark's own record of it."""
 
+Page = tuple[list[dict[str, Any]], str | None]
+"""Samples, and the last one if more follow."""
 
-async def planned_page(
-    evaluation: Evaluation, after: str | None, limit: int
-) -> tuple[list[dict[str, Any]], str | None]:
-    """At most `limit` samples behind `after`, and the last one if more follow."""
-    groups = await asyncio.to_thread(_behind, evaluation, after, limit + 1)
+
+async def planned_page(desk: Desk, evaluation: Evaluation, after: str | None, limit: int) -> Page:
+    """At most `limit` samples behind `after`; raises `Problem` 400 where there is none such."""
+    return await _aside(desk, evaluation, partial(_page, after=after, limit=limit))
+
+
+async def planned_sample(desk: Desk, evaluation: Evaluation, sample: str) -> dict[str, Any] | None:
+    """One sample's calls, judges' prompts included, and its scores; None if there is none such."""
+    return await _aside(desk, evaluation, partial(_sample, sample=sample))
+
+
+async def _aside(
+    desk: Desk, evaluation: Evaluation, look: Callable[[Evaluation], Coroutine[Any, Any, Made]]
+) -> Made:
+    """Look at a run in a thread with a loop of its own, while no other request does."""
+    store = StoreElsewhere(evaluation.equipment.store, asyncio.get_running_loop())
+    there = replace(evaluation, equipment=replace(evaluation.equipment, store=store))
+    async with desk.viewing:
+        return await asyncio.to_thread(lambda: asyncio.run(look(there)))
+
+
+async def _page(evaluation: Evaluation, after: str | None, limit: int) -> Page:
+    groups = _behind(evaluation, after, limit + 1)
     finished = await _read(evaluation, [plan for group in groups[:limit] for plan, _ in group])
     page = [_told([finished[plan.order] for plan, _ in group]) for group in groups[:limit]]
     return page, page[-1]["sample"] if len(groups) > limit else None
 
 
-async def planned_sample(evaluation: Evaluation, sample: str) -> dict[str, Any] | None:
-    """One sample's calls, judges' prompts included, and its scores; None if there is none such."""
-    group = await asyncio.to_thread(_find, evaluation, sample)
+async def _sample(evaluation: Evaluation, sample: str) -> dict[str, Any] | None:
+    conditions = len(evaluation.benchmark.conditions)
+    group = list(islice(evaluation.plans(lambda name: name == sample), conditions))
     if not group:
         return None
     finished = await _read(evaluation, [plan for plan, _ in group])
@@ -46,22 +78,24 @@ async def planned_sample(evaluation: Evaluation, sample: str) -> dict[str, Any] 
     }
 
 
-def _groups(evaluation: Evaluation) -> Iterator[Planned]:
-    for _, group in groupby(evaluation.plans(), lambda planned: planned[0].sample):
-        yield list(group)
-
-
 def _behind(evaluation: Evaluation, after: str | None, count: int) -> list[Planned]:
-    groups = _groups(evaluation)
-    if after is not None:
-        for group in groups:
-            if group[0][0].sample == after:
-                break
-    return list(islice(groups, count))
+    """The plans of `count` samples; those before them are not planned."""
+    passed = after is None
+
+    def is_behind(sample: str) -> bool:
+        nonlocal passed
+        before, passed = passed, passed or sample == after
+        return before
+
+    plans = evaluation.plans(is_behind)
+    groups = [list(group) for _, group in islice(groupby(plans, _name), count)]
+    if not passed:
+        raise Problem(400, "after: no such sample", param="after")
+    return groups
 
 
-def _find(evaluation: Evaluation, sample: str) -> Planned:
-    return next((group for group in _groups(evaluation) if group[0][0].sample == sample), [])
+def _name(planned: tuple[Plan, Any]) -> str:
+    return planned[0].sample
 
 
 async def _read(evaluation: Evaluation, plans: list[Plan]) -> Mapping[int, Finished]:
@@ -70,7 +104,9 @@ async def _read(evaluation: Evaluation, plans: list[Plan]) -> Mapping[int, Finis
     def keep(each: Finished) -> None:
         finished[each.plan.order] = each
 
-    await evaluation.runner(offline=True).run(plans, keep)
+    equipment = evaluation.equipment
+    runner = Runner(equipment.seats, equipment.store, window=OPEN_PLANS, offline=True)
+    await runner.run(plans, keep)
     return finished
 
 

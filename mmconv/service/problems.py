@@ -21,6 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from mmconv.errors import FailureKind, InputError
+from mmconv.service.wording import plainly, without_commands
 from mmconv.values import Failure
 
 log = logging.getLogger(__name__)
@@ -51,6 +52,12 @@ CODES: Mapping[FailureKind, str] = {"context": "context_length_exceeded"}
 
 LONGEST = 1000
 """Characters of a message; it may quote what a client sent."""
+
+UNROUTED = {
+    HTTPStatus.NOT_FOUND.phrase: "there is nothing at this path; /docs lists what there is",
+    HTTPStatus.METHOD_NOT_ALLOWED.phrase: "this path takes other methods; /docs lists them",
+}
+"""What Starlette says of requests that no route takes -> more."""
 
 PARAMETERS = (("query",), ("path",), ("header",), ("cookie",))
 """What the locations of other parameters begin with."""
@@ -129,12 +136,22 @@ def json_response(
 
 def problem_of_failure(failure: Failure) -> Problem:
     """What a client is told of a model that did not answer; what is left out is logged."""
-    status, words = FAILED[failure.kind]
+    status, _ = FAILED[failure.kind]
+    words = words_of_failure(failure.kind, failure.message)
     code = CODES.get(failure.kind, failure.kind)
     if status < 500:
-        return Problem(status, presentable(failure.message, words), param="messages", code=code)
+        return Problem(status, words, param="messages", code=code)
     log.warning("a model failed (%s): %s", failure.kind, failure.message)
     return Problem(status, words, code=code, retry_after=10 if status == 503 else None)
+
+
+def words_of_failure(kind: FailureKind, message: str) -> str:
+    """Why a model failed, as clients may know it: its own words where they are about the request.
+
+    What a server or a connection says tells of this machine.
+    """
+    status, words = FAILED[kind]
+    return words if status >= 500 else presentable(message, words)
 
 
 def ending() -> Problem:
@@ -143,11 +160,14 @@ def ending() -> Problem:
 
 
 def presentable(message: str, instead: str) -> str:
-    """The message, if it names no path, no URL and no variable of this machine; else `instead`."""
+    """The message, if it names no path, no URL and no variable of this machine; else `instead`.
+
+    What only a command line can follow is left out of it.
+    """
     if _PLACE.search(message):
         log.warning("told a client only %r: %s", instead, message)
         return instead
-    return message
+    return without_commands(message)
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -156,6 +176,10 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
         status: {"model": ErrorBody, "description": HTTPStatus(status).phrase}
         for status in sorted({400, 401, 403, 408, 413, 429, 500, *statuses})
     }
+
+
+GONE: dict[int | str, dict[str, Any]] = {204: {"description": "It is gone."}}
+"""The `responses` of a route that removes something."""
 
 
 def install(app: FastAPI) -> None:
@@ -180,7 +204,10 @@ async def _on_invalid(_request: Request, error: Exception) -> Response:
 async def _on_http(request: Request, error: Exception) -> Response:
     """What Starlette and FastAPI say: no such route, another method, a form that is none."""
     assert isinstance(error, HTTPException)
-    problem = Problem(error.status_code, str(error.detail))
+    message = str(error.detail)
+    if message in UNROUTED:
+        message = UNROUTED[message]
+    problem = Problem(error.status_code, message)
     headers = _allowed(request) if error.status_code == 405 else error.headers
     return json_response(problem.body, error.status_code, headers)
 
@@ -214,15 +241,22 @@ def invalid(errors: Sequence[Mapping[str, Any]], body: Any = None) -> Problem:
         ((error, _place(error["loc"], body)) for error in errors), key=lambda each: len(each[1])
     )
     if error["type"] == "json_invalid":
-        return Problem(400, "the body is not JSON", code="invalid_json")
+        return Problem(400, _not_json(error), code="invalid_json")
     param = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
     param = param.removeprefix(".")
     if not param:
         return Problem(400, "a JSON object is needed (Content-Type: application/json)")
     if error["type"] == "extra_forbidden":
         return Problem(400, f"{param}: no such field", param=param, code="unknown_parameter")
-    message = str(error["msg"]).removeprefix("Value error, ")
-    return Problem(400, f"{param}: {message}", param=param)
+    return Problem(400, f"{param}: {plainly(error)}", param=param)
+
+
+def _not_json(error: Mapping[str, Any]) -> str:
+    """Where the body stops being JSON, as its reader tells it."""
+    place, why = error["loc"][-1], error.get("ctx", {}).get("error")
+    if not why or not isinstance(place, int):
+        return "the body is not JSON"
+    return f"the body is not JSON: {why} (at character {place + 1})"
 
 
 def _place(location: tuple[Any, ...], body: Any) -> list[Any]:

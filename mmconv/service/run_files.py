@@ -6,19 +6,24 @@ machine is left out. These functions block; routes call them in threads.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import islice
+from operator import and_
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Literal
 
 import orjson
 
 from mmconv.report.output import SCORES, TRANSCRIPTS
 from mmconv.report.tables import FORMATS, read_tables
-from mmconv.service.problems import FAILED, Problem, presentable
+from mmconv.service.problems import Problem, words_of_failure
 from mmconv.values import Table
+
+PIECE_BYTES = 1 << 18
 
 INDEXES = 8
 """How many files' indexes are kept in memory: about 200 bytes for each sample."""
@@ -64,6 +69,75 @@ def score_page(
     return found, None
 
 
+def check_chosen(folder: Path, chosen: Mapping[str, str]) -> None:
+    """Raise `Problem` 400 for a value by which no score of the run can be chosen."""
+    path = folder / SCORES
+    status = path.stat()
+    known = _read_values(path, status.st_mtime_ns, status.st_size)
+    for name, value in chosen.items():
+        if name == "sample":
+            if value not in _spans(path):
+                raise Problem(400, "sample: no score is of a sample of this name", param=name)
+        elif value not in known[name]:
+            there = ", ".join(known[name]) or "none"
+            message = f"{name}: no score has {value!r}; there are: {there}"
+            raise Problem(400, message, param=name)
+
+
+def chosen_file(
+    folder: Path, chosen: Mapping[str, str], form: Literal["jsonl", "parquet"]
+) -> IO[bytes]:
+    """The scores whose fields are as `chosen`, as an unnamed file that stands at its beginning."""
+    source = (folder / SCORES).with_suffix(f".{form}")
+    copy = _copy_lines if form == "jsonl" else _copy_groups
+    with ExitStack() as unless_whole:
+        target = unless_whole.enter_context(tempfile.TemporaryFile())
+        copy(source, target, chosen)
+        target.seek(0)
+        unless_whole.pop_all()
+    return target
+
+
+def pieces(file: IO[bytes]) -> Iterator[bytes]:
+    """The rest of the file in pieces; it is closed behind them."""
+    with file:
+        while piece := file.read(PIECE_BYTES):
+            yield piece
+
+
+def _copy_lines(source: Path, target: IO[bytes], chosen: Mapping[str, str]) -> None:
+    with source.open("rb") as lines:
+        for line in lines:
+            record = orjson.loads(line)
+            if all(record[name] == value for name, value in chosen.items()):
+                target.write(line)
+
+
+def _copy_groups(source: Path, target: IO[bytes], chosen: Mapping[str, str]) -> None:
+    # Arrow takes a while to import, and few requests need it.
+    from pyarrow import compute, parquet
+
+    wanted = [compute.field(name) == value for name, value in chosen.items()]
+    with (
+        parquet.ParquetFile(source) as groups,
+        parquet.ParquetWriter(target, groups.schema_arrow, compression="zstd") as writer,
+    ):
+        for number in range(groups.num_row_groups):
+            writer.write_table(groups.read_row_group(number).filter(reduce(and_, wanted)))
+
+
+@lru_cache(maxsize=INDEXES)
+def _read_values(path: Path, _changed: int, _size: int) -> Mapping[str, tuple[str, ...]]:
+    """The conditions and metrics of a run's scores, in the order in which they come."""
+    found: dict[str, dict[str, None]] = {"condition": {}, "metric": {}}
+    with path.open("rb") as lines:
+        for line in lines:
+            record = orjson.loads(line)
+            for name, values in found.items():
+                values[record[name]] = None
+    return {name: tuple(values) for name, values in found.items()}
+
+
 def sample_page(
     folder: Path, after: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
@@ -100,9 +174,8 @@ def clean_call(call: dict[str, Any]) -> dict[str, Any]:
     if call["state"] != "failure":
         return call
     kind = call["problem"].split(" ", 1)[0]
-    status, words = FAILED[kind]
-    told = words if status >= 500 else presentable(call["problem"], words)
-    return call | {"problem": f"{kind}: {words}" if told == words else told}
+    told = words_of_failure(kind, call["problem"])
+    return call | {"problem": told if told.startswith(f"{kind} ") else f"{kind}: {told}"}
 
 
 def render_tables(folder: Path, name: str | None, form: str) -> str:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mmconv.benchmarks.describing import DESCRIPTIONS, Description, describe
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec
 from mmconv.keys import hash_json
 from mmconv.service.problems import Problem
@@ -26,6 +26,10 @@ MOST_TRIALS = 100
 
 MOST_SEATS = 16
 """How many models may take part in one run."""
+
+
+ANY_SEAT = "NAME"
+"""How a benchmark's description says that seats of any other name may be taken."""
 
 
 class RunRequest(BaseModel):
@@ -68,7 +72,9 @@ def resolve(settings: Settings, request: RunRequest) -> RunSpec:
         )
     if "candidate" not in request.seats:
         raise Problem(400, "seats: name the model to evaluate as candidate", param="seats")
+    _check_seats(data.benchmark, request)
     _check_sampling(settings, request)
+    _check_conditions(data.benchmark, request)
     return RunSpec(
         benchmark=data.benchmark,
         options={**_own_options(settings, data, request.options), **data.options},
@@ -102,6 +108,18 @@ def _model(settings: Settings, seat: str, name: str) -> ModelSpec:
     return model if model.name else model.model_copy(update={"name": name})
 
 
+def _check_seats(benchmark: str, request: RunRequest) -> None:
+    known = description(benchmark)
+    if known is None or ANY_SEAT in known.seats:
+        return
+    for seat in request.seats:
+        if seat not in known.seats:
+            there = ", ".join(known.seats)
+            raise Problem(
+                400, f"{benchmark} has no seat {seat!r}; there are: {there}", param=f"seats.{seat}"
+            )
+
+
 def _check_sampling(settings: Settings, request: RunRequest) -> None:
     for seat, sampling in request.sampling.items():
         if seat not in request.seats:
@@ -109,6 +127,18 @@ def _check_sampling(settings: Settings, request: RunRequest) -> None:
         _check_tokens(settings, sampling.max_tokens, f"sampling.{seat}.max_tokens")
         if abs(sampling.seed or 0) >= 2**63:
             raise Problem(400, "seed: too large", param=f"sampling.{seat}.seed")
+
+
+def _check_conditions(benchmark: str, request: RunRequest) -> None:
+    known = description(benchmark)
+    for place, name in enumerate(request.conditions or ()):
+        if known is not None and name not in known.conditions:
+            there = ", ".join(known.conditions)
+            raise Problem(
+                400,
+                f"{benchmark} has no condition {name!r}; there are: {there}",
+                param=f"conditions[{place}]",
+            )
 
 
 def _check_tokens(settings: Settings, value: Any, param: str) -> None:
@@ -136,24 +166,14 @@ def _own_options(settings: Settings, data: DataSpec, given: Mapping[str, Any]) -
 
 def open_options(benchmark: str) -> frozenset[str]:
     """The options of a benchmark of ours that name no files; none of one from elsewhere."""
-    model = options_model(benchmark)
-    fields = {} if model is None else model.model_fields
+    known = description(benchmark)
+    fields = {} if known is None else known.options.model_fields
     return frozenset(name for name, each in fields.items() if Path not in _leaves(each.annotation))
 
 
-def options_model(benchmark: str) -> type[BaseModel] | None:
-    """The model of a benchmark's options; None for one from elsewhere.
-
-    A benchmark keeps it in a module of that name, where it has the field `data`.
-    """
-    if "." in benchmark:
-        return None
-    module = import_module(f"mmconv.benchmarks.{benchmark}.options")
-    kinds = (each for each in vars(module).values() if isinstance(each, type))
-    [found] = (
-        kind for kind in kinds if issubclass(kind, BaseModel) and "data" in kind.model_fields
-    )
-    return found
+def description(benchmark: str) -> Description | None:
+    """What a benchmark of ours can be told; None for one from elsewhere."""
+    return describe(benchmark) if benchmark in DESCRIPTIONS else None
 
 
 def _leaves(annotation: Any) -> Iterator[Any]:

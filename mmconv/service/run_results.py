@@ -1,11 +1,12 @@
-"""`/v1/runs/{id}/...`: scores, tables, samples, images and the report of a run.
+"""`/v1/runs/{id}/...`: scores, tables, samples and images of a run.
 
-Scores, tables and the report are there when the run is done; samples at any time.
+Scores and tables are there when the run is done; samples at any time.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,23 +14,29 @@ import orjson
 from fastapi import APIRouter, Query
 from fastapi import Path as InPath
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, Response, StreamingResponse
 
 from mmconv.errors import InputError
 from mmconv.evaluation import Evaluation
-from mmconv.report.output import PAGE, SCORES
-from mmconv.report.page import write_page
+from mmconv.report.output import SCORES
 from mmconv.report.page.content import About
 from mmconv.service.access import Reader, Shared
 from mmconv.service.desk import Desk, Runs
 from mmconv.service.images import get_image, get_thumbnail
 from mmconv.service.planned import planned_page, planned_sample
 from mmconv.service.problems import Problem, documented, json_response, presentable
-from mmconv.service.run_files import render_tables, sample_page, sample_records, score_page
+from mmconv.service.run_files import (
+    check_chosen,
+    chosen_file,
+    pieces,
+    render_tables,
+    sample_page,
+    sample_records,
+    score_page,
+)
 from mmconv.service.run_shapes import SampleList, SampleTranscript, ScoreList
 from mmconv.service.run_work import open_run
 from mmconv.service.runs import RunId, Word, find_run
-from mmconv.service.shown import shown_folder
 from mmconv.service.state import Service
 from mmconv.store.jobs import Job
 
@@ -45,9 +52,6 @@ TYPES = {
 }
 """Format -> media type."""
 
-PAGE_BYTES = 64_000_000
-"""What texts and pictures may take inside a report; of a larger run it shows the first samples."""
-
 Sample = Annotated[str, InPath(min_length=1, max_length=1000)]
 """A sample's name, in a path; it may hold slashes."""
 
@@ -56,7 +60,7 @@ ImageId = Annotated[str, InPath(pattern=r"^[0-9a-f]{64}$")]
 
 
 class ScoreQuery(BaseModel):
-    """Which scores, in which format; those of JSON lines and Parquet are always all."""
+    """Which scores, in which format; JSON comes in pages, a file holds all that are chosen."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -105,16 +109,29 @@ def _given_as(*formats: str) -> dict[int | str, dict[str, Any]]:
 async def run_scores(
     run: RunId, shared: Shared, _caller: Reader, asked: Annotated[ScoreQuery, Query()]
 ) -> Response:
-    """Give out scores: in pages, chosen by sample, condition and metric, or as a file of all."""
+    """Give out scores: in pages or as a file, all or chosen by sample, condition and metric."""
     folder = finished_folder(shared, await find_run(shared, run))
+    if asked.chosen:
+        await asyncio.to_thread(check_chosen, folder, asked.chosen)
     if asked.format != "json":
-        file = (folder / SCORES).with_suffix(f".{asked.format}")
-        name = f"{run}-scores.{asked.format}"
-        return FileResponse(file, media_type=TYPES[asked.format], filename=name)
+        return await _score_file(folder, run, asked.format, asked.chosen)
     found, following = await asyncio.to_thread(
         score_page, folder, asked.chosen, asked.after, asked.limit
     )
     return json_response({"data": found, "next": following})
+
+
+async def _score_file(
+    folder: Path, run: str, form: Literal["jsonl", "parquet"], chosen: Mapping[str, str]
+) -> Response:
+    """The run's own file, or one of the chosen scores."""
+    name = f"{run}-scores.{form}"
+    if not chosen:
+        whole = (folder / SCORES).with_suffix(f".{form}")
+        return FileResponse(whole, media_type=TYPES[form], filename=name)
+    file = await asyncio.to_thread(chosen_file, folder, chosen, form)
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(pieces(file), media_type=TYPES[form], headers=headers)
 
 
 @router.get(
@@ -145,7 +162,8 @@ async def run_samples(
         folder = finished_folder(shared, job)
         found = await asyncio.to_thread(sample_page, folder, asked.after, asked.limit)
     else:
-        found = await planned_page(await readable_run(shared, desk, job), asked.after, asked.limit)
+        evaluation = await readable_run(shared, desk, job)
+        found = await planned_page(desk, evaluation, asked.after, asked.limit)
     return json_response({"data": found[0], "next": found[1]})
 
 
@@ -163,7 +181,7 @@ async def run_sample(
         folder = finished_folder(shared, job)
         found = await asyncio.to_thread(sample_records, folder, sample)
     else:
-        found = await planned_sample(await readable_run(shared, desk, job), sample)
+        found = await planned_sample(desk, await readable_run(shared, desk, job), sample)
     if found is None:
         raise Problem(404, "no such sample in this run", param="sample")
     return json_response(found)
@@ -183,29 +201,6 @@ async def run_image(
     return await (get_thumbnail if small else get_image)(image, shared, caller)
 
 
-@router.get(
-    "/runs/{run}/report",
-    response_class=FileResponse,
-    responses={**documented(404, 409), 200: {"content": {"text/html": {}}, "description": "It."}},
-)
-async def run_report(run: RunId, shared: Shared, desk: Runs, _caller: Reader) -> FileResponse:
-    """Give out the run's report as one HTML page; made when it is asked for the first time."""
-    job = await find_run(shared, run)
-    folder = finished_folder(shared, job)
-    async with desk.reporting:
-        shown = await asyncio.to_thread(shown_folder, shared.settings, job, folder)
-        page = shown / PAGE
-        if not page.exists():
-            await _write_report(shared, desk, job, shown)
-    return FileResponse(page, media_type="text/html; charset=utf-8")
-
-
-async def _write_report(shared: Service, desk: Desk, job: Job, shown: Path) -> None:
-    """Make the page; without its pictures where the run's data are there no more."""
-    about = await about_run(shared, desk, job)
-    await asyncio.to_thread(write_page, shown, shared.pictures, about, block_bytes=PAGE_BYTES)
-
-
 async def about_run(shared: Service, desk: Desk, job: Job) -> About:
     """What a run's data say of its samples; nothing where they are there no more."""
     try:
@@ -218,8 +213,12 @@ async def about_run(shared: Service, desk: Desk, job: Job) -> About:
 def finished_folder(shared: Service, job: Job) -> Path:
     """The folder of a run that was finished at least once; raises `Problem` 409."""
     if job.result is None:
+        next_step = "wait for its end" if job.is_active else "post it again to have it finished"
         raise Problem(
-            409, f"the run is not done (it is {job.state})", param="run", code="not_finished"
+            409,
+            f"the run {job.id} is not done (it is {job.state}): {next_step}",
+            param="run",
+            code="not_finished",
         )
     return shared.settings.out / str(orjson.loads(job.result)["folder"])
 

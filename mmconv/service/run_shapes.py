@@ -18,8 +18,9 @@ class RunInfo(BaseModel):
 
     `progress` is of the session under way or the last one; a run that was resumed finds in the
     store what is answered. `lost` counts calls without a reply at the end, `scores` all scores and
-    `unscored` those without a value, by reason; null before the end. Times are in UTC; `created` is
-    when it was first posted, `queued` when it was last.
+    `unscored` those without a value, by reason; null before the end. `folder` is the name of the
+    folder in the server's `out` that `mmconv show` and the other commands take, null until it is
+    written. Times are in UTC; `created` is when it was first posted, `queued` when it was last.
     """
 
     id: str
@@ -32,6 +33,7 @@ class RunInfo(BaseModel):
     lost: int
     scores: int | None
     unscored: dict[str, int] | None
+    folder: str | None
     error: str | None
     created: datetime
     queued: datetime
@@ -86,6 +88,8 @@ class SampleTranscript(BaseModel):
 def told(job: Job) -> dict[str, Any]:
     """The fields of `RunInfo`."""
     result = {} if job.result is None else orjson.loads(job.result)
+    progress = {**_EMPTY, **job.progress}
+    folder = progress.pop("folder", None)
     return {
         "id": job.id,
         "state": job.state,
@@ -93,10 +97,11 @@ def told(job: Job) -> dict[str, Any]:
         "benchmark": job.benchmark,
         "model": job.model,
         "request": orjson.Fragment(job.spec),
-        "progress": {**_EMPTY, **job.progress},
+        "progress": progress,
         "lost": job.lost,
         "scores": result.get("scores"),
         "unscored": result.get("unscored"),
+        "folder": result.get("folder", folder),
         "error": job.error,
         "created": job.created,
         "queued": job.queued,

@@ -98,13 +98,14 @@ class RunWork:
         self._pace = Pace()
 
     def progress(self) -> dict[str, Any]:
-        """The fields of `Progress`."""
+        """The fields of `Progress`, and the name of the run's folder as soon as it is known."""
         if self._runner is None or self._evaluation is None:
             return asdict(Progress())
         now = time.monotonic()
         tally, total = self._runner.tally, self._evaluation.plan_count
         self._pace.mark(now, tally.finished, tally.asked)
-        return asdict(_progress(tally, total, self._pace, now - self._started))
+        told = _progress(tally, total, self._pace, now - self._started)
+        return asdict(told) | {"folder": self._evaluation.run_id}
 
     def stop(self) -> None:
         """Ask nothing more."""

@@ -15,7 +15,9 @@ from mmconv.errors import InputError
 from mmconv.service.access import Caller, Reader, RunStarter, Shared
 from mmconv.service.bodies import JsonRoute
 from mmconv.service.desk import RUN, Runs
-from mmconv.service.problems import Problem, documented, json_response, presentable
+from mmconv.service.problems import GONE, Problem, documented, json_response
+from mmconv.service.removal import Deletion, remove_run
+from mmconv.service.run_faults import refusal
 from mmconv.service.run_requests import RunRequest, name_run, resolve
 from mmconv.service.run_shapes import RunInfo, RunList, told
 from mmconv.service.state import Service
@@ -54,7 +56,8 @@ async def start_run(
 ) -> Response:
     """Queue a run; posting it again finds it, and resumes it if it was stopped or lost calls.
 
-    Options and data are checked before it is queued.
+    Options and data are checked before it is queued. An `Idempotency-Key` stands for its run for 24
+    hours, and is refused for another one.
     """
     spec = resolve(shared.settings, asked)
     run = name_run(asked, spec)
@@ -62,8 +65,7 @@ async def start_run(
         try:
             await desk.benchmarks.get(spec)
         except InputError as error:
-            words = "the benchmark cannot be built with these options, or from this data"
-            raise Problem(400, presentable(str(error), words), code="invalid_run") from error
+            raise refusal(error, spec) from error
     submitted = await shared.queue.submit(
         NewJob(
             id=run,
@@ -136,12 +138,26 @@ async def get_run(run: RunId, shared: Shared, _caller: Reader) -> Response:
     return json_response(told(await find_run(shared, run)))
 
 
-@router.delete("/runs/{run}", status_code=202, response_model=RunInfo, responses=documented(404))
-async def stop_run(run: RunId, shared: Shared, caller: Reader) -> Response:
-    """Stop a run of one's own; what is answered is kept, and posting it again resumes it."""
+@router.delete(
+    "/runs/{run}",
+    status_code=202,
+    response_model=RunInfo,
+    responses=documented(404, 409) | GONE,
+)
+async def stop_run(
+    run: RunId, shared: Shared, desk: Runs, caller: RunStarter, asked: Deletion
+) -> Response:
+    """Stop a run of one's own; what is answered is kept, and posting it again resumes it.
+
+    With `purge`, remove one that is not under way: its scores, tables, transcripts and report. The
+    replies stay in the store, where equal calls of others find them too.
+    """
     job = await find_run(shared, run)
     if job.owner != caller.name and not caller.may("admin"):
         raise Problem(403, "this run is another token's", code="not_yours")
+    if asked.purge:
+        await remove_run(shared, desk, job)
+        return Response(status_code=204)
     stopped = await shared.queue.stop(run)
     return json_response(told(stopped or job), 202)
 

@@ -18,11 +18,17 @@ from mmconv.config import ModelSpec, database_url, load_model
 from mmconv.evaluation import Place
 
 Scope = Literal["read", "chat", "run", "admin"]
-"""What a token may do: look, ask models, run benchmarks; `admin` may do all of it."""
+"""What a token may do: see runs, ask models, run benchmarks; `admin` may do all of it.
+
+`chat` includes what one needs to ask: the lists of models and prompts, one's own images and
+dialogues. `run` includes `read`. What each route needs, `/docs` says.
+"""
 
 SCOPES: tuple[Scope, ...] = ("read", "chat", "run", "admin")
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+
+Name = Annotated[str, Field(pattern=NAME)]
 """A name that may stand in a URL and be a folder."""
 
 
@@ -49,7 +55,7 @@ class Sizes(_Frozen):
     images: int = Field(default=64, gt=0)
     turns: int = Field(default=200, gt=0)
     text_length: int = Field(default=400_000, gt=0)
-    max_tokens: int = Field(default=32_768, gt=0)
+    max_tokens: int = Field(default=65_536, gt=0)
     body_seconds: float = Field(default=120.0, gt=0)
     buffered_bytes: int = Field(default=1_000_000_000, gt=0)
 
@@ -67,13 +73,15 @@ class Allowance(_Frozen):
     """What one token may use; None bounds nothing.
 
     `queued_calls` counts calls to models that wait or are under way for its synchronous requests,
-    `concurrent_runs` its runs that wait or are under way, `stored_bytes` the images it uploaded.
+    `concurrent_runs` its runs that wait or are under way, `stored_bytes` the images it uploaded,
+    `watchers` its requests that follow a run's events or wait for a dialogue.
     """
 
     requests_per_minute: int | None = Field(default=None, gt=0)
     queued_calls: int = Field(default=1024, gt=0)
     concurrent_runs: int = Field(default=8, gt=0)
     stored_bytes: int = Field(default=10_000_000_000, ge=0)
+    watchers: int = Field(default=32, gt=0)
 
 
 class TokenSpec(_Frozen):

@@ -43,12 +43,12 @@ class Service:
     """What requests share.
 
     `store` keeps replies (chat does not use it; runs, dialogues and judgements do), `queue` the
-    jobs. `uploads` are the images of clients, `library` knows those of data sets (runs add to it),
-    `pictures` reads both, as models do; `image_work` bounds how many are decoded at once,
-    `fetches` how many come by URL. `models` are shared by everything in this process. `meters`
-    count what tokens use, `metrics` are Prometheus's. `draining` is set when the process has been
-    told to end: streams end then, and workers take nothing more. `started` is in seconds since the
-    epoch.
+    jobs. `uploads` are the images of clients, `library` knows those of data sets (runs add to it)
+    and `facts` what was found out about them, by hash; `pictures` reads both, as models do.
+    `image_work` bounds how many are decoded at once, `fetches` how many come by URL. `models` are
+    shared by everything in this process. `meters` count what tokens use, `metrics` are
+    Prometheus's. `draining` is set when the process has been told to end: streams end then, and
+    workers take nothing more. `started` is in seconds since the epoch.
     """
 
     settings: Settings
@@ -56,6 +56,7 @@ class Service:
     queue: Queue
     uploads: Uploads
     library: Library
+    facts: dict[str, Facts]
     pictures: Pictures
     models: Models
     meters: Meters = field(default_factory=Meters)
@@ -106,6 +107,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             queue=queue,
             uploads=uploads,
             library=library,
+            facts=facts,
             pictures=pictures,
             models=models,
         )

@@ -2,7 +2,7 @@
 
 A finished run's parts, and those of a comparison, are made when they are asked for the first time
 and kept as files. Of an unfinished run there is one sample at a time. None of it is promised to
-other clients.
+other clients, so it stands in no public document; the fuzzing test adds it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mmconv.service.access import Reader, Shared
 from mmconv.service.compare import CompareQuery, compare_finished
 from mmconv.service.desk import Desk, Runs
 from mmconv.service.planned import planned_page, planned_sample
-from mmconv.service.problems import Problem, json_response
+from mmconv.service.problems import Problem, documented, json_response
 from mmconv.service.run_results import (
     Sample,
     SampleQuery,
@@ -39,6 +39,7 @@ from mmconv.service.runs import RunId, find_run
 from mmconv.service.shown import shown_folder
 from mmconv.service.state import Service
 from mmconv.store.jobs import Job
+from mmconv.trials import read_trial
 
 router = APIRouter(prefix="/web", include_in_schema=False)
 
@@ -49,13 +50,13 @@ Number = Annotated[int, InPath(ge=0, lt=2**31)]
 """The number of a block."""
 
 
-@router.get("/runs/{run}")
+@router.get("/runs/{run}", responses=documented(404, 409))
 async def run_parts(run: RunId, shared: Shared, desk: Runs, _caller: Reader) -> Response:
     """Give out a finished run's findings and the index of its samples."""
     return _part(await _run_folder(shared, desk, run), HEAD)
 
 
-@router.get("/runs/{run}/blocks/{number}")
+@router.get("/runs/{run}/blocks/{number}", responses=documented(404, 409))
 async def run_block(
     run: RunId, number: Number, shared: Shared, desk: Runs, _caller: Reader
 ) -> Response:
@@ -63,7 +64,7 @@ async def run_block(
     return _part(await _run_folder(shared, desk, run), block_name(number))
 
 
-@router.get("/runs/{run}/live")
+@router.get("/runs/{run}/live", responses=documented(404, 409))
 async def live_index(
     run: RunId,
     shared: Shared,
@@ -74,7 +75,7 @@ async def live_index(
     """List samples of an unfinished run as an index without scores, and the last if more follow."""
     job = await find_run(shared, run)
     evaluation = await readable_run(shared, desk, job)
-    found, following = await planned_page(evaluation, asked.after, asked.limit)
+    found, following = await planned_page(desk, evaluation, asked.after, asked.limit)
     settings = reading_settings(
         view_of(job.benchmark or ""), [job.model or ""], evaluation.benchmark.conditions
     )
@@ -82,14 +83,14 @@ async def live_index(
     return json_response({"index": index | settings, "next": following})
 
 
-@router.get("/runs/{run}/live/{sample:path}")
+@router.get("/runs/{run}/live/{sample:path}", responses=documented(404, 409))
 async def live_sample(
     run: RunId, sample: Sample, shared: Shared, desk: Runs, _caller: Reader
 ) -> Response:
     """Give out one sample with what is answered by now."""
     job = await find_run(shared, run)
     evaluation = await readable_run(shared, desk, job)
-    found = await planned_sample(evaluation, sample)
+    found = await planned_sample(desk, evaluation, sample)
     if found is None:
         raise Problem(404, "no such sample in this run", param="sample")
     about = await asyncio.to_thread(_about, evaluation, sample)
@@ -99,7 +100,7 @@ async def live_sample(
     return json_response(shown_sample(sample, [calls], words, about))
 
 
-@router.get("/compare")
+@router.get("/compare", responses=documented(404, 409))
 async def comparison_parts(
     shared: Shared, desk: Runs, _caller: Reader, asked: Annotated[CompareQuery, Query()]
 ) -> Response:
@@ -107,7 +108,7 @@ async def comparison_parts(
     return _part(await _comparison_folder(shared, desk, asked), HEAD)
 
 
-@router.get("/compare/blocks/{number}")
+@router.get("/compare/blocks/{number}", responses=documented(404, 409))
 async def comparison_block(
     number: Number,
     shared: Shared,
@@ -183,10 +184,9 @@ def _listed(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def _about(evaluation: Evaluation, sample: str) -> About:
-    """What the data say of one sample; its repetitions (`14#2`) are told the same."""
-    benchmark = evaluation.benchmark
+    """What the data say of one sample; all its trials are told the same."""
+    benchmark, key = evaluation.benchmark, read_trial(sample).key
     for each in benchmark.load():
-        key = benchmark.key(each)
-        if key in (sample, sample.partition("#")[0]):
-            return {sample: benchmark.about(each)}
+        if benchmark.key(each) == key:
+            return {key: benchmark.about(each)}
     return {}

@@ -52,8 +52,16 @@ Opener: TypeAlias = Callable[[Job], Work]
 """Makes the work of a job; one for each kind."""
 
 
+Lacks: TypeAlias = Callable[[Job], str | None]
+"""What a job needs that is not here, in words; None where it can be carried out."""
+
+
 class Worker:
-    """Takes jobs whose kind has an opener, `at_once` at most, until `draining` is set."""
+    """Takes jobs whose kind has an opener, `at_once` at most, until `draining` is set.
+
+    Jobs that lack something here (`lacks`) are left to other workers. `failing` says that it could
+    not look for jobs when it last tried; it goes on trying.
+    """
 
     def __init__(
         self,
@@ -62,12 +70,15 @@ class Worker:
         presence: Presence,
         draining: asyncio.Event,
         at_once: int,
+        lacks: Lacks = lambda job: None,
     ) -> None:
         self._queue = queue
         self._openers = openers
         self._presence = presence
         self._draining = draining
         self._at_once = at_once
+        self._lacks = lacks
+        self.failing = False
         self._tasks: dict[asyncio.Task[None], Work] = {}
 
     @property
@@ -83,7 +94,8 @@ class Worker:
                 await self._rest()
             else:
                 self._begin(job)
-        for work in self._tasks.values():
+        # What ends while others are asked to stop is there no more.
+        for work in [*self._tasks.values()]:
             work.stop()
 
     async def finish(self, seconds: float) -> None:
@@ -97,14 +109,32 @@ class Worker:
 
     async def _take(self) -> Job | None:
         try:
-            for name in await self._queue.holders():
-                if self._presence.is_gone(name):
-                    await self._queue.expire(name)
-                    self._presence.forget(name)
-            return await self._queue.take(self._presence.name, list(self._openers))
-        except StoreError as error:
-            log.warning("no jobs can be taken: %s", error)
+            await self._free_orphans()
+            found = await self._queue.take(self._presence.name, list(self._openers), self._fits)
+            self.failing = False
+        except Exception as error:
+            # Whatever it is, jobs must not wait for ever because of it.
+            self.failing = True
+            known = isinstance(error, StoreError)
+            log.warning("no jobs can be taken: %s", error, exc_info=None if known else error)
             return None
+        return found
+
+    async def _free_orphans(self) -> None:
+        """Free the jobs of workers that share a folder with this one and are gone."""
+        for name in await self._queue.holders():
+            if self._presence.is_gone(name):
+                await self._queue.expire(name)
+                try:
+                    self._presence.forget(name)
+                except OSError as error:
+                    log.warning("the mark of a worker that is gone stays: %s", error)
+
+    def _fits(self, job: Job) -> bool:
+        missing = self._lacks(job)
+        if missing is not None:
+            log.warning("%s %s is left to a server that has %s", job.kind, job.id, missing)
+        return missing is None
 
     async def _rest(self) -> None:
         with suppress(TimeoutError):
@@ -147,15 +177,23 @@ class Worker:
         while True:
             await asyncio.sleep(pause)
             pause = min(2 * pause, BEAT_SECONDS)
-            progress = work.progress()
-            replies = progress.get("replies", 0)
             try:
+                progress = work.progress()
+                replies = progress.get("replies", 0)
                 held = await self._queue.renew(
                     job.id, self._presence.name, progress, advanced=replies > told
                 )
                 kept, told = time.monotonic(), replies
-            except StoreError as error:
-                log.warning("%s %s: the lease is not renewed: %s", job.kind, job.id, error)
+            except Exception as error:
+                # Without the beat nobody could stop the work, and its lease would run out.
+                known = isinstance(error, StoreError)
+                log.warning(
+                    "%s %s: the lease is not renewed: %s",
+                    job.kind,
+                    job.id,
+                    error,
+                    exc_info=None if known else error,
+                )
                 held = "held" if time.monotonic() - kept < self._queue.lease else "lost"
             if held != "held":
                 log.info("%s %s: %s", job.kind, job.id, held)

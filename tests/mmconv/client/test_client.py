@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,10 +47,37 @@ def test_models_images_and_chat(client: Client, tmp_path: Path) -> None:
     kept = client.upload(file)
     assert (kept.width, kept.height, kept.bytes) == (32, 16, len(PNG))
     assert client.upload(PNG) == kept
+    assert client.upload(str(file)) == kept
     assert client.image(kept.id) == PNG
     reply = client.chat("echo", "What is it?", images=[kept, PNG], max_tokens=5)
     assert (reply.text, reply.finish) == ("What is it?", "stop")
     assert client.chat("echo", [{"role": "user", "content": "Hi"}]).text == "Hi"
+
+
+def test_what_can_be_asked(client: Client) -> None:
+    [data] = client.data()
+    assert (data.name, data.benchmark.name) == ("drawn", "ConvBench")
+    assert next(iter(data.conditions)) == "free"
+    assert {option.name: option.default for option in data.options}["order"] == "random"
+    needed = {(each.benchmark, each.prompt): each.needed for each in client.prompts()}
+    assert needed["mtbench101", "MR"] == ("turns", "reference")
+
+
+def test_images_are_listed_and_removed(client: Client) -> None:
+    kept = client.upload(PNG)
+    [own] = client.images()
+    assert (own.id, own.bytes, own.name) == (kept.id, len(PNG), kept.name)
+    assert client.dialogue("echo", ["What is it?"], images=[own]).usage.asked == 1
+    client.remove_image(own.id)
+    assert list(client.images()) == []
+    with pytest.raises(ServiceError) as caught:
+        client.remove_image(own.id)
+    assert (caught.value.status, caught.value.code) == (404, "image_not_found")
+
+
+def test_a_dialogue_shows_images_at_any_turn(client: Client) -> None:
+    found = client.dialogue("echo", ["What?", {"instruction": "And that?", "images": [PNG, PNG]}])
+    assert [len(turn.seen) for turn in found.conditions[0].turns] == [0, 2]
 
 
 def test_dialogues_at_once_and_as_a_job(client: Client) -> None:
@@ -96,6 +124,12 @@ def test_a_run_from_start_to_report(client: Client, tmp_path: Path) -> None:
     assert "</html>" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert [each.id for each in client.runs(state="done")] == [run.id]
     assert client.run(run.id).info.state == "done"
+    run.report(tmp_path / "report.zip")
+    assert zipfile.is_zipfile(tmp_path / "report.zip")
+    run.remove()
+    assert list(client.runs()) == []
+    with pytest.raises(ServiceError, match="status 404"):
+        run.refresh()
 
 
 def test_two_runs_are_compared(client: Client) -> None:

@@ -39,7 +39,9 @@ def dialogue(**fields: Any) -> Dialogue:
     """The dialogue that a request without faults asks for."""
     asked = request(**fields)
     assert list(asked.faults()) == []
-    return Dialogue.of(asked, (PICTURE,) if asked.images else (), SETS)
+    own = tuple((PICTURE,) * len(turn.images) for turn in asked.turns)
+    first = (PICTURE,) * len(asked.images) + own[0]
+    return Dialogue.of(asked, (first, *own[1:]), SETS)
 
 
 def finish(plan: Plan, replies: Mapping[str, Outcome]) -> Finished:

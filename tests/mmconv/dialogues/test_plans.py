@@ -18,6 +18,9 @@ from mmconv.values import Call, Image, Reply, Sampling, Text
 from tests.mmconv.benchmarks.convbench.rows import ROW
 from tests.mmconv.dialogues.samples import PICTURE, SETS, TURNS, dialogue, request
 
+SHOWN = ((PICTURE,), (), ())
+"""The images of the three turns."""
+
 REPLIES = {
     **{f"turn_{number}": Reply(text=f"own {number}") for number in range(1, 5)},
     **{
@@ -89,7 +92,7 @@ def test_convbench_prompts_ask_what_a_run_asks(side: Literal["A", "B"] | None) -
 
 
 def test_the_overlap_measure_judges_by_prompts_of_its_own() -> None:
-    asked = Dialogue.of(request(prompts="convbench"), (PICTURE,), SETS, offline=True)
+    asked = Dialogue.of(request(prompts="convbench"), SHOWN, SETS, offline=True)
     judged = calls(asked)["free"]["direct/turn_1"]
     assert judged.messages[0].parts == (Text(text="direct turn 1"),)
 
@@ -135,6 +138,45 @@ def test_the_judge_sees_the_pictures_if_it_shall(sees: bool) -> None:
             assert pictures == ([PICTURE] if sees else [])
 
 
+NAME = "image:" + "cd" * 32
+
+
+def with_images() -> list[dict[str, Any]]:
+    """The turns, the first and the last with images of their own."""
+    first, second, third = TURNS
+    return [first | {"images": [NAME]}, second, third | {"images": [NAME, NAME]}]
+
+
+def test_images_are_shown_with_their_turns() -> None:
+    found = calls(dialogue(turns=with_images()))["free"]
+    shown = [
+        [isinstance(part, Image) for part in message.parts]
+        for message in found["turn_3"].messages
+        if message.role == "user"
+    ]
+    assert shown == [[True, True, False], [False], [True, True, False]]
+
+
+@pytest.mark.parametrize("grading", ["direct", "pairwise"])
+def test_a_judge_sees_images_where_their_turns_stand(grading: str) -> None:
+    asked = dialogue(
+        turns=with_images(), judge_sees_images=True, gradings=[grading], order="A", caption=None
+    )
+    found = calls(asked)["free"]
+    name = "direct" if grading == "direct" else "pairwise_A"
+    counted = {
+        turn: sum(isinstance(part, Image) for part in found[f"{name}/{turn}"].messages[-1].parts)
+        for turn in ("turn_1", "turn_2", "turn_3")
+    }
+    # those of turn 1 once, those of turn 3 in each conversation that is shown
+    assert counted == {"turn_1": 2, "turn_2": 2, "turn_3": 4 if grading == "direct" else 6}
+    parts = resolve(found[f"{name}/turn_3"].messages, REPLIES)[-1].parts
+    last = max(place for place, part in enumerate(parts) if isinstance(part, Image))
+    after = parts[last + 1]
+    assert isinstance(after, Text)
+    assert after.text.startswith("Write a slogan.")
+
+
 def test_any_number_of_turns() -> None:
     turns = [{"instruction": f"Turn {number}", "reference": "r"} for number in range(1, 5)]
     asked = dialogue(turns=turns, conditions=[3, "free"], images=[], gradings=["direct"])
@@ -153,5 +195,5 @@ def test_nobody_judges_without_a_judge() -> None:
     plain = asked.model_validate(
         {"model": "m", "images": list(asked.images), "conditions": ["reasoning"], **document}
     )
-    [plan] = Dialogue.of(plain, (PICTURE,), SETS).plans
+    [plan] = Dialogue.of(plain, SHOWN, SETS).plans
     assert [call.id for call in plan.calls] == ["turn_3"]

@@ -76,7 +76,8 @@ def test_a_failure_is_told_and_what_needs_it_is_skipped() -> None:
     assert (judged.state, judged.score, judged.why) == ("skipped", None, "skipped: turn_2")
     deltas = [each for each in result.deltas if each.start == "free"]
     assert all(each.value is None and each.why is not None for each in deltas)
-    assert "/secret" not in str(result)
+    # These are the model's own words; the service says which of them clients may see.
+    assert second.problem == "at /secret/path"
 
 
 def test_an_unreadable_verdict_is_no_score() -> None:

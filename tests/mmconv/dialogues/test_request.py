@@ -10,6 +10,8 @@ from pydantic import ValidationError
 from mmconv.dialogues.request import DialogueRequest, condition_name
 from tests.mmconv.dialogues.samples import DOCUMENT, TURNS, request
 
+SHOWN = TURNS[0] | {"images": ["image:" + "cd" * 32]}
+LATE = [TURNS[0], TURNS[1] | {"images": ["image:" + "cd" * 32]}, TURNS[2]]
 BARE = [{"instruction": "What is it?"}, {"instruction": "Why?"}]
 
 
@@ -45,6 +47,9 @@ def test_the_least_that_can_be_asked() -> None:
             "turns[2].reference",
         ),
         ({"prompts": "convbench", "images": []}, "images"),
+        ({"images": [], "turns": LATE, "caption": None}, "caption"),
+        ({"prompts": "convbench", "turns": LATE}, "turns[1].images"),
+        ({"prompts": "convbench", "turns": [SHOWN, *TURNS[1:]]}, "images"),
         ({"prompts": "convbench", "turns": TURNS[:2], "conditions": ["free"]}, "turns"),
         (
             {"prompts": "convbench", "caption": None, "judge_sees_images": True},

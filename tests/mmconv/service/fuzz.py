@@ -1,4 +1,6 @@
-"""Schemathesis over the service's own OpenAPI document, against a real server: `make fuzz`.
+"""Schemathesis over the service's OpenAPI document, and what the web page asks for besides.
+
+Against a real server: `make fuzz`, or
 
     python -m tests.mmconv.service.fuzz [SECONDS]
 
@@ -9,15 +11,20 @@ is taken, is a failure; each is printed with a curl line that repeats it.
 
 from __future__ import annotations
 
+import copy
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx
 
+from mmconv.service import web_choices, web_parts
+from mmconv.service.docs import describe
 from tests.mmconv.service.conftest import Servers
 from tests.mmconv.service.run_settings import drawn, request
 from tests.pictures import picture
@@ -37,10 +44,13 @@ def fuzz(folder: Path, seconds: int, *options: str) -> tuple[int, str, str]:
     servers = Servers(folder)
     try:
         server = servers(data=drawn(folder))
-        _fill(server.url)
+        run = _fill(server.url)
+        document = folder / "openapi.json"
+        document.write_text(json.dumps(whole_document(server.url)))
         done = subprocess.run(
             [
-                *(sys.executable, "-m", "schemathesis.cli", "run", f"{server.url}/openapi.json"),
+                *(sys.executable, "-m", "schemathesis.cli", "run", str(document)),
+                *("--url", server.url),
                 *("--max-time", str(seconds), "--exclude-checks", ",".join(LEFT_OUT)),
                 *("--continue-on-failure", "--warnings", "off", *options),
             ],
@@ -49,6 +59,7 @@ def fuzz(folder: Path, seconds: int, *options: str) -> tuple[int, str, str]:
             | {
                 "PYTHONPATH": str(ROOT),
                 "SCHEMATHESIS_HOOKS": "tests.mmconv.service.fuzz_hooks",
+                "MMCONV_FUZZ_RUN": run,
             },
             capture_output=True,
             text=True,
@@ -59,14 +70,27 @@ def fuzz(folder: Path, seconds: int, *options: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout + done.stderr, (folder / "serve-0.log").read_text()
 
 
-def _fill(url: str) -> None:
-    """Leave something behind that paths can lead to: an image, and a run that is done."""
+def whole_document(url: str) -> dict[str, Any]:
+    """The server's own document with the routes of the web page, which it leaves out."""
+    document: dict[str, Any] = httpx.get(f"{url}/openapi.json").raise_for_status().json()
+    routes = [copy.copy(each) for part in (web_choices, web_parts) for each in part.router.routes]
+    for route in routes:
+        route.include_in_schema = True
+    web = describe("web", "", "", routes)
+    document["paths"] |= web["paths"]
+    document["components"]["schemas"] |= web["components"]["schemas"]
+    return document
+
+
+def _fill(url: str) -> str:
+    """Leave something behind that paths can lead to: an image, and a run that is done, its id."""
     httpx.post(f"{url}/v1/images", content=picture(1)).raise_for_status()
-    run = httpx.post(f"{url}/v1/runs", json=request()).raise_for_status().json()["id"]
+    run = str(httpx.post(f"{url}/v1/runs", json=request()).raise_for_status().json()["id"])
     deadline = time.monotonic() + 60
     while httpx.get(f"{url}/v1/runs/{run}").json()["state"] != "done":
         assert time.monotonic() < deadline
         time.sleep(0.1)
+    return run
 
 
 def main() -> int:

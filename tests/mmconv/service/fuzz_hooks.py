@@ -6,6 +6,7 @@ replaced, so that what was made to be refused still is.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,29 @@ KNOWN: Mapping[str, Any] = {
     "data": "shapes",
     "seats": {"candidate": "echo", "judge": "judge"},
 }
+
+
+RUN = os.environ.get("MMCONV_FUZZ_RUN", "")
+
+
+@schemathesis.hook
+def map_path_parameters(_context: schemathesis.HookContext, parameters: Any) -> Any:
+    """Name the run that is there, in three of four paths that name one."""
+    if (
+        not isinstance(parameters, dict)
+        or "run" not in parameters
+        or len(repr(parameters)) % 4 == 0
+    ):
+        return parameters
+    return parameters | {"run": RUN}
+
+
+@schemathesis.hook
+def map_query(_context: schemathesis.HookContext, query: Any) -> Any:
+    """Remove no run: the others lead to it. What is no valid `purge` is sent."""
+    if isinstance(query, dict) and query.get("purge") in (True, "true"):
+        return query | {"purge": False}
+    return query
 
 
 @schemathesis.hook

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -46,3 +47,12 @@ async def begun(client: httpx.AsyncClient, run: str, replies: int = 1) -> None:
             if told["progress"]["replies"] >= replies:
                 return
             await asyncio.sleep(0.02)
+
+
+async def until(is_so: Callable[[], bool], seconds: float = 10) -> None:
+    """Wait until something that nobody announces is so."""
+    async with asyncio.timeout(seconds):
+        while True:
+            if is_so():
+                return
+            await asyncio.sleep(0.01)

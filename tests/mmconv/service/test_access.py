@@ -7,7 +7,7 @@ import pytest
 
 from tests.mmconv.service.conftest import Serve
 
-TOKENS = {"ada": ["admin"], "bob": ["chat"], "eve": ["read"]}
+TOKENS = {"ada": ["admin"], "bob": ["chat"], "eve": ["read"], "kim": ["run"]}
 CHAT = {"model": "echo", "messages": [{"role": "user", "content": "hello"}]}
 
 
@@ -43,13 +43,40 @@ async def test_strangers_are_refused_before_their_body_is_read(
 
 
 @pytest.mark.parametrize(
-    ("name", "models", "chat"), [("ada", 200, 200), ("bob", 403, 200), ("eve", 200, 403)]
+    ("name", "models", "chat", "runs"),
+    [
+        ("ada", 200, 200, 200),
+        ("bob", 200, 200, 403),
+        ("eve", 200, 403, 200),
+        ("kim", 200, 403, 200),
+    ],
 )
-async def test_scopes_say_what_a_token_may(serve: Serve, name: str, models: int, chat: int) -> None:
+async def test_scopes_say_what_a_token_may(
+    serve: Serve, name: str, models: int, chat: int, runs: int
+) -> None:
     client = (await serve(tokens=[entry(each) for each in TOKENS])).client
     assert (await client.get("/v1/models", headers=bearer(name))).status_code == models
+    assert (await client.get("/v1/images", headers=bearer(name))).status_code == models
     answer = await client.post("/v1/chat/completions", json=CHAT, headers=bearer(name))
     assert answer.status_code == chat
+    for path in ("/v1/runs", "/v1/data", "/metrics"):
+        assert (await client.get(path, headers=bearer(name))).status_code == runs
+
+
+async def test_each_route_says_what_it_needs(serve: Serve) -> None:
+    client = (await serve()).client
+    paths = (await client.get("/openapi.json")).json()["paths"]
+    said = {
+        (path, method): operation["description"].splitlines()[-1]
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+    }
+    needs = "Needs a token with one of the scopes "
+    assert said["/v1/models", "get"] == f"{needs}chat, read, admin, run."
+    assert said["/v1/runs", "get"] == f"{needs}read, run, admin."
+    assert said["/v1/runs", "post"] == f"{needs}run, admin."
+    assert said["/health", "get"] == "Needs no token."
+    assert all(words.startswith("Needs ") for words in said.values())
 
 
 async def test_a_token_may_send_so_many_requests_a_minute(serve: Serve) -> None:

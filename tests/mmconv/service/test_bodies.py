@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+import orjson
 import pytest
 
 from mmconv.service.bodies import DEEPEST, read_json
@@ -51,3 +52,19 @@ def test_json_is_bounded_by_values_and_depth() -> None:
         read_json(b'{"a": [1, 2, 3]}', 3)
     with pytest.raises(Problem, match="nested"):
         read_json(b"[" + deep + b"," + deep + b"]", 1000)
+
+
+@pytest.mark.parametrize(
+    "text", ["a, b" * 50, '"quoted, ", ' * 20, "\\\\, " * 20, "[{,}]" * 20, "\n,"]
+)
+def test_signs_in_texts_separate_no_values(text: str) -> None:
+    body = orjson.dumps({"a": text, "b": [1, text]})
+    assert read_json(body, 5) == {"a": text, "b": [1, text]}
+    with pytest.raises(Problem, match="more than 3 values"):
+        read_json(body, 3)
+
+
+@pytest.mark.parametrize("body", [b'"' * 100_000, b'"\\' * 100_000, b'["' + b"," * 100_000])
+def test_texts_without_an_end_take_no_time(body: bytes) -> None:
+    with pytest.raises((Problem, orjson.JSONDecodeError)):
+        read_json(body, 10)

@@ -21,6 +21,8 @@ from mmconv.values import Call, Message
 from tests.images.pictures import encode, halves
 from tests.mmconv.dialogues.samples import TURNS
 from tests.mmconv.service.conftest import Serve, Served
+from tests.mmconv.service.run_settings import until
+from tests.pictures import picture
 
 URL = "/v1/dialogues"
 MODELS: Mapping[str, Any] = {
@@ -121,6 +123,62 @@ async def test_one_turn_without_judge(talking: Served) -> None:
     assert (found["judge"], found["deltas"], condition["overall"]) == (None, [], [])
 
 
+async def test_images_are_named_by_bare_ids_and_shown_at_any_turn(talking: Served) -> None:
+    stored = (await talking.client.post("/v1/images", content=PNG)).json()["id"]
+    other = (await talking.client.post("/v1/images", content=picture(1))).json()["id"]
+    turns = [{"instruction": "Which?", "images": [f"image:{other}"]}, {"instruction": "And now?"}]
+    turns.append({"instruction": "And this?", "images": [stored, PICTURE]})
+    body = {"model": "echo", "images": [stored], "turns": turns}
+    answer = await talking.client.post(URL, json=body)
+    assert answer.status_code == 200, answer.text
+    seen = [
+        [image["sha256"] for image in turn["seen"]]
+        for turn in answer.json()["conditions"][0]["turns"]
+    ]
+    # a model sees all that stand before its answer
+    assert seen == [[stored, other], [stored, other], [stored, other, stored, stored]]
+    chat = {
+        "model": "echo",
+        "messages": [
+            {"role": "user", "content": [{"type": "image_url", "image_url": {"url": stored}}]}
+        ],
+    }
+    assert (await talking.client.post("/v1/chat/completions", json=chat)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("turns", "field"),
+    [
+        ([{"instruction": "a"}, {"instruction": "b", "images": ["0" * 64]}], "turns[1].images[0]"),
+        ([{"instruction": "a", "images": [PICTURE, "x"]}], "turns[0].images[1]"),
+    ],
+)
+async def test_an_image_of_a_turn_that_is_none_is_named(
+    talking: Served, turns: list[dict[str, Any]], field: str
+) -> None:
+    answer = await talking.client.post(URL, json={"model": "echo", "turns": turns})
+    assert answer.status_code in (400, 404)
+    assert answer.json()["error"]["param"] == field
+
+
+async def test_a_queued_dialogue_has_its_turns_images_and_one_id(serve: Serve) -> None:
+    served = await serve(models=dict(MODELS), synchronous_calls=0)
+    first = {"instruction": "Which?", "images": [PICTURE]}
+    second = {"instruction": "And?", "images": [PICTURE]}
+    body = {"model": "echo", "turns": [first, second]}
+    posted = await served.client.post(URL, json=body)
+    assert posted.status_code == 202, posted.text
+    done = await ended(served, posted.headers["location"])
+    sha256 = hashlib.sha256(PNG).hexdigest()
+    turns = done["result"]["conditions"][0]["turns"]
+    assert [[image["sha256"] for image in turn["seen"]] for turn in turns] == [
+        [sha256],
+        [sha256] * 2,
+    ]
+    same = {"model": "echo", "images": [sha256], "turns": [{"instruction": "Which?"}, second]}
+    assert (await served.client.post(URL, json=same)).json() == done["result"]
+
+
 async def test_a_failure_is_part_of_the_result(talking: Served) -> None:
     found = await post(talking, model="failing", conditions=["free"], gradings=["direct"])
     [condition] = found["conditions"]
@@ -136,6 +194,59 @@ async def test_the_overlap_measure_judges_by_convbench_prompts(talking: Served) 
     assert found["conditions"][0]["overall"][0]["state"] == "parsed"
     answer = await talking.client.post(URL, json={**DIALOGUE, "judge": "overlap"})
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "prompts")
+    assert "the judge 'overlap' is no language model" in answer.json()["error"]["message"]
+
+
+async def test_why_a_turn_has_no_text_is_told(serve: Serve) -> None:
+    models = {
+        **MODELS,
+        "unreachable": {
+            "provider": "openai",
+            "model": "x",
+            "base_url": "http://127.0.0.1:9/secret",
+            "attempts": 1,
+        },
+    }
+    served = await serve(models=models)
+    plain = {"gradings": ["direct"], "conditions": ["free"]}
+    found = await post(served, model="overlap", **plain)
+    turn = found["conditions"][0]["turns"][0]
+    chat = {"model": "overlap", "messages": [{"role": "user", "content": TURNS[0]["instruction"]}]}
+    same = await served.client.post("/v1/chat/completions", json=chat)
+    assert turn["failed"] == "rejected"
+    assert turn["problem"] == same.json()["error"]["message"]
+    found = await post(served, model="unreachable", **plain)
+    turn = found["conditions"][0]["turns"][0]
+    assert (turn["failed"], turn["problem"]) == ("connection", "the model could not be reached")
+    assert "secret" not in str(found)
+
+
+async def test_a_dialogue_of_many_calls_says_where_to_look(serve: Serve) -> None:
+    served = await serve(models=MODELS, synchronous_calls=1)
+    answer = await served.client.post(URL, json=DIALOGUE)
+    told = answer.json()
+    assert answer.status_code == 202
+    assert told["location"] == answer.headers["location"] == f"/v1/dialogues/{told['id']}"
+    assert f"GET {told['location']} until its state is done" in told["about"]
+    assert (await ended(served, told["location"]))["about"] is None
+    documented = (await served.client.get("/openapi.json")).json()["paths"][URL]["post"]
+    assert "synchronous_calls" in documented["description"]
+
+
+async def test_who_waits_gets_the_dialogue_however_many_calls_it_is(serve: Serve) -> None:
+    served = await serve(models=MODELS, synchronous_calls=1, limits={"watchers": 1})
+    answer = await served.client.post(URL, params={"wait": 30}, json=DIALOGUE)
+    assert answer.status_code == 200
+    assert answer.json()["deltas"]
+    slow = {**DIALOGUE, "model": "slow"}
+    early = await served.client.post(URL, params={"wait": 0.01}, json=slow)
+    assert (early.status_code, early.json()["state"]) in ((202, "queued"), (202, "running"))
+    waiting = asyncio.create_task(served.client.post(URL, params={"wait": 30}, json=slow))
+    await until(lambda: served.shared.meters.of("local").watchers == 1)
+    refused = await served.client.post(URL, params={"wait": 30}, json=slow)
+    assert refused.json()["error"]["code"] == "too_many_watchers"
+    assert (await waiting).json()["deltas"]
+    assert served.shared.meters.of("local").watchers == 0
 
 
 @pytest.mark.parametrize(

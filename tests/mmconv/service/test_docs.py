@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import re
+from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.mmconv.service.conftest import Served
+from mmconv.service.docs_kinds import bounds_of, kind_of
+from tests.mmconv.service.conftest import Serve, Served
+from tests.mmconv.service.run_settings import drawn
 
 
 @pytest.fixture
@@ -13,11 +17,23 @@ async def document(served: Served) -> dict[str, Any]:
     return dict((await served.client.get("/openapi.json")).json())
 
 
+async def page_of(served: Served) -> str:
+    return (await served.client.get("/docs")).text
+
+
+def operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    return [
+        (path, method, operation)
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    ]
+
+
 async def test_every_operation_is_on_the_page(served: Served, document: dict[str, Any]) -> None:
-    page = (await served.client.get("/docs")).text
-    for path, operations in document["paths"].items():
-        assert f"<code>{path}</code>" in page
-        assert all(operation["description"] for operation in operations.values())
+    page = await page_of(served)
+    for path, method, operation in operations(document):
+        assert f'<span class="method">{method.upper()}</span> <code>{path}</code>' in page
+        assert operation["description"]
 
 
 async def test_the_page_loads_nothing_and_runs_nothing(served: Served) -> None:
@@ -26,13 +42,97 @@ async def test_the_page_loads_nothing_and_runs_nothing(served: Served) -> None:
     assert answer.headers["content-security-policy"].startswith("default-src 'none'")
 
 
+async def test_every_link_leads_somewhere_and_every_name_has_one(
+    served: Served, document: dict[str, Any]
+) -> None:
+    page = await page_of(served)
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(set(ids)) == len(ids)
+    links = set(re.findall(r'href="#([^"]+)"', page))
+    assert links <= set(ids)
+    assert document["components"]["schemas"].keys() <= links
+    assert len([each for each in ids if each.startswith(("get-", "post-", "delete-"))]) == len(
+        operations(document)
+    )
+
+
+async def test_no_backtick_is_left_outside_examples(served: Served) -> None:
+    page = await page_of(served)
+    assert "`" not in re.sub(r"<pre>.*?</pre>", "", page, flags=re.DOTALL)
+
+
+async def test_every_parameter_says_what_it_means(document: dict[str, Any]) -> None:
+    for path, method, operation in operations(document):
+        for parameter in operation.get("parameters", ()):
+            assert parameter.get("description"), (method, path, parameter["name"])
+
+
+async def test_the_words_of_the_benchmarks_are_explained(served: Served) -> None:
+    page = unescape(re.sub(r"</?code>", "", await page_of(served)))
+    for words in (
+        "追问 (Follow-up)",
+        "GR general reasoning",
+        "1 if neither is, -1 if both are",
+    ):
+        assert words in page
+
+
+async def test_every_example_is_served(
+    serve: Serve, tmp_path: Path, document: dict[str, Any]
+) -> None:
+    served = await serve(data={"convbench": drawn(tmp_path)["shapes"]})
+    sent = []
+    for path, _, operation in operations(document):
+        content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+        for title, example in content.get("examples", {}).items():
+            answer = await served.client.post(path, json=example["value"])
+            assert answer.status_code in (200, 202), (title, answer.text)
+            sent.append(path)
+    assert set(sent) == {
+        "/v1/chat/completions",
+        "/v1/dialogues",
+        "/v1/judgements",
+        "/v1/runs",
+    }
+
+
+@pytest.mark.parametrize(
+    ("schema", "words", "bounds"),
+    [
+        ({"type": "array", "items": {"type": "integer"}, "minItems": 1}, "list of integer", "not"),
+        (
+            {"type": "array", "prefixItems": [{"$ref": "#/x/T"}] * 3, "maxItems": 3, "minItems": 3},
+            'list of exactly 3 <a href="#T"><code>T</code></a>',
+            "",
+        ),
+        ({"type": "array", "items": {}, "maxItems": 0}, "empty list", ""),
+        (
+            {"anyOf": [{"type": "number", "minimum": 0, "maximum": 2}, {"type": "null"}]},
+            "number or null",
+            "at least 0, at most 2",
+        ),
+        (
+            {"enum": ["a", "<b>"]},
+            "<code>&#34;a&#34;</code> or <code>&#34;&lt;b&gt;&#34;</code>",
+            "",
+        ),
+        ({"type": "object", "additionalProperties": {"type": "string"}}, "by name", ""),
+        ({"type": "string", "pattern": "^a$", "default": "a"}, "text", "of the form <code>^a$</co"),
+        ({}, "anything", ""),
+    ],
+)
+def test_a_schema_is_told_in_words(schema: dict[str, Any], words: str, bounds: str) -> None:
+    assert words in kind_of(schema)
+    assert bounds in bounds_of(schema)
+    assert bool(bounds) == bool(bounds_of(schema))
+
+
 async def test_all_errors_have_the_one_shape(document: dict[str, Any]) -> None:
-    for operations in document["paths"].values():
-        for operation in operations.values():
-            responses = operation["responses"]
-            assert {"400", "401", "403", "408", "413", "429", "500"} <= responses.keys()
-            for status, response in responses.items():
-                if status[0] in "45":
-                    schema = response["content"]["application/json"]["schema"]
-                    assert schema["$ref"].endswith("/ErrorBody")
+    for _, _, operation in operations(document):
+        responses = operation["responses"]
+        assert {"400", "401", "403", "408", "413", "429", "500"} <= responses.keys()
+        for status, response in responses.items():
+            if status[0] in "45":
+                schema = response["content"]["application/json"]["schema"]
+                assert schema["$ref"].endswith("/ErrorBody")
     assert "HTTPValidationError" not in document["components"]["schemas"]

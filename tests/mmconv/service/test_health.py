@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import asyncio
+
+import httpx
 import pytest
 
 from mmconv import __version__
@@ -29,3 +32,30 @@ async def test_a_process_without_its_database_is_not_ready(
     answer = await served.client.get("/ready")
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "no_database")
     assert "10.0.0.7" not in answer.text
+
+
+async def test_a_process_whose_worker_takes_no_jobs_is_not_ready(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mmconv.service.worker.POLL_SECONDS", 0.01)
+
+    async def fail(*_given: object) -> None:
+        raise ZeroDivisionError("secret")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("mmconv.store.queue.Queue.take", fail)
+        served.shared.queue.news.set()
+        answer = await became(served, 503)
+    assert answer.json()["error"]["code"] == "no_worker"
+    assert "secret" not in answer.text
+    await became(served, 200)
+
+
+async def became(served: Served, status: int) -> httpx.Response:
+    """What `/ready` answers as soon as it has this status."""
+    async with asyncio.timeout(10):
+        while True:
+            answer = await served.client.get("/ready")
+            if answer.status_code == status:
+                return answer
+            await asyncio.sleep(0.01)

@@ -74,6 +74,13 @@ async def test_the_same_judgement_is_asked_once(judging: Served) -> None:
     assert 'mmconv_calls_total{model="judge",outcome="reply"} 1.0' in page
 
 
+async def test_the_same_judgement_at_the_same_time_is_asked_once(judging: Served) -> None:
+    found = await asyncio.gather(*(post(judging, RATED) for _ in range(5)))
+    assert all(each == found[0] for each in found)
+    page = (await judging.client.get("/metrics")).text
+    assert 'mmconv_calls_total{model="judge",outcome="reply"} 1.0' in page
+
+
 async def test_many_at_once(judging: Served) -> None:
     turns = [[{**KITES[0], "assistant": f"{number} kites."}, *KITES[1:]] for number in range(50)]
     found = await asyncio.gather(*(post(judging, RATED, turns=each) for each in turns))

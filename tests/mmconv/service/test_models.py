@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from images import Library
-from mmconv.config import ModelSpec, RunSpec
+from mmconv.config import ModelSpec, RunSpec, load_model
 from mmconv.errors import ConfigError
 from mmconv.runner import Seat
-from mmconv.service.models import Models
+from mmconv.service.models import Models, guides_output
 from mmconv.tally import SeatTally
 from mmconv.values import Message, Reply, Sampling, Text
 
@@ -37,7 +37,7 @@ async def ask(seat: Seat, trial: int = 0) -> Any:
         Sampling(trial=trial),
         priority=0,
         affinity="x",
-        drop_oldest=False,
+        pinned=None,
         tally=SeatTally(),
     )
 
@@ -131,3 +131,8 @@ def test_options_are_checked_at_the_start(tmp_path: Path) -> None:
         models(bad={"provider": "fake", "model": "echo", "options": {"no_such": 1}})
     with pytest.raises(ConfigError, match="no such folder"):
         models(bad={"provider": "hf", "model": str(tmp_path / "missing")})
+
+
+def test_of_the_fakes_only_the_judge_is_held_to_a_schema() -> None:
+    held = {name: guides_output(load_model(f"fake/{name}")) for name in ("echo", "judge", "slow")}
+    assert held == {"echo": False, "judge": True, "slow": False}

@@ -65,3 +65,11 @@ def test_an_id_stands_for_all_that_a_run_depends_on(tmp_path: Path) -> None:
         named(settings(models={"a": {"provider": "fake", "model": "judge"}}), asked()),
     }
     assert len({first, *others}) == 5
+
+
+def test_a_seat_that_the_benchmark_has_not_is_named() -> None:
+    seats = {"candidate": "a", "foo": "a"}
+    with pytest.raises(Problem, match="mtbench101 has no seat 'foo'; there are: candidate, judge"):
+        resolve(settings(), asked(seats=seats))
+    data = {"set": {"benchmark": "botchat", "options": {"data": "x.jsonl"}}}
+    assert set(resolve(settings(data=data), asked(seats=seats)).seats) == {"candidate", "foo"}

@@ -123,6 +123,21 @@ def states(database: str) -> list[str]:
     return found
 
 
+def worker(database: str) -> str:
+    """The worker that holds the one job."""
+    engine = connect(database)
+    with engine.connect() as connection:
+        name = connection.scalars(select(jobs.c.worker)).one()
+    engine.dispose()
+    return name or ""
+
+
+def shown(server: ServerProcess, run: str) -> int:
+    """How many replies the server shows of a run that is not done."""
+    answer = httpx.get(f"{server.url}/v1/runs/{run}/samples").json()
+    return sum(int(sample["replies"]) for sample in answer["data"])
+
+
 def test_killed_at_random_points_a_run_goes_on_by_itself(
     begin: Callable[..., ServerProcess],
     log: Path,
@@ -163,6 +178,30 @@ def test_told_to_end_a_server_keeps_what_is_answered(
     assert committed(database) == len(answered(log)) < ROWS * CALLS
     assert scores(begin(), run) == expected
     assert len(answered(log)) == len(set(answered(log))) == ROWS * CALLS
+
+
+def test_a_server_that_was_there_all_along_takes_over_and_asks_nothing_again(
+    begin: Callable[..., ServerProcess],
+    log: Path,
+    database: str,
+    expected: list[dict[str, object]],
+) -> None:
+    """Meanwhile it shows the run of the other server as it stands."""
+    servers = [begin(), begin()]
+    run = post(servers[0])
+    until(partial(has_answered, log, 40))
+    [holder] = [each for each in servers if f"-{each.process.pid}-" in worker(database)]
+    [other] = [each for each in servers if each is not holder]
+    kept = committed(database)
+    assert shown(other, run) >= kept >= 20
+    holder.kill()
+    time.sleep(0.2)  # The model answers the last calls of the dead, and logs them.
+    before, kept = len(answered(log)), committed(database)
+    assert kept < ROWS * CALLS
+    assert scores(other, run) == expected
+    after = Counter(answered(log))
+    assert len(after) == ROWS * CALLS
+    assert sum(after.values()) - len(after) <= before - kept <= 8
 
 
 def test_two_servers_share_the_work_and_no_run(

@@ -77,10 +77,46 @@ async def test_scores_come_in_pages_and_as_files(served: Served) -> None:
     found = (await get(served.client, f"runs/{name}/scores", **chosen))["data"]
     assert found == [each for each in scores if chosen.items() <= each.items()]
     assert found
+    unmet = await get(served.client, f"runs/{name}/scores", **chosen | {"metric": "win"})
+    assert {each["metric"] for each in unmet["data"]} == {"win"}
     file = await served.client.get(f"/v1/runs/{name}/scores", params={"format": "jsonl"})
     assert file.content == lines
     table = await served.client.get(f"/v1/runs/{name}/scores", params={"format": "parquet"})
     assert parquet.read_table(io.BytesIO(table.content)).num_rows == len(scores)
+
+
+async def test_a_file_holds_the_scores_that_are_chosen(served: Served) -> None:
+    name = await run(served.client)
+    chosen = {"metric": "rating", "condition": "free"}
+    wanted = (await get(served.client, f"runs/{name}/scores", **chosen))["data"]
+    assert wanted
+    lines = await served.client.get(f"/v1/runs/{name}/scores", params=chosen | {"format": "jsonl"})
+    assert [orjson.loads(line) for line in lines.content.splitlines()] == wanted
+    assert f"{name}-scores.jsonl" in lines.headers["content-disposition"]
+    given = chosen | {"format": "parquet"}
+    table = await served.client.get(f"/v1/runs/{name}/scores", params=given)
+    rows = parquet.read_table(io.BytesIO(table.content)).to_pylist()
+    assert [row["value"] for row in rows] == [each["value"] for each in wanted]
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "parquet"])
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("metric", "there are: truncated, tokens, rating, win"),
+        ("condition", "there are: free, perception, reasoning"),
+        ("sample", "no score is of a sample of this name"),
+    ],
+)
+async def test_what_no_score_can_be_chosen_by_is_told(
+    served: Served, form: str, field: str, words: str
+) -> None:
+    name = await run(served.client, limit=1)
+    params = {"format": form, field: "nonsense"}
+    answer = await served.client.get(f"/v1/runs/{name}/scores", params=params)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == field
+    assert words in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("after", [1, 10**9, 2**62 - 1, -1, "x"])
@@ -220,7 +256,9 @@ async def test_failures_tell_clients_no_address(served: Served, tmp_path: Path) 
     assert any("connection" in problem for problem in problems)
 
 
-async def test_runs_are_compared(served: Served) -> None:
+async def test_runs_are_compared(serve: Serve, tmp_path: Path) -> None:
+    # of fewer samples there are no intervals
+    served = await serve(data=drawn(tmp_path, 5), models=MODELS)
     first = await run(served.client)
     second = await run(served.client, seats={"candidate": "slow", "judge": "judge"})
     compared = await get(served.client, "compare", runs=f"{first},{second}")
@@ -250,3 +288,24 @@ async def test_what_cannot_be_compared_is_refused(served: Served, tmp_path: Path
         assert str(tmp_path) not in answer.text
     despite = await get(served.client, "compare", runs=f"{first},{other}", despite="judge")
     assert any("CAREFUL" in note for table in despite["tables"] for note in table["notes"])
+
+
+async def test_a_run_tells_the_name_of_its_folder(served: Served) -> None:
+    name = await run(served.client, limit=1)
+    told = await get(served.client, f"runs/{name}")
+    assert told["folder"] == folder_of(served).name
+    assert "folder" not in told["progress"]
+
+
+async def test_which_run_is_not_done_and_what_to_do_is_told(served: Served) -> None:
+    done = await run(served.client, limit=1)
+    other = request(seats={"candidate": "slow", "judge": "slow"})
+    name = (await served.client.post("/v1/runs", json=other)).json()["id"]
+    params = {"runs": f"{done},{name}"}
+    active = await served.client.get("/v1/compare", params=params)
+    assert f"the run {name} is not done" in active.json()["error"]["message"]
+    assert active.json()["error"]["message"].endswith("wait for its end")
+    await served.client.delete(f"/v1/runs/{name}")
+    await ended(served.client, name)
+    stopped = await served.client.get("/v1/compare", params=params)
+    assert stopped.json()["error"]["message"].endswith("post it again to have it finished")

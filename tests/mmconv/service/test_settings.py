@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+import re
 import sys
-from itertools import takewhile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import yaml
 
 from mmconv.errors import ConfigError
 from mmconv.service.command import command, make_token, read_settings
-from mmconv.service.settings import Allowance, Settings, Sizes
+from mmconv.service.settings import SCOPES, Allowance, Settings, Sizes, TokenSpec
 
 SHIPPED = Path(__file__).parents[3] / "configs" / "serve.yaml"
 
@@ -79,6 +80,12 @@ def test_nothing_to_serve_is_told() -> None:
         read_settings(None, [], {}, [])
 
 
+@pytest.mark.parametrize("name", ["bad name!", "../a", "", "a\n", "a" * 65])
+def test_a_name_that_the_settings_would_not_take_makes_no_token(name: str) -> None:
+    with pytest.raises(ConfigError, match="up to 64 letters, digits"):
+        make_token(name)
+
+
 def test_a_made_token_fits_its_entry(tmp_path: Path) -> None:
     told = make_token("ada")
     token, _, entry = told.partition("\n\n")
@@ -89,15 +96,44 @@ def test_a_made_token_fits_its_entry(tmp_path: Path) -> None:
     assert token not in entry
 
 
-def test_the_shipped_settings_can_be_read_and_show_the_defaults() -> None:
+def test_the_shipped_settings_can_be_read() -> None:
     shipped = read_settings(SHIPPED, [], {}, [])
     assert list(shipped.models) == ["llava-1.5-7b", "echo", "judge"]
-    lines = SHIPPED.read_text().split("\n")
-    for group, kind in (("limits", Allowance), ("sizes", Sizes)):
-        start = lines.index(f"# {group}:") + 1
-        block = takewhile(lambda line: line.startswith("#   "), lines[start:])
-        told = yaml.safe_load("\n".join(line.removeprefix("# ") for line in block))
-        assert told == kind().model_dump(include=told.keys())
+
+
+def test_the_shipped_settings_show_every_setting_and_its_default() -> None:
+    told = yaml.safe_load("\n".join(uncommented(SHIPPED.read_text().splitlines())))
+    assert told.keys() == Settings.model_fields.keys()
+    defaults = Settings.model_validate({"models": {"m": "fake/echo"}}).model_dump(mode="json")
+    given = {"models", "data"}
+    assert {name: told[name] for name in told.keys() - given} == {
+        name: [*value] if isinstance(value, tuple) else value
+        for name, value in defaults.items()
+        if name not in given
+    }
+
+
+def test_the_shipped_settings_tell_what_every_field_of_a_group_means() -> None:
+    text = SHIPPED.read_text()
+    for kind in (Allowance, Sizes):
+        for name in kind.model_fields:
+            # Once with its meaning, once with its value.
+            assert len(re.findall(rf"\b{name}\b", text)) >= 2, name
+    for scope in SCOPES:
+        assert re.search(rf"^#   {scope} +\w", text, re.MULTILINE), scope
+    for name in TokenSpec.model_fields:
+        assert re.search(rf"^# +(- )?{name}: ", text, re.MULTILINE), name
+
+
+def uncommented(lines: list[str]) -> Iterator[str]:
+    """The file with the settings that are commented out, and without what is said of them."""
+    for line in lines:
+        setting = re.match(r"# ([a-z_]+):( |$)", line)
+        known = setting is not None and setting[1] in Settings.model_fields
+        if not line.startswith("#"):
+            yield line
+        elif known or re.match(r"#   [a-z_]+: [\w.]+$", line):
+            yield line.removeprefix("# ")
 
 
 def test_missing_libraries_are_told_with_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from mmconv.service.run_work import Pace
 from mmconv.service.worker import Worker
 from mmconv.store.jobs import Ending, Job, NewJob
 from mmconv.store.queue import Queue
+from tests.mmconv.service.run_settings import until
 
 
 @dataclass(slots=True)
@@ -244,3 +245,70 @@ def test_the_pace_is_that_of_the_last_seconds() -> None:
         pace.mark(*mark)
         rates.append(pace.rates)
     assert (rates[0], rates[1], rates[-1]) == ((0, 0), (10, 0), (1, 2))
+
+
+async def test_the_worker_goes_on_whatever_goes_wrong_when_it_looks_for_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("mmconv.service.worker.POLL_SECONDS", 0.01)
+    async with bench(tmp_path) as at:
+
+        async def fail() -> list[str]:
+            raise OSError("the folder of workers cannot be read")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(at.queue, "holders", fail)
+            await until(lambda: at.worker.failing)
+        await at.submit("a")
+        (await at.task("a")).end.set()
+        await at.state("a", "done")
+        await until(lambda: not at.worker.failing)
+    assert "the folder of workers cannot be read" in caplog.text
+
+
+async def test_a_mark_that_cannot_be_removed_keeps_no_job_from_being_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bench(tmp_path) as at:
+
+        def fail(_name: str) -> None:
+            raise PermissionError("read-only")
+
+        monkeypatch.setattr(at.presence, "is_gone", lambda name: name == "gone")
+        with monkeypatch.context() as patch:
+            patch.setattr(at.presence, "forget", fail)
+            await at.queue.submit(NewJob(id="a", kind="other", owner="ann", spec="{}"))
+            assert await at.queue.take("gone", ["other"]) is not None
+            await at.submit("b")
+            (await at.task("b")).end.set()
+            await at.state("b", "done")
+
+
+async def test_a_beat_that_fails_is_not_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bench(tmp_path) as at:
+        await at.submit("a")
+        task = await at.task("a")
+
+        def fail() -> dict[str, Any]:
+            raise ZeroDivisionError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Task, "progress", lambda self: fail())
+            await asyncio.sleep(0.3)
+        await at.queue.stop("a")
+        await until(lambda: task.stopped)
+
+
+async def test_jobs_that_lack_something_here_wait_for_another_server(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with bench(tmp_path) as at:
+        at.worker._lacks = lambda job: "data set 'big'" if job.id == "a" else None
+        for name in ("a", "b"):
+            await at.submit(name)
+        (await at.task("b")).end.set()
+        await at.state("b", "done")
+        await at.state("a", "queued")
+    assert "a is left to a server that has data set 'big'" in caplog.text

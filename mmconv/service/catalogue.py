@@ -1,0 +1,192 @@
+"""`/v1/data` and `/v1/prompts`: what runs may be made of, and by which prompts judges may be asked.
+
+It says what `POST /v1/runs` and `POST /v1/judgements` take, and checks nothing itself. Models are
+listed by `/v1/models`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, get_args
+
+from fastapi import APIRouter
+from pydantic import BaseModel, TypeAdapter
+from pydantic.fields import FieldInfo
+from starlette.responses import Response
+
+from mmconv.benchmarks.judgements import JudgementRequest
+from mmconv.benchmarks.mtbench101.taxonomy import REFERENCED
+from mmconv.report.page.views import NAMES
+from mmconv.service.access import Asker, Reader, Shared
+from mmconv.service.judgements import AnyJudgement
+from mmconv.service.problems import documented, json_response
+from mmconv.service.run_requests import description, open_options
+from mmconv.service.settings import DataSpec, Settings
+
+router = APIRouter(prefix="/v1", tags=["catalogue"])
+
+EVERYWHERE = frozenset({"judge", "benchmark", "prompt"})
+"""The fields of every request."""
+
+PAIRS = "gteval|paireval"
+"""BotChat's prompts that judge two dialogues."""
+
+NEEDED: Mapping[str, Mapping[str, str]] = {
+    "convbench": {"side": "pairwise_.*"},
+    "cmteval": {"summary": "judge_long_text", "qa_pairs": "judge_long_text"},
+    "mtbench101": {"reference": "|".join(REFERENCED)},
+    "botchat": {"other": PAIRS},
+}
+"""Benchmark -> field -> the prompts that need it, as a pattern; others refuse it."""
+
+READ: Mapping[str, Mapping[str, str]] = {
+    "convbench": {"focus_points": ".*_turn_3", "judgements": ".*_overall"},
+    "botchat": {"order": PAIRS},
+}
+"""The same for fields that these prompts may have."""
+
+
+class BenchmarkName(BaseModel):
+    """A benchmark: as requests and runs name it, and as its authors write it."""
+
+    id: str
+    name: str
+
+
+class OptionInfo(BaseModel):
+    """An option of a run: its meaning, what it takes as JSON Schema, and what it is if not set."""
+
+    name: str
+    about: str
+    takes: dict[str, Any]
+    default: Any
+
+
+class DataSet(BaseModel):
+    """A data set that runs may name: its benchmark's conditions and seats by meaning, and options.
+
+    Options that say where data lie are the operator's and are not told. Of a benchmark that is none
+    of mmconv's own, nothing is known. `about` says what several options have to do with its paper.
+    """
+
+    name: str
+    benchmark: BenchmarkName
+    conditions: Mapping[str, str]
+    seats: Mapping[str, str]
+    options: tuple[OptionInfo, ...]
+    about: str
+
+
+class DataList(BaseModel):
+    """All data sets, in the operator's order."""
+
+    data: tuple[DataSet, ...]
+
+
+class PromptInfo(BaseModel):
+    """A prompt that judges may be asked by: the fields that its request needs, and may have.
+
+    Beside them every request names `judge`, `benchmark` and `prompt`. `shape` is the schema of the
+    request in the OpenAPI document, where the fields are described.
+    """
+
+    benchmark: str
+    prompt: str
+    needed: tuple[str, ...]
+    optional: tuple[str, ...]
+    shape: str
+
+
+class PromptList(BaseModel):
+    """All prompts, by benchmark."""
+
+    data: tuple[PromptInfo, ...]
+
+
+@router.get("/data", response_model=DataList, responses=documented())
+async def list_data(shared: Shared, _caller: Reader) -> Response:
+    """List the data sets that runs may name, with conditions and options."""
+    return json_response({"data": [each.model_dump() for each in data_sets(shared.settings)]})
+
+
+@router.get("/prompts", response_model=PromptList, responses=documented())
+async def list_prompts(_caller: Asker) -> Response:
+    """List the prompts that judges may be asked by, and the fields that each needs."""
+    return json_response({"data": [each.model_dump() for each in prompts()]})
+
+
+def data_sets(settings: Settings) -> list[DataSet]:
+    """What the operator has configured, as clients may know it."""
+    return [_data_set(name, data) for name, data in settings.data.items()]
+
+
+@cache
+def prompts() -> tuple[PromptInfo, ...]:
+    """What `/v1/judgements` takes, prompt by prompt."""
+    union, *_ = get_args(AnyJudgement)
+    return tuple(
+        _prompt(shape, prompt)
+        for shape in get_args(union)
+        for prompt in get_args(shape.model_fields["prompt"].annotation)
+    )
+
+
+def _prompt(shape: type[JudgementRequest], prompt: str) -> PromptInfo:
+    [benchmark] = get_args(shape.model_fields["benchmark"].annotation)
+    needed, optional = [], []
+    for name, field in shape.model_fields.items():
+        needing = NEEDED.get(benchmark, {}).get(name)
+        reading = READ.get(benchmark, {}).get(name, ".*")
+        if name in EVERYWHERE:
+            continue
+        if field.is_required() or (needing is not None and re.fullmatch(needing, prompt)):
+            needed.append(name)
+        elif needing is None and re.fullmatch(reading, prompt):
+            optional.append(name)
+    return PromptInfo(
+        benchmark=benchmark,
+        prompt=prompt,
+        needed=tuple(needed),
+        optional=tuple(optional),
+        shape=shape.__name__,
+    )
+
+
+def _data_set(name: str, data: DataSpec) -> DataSet:
+    known = description(data.benchmark)
+    return DataSet(
+        name=name,
+        benchmark=BenchmarkName(id=data.benchmark, name=NAMES.get(data.benchmark, data.benchmark)),
+        conditions={} if known is None else known.conditions,
+        seats={} if known is None else known.seats,
+        options=tuple(each for each in _options(data.benchmark) if each.name not in data.options),
+        about="" if known is None else _about(known.options),
+    )
+
+
+@cache
+def _options(benchmark: str) -> tuple[OptionInfo, ...]:
+    """The options that clients may set, in their model's order."""
+    known, offered = description(benchmark), open_options(benchmark)
+    fields = {} if known is None else known.options.model_fields
+    return tuple(_option(name, field) for name, field in fields.items() if name in offered)
+
+
+def _option(name: str, field: FieldInfo) -> OptionInfo:
+    kind: TypeAdapter[Any] = TypeAdapter(field.rebuild_annotation())
+    default = kind.dump_python(field.get_default(call_default_factory=True), mode="json")
+    about = " ".join((field.description or "").split())
+    return OptionInfo(name=name, about=about, takes=kind.json_schema(), default=default)
+
+
+@cache
+def _about(model: type[BaseModel]) -> str:
+    """What the options' own documentation says of them, and that of those they build on."""
+    kinds = [
+        each for each in model.__mro__ if issubclass(each, BaseModel) and each is not BaseModel
+    ]
+    texts = (inspect.cleandoc(each.__doc__ or "").partition("\n\n")[2] for each in kinds)
+    return "\n\n".join(" ".join(text.split()) for text in texts if text)

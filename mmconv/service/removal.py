@@ -1,0 +1,112 @@
+"""Runs and dialogues that are removed: their jobs, and the folders that they have left behind.
+
+Replies stay in the store. They are anybody's who asks the same, and what is posted again after its
+removal is asked for nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import shutil
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+from fastapi import Query
+from pydantic import BaseModel, ConfigDict
+
+from mmconv.errors import InputError
+from mmconv.service.desk import Desk
+from mmconv.service.problems import Problem
+from mmconv.service.run_requests import RunRequest, resolve
+from mmconv.service.run_work import open_run
+from mmconv.service.settings import Settings
+from mmconv.service.state import Service
+from mmconv.store.jobs import Job
+
+
+class DeletionQuery(BaseModel):
+    """Whether something that is not under way is to be removed for good (`purge`), or stopped."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    purge: bool = False
+
+
+Deletion = Annotated[DeletionQuery, Query()]
+"""A parameter that takes what a DELETE is to do."""
+
+
+async def remove_run(shared: Service, desk: Desk, job: Job) -> None:
+    """Remove a run that is not under way, with its folder; raises `Problem` 409 for another.
+
+    A folder that another run has too, since it stands for the same specification, stays with it.
+    """
+    name = await _folder_name(shared, desk, job)
+    waste = shared.settings.out / "removed"
+
+    def clear(found: Job, others: Iterable[Job]) -> None:
+        folders = [shared.settings.out / "shown" / found.id, shared.settings.out / "compared"]
+        if name and not any(_has(shared.settings, each, name, found) for each in others):
+            folders.append(shared.settings.out / name)
+        for folder in folders:
+            _throw(folder, waste)
+
+    # Nothing is made from its files meanwhile.
+    async with desk.reporting:
+        await _remove(shared, job, clear)
+    await asyncio.to_thread(shutil.rmtree, waste, ignore_errors=True)
+
+
+async def remove_dialogue(shared: Service, job: Job) -> None:
+    """Remove a dialogue that is not under way; raises `Problem` 409 for another."""
+    await _remove(shared, job, lambda _found, _others: None)
+
+
+async def _remove(shared: Service, job: Job, clear: Callable[[Job, Iterable[Job]], None]) -> None:
+    left = await shared.queue.remove(job.id, clear)
+    if left is not None and left.is_active:
+        raise Problem(
+            409,
+            f"it is {left.state}: stop it (DELETE without purge), and remove it when it has ended",
+            param="purge",
+            code="under_way",
+        )
+
+
+async def _folder_name(shared: Service, desk: Desk, job: Job) -> str | None:
+    """The name of the run's folder; None where nothing tells it any more."""
+    if job.result is not None:
+        return str(orjson.loads(job.result)["folder"])
+    try:
+        return (await open_run(shared.settings, desk.benchmarks, job)).run_id
+    except InputError:
+        return None
+
+
+def _has(settings: Settings, other: Job, name: str, job: Job) -> bool:
+    """Whether another run has the folder of this name, or is about to write it."""
+    if other.result is not None and orjson.loads(other.result)["folder"] == name:
+        return True
+    return other.is_active and _stands_for_same(settings, other, job)
+
+
+def _stands_for_same(settings: Settings, one: Job, other: Job) -> bool:
+    try:
+        first, second = (
+            resolve(settings, RunRequest.model_validate_json(job.spec)) for job in (one, other)
+        )
+    except Problem:
+        return False
+    return first == second
+
+
+def _throw(folder: Path, waste: Path) -> None:
+    """Move a folder away in one step, to be emptied in peace."""
+    waste.mkdir(exist_ok=True)
+    # It may never have been there.
+    with suppress(FileNotFoundError):
+        folder.rename(waste / f"{folder.name}-{secrets.token_hex(8)}")

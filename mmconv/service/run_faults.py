@@ -1,0 +1,72 @@
+"""What a benchmark objects to in a run, as a client is told it: with the field of the request.
+
+Benchmarks speak to whoever types a command or writes a run file, and mostly name no field. Where
+their words do not tell one, the fault lies in the data, which are the operator's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from pydantic import ValidationError
+
+from mmconv.config import RunSpec
+from mmconv.errors import DataError, InputError
+from mmconv.service.problems import Problem, invalid, presentable
+from mmconv.service.run_requests import open_options
+from mmconv.service.wording import without_commands
+
+CODE = "invalid_run"
+
+UNTOLD = "the benchmark cannot be built with these options, or from this data"
+"""What is said instead of words that tell of this machine."""
+
+SEATS = (
+    (re.compile(r"\bneeds? a judge\b|\boffline judge\b"), "seats.judge"),
+    (re.compile(r"\bopponents\b|\bplayers are named\b"), "seats"),
+)
+"""Words that are about who sits where, and the field that they are about."""
+
+
+def refusal(error: InputError, spec: RunSpec) -> Problem:
+    """The problem to tell a client whose run cannot be built."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ValidationError):
+            return _of_options(cause, spec)
+        cause = cause.__cause__
+    message = without_commands(str(error))
+    param = next(_fields(message, spec), "data" if isinstance(error, DataError) else None)
+    return Problem(400, presentable(message, UNTOLD), param=param, code=CODE)
+
+
+def _of_options(error: ValidationError, spec: RunSpec) -> Problem:
+    """What is wrong with the options: a value, or a rule between several of them."""
+    problems = [
+        {**each, "loc": ("body", "options", *each["loc"])}
+        for each in error.errors(include_url=False)
+    ]
+    told = invalid(problems, {"options": spec.options})
+    param: str | None = told.param
+    message = told.message
+    if param == "options":
+        message = message.removeprefix("options: ")
+        param = next(_options_in(message, spec), param)
+    return Problem(400, presentable(message, UNTOLD), param=param, code=CODE)
+
+
+def _fields(message: str, spec: RunSpec) -> Iterator[str]:
+    """The fields that the words are about, the likeliest first."""
+    for words, field in SEATS:
+        if words.search(message):
+            yield field
+    yield from _options_in(message, spec)
+
+
+def _options_in(message: str, spec: RunSpec) -> Iterator[str]:
+    """The options that a client may set and that the words name, in the order of the words."""
+    known = open_options(spec.benchmark)
+    for word in re.findall(r"\w+", message):
+        if word in known:
+            yield f"options.{word}"

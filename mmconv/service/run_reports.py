@@ -1,0 +1,115 @@
+"""`/v1/runs/{id}/report`: a finished run as one HTML page, and what of a large run lies beside it.
+
+The page is made when it is asked for the first time, and kept as a file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zipfile
+from pathlib import Path
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+from fastapi import Path as InPath
+from pydantic import BaseModel, ConfigDict
+from starlette.responses import FileResponse
+
+from mmconv.report.output import PAGE
+from mmconv.report.page import write_page
+from mmconv.report.records import whole
+from mmconv.service.access import Reader, Shared
+from mmconv.service.desk import Desk, Runs
+from mmconv.service.problems import Problem, documented
+from mmconv.service.run_results import about_run, finished_folder
+from mmconv.service.runs import RunId, find_run
+from mmconv.service.shown import shown_folder
+from mmconv.service.state import Service
+
+router = APIRouter(prefix="/v1", tags=["runs"])
+
+PAGE_BYTES = 64_000_000
+"""What texts and pictures may take inside a report; the samples beyond that lie beside it."""
+
+BESIDE = Path(PAGE).with_suffix(".samples").name
+"""The folder that they lie in, by its name in the page."""
+
+ARCHIVE = Path(PAGE).with_suffix(".zip").name
+
+Block = Annotated[str, InPath(pattern=r"^[0-9]{1,9}\.js$")]
+"""The name of a file of samples."""
+
+
+class ReportQuery(BaseModel):
+    """The page alone, or an archive of it and of what lies beside it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: Literal["html", "zip"] = "html"
+
+
+@router.get(
+    "/runs/{run}/report",
+    response_class=FileResponse,
+    responses={
+        **documented(404, 409),
+        200: {"content": {"text/html": {}, "application/zip": {}}, "description": "It."},
+    },
+)
+async def run_report(
+    run: RunId, shared: Shared, desk: Runs, _caller: Reader, asked: Annotated[ReportQuery, Query()]
+) -> FileResponse:
+    """Give out the run's report as one HTML page.
+
+    Of a run with more than 64 MB of texts and pictures, the page loads the samples beyond that from
+    `report.samples` beside it; an archive (`zip`) holds both, to be looked at without the server.
+    """
+    folder = await _report_folder(shared, desk, run)
+    if asked.format == "html":
+        return FileResponse(folder / PAGE, media_type="text/html; charset=utf-8")
+    async with desk.reporting:
+        if not (folder / ARCHIVE).exists():
+            await asyncio.to_thread(_write_archive, folder)
+    name = f"{run}-report.zip"
+    return FileResponse(folder / ARCHIVE, media_type="application/zip", filename=name)
+
+
+@router.get(
+    f"/runs/{{run}}/{BESIDE}/{{block}}",
+    response_class=FileResponse,
+    responses={
+        **documented(404, 409),
+        200: {"content": {"text/javascript": {}}, "description": "It."},
+    },
+)
+async def run_report_block(
+    run: RunId, block: Block, shared: Shared, desk: Runs, _caller: Reader
+) -> FileResponse:
+    """Give out some of the samples that lie beside a report, as the page loads them."""
+    path = await _report_folder(shared, desk, run) / BESIDE / block
+    if not path.exists():
+        raise Problem(404, "no such samples lie beside this report", param="block")
+    return FileResponse(path, media_type="text/javascript; charset=utf-8")
+
+
+async def _report_folder(shared: Service, desk: Desk, run: str) -> Path:
+    """The folder of a run's report, which is made where it is not there."""
+    job = await find_run(shared, run)
+    folder = finished_folder(shared, job)
+    async with desk.reporting:
+        shown = await asyncio.to_thread(shown_folder, shared.settings, job, folder)
+        if not (shown / PAGE).exists():
+            about = await about_run(shared, desk, job)
+            # Where the run's data are there no more, it has no pictures.
+            await asyncio.to_thread(
+                write_page, shown, shared.pictures, about, block_bytes=PAGE_BYTES
+            )
+    return shown
+
+
+def _write_archive(folder: Path) -> None:
+    """Put the page and what lies beside it into one file; all of it is compressed already."""
+    beside = sorted((folder / BESIDE).glob("*.js"))
+    with whole(folder / ARCHIVE) as part, zipfile.ZipFile(part, "w") as archive:
+        for path in (folder / PAGE, *beside):
+            archive.write(path, path.relative_to(folder))

@@ -1,0 +1,33 @@
+"""Which scope each route needs, told in the API's own document from what the routes check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from fastapi.routing import APIRoute
+
+from mmconv.service.access import INCLUDED_IN, Authorised
+
+
+def tell_scopes(document: dict[str, Any], routes: Iterable[Any]) -> None:
+    """Add to each operation's description what a token must be allowed."""
+    for route in routes:
+        if not isinstance(route, APIRoute) or route.path_format not in document["paths"]:
+            continue
+        needed = [
+            dependency.call.scopes
+            for dependency in route.dependant.dependencies
+            if isinstance(dependency.call, Authorised)
+        ]
+        words = _words(needed[0]) if needed else "Needs no token."
+        for method in route.methods or ():
+            operation = document["paths"][route.path_format].get(method.lower())
+            if operation is not None:
+                told = operation.get("description", "").strip()
+                operation["description"] = f"{told}\n\n{words}".strip()
+
+
+def _words(scopes: tuple[Any, ...]) -> str:
+    enough = dict.fromkeys((*scopes, *(each for scope in scopes for each in INCLUDED_IN[scope])))
+    return f"Needs a token with one of the scopes {', '.join(enough)}."

@@ -1,0 +1,59 @@
+"""Words for people who write JSON: not Python's, as pydantic's are, and not the command line's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+WORDS: Mapping[str, str] = {
+    "bool_type": "true or false is needed",
+    "dict_type": "an object is needed",
+    "float_type": "a number is needed",
+    "frozen_set_type": "a list is needed",
+    "int_type": "a whole number is needed",
+    "list_type": "a list is needed",
+    "mapping_type": "an object is needed",
+    "missing": "is needed and not there",
+    "model_attributes_type": "an object is needed",
+    "model_type": "an object is needed",
+    "none_required": "not supported here: leave it out",
+    "set_type": "a list is needed",
+    "string_type": "a text is needed",
+    "string_unicode": "a text is needed",
+    "tuple_type": "a list is needed",
+}
+"""Pydantic's error -> ours; where it has no line here, pydantic's own words do."""
+
+COMMANDS = (
+    (r" \(--(?:judge|set) [^)]*\)", ""),
+    (r"--(generate-only|skip-bad-records|allow-drafts)\b", r"options.\1"),
+    (r" \(--conditions\)", " (conditions)"),
+    (r"[:;] (?:run it without|leave out) --prompts", "; this server has prompts of its own"),
+    (r" or raise the limit\b", ""),
+    (r" \(it starts with b.{0,40}?\)(?=;)", ""),
+)
+"""What the engine says to whoever types a command -> what is said to a client."""
+
+
+def without_commands(message: str) -> str:
+    """The engine's message without what only a command line, or a programmer, can use."""
+    for told, instead in COMMANDS:
+        message = re.sub(told, instead, message)
+    return re.sub(r"\boptions\.[a-z-]+", lambda found: found[0].replace("-", "_"), message)
+
+
+def plainly(problem: Mapping[str, Any]) -> str:
+    """One of pydantic's errors in plain words, without its place."""
+    kind, told = problem["type"], problem.get("ctx", {})
+    if kind == "too_long":
+        most = told["max_length"]
+        return f"at most {most} may be given" if most else "not supported here: leave it out"
+    if kind == "too_short":
+        return f"at least {told['min_length']} must be given"
+    if kind in ("literal_error", "enum"):
+        return f"one of {told['expected']} is needed"
+    message = str(problem["msg"])
+    for python in ("Value error, ", "Assertion failed, ", "Input "):
+        message = message.removeprefix(python)
+    return WORDS.get(kind, message)

@@ -1,0 +1,133 @@
+"""What takes long is not done in the event loop, and what was found out outlives the process."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from images import Library
+from images.door import inspect
+from mmconv.benchmarks.convbench.benchmark import ConvBench
+from mmconv.config import ModelSpec
+from mmconv.dialogues.plans import Dialogue
+from mmconv.errors import ConfigError
+from model_zoo import hf
+from tests.mmconv.service.conftest import Serve
+from tests.mmconv.service.run_settings import ROWS, begun, drawn, ended, request
+
+SLOW = {"provider": "fake", "model": "judge", "options": {"seconds": 0.1}, "max_concurrency": 4}
+
+
+class Threads:
+    """Notes in which threads a method is called."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, kind: type, name: str) -> None:
+        self.seen: list[threading.Thread] = []
+        really = getattr(kind, name)
+
+        def noted(*args: Any) -> Any:
+            self.seen.append(threading.current_thread())
+            return really(*args)
+
+        monkeypatch.setattr(kind, name, noted)
+
+    @property
+    def beside(self) -> bool:
+        """Whether it was called, and never in the thread of the loop."""
+        return bool(self.seen) and threading.current_thread() not in self.seen
+
+
+async def test_samples_of_an_unfinished_run_are_planned_beside_the_loop(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = await serve(data=drawn(tmp_path), models={"slow": SLOW})
+    body = request(seats={"candidate": "slow", "judge": "slow"})
+    run = (await served.client.post("/v1/runs", json=body)).json()["id"]
+    await begun(served.client, run, replies=5)
+    await served.client.delete(f"/v1/runs/{run}")
+    assert (await ended(served.client, run))["state"] == "stopped"
+    for path, planned in (
+        (f"/v1/runs/{run}/samples", ROWS),
+        (f"/v1/runs/{run}/samples/2", 1),
+        (f"/v1/runs/{run}/samples?after=2", 1),
+        (f"/web/runs/{run}/live?after=2", 1),
+        (f"/web/runs/{run}/live/3", 1),
+    ):
+        planning = Threads(monkeypatch, ConvBench, "plan")
+        reading = Threads(monkeypatch, ConvBench, "score")
+        answer = await served.client.get(path)
+        assert answer.status_code == 200, answer.text
+        assert planning.beside
+        # what is not shown is not planned: three conditions of each sample
+        assert len(planning.seen) == 3 * planned, path
+        assert threading.current_thread() not in reading.seen
+
+
+async def test_a_page_behind_a_sample_that_is_not_there_is_refused(
+    serve: Serve, tmp_path: Path
+) -> None:
+    served = await serve(data=drawn(tmp_path), models={"slow": SLOW})
+    body = request(seats={"candidate": "slow", "judge": "slow"})
+    run = (await served.client.post("/v1/runs", json=body)).json()["id"]
+    await begun(served.client, run)
+    answer = await served.client.get(f"/v1/runs/{run}/samples", params={"after": "none"})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "after")
+
+
+async def test_a_dialogue_is_planned_beside_the_loop(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = await serve()
+    planning = Threads(monkeypatch, Dialogue, "_answers")
+    body = {"model": "echo", "turns": [{"instruction": "Hello"}]}
+    assert (await served.client.post("/v1/dialogues", json=body)).status_code == 200
+    assert planning.beside
+
+
+async def test_the_libraries_of_a_checkpoint_are_imported_beside_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[threading.Thread] = []
+
+    class Nowhere:
+        """Finds no backend, as where torch is not installed."""
+
+        def find_spec(
+            self, name: str, _path: Sequence[str] | None, _: Any = None
+        ) -> ModuleSpec | None:
+            if name == "model_zoo.hf.backend":
+                seen.append(threading.current_thread())
+                raise ImportError("no torch")
+            return None
+
+    monkeypatch.delitem(sys.modules, "model_zoo.hf.backend", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Nowhere(), *sys.meta_path])
+    with pytest.raises(ConfigError, match=r"no torch"):
+        await hf.open_backend(ModelSpec(provider="hf", model=str(tmp_path)), Library())
+    assert seen
+    assert threading.current_thread() not in seen
+
+
+async def test_pictures_of_a_data_set_are_decoded_once_whatever_is_restarted(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded: list[str] = []
+
+    def noted(data: bytes, limits: Any, where: str) -> Any:
+        decoded.append(where)
+        return inspect(data, limits, where)
+
+    monkeypatch.setattr("images.library.inspect", noted)
+    data = drawn(tmp_path)
+    for start in range(2):
+        served = await serve(data=data)
+        posted = await served.client.post("/v1/runs", json=request(seed=start))
+        assert posted.status_code == 202
+        assert (await ended(served.client, posted.json()["id"]))["state"] == "done"
+        assert len(decoded) == ROWS

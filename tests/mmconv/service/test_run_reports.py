@@ -1,0 +1,88 @@
+"""Reports over HTTP: as a page, with samples beside it, and as an archive of both."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.mmconv.service.conftest import Serve, Served
+from tests.mmconv.service.run_settings import drawn, ended, request
+
+BLOCK = 2
+"""Samples in a block: a data set of three has two blocks."""
+
+
+@pytest.fixture
+async def served(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Served:
+    """A service whose pages have room for next to nothing."""
+    monkeypatch.setattr("mmconv.service.run_reports.PAGE_BYTES", 100)
+    monkeypatch.setattr("mmconv.report.page.blocks.BLOCK", BLOCK)
+    opened = await serve(data=drawn(tmp_path))
+    assert isinstance(opened, Served)
+    return opened
+
+
+async def finished(served: Served) -> str:
+    run = str((await served.client.post("/v1/runs", json=request())).json()["id"])
+    assert (await ended(served.client, run))["state"] == "done"
+    return run
+
+
+async def test_what_lies_beside_a_report_is_where_the_page_looks_for_it(served: Served) -> None:
+    run = await finished(served)
+    report = await served.client.get(f"/v1/runs/{run}/report")
+    assert report.status_code == 200
+    assert re.search(r"script-src 'sha256-[^;]*' 'self'", html.unescape(report.text))
+    assert 'id="texts-0"' not in report.text
+    for number in range(2):
+        # relative to the page's own address
+        address = report.url.join(f"report.samples/{number}.js")
+        beside = await served.client.get(address)
+        assert beside.headers["content-type"].startswith("text/javascript")
+        assert beside.text.startswith(f"mmconvBlock({number}, ")
+    assert (await served.client.get(address.join("2.js"))).status_code == 404
+    for name in ("x.js", "..%2freport.html", "0.js%00"):
+        assert (await served.client.get(f"/v1/runs/{run}/report.samples/{name}")).status_code in (
+            400,
+            404,
+        )
+
+
+async def test_an_archive_holds_the_page_and_all_beside_it(served: Served, tmp_path: Path) -> None:
+    run = await finished(served)
+    answer = await served.client.get(f"/v1/runs/{run}/report", params={"format": "zip"})
+    assert answer.headers["content-type"] == "application/zip"
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        names = ["report.html", "report.samples/0.js", "report.samples/1.js"]
+        assert archive.namelist() == names
+        page = await served.client.get(f"/v1/runs/{run}/report")
+        assert archive.read("report.html") == page.content
+    assert str(tmp_path).encode() not in answer.content
+    again = await served.client.get(f"/v1/runs/{run}/report", params={"format": "zip"})
+    assert again.content == answer.content
+
+
+async def test_a_report_that_holds_all_is_an_archive_too(serve: Serve, tmp_path: Path) -> None:
+    served = await serve(data=drawn(tmp_path))
+    run = await finished(served)
+    answer = await served.client.get(f"/v1/runs/{run}/report", params={"format": "zip"})
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        assert archive.namelist() == ["report.html"]
+    missing = await served.client.get(f"/v1/runs/{run}/report.samples/0.js")
+    assert missing.status_code == 404
+
+
+async def test_a_run_that_is_not_done_has_no_report(served: Served) -> None:
+    posted = await served.client.post(
+        "/v1/runs", json=request(seats={"candidate": "slow", "judge": "slow"})
+    )
+    run = posted.json()["id"]
+    for path in ("report", "report?format=zip", "report.samples/0.js"):
+        assert (await served.client.get(f"/v1/runs/{run}/{path}")).status_code == 409
+    await served.client.delete(f"/v1/runs/{run}")
+    await ended(served.client, run)
