@@ -15,13 +15,12 @@ from mmconv.errors import PromptError, Unparsed
 from mmconv.values import (
     UNPARSED,
     Call,
-    Failure,
     Image,
     Outcome,
     Parser,
     Ref,
+    Reply,
     Sampling,
-    Skipped,
     Verdict,
 )
 
@@ -123,10 +122,8 @@ def read_verdict(call: Call, outcomes: Mapping[str, Outcome]) -> Reading:
 def _read(call: Call, outcome: Outcome) -> Reading:
     if call.parser is None:
         raise ValueError(f"call {call.id!r} has no parser, so it holds no verdict")
-    if isinstance(outcome, Failure):
-        return Reading(call=call.id, why=f"failed: {outcome.kind}")
-    if isinstance(outcome, Skipped):
-        return Reading(call=call.id, why=f"skipped: {outcome.because}")
+    if not isinstance(outcome, Reply):
+        return Reading(call=call.id, why=outcome.why)
     try:
         return Reading(call=call.id, verdict=call.parser(outcome.text))
     except Unparsed:

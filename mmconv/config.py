@@ -85,6 +85,10 @@ class ModelSpec(_Frozen):
         return self.name or self.model.rstrip("/").rsplit("/", 1)[-1] or self.provider
 
 
+CANDIDATE = "candidate"
+"""The seat that every benchmark has: the model that is evaluated."""
+
+
 class RunSpec(_Frozen):
     """One run of one benchmark: everything that decides its numbers, and nothing else.
 

@@ -22,7 +22,7 @@ import orjson
 
 from mmconv import __version__
 from mmconv.assemble import build_benchmark, check_keys
-from mmconv.config import RunSpec, database_url
+from mmconv.config import CANDIDATE, RunSpec, database_url
 from mmconv.equipment import Equipment, open_equipment
 from mmconv.errors import ConfigError, InputError, StoreError
 from mmconv.keys import hash_json
@@ -37,9 +37,6 @@ from mmconv.trials import name_trial
 from mmconv.values import Call, Table
 
 Entered = TypeVar("Entered")
-
-CANDIDATE = "candidate"
-"""The seat that every benchmark has: the model that is evaluated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -149,6 +149,11 @@ class Failure:
     message: str
     attempts: int
 
+    @property
+    def why(self) -> str:
+        """Why there is no score of it."""
+        return f"failed: {self.kind}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
@@ -161,6 +166,11 @@ class Skipped:
 
     because: str
     reason: Reason = "loss"
+
+    @property
+    def why(self) -> str:
+        """Why there is no score of it."""
+        return f"skipped: {self.because}"
 
 
 UNASKED = "not asked yet"

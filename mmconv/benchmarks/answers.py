@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mmconv.values import Cell, Failure, Outcome, Reply
+from mmconv.values import Cell, Outcome, Reply
 
 if TYPE_CHECKING:
     from mmconv.stats import Column
@@ -23,10 +23,8 @@ COLUMNS = ("cut off (%)", "tokens")
 
 def ending(metric: str, outcome: Outcome) -> tuple[float | None, str | None]:
     """One of the two metrics of an answer, or None and why there is none."""
-    if isinstance(outcome, Failure):
-        return None, f"failed: {outcome.kind}"
     if not isinstance(outcome, Reply):
-        return None, f"skipped: {outcome.because}"
+        return None, outcome.why
     if metric == TRUNCATED:
         return float(outcome.finish == "length"), None
     if outcome.output_tokens is None:

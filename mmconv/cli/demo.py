@@ -16,7 +16,7 @@ from mmconv.config import ModelSpec, RunSpec, load_model
 from mmconv.evaluation import Place, Result, open_evaluation
 from mmconv.report.page import delta_sentences
 
-CANDIDATE = "pocket"
+MODEL = "pocket"
 SERIES = "demo"
 """The demo's own series of scenes, which neither training nor `mmconv scenes` draws from."""
 
@@ -26,7 +26,7 @@ SERIES = "demo"
 @click.option("--samples", type=click.IntRange(1), default=80, show_default=True)
 @click.option(
     "--candidate",
-    default=CANDIDATE,
+    default=MODEL,
     show_default=True,
     help="Another model: pocket-blind and pocket-confused are damaged on purpose.",
 )

@@ -16,14 +16,12 @@ from typing import Any
 
 import orjson
 
-from mmconv.config import ModelSpec, RunSpec, validate
+from mmconv.config import CANDIDATE, ModelSpec, RunSpec, validate
 from mmconv.errors import ConfigError
 from mmconv.report.output import SCORES
 from mmconv.report.tables import read_tables
 from mmconv.report.transcripts import read_scores
 from mmconv.values import Score, Table
-
-CANDIDATE = "candidate"
 
 KINDS = ("data", "judge", "prompts")
 """What must be alike in runs that are compared."""

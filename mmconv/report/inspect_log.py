@@ -28,10 +28,10 @@ from inspect_ai.log import (
 )
 from inspect_ai.model import ModelConfig, ModelUsage
 
-from mmconv.config import RunSpec
+from mmconv.config import CANDIDATE, RunSpec
 from mmconv.keys import hash_json
 from mmconv.protocols import ImageSource
-from mmconv.report.inspect_sample import CANDIDATE, Pictures
+from mmconv.report.inspect_sample import Pictures
 from mmconv.values import Image
 
 

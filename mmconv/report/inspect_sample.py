@@ -34,14 +34,13 @@ from inspect_ai.scorer import Score as InspectScore
 
 from judges import read_verdict
 from mmconv.benchmarks.answers import METRICS
+from mmconv.config import CANDIDATE
 from mmconv.keys import hash_json
 from mmconv.plans import Asked, Finished
 from mmconv.protocols import Benchmark
 from mmconv.report.transcripts import message_record
 from mmconv.trials import read_trial
 from mmconv.values import Call, Failure, Image, Message, Outcome, Ref, Reply, Score, Skipped, Text
-
-CANDIDATE = "candidate"
 
 Pictures = Callable[[Image], str]
 """Gives an image as a data URI."""

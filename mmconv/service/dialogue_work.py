@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from mmconv.benchmarks.convbench.benchmark import OFFLINE_JUDGES
-from mmconv.config import RunSpec
+from mmconv.config import CANDIDATE, RunSpec
 from mmconv.dialogues.plans import PROMPTS, Dialogue
 from mmconv.dialogues.reading import read_dialogue
 from mmconv.dialogues.request import DialogueRequest
@@ -35,7 +35,7 @@ from mmconv.values import Failure, Image, Outcome
 KIND = "dialogue"
 """The kind of a dialogue's job in the queue."""
 
-CANDIDATE, JUDGE = "candidate", "judge"
+JUDGE = "judge"
 
 
 class DialogueWork:

@@ -15,6 +15,7 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
+from mmconv.config import CANDIDATE
 from mmconv.dialogues.plans import Dialogue
 from mmconv.dialogues.request import DialogueRequest
 from mmconv.dialogues.results import DialogueResult
@@ -23,7 +24,6 @@ from mmconv.service.access import Asker, Caller, Chatter, Shared
 from mmconv.service.bodies import JsonRoute
 from mmconv.service.bounds import check_bounds, check_volume, refuse_faults
 from mmconv.service.dialogue_work import (
-    CANDIDATE,
     JUDGE,
     KIND,
     own_seat,

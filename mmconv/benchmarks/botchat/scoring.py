@@ -29,12 +29,10 @@ from mmconv.errors import Unparsed
 from mmconv.values import (
     SAME_TEXT,
     Call,
-    Failure,
     Outcome,
     Parser,
     Reply,
     Score,
-    Skipped,
     Verdict,
 )
 
@@ -155,7 +153,7 @@ def score_utterance(scored: Scored, number: int, outcome: Outcome) -> Iterator[S
         yield scored.score("dropped", (float(outcome.dropped), None), number)
         return
     for metric in ("characters", "words", "dropped"):
-        yield scored.score(metric, (None, _why(outcome)), number)
+        yield scored.score(metric, (None, outcome.why), number)
 
 
 def score_length(scored: Scored, number: int, utterance: str) -> Iterator[Score]:
@@ -180,7 +178,7 @@ def _first_reply(
     """The first reply by the authors' parser: they ask nothing again."""
     outcome = outcomes[call.id]
     if not isinstance(outcome, Reply):
-        return None, _why(outcome)
+        return None, outcome.why
     try:
         return parser(outcome.text), None
     except Unparsed:
@@ -221,9 +219,3 @@ def _looped(duel: Duel, outcomes: Mapping[str, Outcome], settings: DupDetect) ->
     if own_loops:
         return BAD_TIE if other_loops else LOSS
     return WIN if other_loops else None
-
-
-def _why(outcome: Failure | Skipped) -> str:
-    if isinstance(outcome, Failure):
-        return f"failed: {outcome.kind}"
-    return f"skipped: {outcome.because}"

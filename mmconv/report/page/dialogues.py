@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from mmconv.config import CANDIDATE
 from mmconv.values import UNASKED
 
 Record: TypeAlias = dict[str, Any]
@@ -21,7 +22,6 @@ Reader: TypeAlias = Callable[[str, str | None, Mapping[str, float]], str]
 
 _NUMBER = re.compile(r"_(\d+)$")
 _DIGITS = re.compile(r"(\d+)")
-CANDIDATE = "candidate"
 
 
 def is_judgement(call: Mapping[str, Any]) -> bool:

@@ -14,10 +14,10 @@ from typing import Any
 
 import orjson
 
-from mmconv.config import RunSpec
+from mmconv.config import CANDIDATE, RunSpec
 from mmconv.errors import ConfigError
 from mmconv.report.output import SCORES, TRANSCRIPTS
-from mmconv.report.page.dialogues import CANDIDATE, Record
+from mmconv.report.page.dialogues import Record
 from mmconv.report.tables import read_tables
 from mmconv.values import Table
 
