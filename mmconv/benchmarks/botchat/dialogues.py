@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,20 +112,16 @@ def read_utterances(record: Record, column: str) -> tuple[tuple[str, ...], list[
     return ((), faults) if faults else (tuple(found), [])
 
 
-def lay_out(utterances: Sequence[str]) -> str:
-    """A dialogue as the authors write it for a judge: `A: ...<chat_end>`, a line each."""
-    return "\n".join(f"{speaker(place)}: {each}{END}" for place, each in enumerate(utterances))
-
-
 def speaker(place: int) -> str:
     """Who says the utterance at this place, counted from 0: A, B, A, B, ..."""
     return "AB"[place % 2]
 
 
 def take_apart(conversation: str) -> tuple[str, ...]:
-    """The utterances of a dialogue that `lay_out` wrote, or of a JSON list; none if it is neither.
+    """The utterances of a JSON list, or of a dialogue as judges read it; none if it is neither.
 
-    Speakers must alternate, A first, so that nothing is taken for a dialogue that is none.
+    There `A: ...<chat_end>` and `B: ...<chat_end>` take turns, a line each. Speakers must
+    alternate, A first, so that nothing is taken for a dialogue that is none.
     """
     found = _decoded(conversation)
     if isinstance(found, list):

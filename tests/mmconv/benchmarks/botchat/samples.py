@@ -12,7 +12,6 @@ import pytest
 
 from images import Library
 from mmconv.benchmarks.botchat.benchmark import BotChat, build
-from mmconv.benchmarks.botchat.dialogues import lay_out
 from mmconv.config import ModelSpec, RunSpec
 
 MUTUAL = Path(__file__).parents[5] / "shared" / "data" / "botchat" / "MuTual_test.xlsx"
@@ -28,6 +27,12 @@ JUDGE = ModelSpec(provider="fake", model="judge")
 def dialogue(name: str, count: int) -> list[str]:
     """So many utterances that do not repeat each other."""
     return [f"{name} {'abcdefghijklmnopqrstuvwxyz'[place] * 12}." for place in range(count)]
+
+
+def lay_out(utterances: Sequence[str]) -> str:
+    """A dialogue as the authors write it for a judge."""
+    said = (f"{'AB'[place % 2]}: {each}<chat_end>" for place, each in enumerate(utterances))
+    return "\n".join(said)
 
 
 def record(number: int, count: int = 5, **fields: Any) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from mmconv.benchmarks.botchat.dialogues import lay_out
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError, DataError, PromptError
 from mmconv.graph import check, refs
@@ -20,6 +19,7 @@ from tests.mmconv.benchmarks.botchat.samples import (
     SPEAKER,
     built,
     dialogue,
+    lay_out,
     needs_mutual,
     opponents,
     record,

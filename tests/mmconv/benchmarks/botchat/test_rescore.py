@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.benchmarks.botchat.dialogues import lay_out
 from mmconv.benchmarks.botchat.options import DupDetect
 from mmconv.benchmarks.botchat.rescore import rescore
 from mmconv.errors import DataError
 from mmconv.values import Table
-from tests.mmconv.benchmarks.botchat.samples import compared, dialogue, opponents, write
+from tests.mmconv.benchmarks.botchat.samples import compared, dialogue, lay_out, opponents, write
 
 HUMAN, OWN = dialogue("Human", 5), dialogue("own", 5)
 LOOP = [*OWN[:2], "so it goes", "so it goes", "so it goes"]
