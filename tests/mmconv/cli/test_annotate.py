@@ -177,13 +177,13 @@ class TestWhatIsWritten:
         result = desk.annotate(f"--annotations={desk.out}")
         assert "Something is missing in the lines of 1 rows (ID 1)" in result.stdout
         assert desk.out.read_bytes().startswith(before)
-        assert list(desk.lines()) == [1, 2, 3]
+        assert sorted(desk.lines()) == [1, 2, 3]
 
     def test_a_limit_leaves_the_rest(self, desk: Desk) -> None:
         desk.annotate("--limit=2")
-        assert list(desk.lines()) == [1, 2]
+        assert sorted(desk.lines()) == [1, 2]
         desk.annotate()
-        assert list(desk.lines()) == [1, 2, 3]
+        assert sorted(desk.lines()) == [1, 2, 3]
 
     def test_prompts_of_ones_own_are_used(self, desk: Desk) -> None:
         prompts = desk.path / "prompts"
@@ -247,7 +247,7 @@ class TestWhatGoesWrong:
         desk.model({**script, r"What is it\? [13]$": "A square."})
         result = desk.annotate()
         assert result.exit_code == 1
-        assert list(desk.lines()) == [1, 3]
+        assert sorted(desk.lines()) == [1, 3]
         assert "1 rows could not be completed" in result.stderr
         assert "ID 2: turn_1: rejected, 1 attempt(s): no pattern" in result.stderr
         assert "not asked, for want of that: turn_2, turn_3, focus_points" in result.stderr
@@ -274,7 +274,7 @@ class TestWhatGoesWrong:
         assert not desk.out.exists()
         result = desk.annotate("--skip-bad-records")
         assert "1 bad records were left out" in result.stdout
-        assert list(desk.lines()) == [1, 3]
+        assert sorted(desk.lines()) == [1, 3]
 
     def test_stray_annotations_are_told_where_they_are_left_out(self, desk: Desk) -> None:
         earlier = write(desk.path / "earlier.jsonl", [{"ID": 99, CAPTION: "Whose?"}])
