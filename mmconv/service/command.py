@@ -45,6 +45,8 @@ def command(settings: Path | None, models: tuple[str, ...], **chosen: Any) -> No
     # uvicorn calls so what it logs of itself, be it an error or not.
     logging.getLogger("uvicorn.error").name = "uvicorn"
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    # It announces each of its own parts.
+    logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)
     run = _load_server()
     for missing in look_ahead(read):
         click.echo(f"Warning: {missing}", err=True)

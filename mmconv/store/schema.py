@@ -8,6 +8,8 @@ proves that they are the same.
 from __future__ import annotations
 
 import re
+import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,9 @@ HEAD = "0003"
 
 MIGRATING, SUBMITTING = 0x6D6D63_01, 0x6D6D63_02
 """Purposes of transactions of which there is one at a time; the numbers are PostgreSQL's locks."""
+
+PATIENCE_SECONDS = 30
+"""How long SQLite waits while others write."""
 
 SECRETS = ("password", "sslpassword")
 """Fields of a URL's query that drivers take for passwords."""
@@ -91,7 +96,7 @@ replies = Table(
     Column("seen", Text),
     Column("created", DateTime(timezone=True), nullable=False),
     # PostgreSQL's number of the transaction that wrote the row: `mmconv.store.known` says why.
-    Column("written", BigInteger, index=True),
+    Column("written", BigInteger),
 )
 
 failures = Table(
@@ -231,10 +236,25 @@ def _prepare_file(path: Path, *, create: bool) -> None:
 
 def _tune_sqlite(connection: Any, _record: object) -> None:
     cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute(f"PRAGMA busy_timeout={PATIENCE_SECONDS * 1000}")
+    _write_ahead(cursor)
     cursor.execute("PRAGMA synchronous=FULL")
-    cursor.execute("PRAGMA busy_timeout=30000")
     cursor.close()
+
+
+def _write_ahead(cursor: Any) -> None:
+    """Switch to a write-ahead log. For this SQLite does not wait while others open the file."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def _migrate(engine: Engine) -> None:
@@ -281,7 +301,9 @@ def _upgrade(connection: Connection) -> None:
 def _create(connection: Connection) -> None:
     """A new database gets today's tables at once; a test holds them against the migrations."""
     metadata.create_all(connection)
+    # SQLite has no such numbers, and would pay for the index with every reply.
     if connection.dialect.name == "postgresql":
+        connection.execute(text("CREATE INDEX ix_replies_written ON replies (written)"))
         number = "pg_current_xact_id()::text::bigint"
         connection.execute(text(f"ALTER TABLE replies ALTER COLUMN written SET DEFAULT ({number})"))
     connection.execute(versions.insert(), {"version_num": HEAD})
