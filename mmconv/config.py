@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictFloat,
+    StrictInt,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from mmconv.errors import ConfigError
 
@@ -32,10 +41,10 @@ class SamplingSpec(_Frozen):
     `temperature` and `top_p` may be set to null: the server's default then applies.
     """
 
-    temperature: float | None = Field(default=0.0, ge=0)
-    top_p: float | None = Field(default=None, gt=0, le=1)
-    max_tokens: int = Field(default=1024, gt=0)
-    seed: int | None = None
+    temperature: StrictFloat | None = Field(default=0.0, ge=0)
+    top_p: StrictFloat | None = Field(default=None, gt=0, le=1)
+    max_tokens: StrictInt = Field(default=1024, gt=0)
+    seed: StrictInt | None = None
     stop: tuple[str, ...] = ()
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from judges import PromptSet, read_verdict
 from mmconv.values import Call, Finish, Image, Message, Outcome, Part, Ref, Reply, Score, Text
@@ -59,8 +59,8 @@ class JudgementRequest(BaseModel, ABC):
     benchmark: str
     prompt: str
     judge: Words
-    retries: int = Field(default=1, ge=0, le=5)
-    max_tokens: int = Field(default=1024, gt=0)
+    retries: StrictInt = Field(default=1, ge=0, le=5)
+    max_tokens: StrictInt = Field(default=1024, gt=0)
 
     def faults(self) -> Iterator[Fault]:
         """What is wrong with the request beyond what types tell."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
 from mmconv.benchmarks.convbench.options import GIVEN, Grading
 from mmconv.benchmarks.judgements import Fault, Words
@@ -66,9 +66,9 @@ class DialogueRequest(BaseModel):
     order: Literal["A", "B", "both"] = "both"
     prompts: Literal["dialogue", "convbench"] = "dialogue"
     caption: Words | None = None
-    judge_sees_images: bool = False
-    judge_max_tokens: int = Field(default=1024, gt=0)
-    retries: int = Field(default=1, ge=0, le=5)
+    judge_sees_images: StrictBool = False
+    judge_max_tokens: StrictInt = Field(default=1024, gt=0)
+    retries: StrictInt = Field(default=1, ge=0, le=5)
 
     @property
     def given(self) -> tuple[int, ...]:

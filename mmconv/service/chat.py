@@ -67,8 +67,7 @@ async def get_model(model: str, shared: Shared, _caller: Asker) -> Response:
 @router.post(
     "/chat/completions",
     response_model=ChatCompletion,
-    responses=documented(404, 502, 503, 504)
-    | {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+    responses=documented(404, 502, 503, 504) | {200: {"content": {"text/event-stream": {}}}},
 )
 async def complete_chat(
     asked: ChatRequest, request: Request, shared: Shared, caller: Chatter

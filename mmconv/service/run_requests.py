@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from mmconv.benchmarks.describing import DESCRIPTIONS, Description, describe
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec
@@ -47,9 +47,9 @@ class RunRequest(BaseModel):
     options: Mapping[str, Any] = Field(default_factory=dict)
     conditions: tuple[str, ...] | None = Field(default=None, max_length=32)
     sampling: Mapping[str, SamplingSpec] = Field(default_factory=dict)
-    trials: int = Field(default=1, gt=0, le=MOST_TRIALS)
-    limit: int | None = Field(default=None, gt=0, lt=2**31)
-    seed: int = Field(default=0, ge=0, lt=2**32)
+    trials: StrictInt = Field(default=1, gt=0, le=MOST_TRIALS)
+    limit: StrictInt | None = Field(default=None, gt=0, lt=2**31)
+    seed: StrictInt = Field(default=0, ge=0, lt=2**32)
 
     def canonical(self) -> str:
         """The request as JSON; what was not set is not in it."""

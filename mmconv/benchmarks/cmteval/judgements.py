@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, StrictInt
 
 from mmconv.benchmarks.cmteval.data import Dialogue, Reference, UserTurn, split_long_text
 from mmconv.benchmarks.cmteval.fields import ACTS
@@ -52,7 +52,7 @@ class CMTEvalJudgement(JudgementRequest):
     summary: Words | None = None
     qa_pairs: Words | None = None
     judge_settings: Literal["paper", "code"] = "paper"
-    max_tokens: int = Field(default=8192, gt=0)
+    max_tokens: StrictInt = Field(default=8192, gt=0)
 
     def faults(self) -> Iterator[Fault]:
         """Unknown speech acts; a summary or QA pairs that are lacking or not read."""

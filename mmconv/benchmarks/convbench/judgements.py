@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
+from pydantic import StrictBool
+
 from judges import read_verdict
 from mmconv.benchmarks.convbench.data import Row
 from mmconv.benchmarks.convbench.grading import OVERALL, Grader, Judgement, Side, build_judges
@@ -60,7 +62,7 @@ class ConvBenchJudgement(JudgementRequest):
     focus_points: Words | None = None
     judgements: tuple[Words, Words, Words] | None = None
     side: Side | None = None
-    extraction: bool = True
+    extraction: StrictBool = True
 
     def faults(self) -> Iterator[Fault]:
         """A side, focus points or judgements that this prompt does not read, or lacks."""

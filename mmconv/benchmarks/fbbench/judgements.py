@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from judges.parsers_fbbench import Criterion
 from mmconv.benchmarks.fbbench.data import Sample, misfits
@@ -47,8 +47,8 @@ class FBBenchJudgement(JudgementRequest):
     checklist: tuple[ChecklistItem, ...] = Field(min_length=1)
     reference: Words | None = None
     maintenance: Maintenance = "any"
-    retries: int = Field(default=2, ge=0, le=5)
-    max_tokens: int = Field(default=4096, gt=0)
+    retries: StrictInt = Field(default=2, ge=0, le=5)
+    max_tokens: StrictInt = Field(default=4096, gt=0)
 
     def faults(self) -> Iterator[Fault]:
         """Weights that do not suit the scenario, and criteria that stand there twice."""

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from judges import Judge
 from judges.parsers_mtbench101 import bracketed_rating
@@ -51,7 +51,7 @@ class MTBench101Judgement(JudgementRequest):
     prompt: Code = Field(description=_TASKS)
     turns: tuple[Exchange, ...] = Field(min_length=1)
     reference: Words | None = None
-    guidelines: bool = True
+    guidelines: StrictBool = True
 
     def faults(self) -> Iterator[Fault]:
         """A reference that the task's judge does not read, or lacks; too few turns."""
