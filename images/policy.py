@@ -91,7 +91,7 @@ def prepare(data: bytes, image: Image, policy: Policy, limits: Limits = _LIMITS)
     pixels = prepare_pixels(data, image, policy, limits)
     media_type = _encoding(image.media_type, policy.media_types)
     return Prepared(
-        data=_encode(pixels, media_type),
+        data=encode(pixels, media_type),
         media_type=media_type,
         width=pixels.width,
         height=pixels.height,
@@ -109,6 +109,13 @@ def prepare_pixels(
     smaller = width < pixels.width or height < pixels.height
     resampling = PIL.Image.Resampling.LANCZOS if smaller else PIL.Image.Resampling.BICUBIC
     return pixels.resize((width, height), resampling)
+
+
+def encode(pixels: PIL.Image.Image, media_type: str) -> bytes:
+    """A file of any media type that `images.door` reads, of quality 95 where that is lossy."""
+    file = io.BytesIO()
+    pixels.save(file, media_type.removeprefix("image/"), quality=95)
+    return file.getvalue()
 
 
 def _grow(least: int, max_side: int | None, width: int, height: int) -> tuple[int, int]:
@@ -141,15 +148,6 @@ def _encoding(original: str, accepted: tuple[str, ...]) -> str:
     if original in _LOSSY:
         wanted, other = other, wanted
     return wanted if wanted in accepted else other
-
-
-def _encode(pixels: PIL.Image.Image, media_type: str) -> bytes:
-    file = io.BytesIO()
-    if media_type == "image/png":
-        pixels.save(file, "PNG")
-    else:
-        pixels.save(file, "JPEG", quality=95)
-    return file.getvalue()
 
 
 def _name(image: Image) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
-
 import PIL.Image
 import PIL.ImageFilter
 import PIL.ImageStat
 
 from images.door import Limits, decode
 from images.header import read_media_type
+from images.policy import encode
 
 _LIMITS = Limits()
 
@@ -30,7 +29,4 @@ def blank(data: bytes) -> bytes:
 
 def _file(picture: PIL.Image.Image, original: bytes) -> bytes:
     """The picture in the format of the original, since its media type is told along with it."""
-    kind = read_media_type(original, "the original").removeprefix("image/")
-    file = io.BytesIO()
-    picture.save(file, kind, quality=95)
-    return file.getvalue()
+    return encode(picture, read_media_type(original, "the original"))

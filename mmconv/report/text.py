@@ -184,8 +184,6 @@ def _width(text: str) -> int:
     """Columns on a terminal: Chinese characters take two, combining marks none."""
     if text.isascii():
         return len(text)
-    if text.isascii():
-        return len(text)
     return sum(
         0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF")
         for sign in text

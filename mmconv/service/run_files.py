@@ -64,9 +64,13 @@ def score_page(
                 return found, at
             at += len(line)
             record = orjson.loads(line)
-            if all(record[name] == value for name, value in chosen.items()):
+            if _is_chosen(record, chosen):
                 found.append(record)
     return found, None
+
+
+def _is_chosen(score: Mapping[str, Any], chosen: Mapping[str, Any]) -> bool:
+    return all(score[name] == value for name, value in chosen.items())
 
 
 def check_chosen(folder: Path, chosen: Mapping[str, str]) -> None:
@@ -108,8 +112,7 @@ def pieces(file: IO[bytes]) -> Iterator[bytes]:
 def _copy_lines(source: Path, target: IO[bytes], chosen: Mapping[str, str]) -> None:
     with source.open("rb") as lines:
         for line in lines:
-            record = orjson.loads(line)
-            if all(record[name] == value for name, value in chosen.items()):
+            if _is_chosen(orjson.loads(line), chosen):
                 target.write(line)
 
 

@@ -11,14 +11,13 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import pytest
-from alembic import command
-from alembic.config import Config
 from sqlalchemy import Connection, create_engine, event, insert
 
 from mmconv.store import Store, known
 from mmconv.store.known import KnownKeys
 from mmconv.store.schema import connect, read_address, replies
 from mmconv.values import Reply
+from tests.mmconv.store.conftest import migrate
 
 YES = Reply(text="yes")
 
@@ -150,12 +149,8 @@ def test_only_new_rows_are_read_again(url: str) -> None:
 
 async def test_replies_of_an_older_database_are_found_and_new_ones_too(url: str) -> None:
     engine = create_engine(read_address(url))
-    config = Config()
-    config.set_main_option("script_location", "mmconv.store:migrations")
-    config.set_main_option("path_separator", "os")
     with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0002")
+        migrate(connection, "0002")
         connection.exec_driver_sql(
             "insert into replies (key, fingerprint, text, finish, seconds, dropped, created) "
             f"values ('{key(1)}', 'model', 'yes', 'stop', 0, 0, '2026-01-01 00:00:00')"

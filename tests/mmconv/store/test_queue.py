@@ -9,8 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from alembic import command
-from alembic.config import Config
 from sqlalchemy import create_engine, text, update
 
 from mmconv.errors import StoreError
@@ -18,6 +16,7 @@ from mmconv.store.job_queries import MOST_STARTS
 from mmconv.store.jobs import Ending, Filter, Job, NewJob
 from mmconv.store.queue import KEY_SECONDS, Queue
 from mmconv.store.schema import connect, job_keys, jobs
+from tests.mmconv.store.conftest import migrate
 from tests.real.servers import postgres_url
 
 __all__ = ["postgres_url"]
@@ -355,12 +354,8 @@ async def test_a_database_that_is_gone_is_told(url: str) -> None:
 
 async def test_a_store_of_the_first_version_gets_a_queue_and_keeps_its_replies(url: str) -> None:
     engine = create_engine(url if "://" in url else f"sqlite:///{url}")
-    config = Config()
-    config.set_main_option("script_location", "mmconv.store:migrations")
-    config.set_main_option("path_separator", "os")
     with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
+        migrate(connection, "0001")
         connection.execute(
             text(
                 "insert into replies (key, fingerprint, text, finish, seconds, dropped, created) "

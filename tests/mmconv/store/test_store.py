@@ -7,9 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
 
@@ -17,6 +15,7 @@ from mmconv.errors import StoreError
 from mmconv.store import Store, merge
 from mmconv.store.schema import HEAD, metadata, versions
 from mmconv.values import Failure, Reply, SeenImage
+from tests.mmconv.store.conftest import migrate
 
 REPLY = Reply(
     text="yes \x00 ünï",
@@ -112,13 +111,9 @@ async def test_a_newer_database_is_refused(store: Store, tmp_path: Path) -> None
 
 
 def test_migrations_lead_to_the_tables_of_the_schema(tmp_path: Path) -> None:
-    config = Config()
-    config.set_main_option("script_location", "mmconv.store:migrations")
-    config.set_main_option("path_separator", "os")
     engine = create_engine(f"sqlite:///{tmp_path / 'migrated.sqlite'}")
     with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        migrate(connection, "head")
         assert connection.scalar(versions.select()) == HEAD
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
     engine.dispose()
