@@ -13,6 +13,7 @@ from mmconv.errors import PlanError, Refused, Transient, Unparsed
 from mmconv.plans import Finished, Plan
 from mmconv.runner import Model, Runner, Seat
 from mmconv.store import Store
+from mmconv.tally import SeatTally
 from mmconv.values import (
     SAME_TEXT,
     Call,
@@ -369,14 +370,51 @@ async def test_plans_are_taken_in_lazily(store: Store) -> None:
 
 
 async def test_a_long_chain_begins_before_short_plans_that_are_a_little_older(store: Store) -> None:
-    backend = Scripted(shout, most=1, seconds=0.01)
-    short = [
-        Plan(order=order, sample=str(order), condition="free", calls=(call("only", f"{order}"),))
-        for order in range(4)
+    """All wait for the one slot, which another call holds, before the first of them is served."""
+    backend = Scripted(shout, most=1)
+    model = seat_for(backend).model
+    plans = [
+        *(
+            Plan(
+                order=order, sample=str(order), condition="free", calls=(call("only", f"{order}"),)
+            )
+            for order in range(4)
+        ),
+        chain_of_two(order=4),
     ]
-    await run(store, backend, [*short, chain_of_two(order=4)])
+    all_wait = asyncio.Event()
+    looked_up = 0
+    get, generate = store.get, backend.generate
+
+    async def counting(key: str) -> Reply | None:
+        nonlocal looked_up
+        found = await get(key)
+        looked_up += 1
+        if looked_up == len(plans):
+            all_wait.set()
+        return found
+
+    async def held_up(messages: Sequence[Message], sampling: Sampling, *, affinity: str) -> Reply:
+        await all_wait.wait()
+        return await generate(messages, sampling, affinity=affinity)
+
+    store.get = counting  # type: ignore[method-assign]  # tells when the last has looked
+    backend.generate = held_up  # type: ignore[method-assign]  # the slot's holder keeps it till then
+    holder = asyncio.create_task(
+        model.ask(
+            (user(Text(text="holder")),),
+            Sampling(),
+            priority=0,
+            affinity="",
+            pinned=None,
+            tally=SeatTally(),
+        )
+    )
+    await asyncio.sleep(0)
+    await run(store, backend, plans, Seat(model=model, system=None, sampling={}))
+    await holder
     asked = [prompt[-1][1] for prompt in backend.prompts]
-    assert asked == ["0", "hello", "1", "2", "3", "after HELLO.0"]
+    assert asked == ["holder", "hello", "0", "1", "2", "3", "after HELLO.0"]
 
 
 async def test_texts_that_come_out_equal_are_not_compared(store: Store) -> None:
