@@ -78,7 +78,8 @@ class Shard:
 class Result:
     """How a run ended: its folder, tables and counts, and whether it went to its end.
 
-    `unscored` counts scores without a value by reason, out of `scores` in all.
+    `unscored` counts scores without a value by reason, out of `scores` in all; `unread` the
+    verdicts of which no reply could be read, out of `verdicts`.
     """
 
     folder: Path
@@ -88,6 +89,8 @@ class Result:
     seconds: float
     scores: int
     unscored: Mapping[str, int]
+    verdicts: int
+    unread: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -214,6 +217,8 @@ class Evaluation:
             seconds=seconds,
             scores=records.count,
             unscored=records.unscored,
+            verdicts=records.verdicts,
+            unread=records.unread,
         )
 
     def write_page(self) -> Path:

@@ -16,7 +16,6 @@ from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.evaluation import Place, Result, Shard, open_evaluation
 from mmconv.report.forecast import forecast
-from mmconv.values import UNPARSED
 
 
 @click.command(name="run")
@@ -51,7 +50,7 @@ def command(target: str, out: Path, store: str, shard: str, **chosen: Any) -> No
         return
     result = asyncio.run(_run(spec, where, part, page=page))
     lost = result.tally.lost / max(1, result.tally.ended)
-    unread = result.unscored[UNPARSED] / max(1, result.scores)
+    unread = result.unread / max(1, result.verdicts)
     if not result.complete:
         click.echo(f"Stopped; what was answered is kept. Resume with:\n  {typed()}", err=True)
         sys.exit(EXIT_INTERRUPTED)
@@ -63,7 +62,11 @@ def command(target: str, out: Path, store: str, shard: str, **chosen: Any) -> No
         )
         sys.exit(EXIT_FAILURES)
     if unread > max_failures:
-        click.echo(f"{unread:.1%} of the scores wait for a verdict that can be read.", err=True)
+        click.echo(
+            f"{unread:.1%} of the verdicts could not be read (allowed: {max_failures:.1%}); "
+            f"`mmconv show {result.folder} SAMPLE` prints what the judge said.",
+            err=True,
+        )
         sys.exit(EXIT_FAILURES)
 
 

@@ -17,7 +17,6 @@ from mmconv.cli.tabling import print_tables
 from mmconv.evaluation import Evaluation, Result
 from mmconv.report.output import PAGE
 from mmconv.runner import Runner, collect_rarely
-from mmconv.values import UNPARSED
 
 EXIT_FAILURES = 1
 EXIT_INTERRUPTED = 130
@@ -54,8 +53,8 @@ def _losses(result: Result) -> Iterator[str]:
     unasked = sum(seat.unasked for seat in result.tally.seats.values())
     if unasked:
         yield f"{unasked} calls were never asked: this run is not finished"
-    if result.unscored[UNPARSED]:
-        yield f"{result.unscored[UNPARSED]} scores are missing: their verdicts could not be read"
+    if result.unread:
+        yield f"{result.unread} of {result.verdicts} verdicts could not be read: scores are missing"
 
 
 def typed() -> str:

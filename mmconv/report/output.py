@@ -14,11 +14,11 @@ from typing import Any, Self
 import orjson
 
 from mmconv.errors import ConfigError
-from mmconv.plans import Finished
+from mmconv.plans import Finished, Plan
 from mmconv.report.records import OrderedLines, whole, write_parquet
 from mmconv.report.schemas import score_schema, transcript_schema
 from mmconv.report.tables import to_markdown, write_tables
-from mmconv.report.transcripts import call_records, read_scores, score_record
+from mmconv.report.transcripts import PARSED, call_records, read_scores, score_record
 from mmconv.values import Score, Table
 
 SCORES = "scores.jsonl"
@@ -96,7 +96,9 @@ class Records:
     """Scores and transcripts on their way to files; a context manager.
 
     Leaving the block by an exception, or after `discard`, writes nothing and keeps what was there.
-    `count` and `unscored` (by reason) tell of the scores taken in.
+    `count` and `unscored` (by reason) tell of the scores taken in; `verdicts` counts the judges'
+    calls that were answered, `unread` those of them of which no reply, rescues included, could be
+    read.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -106,6 +108,8 @@ class Records:
         self._discarded = False
         self.count = 0
         self.unscored: Counter[str] = Counter()
+        self.verdicts = 0
+        self.unread = 0
 
     def __enter__(self) -> Self:
         self._stack.enter_context(self._scores)
@@ -115,7 +119,9 @@ class Records:
     def add(self, finished: Finished, scores: Iterable[Score]) -> None:
         """Take in one finished plan and its scores."""
         order = finished.plan.order
-        self._transcripts.append(order, *map(orjson.dumps, call_records(finished)))
+        calls = list(call_records(finished))
+        self._count_verdicts(finished.plan, calls)
+        self._transcripts.append(order, *map(orjson.dumps, calls))
         self._scores.append(order, *map(orjson.dumps, self._counted(scores)))
 
     def _counted(self, scores: Iterable[Score]) -> Iterator[dict[str, Any]]:
@@ -124,6 +130,14 @@ class Records:
             if score.why is not None:
                 self.unscored[score.why] += 1
             yield score_record(score)
+
+    def _count_verdicts(self, plan: Plan, records: Sequence[Mapping[str, Any]]) -> None:
+        parses = {record["call"]: record["parse"] for record in records if record["parse"]}
+        for call in plan.calls:
+            if call.id in parses:
+                self.verdicts += 1
+                replies = (call, *call.rescues)
+                self.unread += all(parses.get(reply.id) != PARSED for reply in replies)
 
     def discard(self) -> None:
         """Write nothing at the end: the run was stopped before it was whole."""

@@ -17,6 +17,9 @@ from mmconv.plans import Asked, Finished
 from mmconv.trials import read_trial
 from mmconv.values import Failure, Image, Message, Outcome, Parser, Ref, Reply, Score, Skipped, Text
 
+PARSED = "parsed"
+"""The field `parse` of a call whose reply could be read."""
+
 
 def call_records(finished: Finished) -> Iterator[dict[str, Any]]:
     """One record per call of a finished plan, calls that were skipped included."""
@@ -132,7 +135,7 @@ def _read(parser: Parser | None, outcome: Outcome) -> dict[str, Any]:
         except Unparsed as error:
             parse = f"unparsed: {error}"
         else:
-            parse = "parsed"
+            parse = PARSED
             label, rationale = verdict.label, verdict.rationale
             scores = [{"name": name, "value": value} for name, value in verdict.scores.items()]
     return {"parse": parse, "label": label, "scores": scores, "rationale": rationale}

@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
 from mmconv.errors import ConfigError, DataError, StoreError
+from tests.mmconv.benchmarks.mtbench101 import dialogues as mtbench101
 
 ROWS = 3
 FAKES = ("--candidate", "fake/echo", "--judge", "fake/judge")
@@ -191,3 +192,24 @@ def test_generating_only_needs_no_judge(here: Path) -> None:
 def test_models_are_listed_by_word() -> None:
     assert "qwen2.5-vl-7b" in typed("models", "qwen2.5-vl").output
     assert "no shipped model" in typed("models", "no-such-name").output
+
+
+def test_verdicts_that_cannot_be_read_are_counted_by_verdict(here: Path) -> None:
+    """MT-Bench-101 has four scores for a turn, and a rating above 10 is none."""
+    mtbench101.write(here / "dialogues.jsonl", mtbench101.records())
+    data = ("--data", "dialogues.jsonl", "--set", "options.judge_retries=0")
+    arguments = ("run", "mtbench101", *data, "--candidate", "fake/echo")
+    high = ("--set", "seats.judge={provider: fake, model: judge, options: {highest: 20}}")
+    result = typed(*arguments, *high)
+    [folder] = (here / "runs").glob("mtbench101-*")
+    lines = map(orjson.loads, (folder / "transcripts.jsonl").read_bytes().splitlines())
+    parses = [line["parse"] for line in lines if line["seat"] == "judge"]
+    unread = sum(parse != "parsed" for parse in parses)
+    assert 0 < unread < len(parses)
+    assert result.exit_code == 1
+    assert f"{unread} of {len(parses)} verdicts could not be read" in result.output
+    assert f"{unread / len(parses):.1%} of the verdicts could not be read (allowed: 1.0%)" in (
+        result.output
+    )
+    just_enough = str(unread / len(parses))
+    assert typed(*arguments, *high, "--max-failures", just_enough).exit_code == 0

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -14,13 +12,6 @@ from mmconv.runner import Runner
 from mmconv.store import Store
 from mmconv.values import Reply
 from tests.mmconv.runner.test_driver import Scripted, call, chain_of_two, seat_for, shout
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    opened = Store(str(tmp_path / "store.sqlite"))
-    yield opened
-    await opened.aclose()
 
 
 async def test_of_several_exceptions_none_is_lost(store: Store) -> None:

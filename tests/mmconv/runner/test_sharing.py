@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -34,13 +34,6 @@ class Held(Scripted):
         self.begun.put_nowait(affinity)
         await self.going.wait()
         return await super().generate(messages, sampling, affinity=affinity)
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    opened = Store(str(tmp_path / "store.sqlite"))
-    yield opened
-    await opened.aclose()
 
 
 class Asker:
