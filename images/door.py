@@ -116,11 +116,11 @@ class Facts:
         )
 
 
-def inspect(data: bytes, limits: Limits, where: str) -> Facts:
+def inspect(data: bytes, limits: Limits, where: str, sha256: str | None = None) -> Facts:
     """Check a file and that its whole (first) picture decodes; `where` names it in messages.
 
-    A JPEG is read at an eighth of its size, and without its pixels where they can hold no error.
-    Raises `ImageError`.
+    `sha256` is the file's hash, where the caller has it already. A JPEG is read at an eighth of
+    its size, and without its pixels where they can hold no error. Raises `ImageError`.
     """
     bound(where, "bytes", len(data), limits.max_bytes)
     media_type, image, frames = _open(without_pixels(data), limits, where)
@@ -132,7 +132,7 @@ def inspect(data: bytes, limits: Limits, where: str) -> Facts:
         if _orientation(image) >= 5:
             width, height = height, width
     return Facts(
-        sha256=hash_bytes(data),
+        sha256=sha256 or hash_bytes(data),
         media_type=media_type,
         width=width,
         height=height,

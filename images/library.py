@@ -109,10 +109,11 @@ class Library:
                 del self._places[sha256]
 
     def _examine(self, data: bytes, where: str) -> Facts:
-        known = self._known(hash_bytes(data), where)
+        sha256 = hash_bytes(data)
+        known = self._known(sha256, where)
         if known is not None:
             return known
-        facts = inspect(data, self._limits, where)
+        facts = inspect(data, self._limits, where, sha256)
         with self._lock:
             self._facts[facts.sha256] = facts
         return facts

@@ -174,7 +174,7 @@ class Uploads:
         with self._lock:
             facts = self._facts.get(sha256)
         if facts is None:
-            facts = inspect(data, self._limits, where)
+            facts = inspect(data, self._limits, where, sha256)
         with self._lock:
             self._facts[sha256] = facts
             self._facts.move_to_end(sha256)

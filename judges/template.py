@@ -16,7 +16,7 @@ can be written in this format, to the byte. No prompt's text and no model is kno
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -26,12 +26,14 @@ from typing import TypeAlias, TypeVar, cast
 from mmconv.errors import PromptError
 from mmconv.graph import join_texts
 from mmconv.keys import hash_bytes
-from mmconv.values import Message, Part, Role, Text
+from mmconv.values import Image, Message, Part, Ref, Role, Text
 
 Slot: TypeAlias = str | Part | Sequence[str | Part]
 """What fills a slot: a text, a reply to come, an image, or a whole dialogue of these."""
 
 Other = TypeVar("Other")
+
+_ONE_PIECE = (str, Text, Image, Ref)
 
 _HEADING = re.compile(r"# (system|user|assistant)")
 _HEADING_LIKE = re.compile(r"(\\*)(#[ \t]*(?:system|user|assistant)[ \t\r]*)", re.IGNORECASE)
@@ -87,32 +89,30 @@ class Prompt:
 class PromptSet:
     """The prompts of one benchmark: shipped files, some replaced by those of a user's folder.
 
-    Shipped files are read when asked for. Raises `PromptError` if the folder does not exist, if
-    one of its .md files replaces no shipped one, or has other slots than the one it replaces.
+    Shipped files are read when asked for; a benchmark that is not shipped brings its `own` prompts.
+    Raises `PromptError` if the folder does not exist, if one of its .md files replaces no prompt,
+    or has other slots than the one it replaces.
     """
 
-    def __init__(self, benchmark: str, override: Path | None = None) -> None:
+    def __init__(
+        self, benchmark: str, override: Path | None = None, own: Iterable[Prompt] | None = None
+    ) -> None:
         self._benchmark = benchmark
-        self._files = {
-            file.name.removesuffix(".md"): file
-            for file in _listed(resources.files("judges") / "prompts" / benchmark)
-        }
-        if not self._files:
-            raise PromptError(f"no prompts are shipped for {benchmark!r}")
-        self._read: dict[str, Prompt] = {}
+        self._read = {prompt.name: prompt for prompt in own or ()}
+        self._files = _shipped(benchmark) if own is None else {}
         if override is not None:
             self._replace(override)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all prompts, in alphabetical order."""
-        return tuple(sorted(self._files))
+        return tuple(sorted({*self._files, *self._read}))
 
     def __getitem__(self, name: str) -> Prompt:
         """The prompt of this name; raises `PromptError` naming those that there are."""
-        if name not in self._files:
-            raise PromptError(self._unknown(name))
         if name not in self._read:
+            if name not in self._files:
+                raise PromptError(self._unknown(name))
             self._read[name] = _read_prompt(self._files[name], name)
         return self._read[name]
 
@@ -125,7 +125,7 @@ class PromptSet:
             raise PromptError(f"{folder}: no such folder of prompts")
         for file in _listed(folder):
             name = file.name.removesuffix(".md")
-            if name not in self._files:
+            if name not in self.names:
                 raise PromptError(f"{file}: {self._unknown(name)}")
             replacement = _read_prompt(file, name)
             if problems := _differences(self[name].slots, replacement.slots):
@@ -171,6 +171,14 @@ def _message(role: Role, body: str) -> Template | Message:
     if len(texts) == len(parts):
         return Message(role=role, parts=texts)
     return Template(role=role, parts=parts)
+
+
+def _shipped(benchmark: str) -> dict[str, Traversable]:
+    """The files of a benchmark's prompts by name; raises `PromptError` if there are none."""
+    files = _listed(resources.files("judges") / "prompts" / benchmark)
+    if not files:
+        raise PromptError(f"no prompts are shipped for {benchmark!r}")
+    return {file.name.removesuffix(".md"): file for file in files}
 
 
 def _listed(folder: Traversable) -> list[Traversable]:
@@ -245,7 +253,7 @@ def _filled(template: Template, values: Mapping[str, Slot]) -> Message:
 def _values(template: Template, values: Mapping[str, Slot]) -> Iterator[str | Part]:
     for part in template.parts:
         value = values[part.name] if isinstance(part, Gap) else part
-        if isinstance(value, str | Part):
+        if isinstance(value, _ONE_PIECE):
             yield value
         else:
             yield from value

@@ -222,8 +222,13 @@ def validate(kind: type[Spec], document: Mapping[str, Any], where: str) -> Spec:
     try:
         return kind.model_validate(document)
     except ValidationError as error:
-        lines = [f"  {_told(problem, kind)}" for problem in error.errors()]
+        lines = [f"  {problem}" for problem in tell_problems(error, kind)]
         raise ConfigError("\n".join([f"{where}: wrong configuration", *lines])) from error
+
+
+def tell_problems(error: ValidationError, kind: type[BaseModel]) -> list[str]:
+    """All that is wrong with a document of this kind, field by field, in plain words."""
+    return [_told(problem, kind) for problem in error.errors()]
 
 
 def _told(problem: Mapping[str, Any], kind: type[BaseModel]) -> str:

@@ -12,13 +12,11 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
-
-import orjson
 
 from mmconv import __version__
 from mmconv.assemble import build_benchmark, check_keys
@@ -28,7 +26,9 @@ from mmconv.errors import ConfigError, InputError, StoreError
 from mmconv.keys import hash_json
 from mmconv.plans import Finished, Plan
 from mmconv.protocols import Benchmark
+from mmconv.report.layout import MANIFEST, SPEC, SUMMARY, Manifest, ShardNumber, Start
 from mmconv.report.output import Records, RunFolder, import_ahead
+from mmconv.report.saved_run import read_start
 from mmconv.report.summary import software, stand_ins, summary
 from mmconv.runner import Runner
 from mmconv.store.address import with_password, without_password
@@ -182,7 +182,7 @@ class Evaluation:
             await asyncio.to_thread(
                 self.equipment.store.add_run, self.run_id, self.spec.model_dump_json()
             )
-            output.write_json("spec.json", self._saved())
+            output.write_json(SPEC, self._start().model_dump(mode="json"))
         try:
             async with _left_aside(output.records()) as records:
                 complete = await self._drive(runner, records, page=page)
@@ -195,18 +195,13 @@ class Evaluation:
             if not runner.tally.replies:
                 output.withdraw()
             raise
-        output.write_json("manifest.json", self._manifest())
+        output.write_json(MANIFEST, self._manifest().model_dump())
         await self.equipment.close_models()
-        tables: tuple[Table, ...] = ()
-        if complete:
-            # Arrow works without the interpreter's lock, so the two share a machine well.
-            tables, _ = await asyncio.gather(
-                asyncio.to_thread(self._make_tables, output),
-                asyncio.to_thread(output.write_parquet),
-            )
+        tables = await self._conclude(output) if complete else ()
         seconds = time.monotonic() - started
         if not runner.offline:
-            output.write_json("summary.json", summary(self.spec, runner.tally, complete, seconds))
+            told = summary(self.spec, runner.tally, complete, seconds)
+            output.write_json(SUMMARY, told.model_dump())
         if complete and page:
             await asyncio.to_thread(self.write_page)
         return Result(
@@ -233,6 +228,13 @@ class Evaluation:
         samples = self.benchmark.load()
         return {self.benchmark.key(sample): self.benchmark.about(sample) for sample in samples}
 
+    async def _conclude(self, output: RunFolder) -> tuple[Table, ...]:
+        """Make tables and Parquet files; Arrow works without the interpreter's lock."""
+        tables, _ = await asyncio.gather(
+            asyncio.to_thread(self._make_tables, output), asyncio.to_thread(output.write_parquet)
+        )
+        return tables
+
     def _make_tables(self, output: RunFolder) -> tuple[Table, ...]:
         made, said = self.benchmark.tables(output.scores()), stand_ins(self.spec)
         tables = tuple(replace(table, notes=(*said, *table.notes)) for table in made)
@@ -252,26 +254,26 @@ class Evaluation:
             "written": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC by mmconv {__version__}",
         }
 
-    def _saved(self) -> dict[str, Any]:
-        return {
-            "spec": self.spec.model_dump(mode="json"),
-            "store": self.place.absolute_store,
-            "started_in": str(Path.cwd()),
-            "shard": asdict(self.shard),
-        }
+    def _start(self) -> Start:
+        return Start(
+            spec=self.spec,
+            store=self.place.absolute_store,
+            started_in=Path.cwd(),
+            shard=ShardNumber(index=self.shard.index, count=self.shard.count),
+        )
 
-    def _manifest(self) -> dict[str, Any]:
-        return {
-            "run": self.run_id,
-            "benchmark": self.benchmark.name,
-            "conditions": self.benchmark.conditions,
-            "samples": self.samples,
-            "seed": self.spec.seed,
-            "models": {name: seat.model.fingerprint for name, seat in self.equipment.seats.items()},
-            "facts": self.benchmark.facts,
-            "notes": self.notes,
+    def _manifest(self) -> Manifest:
+        return Manifest(
+            run=self.run_id,
+            benchmark=self.benchmark.name,
+            conditions=self.benchmark.conditions,
+            samples=self.samples,
+            seed=self.spec.seed,
+            models={name: seat.model.fingerprint for name, seat in self.equipment.seats.items()},
+            facts=self.benchmark.facts,
+            notes=self.notes,
             **software(),
-        }
+        )
 
     async def _drive(self, runner: Runner, output: Records, *, page: bool) -> bool:
         under_way: dict[int, Any] = {}
@@ -330,17 +332,13 @@ def read_run(folder: Path) -> tuple[RunSpec, Place, Shard, Path]:
     """What a run's folder says of itself, and the folder that its relative paths start from.
 
     A database's password is not written there; where the environment names the same database, it
-    is taken from that. Raises `ConfigError` if it is no run's folder.
+    is taken from that. Raises `InputError` as `mmconv.report.saved_run.read_start` does.
     """
-    path = folder / "spec.json"
-    try:
-        saved = orjson.loads(path.read_bytes())
-    except OSError as error:
-        raise ConfigError(f"{folder}: no run lies here ({path.name} cannot be read)") from error
-    store = with_password(saved["store"], database_url())
+    start = read_start(folder)
+    store = with_password(start.store, database_url())
     place = Place(out=folder.parent.absolute(), store=store)
-    spec = RunSpec.model_validate(saved["spec"])
-    return spec, place, Shard(**saved["shard"]), Path(saved["started_in"])
+    shard = Shard(index=start.shard.index, count=start.shard.count)
+    return start.spec, place, shard, start.started_in
 
 
 @asynccontextmanager

@@ -4,20 +4,20 @@ from judges import Judge, parse_prompt, parsers, read_verdict
 from mmconv.benchmarks.base import Calls, Fields, FileBenchmark, Outcomes, Scores
 from mmconv.values import Call, Message, Ref, Sampling, Score, Text
 
-PROMPT = parse_prompt("# user\n{{riddle}}\n{{answer}}\nRate the fit, 1 to 10: 'Rating: n'", "fit")
 JUDGE = Judge(parser=parsers.rating, sampling=Sampling(), retries=1)
 
 
 class Riddles(FileBenchmark):
     name = "riddles"
     fields = ("riddle",)
+    prompts = (parse_prompt("# user\n{{riddle}}\n{{answer}}\nRate 1 to 10: 'Rating: n'", "fit"),)
     scale = (1, 10)
 
     def plan(self, sample: Fields, condition: str) -> tuple[Call, ...]:
-        riddle = Text(text=sample["riddle"])
+        riddle, fit = Text(text=sample["riddle"]), self.prompt("fit")
         asked = Message(role="user", parts=(riddle,))
         answer = Call(id="answer", seat="candidate", messages=(asked,))
-        return answer, JUDGE.call("fit", PROMPT, {"riddle": riddle, "answer": Ref(call="answer")})
+        return answer, JUDGE.call("fit", fit, {"riddle": riddle, "answer": Ref(call="answer")})
 
     def score(self, sample: Fields, condition: str, calls: Calls, outcomes: Outcomes) -> Scores:
         read = read_verdict(calls["fit"], outcomes)

@@ -5,7 +5,8 @@ Which records are bad is each benchmark's business.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,6 +15,12 @@ from mmconv.values import Cell, Table
 
 ALIKE = 5
 """A complaint that more records share than this is told once, with the first of them."""
+
+NAMED = 20
+"""How many records such a complaint names."""
+
+PRINTED = 40
+"""A table of more records than this is written to files, and not printed."""
 
 BadRecords: TypeAlias = Mapping[str, tuple[str, ...]]
 """Where a record stands -> all that is wrong with it."""
@@ -24,30 +31,45 @@ def refusal(where: str | Path, bad: BadRecords, good: int, advice: str = "") -> 
     problems = list(_told(bad))
     if not problems:
         return DataError(str(where), ["holds no records"], "Give the authors' file.")
-    skip = "No record of it can be used: is it the right file?"
+    hint = "" if advice else "No record of it can be used: is it the right file?"
     if good:
-        skip = f"--skip-bad-records goes on with the {good} good records."
-    return DataError(str(where), problems, "\n".join(filter(None, (advice, skip))))
+        hint = f"--skip-bad-records goes on with the {good} good records."
+    return DataError(str(where), problems, "\n".join(filter(None, (advice, hint))))
 
 
 def _told(bad: BadRecords) -> Iterator[str]:
-    """A line per record and fault; what many records share is told once, and first."""
+    """A line per record and fault; what the same many records share is told once, and first."""
     whose: dict[str, list[str]] = {}
     for place, faults in bad.items():
         for fault in faults:
             whose.setdefault(fault, []).append(place)
+    shared: dict[tuple[str, ...], list[str]] = {}
     for fault, places in whose.items():
         if len(places) > ALIKE:
-            yield f"{len(places)} records: {fault} ({places[0]}, {places[1]} ...)"
+            shared.setdefault(tuple(places), []).append(fault)
+    for many, alike in shared.items():
+        yield f"{len(many)} records: {'; '.join(alike)} ({_named(many)})"
     for place, faults in bad.items():
         yield from (f"{place}: {fault}" for fault in faults if len(whose[fault]) <= ALIKE)
 
 
-def bad_records_note(bad: BadRecords) -> Iterator[str]:
-    """A line for all tables, if any record is left out."""
+def _named(places: Sequence[str]) -> str:
+    """The first places; the words that all of them begin with are said once."""
+    words = [place.split(" ") for place in places[:NAMED]]
+    alike = len([*takewhile(lambda each: len({*each}) == 1, zip(*words, strict=False))])
+    named = [words[0], *(each[alike:] for each in words[1:])]
+    more = f" and {len(places) - NAMED} more" if len(places) > NAMED else ""
+    return ", ".join(map(" ".join, named)) + more
+
+
+def bad_records_note(bad: BadRecords, good: int) -> Iterator[str]:
+    """A line for all tables, if any record is left out and not among the `good` ones."""
     if bad:
-        plural = "record is" if len(bad) == 1 else "records are"
-        yield f"{len(bad)} bad {plural} left out (--skip-bad-records): see the table left_out."
+        are = "is" if len(bad) == 1 else "are"
+        yield (
+            f"{len(bad)} of {len(bad) + good} records {are} left out as bad (--skip-bad-records): "
+            "see the table left_out."
+        )
 
 
 def bad_records_list(bad: BadRecords) -> list[dict[str, Any]]:
@@ -66,4 +88,5 @@ def bad_records_table(bad: BadRecords) -> Iterator[Table]:
                 where: {"what is wrong": Cell(value="; ".join(faults))}
                 for where, faults in bad.items()
             },
+            detail=len(bad) > PRINTED,
         )

@@ -1,8 +1,8 @@
 """A benchmark over one file of records: everything but its prompts and what they mean.
 
-A subclass names its fields and says which calls a sample needs (`plan`) and how replies are read
-(`score`); the class itself is then what builds the benchmark. Data of several files, pictures,
-options and official aggregations need a package of their own, such as `convbench`.
+A subclass names its fields and prompts, and says which calls a sample needs (`plan`) and how
+replies are read (`score`); the class itself is then what builds the benchmark. Data of several
+files, pictures, options and official aggregations need a package of their own, such as `convbench`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
+from judges import Prompt, PromptSet
 from mmconv.benchmarks.bad_records import (
     BadRecords,
     bad_records_list,
@@ -21,7 +22,7 @@ from mmconv.benchmarks.bad_records import (
     bad_records_table,
     refusal,
 )
-from mmconv.benchmarks.conditions import named_conditions
+from mmconv.benchmarks.describing import named_conditions
 from mmconv.benchmarks.records import Record, Unreadable, read_records, scan_records, text
 from mmconv.config import RunSpec, validate
 from mmconv.errors import ConfigError, DataError
@@ -51,14 +52,17 @@ class FileOptions(BaseModel):
 class FileBenchmark(ABC):
     """See `mmconv.protocols.Benchmark`. Every record has an `id` and the `fields`, none empty.
 
-    Numbers in fields are taken as text. `scale` is the lowest and the highest value that a score
-    can have; intervals of means end there.
+    Numbers in fields are taken as text. `prompts` are those that a user may replace (`--prompts`);
+    `plan` gets at them by `prompt`. `scale` is the lowest and the highest value that a score can
+    have; intervals of means end there.
 
-    Raises `ConfigError` for a wrong option or a seat without a model, `DataError` for bad records.
+    Raises `ConfigError` for a wrong option or a seat without a model, `DataError` for bad records,
+    `PromptError` for a file that replaces no prompt.
     """
 
     name: str
     fields: tuple[str, ...]
+    prompts: tuple[Prompt, ...] = ()
     conditions: tuple[str, ...] = ("free",)
     notes: tuple[str, ...] = ()
     scale: tuple[float, float] | None = None
@@ -68,20 +72,25 @@ class FileBenchmark(ABC):
         self._data = options.data
         known = self.conditions
         self.conditions = named_conditions(self.name, spec.conditions, known) or known
+        if spec.prompts is not None and not self.prompts:
+            raise ConfigError(f"{self.name} has no prompts to replace; leave out --prompts")
+        self._prompts = PromptSet(self.name, spec.prompts, own=self.prompts)
         self.size, self._left_out = self._survey()
         if not self.size or (self._left_out and not options.skip_bad_records):
             needed = ", ".join((ID, *self.fields))
             advice = f"Every record needs {needed}."
             raise refusal(self._data, self._left_out, self.size, advice)
-        self.notes = (*self.notes, *bad_records_note(self._left_out))
+        self.notes = (*self.notes, *bad_records_note(self._left_out, self.size))
         self._check_seats(spec)
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """The hash of the data file, and the records left out of it."""
-        left_out = bad_records_list(self._left_out)
-        data = {"data": {self._data.name: hash_file(self._data)}}
-        return {**data, "left_out": left_out} if left_out else data
+        """Hashes of the data file and the prompts, and the records left out."""
+        return {
+            "data": {self._data.name: hash_file(self._data)},
+            "prompts": self._prompts.digests(),
+            "left_out": bad_records_list(self._left_out),
+        }
 
     def load(self) -> Iterator[Fields]:
         """Stream the records' fields."""
@@ -95,6 +104,10 @@ class FileBenchmark(ABC):
     def about(self, sample: Fields) -> Mapping[str, str]:
         """All fields of the record but its id."""
         return {name: sample[name] for name in self.fields}
+
+    def prompt(self, name: str) -> Prompt:
+        """The prompt of this name, or the user's in its place."""
+        return self._prompts[name]
 
     @abstractmethod
     def plan(self, sample: Fields, condition: str) -> tuple[Call, ...]:

@@ -1,12 +1,13 @@
-"""What a benchmark can be told: seats, conditions and options with their meanings.
+"""What a benchmark can be told: seats, conditions and options, with their meanings.
 
-`mmconv options` prints it. A benchmark's own description lies beside its options, whose fields'
-docstrings are their meanings; how options are typed and written is told nowhere but in their model.
+`mmconv options` prints them, and a benchmark reads here what a run tells it. Its own description
+lies beside its options, whose fields' docstrings are their meanings; how options are typed and
+written is told nowhere but in their model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeVar, cast
@@ -60,3 +61,18 @@ def read_options(kind: type[Options], options: Mapping[str, Any], benchmark: str
         return validate(kind, options, f"options of {benchmark}")
     except ConfigError as error:
         raise ConfigError(f"{error}\n`mmconv options {benchmark}` tells what there is.") from error
+
+
+def named_conditions(
+    benchmark: str, named: Sequence[str] | None, known: Sequence[str]
+) -> tuple[str, ...]:
+    """The conditions that a run names, in the order of `known`; none if it names none.
+
+    Raises `ConfigError` for a name that is not known.
+    """
+    for condition in named or ():
+        if condition not in known:
+            raise ConfigError(
+                f"{benchmark} has no condition {condition!r}; there are: {', '.join(known)}"
+            )
+    return tuple(condition for condition in known if condition in (named or ()))

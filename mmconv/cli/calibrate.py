@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from mmconv.benchmarks.botchat.dialogues import HUMAN
+from mmconv.benchmarks.botchat.dialogue_files import HUMAN
 from mmconv.benchmarks.botchat.loops import calibrate, highest_similarity
 from mmconv.benchmarks.botchat.options import UTTERANCES, Similarity
 from mmconv.benchmarks.botchat.recorded import stored_dialogues

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import orjson
 
 from mmconv.cli.specs import FILE, enter_run
 from mmconv.errors import ConfigError, StoreError
 from mmconv.evaluation import Evaluation, open_evaluation
 from mmconv.plans import Finished, Plan
+from mmconv.report.layout import MANIFEST
+from mmconv.report.saved_run import read_finished
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalSample
@@ -46,27 +47,21 @@ def command(run: Path, tool: str, out: Path) -> None:
 async def _export(folder: Path, out: Path) -> int:
     from mmconv.report.inspect_log import Heading, write_log
 
+    run = read_finished(folder)
     spec, place, shard = enter_run(folder)
-    manifest = folder / "manifest.json"
-    if not manifest.exists():
-        raise ConfigError(f"{folder}: the run is not finished; run it to its end first")
     async with open_evaluation(spec, place, shard, create=False) as evaluation:
         heading = Heading(
             run=folder.name,
             spec=spec,
-            manifest=orjson.loads(manifest.read_bytes()),
-            written=datetime.fromtimestamp(manifest.stat().st_mtime, tz=UTC),
-            seconds=_seconds(folder / "summary.json"),
+            manifest=run.manifest,
+            written=datetime.fromtimestamp((folder / MANIFEST).stat().st_mtime, tz=UTC),
+            # how long its last session took is not told of a run that was only scored
+            seconds=0.0 if run.summary is None else run.summary.seconds,
         )
         samples = await _samples(evaluation, heading.written)
     out.parent.mkdir(parents=True, exist_ok=True)
     await asyncio.to_thread(write_log, out, heading, samples)
     return len(samples)
-
-
-def _seconds(summary: Path) -> float:
-    """How long the run's last session took; 0 where it was never told."""
-    return float(orjson.loads(summary.read_bytes())["seconds"]) if summary.exists() else 0.0
 
 
 async def _samples(evaluation: Evaluation, written: datetime) -> list[EvalSample]:

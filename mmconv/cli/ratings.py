@@ -15,10 +15,10 @@ from pathlib import Path
 
 from mmconv.benchmarks.records import Record, read_records, text
 from mmconv.errors import ConfigError, DataError
-from mmconv.report.transcripts import read_scores
+from mmconv.report.saved_run import read_scores
+from mmconv.report.transcripts import SCORE_FIELDS
 from mmconv.stats import ScoreFrame
 
-_SCORE_FIELDS = frozenset({"sample", "condition", "metric", "turn", "value", "why", "tags"})
 _SHOWN = 8
 _ADVICE = "A rating has a sample and a value (a number or a label); a turn is a whole number."
 
@@ -47,7 +47,7 @@ def read_ratings(path: Path, tags: Mapping[str, str] | None = None) -> list[Rati
     ratings: list[Rating] = []
     problems: list[str] = []
     for record in read_records(path):
-        if record.fields.keys() >= _SCORE_FIELDS:
+        if record.fields.keys() >= SCORE_FIELDS:
             return list(_scores(path, tags or {}))
         try:
             ratings.append(_rating(record, path.stem))

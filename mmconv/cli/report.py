@@ -13,6 +13,7 @@ from mmconv.cli.specs import FILE, enter_run
 from mmconv.errors import InputError, StoreError
 from mmconv.evaluation import Evaluation, open_evaluation
 from mmconv.report.page import write_page
+from mmconv.report.saved_run import read_finished
 
 
 @click.command(name="report")
@@ -26,8 +27,12 @@ def command(run: Path) -> None:
 
 
 async def _report(folder: Path) -> Path:
+    # A spoilt run is told at once; where only its data are gone, it still has a page.
+    read_finished(folder)
     async with data_of(folder) as evaluation:
-        return write_page(folder) if evaluation is None else evaluation.write_page()
+        if evaluation is None:
+            return write_page(folder)
+        return write_page(folder, evaluation.equipment.library, evaluation.about())
 
 
 @asynccontextmanager

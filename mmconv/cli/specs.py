@@ -105,7 +105,7 @@ def place(out: Path, store: str) -> Place:
 def enter_run(folder: Path) -> tuple[RunSpec, Place, Shard]:
     """What a run's folder says of itself, from the folder that the run was started in.
 
-    A run's paths are as they were typed, so the process goes there. Raises `ConfigError`.
+    A run's paths are as they were typed, so the process goes there. Raises `InputError`.
     """
     spec, found, shard, started_in = read_run(folder)
     try:

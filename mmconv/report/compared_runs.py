@@ -1,4 +1,4 @@
-"""Finished runs as they are compared: what their folders hold, and what stands in the way.
+"""Finished runs that are to be compared: what tells them apart, and what stands in the way.
 
 A difference between two runs is the candidates' only if all else was alike: the data, the judge and
 its prompts. Where they are not, comparing is refused unless the user says so for that kind; other
@@ -10,18 +10,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from mmconv.config import CANDIDATE, ModelSpec, RunSpec, validate
+from mmconv.config import CANDIDATE, ModelSpec
 from mmconv.errors import ConfigError
-from mmconv.report.output import SCORES
-from mmconv.report.tables import read_tables
-from mmconv.report.transcripts import read_scores
-from mmconv.values import Score, Table
+from mmconv.report.saved_run import FinishedRun, read_finished
 
 KINDS = ("data", "judge", "prompts")
 """What must be alike in runs that are compared."""
@@ -33,51 +28,21 @@ _FILES = ("data", "images", "annotations", "positions", "opponents")
 """Options that name files: what the files hold is compared, not where they lie."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedRun:
-    """A finished run; `label` tells it from the others that it is compared with."""
-
-    folder: Path
-    label: str
-    spec: RunSpec
-    manifest: Mapping[str, Any]
-
-    @property
-    def candidate(self) -> str:
-        """What the run's own tables call its candidate."""
-        return self.spec.seats[CANDIDATE].label
-
-    @property
-    def judge(self) -> str:
-        """The label of the judge, or `nobody`."""
-        return self.spec.seats["judge"].label if "judge" in self.spec.seats else "nobody"
-
-    def scores(self) -> Iterator[Score]:
-        """Stream the run's scores."""
-        return read_scores(self.folder / SCORES)
-
-    def tables(self) -> tuple[Table, ...]:
-        """The run's own tables; raises `ConfigError` where they cannot be read."""
-        try:
-            return read_tables(self.folder / "tables")
-        except ConfigError as error:
-            raise ConfigError(f"{error}; `mmconv score {self.folder}` writes them") from error
-
-
-def open_runs(folders: Sequence[Path]) -> tuple[ComparedRun, ...]:
+def open_runs(folders: Sequence[Path]) -> tuple[FinishedRun, ...]:
     """The runs of at least two folders, each with a label of its own.
 
-    Raises `ConfigError` for a folder that holds no finished run, or is named twice.
+    Raises `ConfigError` for a folder that is named twice, `InputError` for one that holds no
+    finished run.
     """
     places = [folder.resolve() for folder in folders]
     if twice := [str(folder) for folder, n in Counter(places).items() if n > 1]:
         raise ConfigError(f"named twice: {', '.join(twice)}")
     if len(places) < 2:
         raise ConfigError("comparing takes the folders of at least two runs")
-    return _labelled([_open(folder) for folder in folders])
+    return _labelled([read_finished(folder) for folder in folders])
 
 
-def mismatches(first: ComparedRun, other: ComparedRun) -> Iterator[tuple[str, str]]:
+def mismatches(first: FinishedRun, other: FinishedRun) -> Iterator[tuple[str, str]]:
     """What must be alike and is not: its kind and a sentence on it."""
     data = [_facts(run, "data") for run in (first, other)]
     if sorted(data[0].values()) != sorted(data[1].values()):
@@ -97,7 +62,7 @@ def mismatches(first: ComparedRun, other: ComparedRun) -> Iterator[tuple[str, st
 
 
 def check_alike(
-    first: ComparedRun, other: ComparedRun, despite: Collection[str]
+    first: FinishedRun, other: FinishedRun, despite: Collection[str]
 ) -> tuple[str, ...]:
     """Refuse what cannot be compared; returns warnings of what is compared all the same.
 
@@ -143,36 +108,13 @@ def refuse_or_warn(found: Sequence[tuple[str, str]], despite: Collection[str]) -
     return tuple(f"CAREFUL: {told}." for _, told in found)
 
 
-def other_settings(first: ComparedRun, other: ComparedRun) -> Iterator[str]:
+def other_settings(first: FinishedRun, other: FinishedRun) -> Iterator[str]:
     """Sentences on settings that differ and are not refused."""
     for name, (left, right) in _differing(_settings(first), _settings(other)):
         yield f"{name}: {_shown(left)} in {first.label}, {_shown(right)} in {other.label}."
 
 
-def _open(folder: Path) -> ComparedRun:
-    saved = _read(folder / "spec.json")
-    spec = validate(RunSpec, saved["spec"], str(folder / "spec.json"))
-    run = ComparedRun(
-        folder=folder,
-        label=spec.seats[CANDIDATE].label,
-        spec=spec,
-        manifest=_read(folder / "manifest.json"),
-    )
-    if not (folder / SCORES).exists():
-        raise ConfigError(f"{folder}: the run is not finished; run it to its end first")
-    return run
-
-
-def _read(path: Path) -> Any:
-    try:
-        return orjson.loads(path.read_bytes())
-    except OSError as error:
-        raise ConfigError(
-            f"{path.parent}: no finished run lies here ({path.name} cannot be read)"
-        ) from error
-
-
-def _labelled(runs: Sequence[ComparedRun]) -> tuple[ComparedRun, ...]:
+def _labelled(runs: Sequence[FinishedRun]) -> tuple[FinishedRun, ...]:
     """Runs of one model are told apart by their hashes, or else by their folders."""
     for tell in (_with_hash, _with_folder):
         counts = Counter(run.label for run in runs)
@@ -180,42 +122,44 @@ def _labelled(runs: Sequence[ComparedRun]) -> tuple[ComparedRun, ...]:
     return tuple(runs)
 
 
-def _with_hash(run: ComparedRun) -> ComparedRun:
+def _with_hash(run: FinishedRun) -> FinishedRun:
     name = run.folder.resolve().name
     label = re.sub(r"[^A-Za-z0-9._-]+", "-", run.candidate)
     mark = name.removeprefix(f"{run.spec.benchmark}-{label}-")
     return replace(run, label=f"{run.candidate} ({mark})")
 
 
-def _with_folder(run: ComparedRun) -> ComparedRun:
+def _with_folder(run: FinishedRun) -> FinishedRun:
     return replace(run, label=f"{run.candidate} ({run.folder})")
 
 
-def _facts(run: ComparedRun, name: str) -> dict[str, str]:
-    return dict(run.manifest["facts"].get(name, {}))
+def _facts(run: FinishedRun, name: str) -> dict[str, str]:
+    facts = run.manifest.facts.get(name, {})
+    named = facts if isinstance(facts, Mapping) else {name: facts}
+    return {key: str(value) for key, value in named.items()}
 
 
-def _seat(run: ComparedRun, seat: str) -> tuple[Any, ...]:
+def _seat(run: FinishedRun, seat: str) -> tuple[Any, ...]:
     """All about a seat that can change its replies."""
     model, sampling = run.spec.seats.get(seat), run.spec.sampling.get(seat)
     return (
-        run.manifest["models"].get(seat),
+        run.manifest.models.get(seat),
         None if model is None else (model.system, model.sampling),
         sampling,
     )
 
 
-def _settings(run: ComparedRun) -> dict[str, Any]:
+def _settings(run: FinishedRun) -> dict[str, Any]:
     """All that can change scores and may differ, by the name that a user knows."""
     options = run.spec.options.items()
     return {
         **{f"option {name}": value for name, value in options if name not in _FILES},
-        "conditions": ", ".join(run.manifest["conditions"]),
+        "conditions": ", ".join(run.manifest.conditions),
         "trials": run.spec.trials,
         "limit": run.spec.limit,
         "seed": run.spec.seed,
         "sampling of the candidate": run.spec.sampling.get(CANDIDATE),
-        "mmconv": run.manifest["mmconv"],
+        "mmconv": run.manifest.mmconv,
     }
 
 

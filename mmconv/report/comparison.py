@@ -1,7 +1,7 @@
 """Two or more runs of one benchmark: their tables side by side, and paired differences.
 
 Each run's own estimates are taken from its folder as they are. Differences are paired per sample
-and clustered as the benchmark clusters, quantity by quantity (`mmconv.benchmarks.contrasts`);
+and clustered as the benchmark clusters, quantity by quantity (`mmconv.benchmarks.comparing`);
 scores are streamed, and two runs are held at a time. Which runs may be compared is told in
 `mmconv.report.compared_runs`. The command line and the service call `compare`.
 """
@@ -12,15 +12,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mmconv.benchmarks.contrasts import find_quantities
+from mmconv.benchmarks.comparing import find_quantities
 from mmconv.errors import ConfigError
 from mmconv.report.compared_runs import (
-    ComparedRun,
     check_alike,
     check_clusters,
     open_runs,
     other_settings,
 )
+from mmconv.report.saved_run import FinishedRun
 from mmconv.report.side_by_side import Named, merge_tables
 from mmconv.stats import INTERVALS, Contrast, Quantity, ScoreFrame, as_cell, contrast, holm
 from mmconv.stats.parts import CAUTIOUS
@@ -51,7 +51,7 @@ class Comparison:
 class _Measured:
     """A run's quantities by name and group, and its samples, each with its cluster."""
 
-    run: ComparedRun
+    run: FinishedRun
     samples: Mapping[str, str]
     quantities: Mapping[_Key, Quantity]
 
@@ -60,7 +60,7 @@ class _Measured:
 class _Other:
     """What a run is like beside the baseline."""
 
-    run: ComparedRun
+    run: FinishedRun
     samples: int
     common: int
     contrasts: Mapping[_Key, Contrast]
@@ -75,8 +75,7 @@ def compare(
     """Compare finished runs with one of them, the first if no other is named.
 
     `despite` names what may differ besides the candidates, see `mmconv.report.compared_runs.KINDS`.
-    Raises `ConfigError` for folders that hold no finished run, and for runs that cannot be
-    compared.
+    Raises `ConfigError` for runs that cannot be compared, and as `read_finished` does.
     """
     runs = _baseline_first(folders, baseline)
     first, *rest = open_runs(runs)
@@ -94,7 +93,7 @@ def compare(
     taken = {table.name for table in made}
     merged = merge_tables(
         [
-            Named(label=run.label, candidate=run.candidate, tables=run.tables())
+            Named(label=run.label, candidate=run.candidate, tables=run.tables)
             for run in (first, *rest)
         ]
     )
@@ -119,7 +118,7 @@ def _baseline_first(folders: Sequence[Path], baseline: Path | None) -> list[Path
     return [folders[first], *folders[:first], *folders[first + 1 :]]
 
 
-def _measure(run: ComparedRun) -> _Measured:
+def _measure(run: FinishedRun) -> _Measured:
     frame = ScoreFrame(run.scores())
     found = find_quantities(run.spec.benchmark)(frame, run.candidate)
     return _Measured(
@@ -129,7 +128,7 @@ def _measure(run: ComparedRun) -> _Measured:
     )
 
 
-def _beside(first: _Measured, run: ComparedRun, despite: Collection[str]) -> _Other:
+def _beside(first: _Measured, run: FinishedRun, despite: Collection[str]) -> _Other:
     """Subtract the baseline from a run; raises `ConfigError` if their samples do not allow it."""
     measured = _measure(run)
     common = len(first.samples.keys() & measured.samples.keys())

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import fsum, isnan
 from pathlib import Path
-from typing import Any
 
 from inspect_ai.log import (
     EvalConfig,
@@ -32,6 +31,7 @@ from mmconv.config import CANDIDATE, RunSpec
 from mmconv.keys import hash_json
 from mmconv.protocols import ImageSource
 from mmconv.report.inspect_sample import Pictures
+from mmconv.report.layout import Manifest
 from mmconv.values import Image
 
 
@@ -41,7 +41,7 @@ class Heading:
 
     run: str
     spec: RunSpec
-    manifest: Mapping[str, Any]
+    manifest: Manifest
     written: datetime
     seconds: float
 
@@ -100,12 +100,12 @@ def _spec(heading: Heading, samples: Sequence[EvalSample]) -> EvalSpec:
             if seat != CANDIDATE
         },
         config=EvalConfig(epochs=spec.trials, limit=spec.limit),
-        packages={"mmconv": manifest["mmconv"]},
+        packages={"mmconv": manifest.mmconv},
         metadata={
-            "conditions": manifest["conditions"],
-            "notes": manifest["notes"],
-            "facts": manifest["facts"],
-            "fingerprints": manifest["models"],
+            "conditions": list(manifest.conditions),
+            "notes": list(manifest.notes),
+            "facts": dict(manifest.facts),
+            "fingerprints": dict(manifest.models),
         },
     )
 

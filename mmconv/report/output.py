@@ -15,14 +15,14 @@ import orjson
 
 from mmconv.errors import ConfigError
 from mmconv.plans import Finished, Plan
+from mmconv.report.layout import SCORES, TABLES, TRANSCRIPTS
 from mmconv.report.records import OrderedLines, whole, write_parquet
+from mmconv.report.saved_run import read_scores
 from mmconv.report.schemas import score_schema, transcript_schema
 from mmconv.report.tables import to_markdown, write_tables
-from mmconv.report.transcripts import PARSED, call_records, read_scores, score_record
+from mmconv.report.transcripts import PARSED, call_records, score_record
 from mmconv.values import Score, Table
 
-SCORES = "scores.jsonl"
-TRANSCRIPTS = "transcripts.jsonl"
 REPORT = "report.md"
 PAGE = "report.html"
 
@@ -77,7 +77,7 @@ class RunFolder:
 
         `facts` stand at the report's head.
         """
-        write_tables(self.path / "tables", tables)
+        write_tables(self.path / TABLES, tables)
         head = [f"# {self.path.name}", ""]
         head += [f"- **{name}**: {value}" for name, value in facts.items()]
         head += [f"- **more tables**: {', '.join(f'`tables/{table.name}.md`' for table in tables)}"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from mmconv import __version__
 from mmconv.config import ModelSpec, RunSpec
+from mmconv.report.layout import RunSummary, SeatSummary
 from mmconv.tally import SeatTally, Tally
 
 PACKAGES = ("torch", "transformers", "accelerate", "bitsandbytes", "vllm", "openai", "sacrebleu")
@@ -29,17 +30,14 @@ def software() -> dict[str, Any]:
     }
 
 
-def summary(spec: RunSpec, tally: Tally, complete: bool, seconds: float) -> dict[str, Any]:
-    """Counts by seat, with cost where the model's file gives prices.
-
-    Seconds, and what is not called total, are of this session: a resumed run asks only the rest.
-    """
-    return {
-        "complete": complete,
-        "seconds": round(seconds, 3),
-        "plans": tally.finished,
-        "seats": {name: _seat(spec.seats[name], counts) for name, counts in tally.seats.items()},
-    }
+def summary(spec: RunSpec, tally: Tally, complete: bool, seconds: float) -> RunSummary:
+    """What came of a run, with cost where a model's file gives prices."""
+    return RunSummary(
+        complete=complete,
+        seconds=round(seconds, 3),
+        plans=tally.finished,
+        seats={name: _seat(spec.seats[name], counts) for name, counts in tally.seats.items()},
+    )
 
 
 def stand_ins(spec: RunSpec) -> tuple[str, ...]:
@@ -62,21 +60,21 @@ def cost(model: ModelSpec, input_tokens: float, output_tokens: float) -> float |
     return (input_tokens * model.price.input + output_tokens * model.price.output) / 1e6
 
 
-def _seat(model: ModelSpec, counts: SeatTally) -> dict[str, Any]:
-    return {
-        "model": model.label,
-        "asked": counts.asked,
-        "stored": counts.stored,
-        "failed": counts.failed,
-        "skipped": counts.skipped,
-        "needless": counts.needless,
-        "retried": counts.retried,
-        "truncated": counts.truncated,
-        "failures": dict(counts.failures),
-        "input_tokens": counts.input_tokens,
-        "output_tokens": counts.output_tokens,
-        "cost_usd": cost(model, counts.input_tokens, counts.output_tokens),
-        "total_input_tokens": counts.total_input_tokens,
-        "total_output_tokens": counts.total_output_tokens,
-        "total_cost_usd": cost(model, counts.total_input_tokens, counts.total_output_tokens),
-    }
+def _seat(model: ModelSpec, counts: SeatTally) -> SeatSummary:
+    return SeatSummary(
+        model=model.label,
+        asked=counts.asked,
+        stored=counts.stored,
+        failed=counts.failed,
+        skipped=counts.skipped,
+        needless=counts.needless,
+        retried=counts.retried,
+        truncated=counts.truncated,
+        failures=dict(counts.failures),
+        input_tokens=counts.input_tokens,
+        output_tokens=counts.output_tokens,
+        cost_usd=cost(model, counts.input_tokens, counts.output_tokens),
+        total_input_tokens=counts.total_input_tokens,
+        total_output_tokens=counts.total_output_tokens,
+        total_cost_usd=cost(model, counts.total_input_tokens, counts.total_output_tokens),
+    )

@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from mmconv.errors import ConfigError
+from mmconv.errors import DataError
 from mmconv.report.cells import (
     cell_parts,
     check_table,
@@ -83,15 +83,9 @@ def to_json(table: Table) -> str:
 def read_tables(folder: Path) -> tuple[Table, ...]:
     """The tables that `write_tables` put into a folder, in its order.
 
-    Raises `ConfigError` where there are none, or where a file is no table.
+    Raises `FileNotFoundError` where there are none, `DataError` where a file is no table.
     """
-    index = folder / INDEX
-    try:
-        return tuple(
-            _read_table(folder / f"{name}.json") for name in orjson.loads(index.read_bytes())
-        )
-    except (OSError, orjson.JSONDecodeError) as error:
-        raise ConfigError(f"{folder}: no tables lie here ({INDEX} cannot be read)") from error
+    return tuple(_read_table(folder / f"{name}.json") for name in _read_names(folder / INDEX))
 
 
 def to_markdown(table: Table) -> str:
@@ -212,17 +206,31 @@ def _json_cell(cell: Cell) -> dict[str, Any]:
     }
 
 
+def _read_names(path: Path) -> list[str]:
+    names = _read_json(path)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise DataError(str(path), ["holds no list of names"])
+    return names
+
+
 def _read_table(path: Path) -> Table:
+    document = _read_json(path)
     try:
-        document = orjson.loads(path.read_bytes())
         rows = {
             name: {column: Cell(**cell) for column, cell in row.items()}
             for name, row in document.pop("rows").items()
         }
         columns, notes = tuple(document.pop("columns")), tuple(document.pop("notes"))
         return Table(**document, columns=columns, notes=notes, rows=rows)
-    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
-        raise ConfigError(f"{path} is no table that mmconv wrote: {error}") from error
+    except (AttributeError, KeyError, TypeError) as error:
+        raise DataError(str(path), [f"no table that mmconv wrote: {error}"]) from error
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return orjson.loads(path.read_bytes())
+    except orjson.JSONDecodeError as error:
+        raise DataError(str(path), [f"cut short, or not JSON: {error}"]) from error
 
 
 def _in_markdown(text: str) -> str:

@@ -7,10 +7,7 @@ stand there, and `mmconv show` fills it again. Files are written by `mmconv.repo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-
-import orjson
 
 from mmconv.errors import Unparsed
 from mmconv.plans import Asked, Finished
@@ -19,6 +16,37 @@ from mmconv.values import Failure, Image, Message, Outcome, Parser, Ref, Reply, 
 
 PARSED = "parsed"
 """The field `parse` of a call whose reply could be read."""
+
+CALL_FIELDS = frozenset(
+    {
+        "sample",
+        "condition",
+        "call",
+        "seat",
+        "prompt",
+        "key",
+        "stored",
+        "messages",
+        "state",
+        "text",
+        "reasoning",
+        "finish",
+        "input_tokens",
+        "output_tokens",
+        "seconds",
+        "dropped",
+        "seen",
+        "problem",
+        "parse",
+        "label",
+        "scores",
+        "rationale",
+    }
+)
+"""What `call_records` fills."""
+
+SCORE_FIELDS = frozenset({"sample", "condition", "metric", "turn", "value", "why", "tags"})
+"""What `score_record` fills."""
 
 
 def call_records(finished: Finished) -> Iterator[dict[str, Any]]:
@@ -63,18 +91,15 @@ def score_record(score: Score) -> dict[str, Any]:
     }
 
 
-def read_scores(path: Path) -> Iterator[Score]:
-    """The scores of a file that `score_record` filled, one at a time.
+def score_of(record: dict[str, Any]) -> Score:
+    """The score that `score_record` made a record of.
 
     Trials of a sample are marked as one cluster, where the benchmark has named none.
     """
-    with path.open("rb") as lines:
-        for line in lines:
-            record = orjson.loads(line)
-            key = read_trial(record["sample"]).key
-            own = {} if key == record["sample"] else {"cluster": key}
-            tags = {tag["name"]: tag["value"] for tag in record.pop("tags")}
-            yield Score(**record, tags=own | tags)
+    key = read_trial(record["sample"]).key
+    own = {} if key == record["sample"] else {"cluster": key}
+    tags = {tag["name"]: tag["value"] for tag in record["tags"]}
+    return Score(**record | {"tags": own | tags})
 
 
 def message_record(message: Message) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,6 +15,7 @@ from mmconv.report.comparison import Comparison, compare
 from mmconv.report.tables import FORMATS
 from mmconv.service.access import Reader, Shared
 from mmconv.service.problems import Problem, documented, json_response, presentable
+from mmconv.service.run_files import read_aside
 from mmconv.service.run_results import finished_folder
 from mmconv.service.runs import find_run
 from mmconv.service.shown import shown_folder
@@ -70,7 +70,7 @@ async def compare_finished(shared: Service, asked: CompareQuery) -> Comparison:
         raise Problem(400, f"runs: name 2 to {MOST_RUNS} different runs", param="runs")
     folders = [await _shown(shared, name) for name in names]
     try:
-        return await asyncio.to_thread(compare, folders, despite=asked.despite)
+        return await read_aside(compare, folders, despite=asked.despite)
     except ConfigError as error:
         message = str(error).replace("--despite ", "despite=")
         words = "these runs cannot be compared"
@@ -80,7 +80,7 @@ async def compare_finished(shared: Service, asked: CompareQuery) -> Comparison:
 async def _shown(shared: Service, name: str) -> Path:
     job = await find_run(shared, name)
     folder = finished_folder(shared, job)
-    return await asyncio.to_thread(shown_folder, shared.settings, job, folder)
+    return await read_aside(shown_folder, shared.settings, job, folder)
 
 
 def _as_json(table: Table) -> Any:

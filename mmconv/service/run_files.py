@@ -1,27 +1,39 @@
 """What a finished run's folder holds, as the API gives it out: pages of scores, samples, tables.
 
 Files are read in pieces: memory does not grow with a run. What a failure's message says of this
-machine is left out. These functions block; routes call them in threads.
+machine is left out. These functions block, and raise what `mmconv.report.saved_run` does; routes
+call them through `read_aside`.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import islice
 from operator import and_
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
-import orjson
-
-from mmconv.report.output import SCORES, TRANSCRIPTS
+from mmconv.errors import DataError
+from mmconv.report.layout import SCORES, TABLES, TRANSCRIPTS
+from mmconv.report.saved_run import read_lines
+from mmconv.report.schemas import score_schema
 from mmconv.report.tables import FORMATS, read_tables
-from mmconv.service.problems import Problem, words_of_failure
+from mmconv.service.problems import Problem, presentable, words_of_failure
 from mmconv.values import Table
+
+if TYPE_CHECKING:
+    import pyarrow
+
+log = logging.getLogger(__name__)
+
+Given = ParamSpec("Given")
+Read = TypeVar("Read")
 
 PIECE_BYTES = 1 << 18
 
@@ -31,17 +43,38 @@ INDEXES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """The lines of one sample in a file: where they begin, their bytes, and what is told in them.
+    """The lines of one sample in a file: where they begin, and what is told in them.
 
     `replies` and `failures` count calls; both are 0 in a file of scores.
     """
 
     begin: int
-    length: int
     lines: int
     conditions: tuple[str, ...]
     replies: int
     failures: int
+
+
+async def read_aside(read: Callable[Given, Read], *args: Given.args, **named: Given.kwargs) -> Read:
+    """Call in a thread what reads a run's folder.
+
+    Raises `Problem` 409 where a file is cut short, of another version, or not there.
+    """
+    try:
+        return await asyncio.to_thread(read, *args, **named)
+    except DataError as error:
+        raise _spoilt(error, f"{Path(error.where).name}: {error.problems[0]}") from error
+    except FileNotFoundError as error:
+        raise _spoilt(error, f"{Path(error.filename).name} is not there") from error
+
+
+def _spoilt(error: Exception, told: str) -> Problem:
+    log.warning("a run cannot be given out: %s", error)
+    words = presentable(told, "its files are spoilt")
+    advice = "remove it (DELETE with purge) and post it again, its replies are kept"
+    return Problem(
+        409, f"what the run has left cannot be read: {words}; {advice}", code="files_spoilt"
+    )
 
 
 def score_page(
@@ -54,19 +87,20 @@ def score_page(
     """
     found: list[Any] = []
     path = folder / SCORES
-    with path.open("rb") as lines:
-        lines.seek(min(max(0, after - 1), path.stat().st_size))
-        if after and lines.read(1) != b"\n":
-            raise Problem(400, "after: take it from the page before", param="after")
-        at = after
-        for line in lines:
-            if len(found) == limit:
-                return found, at
-            at += len(line)
-            record = orjson.loads(line)
-            if _is_chosen(record, chosen):
-                found.append(record)
+    if after and not _ends_line(path, after - 1):
+        raise Problem(400, "after: take it from the page before", param="after")
+    for line in read_lines(path, after):
+        if len(found) == limit:
+            return found, line.begin
+        if _is_chosen(line.record, chosen):
+            found.append(line.record)
     return found, None
+
+
+def _ends_line(path: Path, at: int) -> bool:
+    with path.open("rb") as file:
+        file.seek(min(at, path.stat().st_size))
+        return file.read(1) == b"\n"
 
 
 def _is_chosen(score: Mapping[str, Any], chosen: Mapping[str, Any]) -> bool:
@@ -110,34 +144,40 @@ def pieces(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _copy_lines(source: Path, target: IO[bytes], chosen: Mapping[str, str]) -> None:
-    with source.open("rb") as lines:
-        for line in lines:
-            if _is_chosen(orjson.loads(line), chosen):
-                target.write(line)
+    for line in read_lines(source):
+        if _is_chosen(line.record, chosen):
+            target.write(line.text)
 
 
 def _copy_groups(source: Path, target: IO[bytes], chosen: Mapping[str, str]) -> None:
     # Arrow takes a while to import, and few requests need it.
     from pyarrow import compute, parquet
 
-    wanted = [compute.field(name) == value for name, value in chosen.items()]
-    with (
-        parquet.ParquetFile(source) as groups,
-        parquet.ParquetWriter(target, groups.schema_arrow, compression="zstd") as writer,
-    ):
-        for number in range(groups.num_row_groups):
-            writer.write_table(groups.read_row_group(number).filter(reduce(and_, wanted)))
+    wanted = reduce(and_, [compute.field(name) == value for name, value in chosen.items()])
+    with parquet.ParquetWriter(target, score_schema(), compression="zstd") as writer:
+        for group in _groups(source):
+            writer.write_table(group.filter(wanted))
+
+
+def _groups(source: Path) -> Iterator[pyarrow.Table]:
+    from pyarrow import ArrowException, parquet
+
+    with source.open("rb") as file:
+        try:
+            groups = parquet.ParquetFile(file)
+            for number in range(groups.num_row_groups):
+                yield groups.read_row_group(number)
+        except (ArrowException, OSError) as error:
+            raise DataError(str(source), ["cut short, or not Parquet"]) from error
 
 
 @lru_cache(maxsize=INDEXES)
 def _read_values(path: Path, _changed: int, _size: int) -> Mapping[str, tuple[str, ...]]:
     """The conditions and metrics of a run's scores, in the order in which they come."""
     found: dict[str, dict[str, None]] = {"condition": {}, "metric": {}}
-    with path.open("rb") as lines:
-        for line in lines:
-            record = orjson.loads(line)
-            for name, values in found.items():
-                values[record[name]] = None
+    for line in read_lines(path):
+        for name, values in found.items():
+            values[line.record[name]] = None
     return {name: tuple(values) for name, values in found.items()}
 
 
@@ -187,7 +227,7 @@ def render_tables(folder: Path, name: str | None, form: str) -> str:
     JSON of several is an array. As CSV each of several has its name in a line before it, and a
     blank line between. Raises `Problem` 404.
     """
-    tables = read_tables(folder / "tables")
+    tables = read_tables(folder / TABLES)
     if name is not None:
         return FORMATS[form](_named(tables, name))
     texts = [FORMATS[form](table) for table in tables]
@@ -220,9 +260,7 @@ def _lines(path: Path, sample: str) -> list[dict[str, Any]] | None:
     span = _spans(path).get(sample)
     if span is None:
         return None
-    with path.open("rb") as file:
-        file.seek(span.begin)
-        return [orjson.loads(line) for line in file.read(span.length).splitlines()]
+    return [line.record for line in islice(read_lines(path, span.begin), span.lines)]
 
 
 def _spans(path: Path) -> Mapping[str, Span]:
@@ -234,22 +272,18 @@ def _spans(path: Path) -> Mapping[str, Span]:
 def _read_spans(path: Path, _changed: int, _size: int) -> Mapping[str, Span]:
     """Where each sample's lines stand; they stand together."""
     spans: dict[str, Span] = {}
-    at = 0
-    with path.open("rb") as lines:
-        for line in lines:
-            record = orjson.loads(line)
-            state, sample, condition = record.get("state"), record["sample"], record["condition"]
-            old = spans.get(sample) or Span(
-                begin=at, length=0, lines=0, conditions=(), replies=0, failures=0
-            )
-            known = condition in old.conditions
-            spans[sample] = Span(
-                begin=old.begin,
-                length=old.length + len(line),
-                lines=old.lines + 1,
-                conditions=old.conditions if known else (*old.conditions, condition),
-                replies=old.replies + (state == "reply"),
-                failures=old.failures + (state == "failure"),
-            )
-            at += len(line)
+    for line in read_lines(path):
+        sample, condition = line.record["sample"], line.record["condition"]
+        state = line.record.get("state")
+        old = spans.get(sample) or Span(
+            begin=line.begin, lines=0, conditions=(), replies=0, failures=0
+        )
+        known = condition in old.conditions
+        spans[sample] = Span(
+            begin=old.begin,
+            lines=old.lines + 1,
+            conditions=old.conditions if known else (*old.conditions, condition),
+            replies=old.replies + (state == "reply"),
+            failures=old.failures + (state == "failure"),
+        )
     return spans

@@ -21,6 +21,7 @@ from mmconv.report.records import whole
 from mmconv.service.access import Reader, Shared
 from mmconv.service.desk import Desk, Runs
 from mmconv.service.problems import Problem, documented
+from mmconv.service.run_files import read_aside
 from mmconv.service.run_results import about_run, finished_folder
 from mmconv.service.runs import RunId, find_run
 from mmconv.service.shown import shown_folder
@@ -97,13 +98,11 @@ async def _report_folder(shared: Service, desk: Desk, run: str) -> Path:
     job = await find_run(shared, run)
     folder = finished_folder(shared, job)
     async with desk.reporting:
-        shown = await asyncio.to_thread(shown_folder, shared.settings, job, folder)
+        shown = await read_aside(shown_folder, shared.settings, job, folder)
         if not (shown / PAGE).exists():
             about = await about_run(shared, desk, job)
             # Where the run's data are there no more, it has no pictures.
-            await asyncio.to_thread(
-                write_page, shown, shared.pictures, about, block_bytes=PAGE_BYTES
-            )
+            await read_aside(write_page, shown, shared.pictures, about, block_bytes=PAGE_BYTES)
     return shown
 
 

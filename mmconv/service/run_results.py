@@ -18,7 +18,7 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 
 from mmconv.errors import InputError
 from mmconv.evaluation import Evaluation
-from mmconv.report.output import SCORES
+from mmconv.report.layout import SCORES
 from mmconv.report.page.content import About
 from mmconv.service.access import Reader, Shared
 from mmconv.service.desk import Desk, Runs
@@ -29,6 +29,7 @@ from mmconv.service.run_files import (
     check_chosen,
     chosen_file,
     pieces,
+    read_aside,
     render_tables,
     sample_page,
     sample_records,
@@ -112,12 +113,10 @@ async def run_scores(
     """Give out scores: in pages or as a file, all or chosen by sample, condition and metric."""
     folder = finished_folder(shared, await find_run(shared, run))
     if asked.chosen:
-        await asyncio.to_thread(check_chosen, folder, asked.chosen)
+        await read_aside(check_chosen, folder, asked.chosen)
     if asked.format != "json":
         return await _score_file(folder, run, asked.format, asked.chosen)
-    found, following = await asyncio.to_thread(
-        score_page, folder, asked.chosen, asked.after, asked.limit
-    )
+    found, following = await read_aside(score_page, folder, asked.chosen, asked.after, asked.limit)
     return json_response({"data": found, "next": following})
 
 
@@ -128,8 +127,9 @@ async def _score_file(
     name = f"{run}-scores.{form}"
     if not chosen:
         whole = (folder / SCORES).with_suffix(f".{form}")
-        return FileResponse(whole, media_type=TYPES[form], filename=name)
-    file = await asyncio.to_thread(chosen_file, folder, chosen, form)
+        status = await read_aside(whole.stat)
+        return FileResponse(whole, media_type=TYPES[form], filename=name, stat_result=status)
+    file = await read_aside(chosen_file, folder, chosen, form)
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingResponse(pieces(file), media_type=TYPES[form], headers=headers)
 
@@ -144,7 +144,7 @@ async def run_tables(
 ) -> Response:
     """Give out the run's tables, or one of them."""
     folder = finished_folder(shared, await find_run(shared, run))
-    text = await asyncio.to_thread(render_tables, folder, asked.table, asked.format)
+    text = await read_aside(render_tables, folder, asked.table, asked.format)
     return Response(text, media_type=TYPES[asked.format])
 
 
@@ -160,7 +160,7 @@ async def run_samples(
     job = await find_run(shared, run)
     if job.state == "done":
         folder = finished_folder(shared, job)
-        found = await asyncio.to_thread(sample_page, folder, asked.after, asked.limit)
+        found = await read_aside(sample_page, folder, asked.after, asked.limit)
     else:
         evaluation = await readable_run(shared, desk, job)
         found = await planned_page(desk, evaluation, asked.after, asked.limit)
@@ -179,7 +179,7 @@ async def run_sample(
     job = await find_run(shared, run)
     if job.state == "done" and not prompts:
         folder = finished_folder(shared, job)
-        found = await asyncio.to_thread(sample_records, folder, sample)
+        found = await read_aside(sample_records, folder, sample)
     else:
         found = await planned_sample(desk, await readable_run(shared, desk, job), sample)
     if found is None:

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from mmconv.config import ModelSpec, RunSpec
-from mmconv.report.output import SCORES, TRANSCRIPTS
+from mmconv.report.layout import MANIFEST, SCORES, SPEC, SUMMARY, TABLES, TRANSCRIPTS
+from mmconv.report.saved_run import read_lines
 from mmconv.service.run_files import clean_call
 from mmconv.service.run_requests import RunRequest
 from mmconv.service.settings import Settings
 from mmconv.store.jobs import Job
 
-LINKED = ("manifest.json", "summary.json", "tables", SCORES)
+LINKED = (MANIFEST, SUMMARY, TABLES, SCORES)
 
 
 def shown_folder(settings: Settings, job: Job, run: Path) -> Path:
@@ -29,22 +31,25 @@ def shown_folder(settings: Settings, job: Job, run: Path) -> Path:
     Blocks; may be called by several threads and processes at once.
     """
     shown = (settings.out / "shown" / job.id).absolute()
-    if _is_newer(shown / "spec.json", run / SCORES):
+    if _is_newer(shown / SPEC, run / SCORES):
         return shown
     shown.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(dir=shown.parent, prefix=f".{job.id}-"))
+    with tempfile.TemporaryDirectory(dir=shown.parent, prefix=f".{job.id}-") as name:
+        draft = Path(name)
+        _fill(draft, run, _told(settings, job))
+        shutil.rmtree(shown, ignore_errors=True)
+        # Where another thread or process was faster, it had the same content.
+        with suppress(OSError):
+            draft.rename(shown)
+    return shown
+
+
+def _fill(draft: Path, run: Path, spec: dict[str, Any]) -> None:
     for name in LINKED:
         if (run / name).exists():
             (draft / name).symlink_to((run / name).absolute())
     _copy_transcripts(run / TRANSCRIPTS, draft / TRANSCRIPTS)
-    (draft / "spec.json").write_bytes(orjson.dumps({"spec": _told(settings, job)}))
-    shutil.rmtree(shown, ignore_errors=True)
-    try:
-        draft.rename(shown)
-    except OSError:
-        # Another thread or process was faster, with the same content.
-        shutil.rmtree(draft)
-    return shown
+    (draft / SPEC).write_bytes(orjson.dumps({"spec": spec}))
 
 
 def _is_newer(made: Path, source: Path) -> bool:
@@ -56,12 +61,11 @@ def _is_newer(made: Path, source: Path) -> bool:
 
 def _copy_transcripts(source: Path, target: Path) -> None:
     """A link where nothing failed, else a copy whose failures tell nothing of this machine."""
-    with source.open("rb") as lines, target.open("wb") as copy:
+    with target.open("wb") as copy:
         changed = False
-        for line in lines:
-            record = orjson.loads(line)
-            changed |= record["state"] == "failure"
-            copy.write(orjson.dumps(clean_call(record)) + b"\n")
+        for line in read_lines(source):
+            changed |= line.record["state"] == "failure"
+            copy.write(orjson.dumps(clean_call(line.record)) + b"\n")
     if not changed:
         target.unlink()
         target.symlink_to(source.absolute())

@@ -16,7 +16,8 @@ from pathlib import Path
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.config import ModelSpec, RunSpec, load_model
 from mmconv.evaluation import Place, open_evaluation
-from mmconv.report.output import RunFolder
+from mmconv.report.layout import SCORES
+from mmconv.report.saved_run import read_scores
 from mmconv.stats import Column, paired_share_difference, summarise_share
 from mmconv.values import Summary
 
@@ -86,7 +87,7 @@ def _lines(folder: Path) -> list[str]:
 
 def _exact(folder: Path) -> Mapping[str, Column]:
     found: dict[tuple[str, int | None], dict[str, float]] = {}
-    for score in RunFolder(folder).scores():
+    for score in read_scores(folder / SCORES):
         if score.metric == "rating" and score.value is not None:
             values = found.setdefault((score.condition, score.turn), {})
             values[score.sample] = float(score.value == EXACT)

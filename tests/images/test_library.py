@@ -27,9 +27,9 @@ def inspected(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The `where` of every image that was decoded to be checked."""
     seen: list[str] = []
 
-    def counting(data: bytes, limits: Limits, where: str) -> Facts:
+    def counting(data: bytes, limits: Limits, where: str, sha256: str) -> Facts:
         seen.append(where)
-        return inspect(data, limits, where)
+        return inspect(data, limits, where, sha256)
 
     monkeypatch.setattr("images.library.inspect", counting)
     return seen

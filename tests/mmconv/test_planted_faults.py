@@ -21,7 +21,8 @@ import pytest
 from mmconv.benchmarks.convbench.quantities import DELTAS, GRADINGS, Grading
 from mmconv.config import RunSpec, read_spec
 from mmconv.evaluation import Place, open_evaluation
-from mmconv.report.output import RunFolder
+from mmconv.report.layout import SCORES
+from mmconv.report.saved_run import read_scores
 from model_zoo.simulated import CandidateOptions, JudgeOptions, expected
 from tests.mmconv.planted import SCENARIOS, Estimate, Kind, Rehearsal, culprit
 
@@ -160,4 +161,4 @@ async def test_the_engine_makes_the_same_scores(tmp_path: Path) -> None:
     assert result.complete
     assert result.tally.lost == 0
     played = await rehearsal.run(scenario, seed=3)
-    assert list(RunFolder(result.folder).scores()) == played
+    assert list(read_scores(result.folder / SCORES)) == played

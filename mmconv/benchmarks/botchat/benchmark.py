@@ -10,14 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from judges import PromptSet
-from mmconv.benchmarks.bad_records import (
-    bad_records_list,
-    bad_records_note,
-    bad_records_table,
-)
+from mmconv.benchmarks.bad_records import bad_records_list, bad_records_note, bad_records_table
 from mmconv.benchmarks.botchat.chains import Speaker, dialogue_calls, instructions
 from mmconv.benchmarks.botchat.data import Sample, load_samples, survey
-from mmconv.benchmarks.botchat.dialogues import HUMAN
+from mmconv.benchmarks.botchat.dialogue_files import HUMAN
 from mmconv.benchmarks.botchat.grading import UNIEVAL, Grader
 from mmconv.benchmarks.botchat.options import (
     CON,
@@ -46,8 +42,7 @@ from mmconv.benchmarks.botchat.scoring import (
     score_loop,
     score_utterance,
 )
-from mmconv.benchmarks.conditions import named_conditions
-from mmconv.benchmarks.describing import read_options
+from mmconv.benchmarks.describing import named_conditions, read_options
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_file
@@ -253,4 +248,4 @@ class BotChat:
             yield f"Dialogues have {self._options.utterances} utterances (paper: {UTTERANCES})."
         if self._options.prompt_role == "user":
             yield "The system prompt stands in the first user message."
-        yield from bad_records_note(self._survey.left_out)
+        yield from bad_records_note(self._survey.left_out, self.size)

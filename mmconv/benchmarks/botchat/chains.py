@@ -6,7 +6,7 @@ chat_api/gpt.py): a prompt with an even number of utterances begins with the ass
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -40,9 +40,13 @@ class Speaker:
 
     def lines(self, seed: Sequence[str], count: int) -> tuple[Line, ...]:
         """The first `count` utterances of the dialogue: the seed, then what the seat says."""
-        written = [Text(text=each) for each in seed[:count]]
         own = [Ref(call=self.call_id(number)) for number in range(len(seed) + 1, count + 1)]
-        return (*written, *own)
+        return (*written(seed[:count]), *own)
+
+
+def written(utterances: Iterable[str]) -> tuple[Text, ...]:
+    """Utterances that are there already, as lines."""
+    return tuple(Text(text=each) for each in utterances)
 
 
 def dialogue_calls(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmconv.benchmarks.bad_records import BadRecords, refusal
-from mmconv.benchmarks.botchat.dialogues import (
+from mmconv.benchmarks.botchat.dialogue_files import (
     DOCUMENT,
     HUMAN_COLUMN,
     INDEX,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from judges import Judge, PromptSet
 from judges.parsers_botchat import UniEvalParser, comparison
 from mmconv.benchmarks.botchat.chains import Line
-from mmconv.benchmarks.botchat.dialogues import END, speaker
+from mmconv.benchmarks.botchat.dialogue_files import END, speaker
 from mmconv.benchmarks.botchat.players import Duel
 from mmconv.values import Call, Part, Sampling
 

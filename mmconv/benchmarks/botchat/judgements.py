@@ -7,12 +7,13 @@ from typing import Literal
 
 from pydantic import Field
 
+from mmconv.benchmarks.botchat.chains import written
 from mmconv.benchmarks.botchat.grading import Grader
 from mmconv.benchmarks.botchat.options import UNCON, DupDetect
 from mmconv.benchmarks.botchat.players import GTEVAL, PAIREVAL, Duel
 from mmconv.benchmarks.botchat.scoring import Scored, score_alone, score_duel
 from mmconv.benchmarks.judgements import SAMPLE, Fault, JudgementRequest, Supplies, Words
-from mmconv.values import Call, Outcome, Sampling, Score, Text
+from mmconv.values import Call, Outcome, Sampling, Score
 
 _PROTOCOLS = {"gteval": GTEVAL, "paireval": PAIREVAL}
 """The prompts that judge a pair, by the names that their comparisons go by."""
@@ -49,7 +50,7 @@ class BotChatJudgement(JudgementRequest):
             retries=self.retries,
         )
         if self.other is None:
-            return grader.alone(_lines(self.utterances))
+            return grader.alone(written(self.utterances))
         return grader.compared(self._duel(self.other))
 
     def scores(self, call: Call, outcomes: Mapping[str, Outcome]) -> Iterator[Score]:
@@ -62,7 +63,7 @@ class BotChatJudgement(JudgementRequest):
             yield from score_duel(scored, self._duel(self.other), call, outcomes, DupDetect())
 
     def _duel(self, other: Sequence[str]) -> Duel:
-        pair = (_lines(self.utterances), _lines(other))
+        pair = (written(self.utterances), written(other))
         return Duel(
             protocol=_PROTOCOLS[self.prompt],
             model=SAMPLE,
@@ -73,7 +74,3 @@ class BotChatJudgement(JudgementRequest):
             other=pair[1],
             searched=pair,
         )
-
-
-def _lines(utterances: Sequence[str]) -> tuple[Text, ...]:
-    return tuple(Text(text=each) for each in utterances)

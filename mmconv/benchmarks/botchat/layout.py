@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mmconv.benchmarks.botchat.dialogues import HUMAN
+from mmconv.benchmarks.botchat.dialogue_files import HUMAN
 from mmconv.benchmarks.botchat.options import SHORTEST_HUMAN, DupDetect
 from mmconv.benchmarks.botchat.players import GTEVAL
 from mmconv.benchmarks.botchat.scoring import JUDGE, OURS

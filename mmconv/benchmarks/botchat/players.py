@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 
-from mmconv.benchmarks.botchat.chains import Line, Speaker
+from mmconv.benchmarks.botchat.chains import Line, Speaker, written
 from mmconv.benchmarks.botchat.data import Sample
-from mmconv.benchmarks.botchat.dialogues import HUMAN, StoredDialogue
+from mmconv.benchmarks.botchat.dialogue_files import HUMAN, StoredDialogue
 from mmconv.benchmarks.botchat.options import BotChatOptions
 from mmconv.benchmarks.botchat.recorded import stored_dialogues
 from mmconv.errors import ConfigError, DataError
-from mmconv.values import Outcome, Ref, Reply, Text
+from mmconv.values import Outcome, Ref, Reply
 
 GTEVAL = "GTEval"
 PAIREVAL = "PairEval"
@@ -40,7 +40,7 @@ class Player:
         """The first `count` utterances of its dialogue."""
         if self.speaker is not None:
             return self.speaker.lines(sample.seed, count)
-        return tuple(Text(text=each) for each in self.stored[sample.index][:count])
+        return written(self.stored[sample.index][:count])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from mmconv.benchmarks.botchat.dialogues import INDEX, read_rows, take_apart
+from mmconv.benchmarks.botchat.dialogue_files import INDEX, read_rows, take_apart
 from mmconv.benchmarks.records import Record, text
 from mmconv.errors import DataError
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from mmconv.benchmarks.botchat.dialogues import StoredDialogue, read_dialogues
+from mmconv.benchmarks.botchat.dialogue_files import StoredDialogue, read_dialogues
 from mmconv.benchmarks.botchat.options import SEED
 from mmconv.benchmarks.records import Record, read_records
 from mmconv.errors import DataError

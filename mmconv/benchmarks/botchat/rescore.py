@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from judges.parsers_botchat import UniEvalParser, comparison
-from mmconv.benchmarks.botchat.dialogues import HUMAN, read_dialogues
+from mmconv.benchmarks.botchat.chains import written
+from mmconv.benchmarks.botchat.dialogue_files import HUMAN, read_dialogues
 from mmconv.benchmarks.botchat.grading import UNIEVAL
 from mmconv.benchmarks.botchat.layout import Layout
 from mmconv.benchmarks.botchat.options import CHECKPOINTS, SEED, UNCON, UTTERANCES, DupDetect
@@ -36,7 +37,7 @@ from mmconv.benchmarks.botchat.tables import build_tables
 from mmconv.benchmarks.rescoring import Rescored
 from mmconv.errors import DataError
 from mmconv.stats import ScoreFrame
-from mmconv.values import Call, Cell, Outcome, Reply, Score, Skipped, Table, Text
+from mmconv.values import Call, Cell, Outcome, Reply, Score, Skipped, Table
 
 PUBLISHED = {UNIEVAL: 547, GTEVAL: 444}
 """How many judgements of each kind the authors publish per model."""
@@ -131,8 +132,7 @@ class _Reading:
         first = row.right if row.left == HUMAN else row.left
         model = self.pairs.setdefault(names, first)
         is_left = model == row.left
-        lines = [tuple(Text(text=each) for each in lines) for lines in row.conversations]
-        own, other = lines if is_left else reversed(lines)
+        own, other = map(written, row.conversations if is_left else row.conversations[::-1])
         return Duel(
             protocol=GTEVAL if HUMAN in names else PAIREVAL,
             model=model,

@@ -9,18 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from judges import PromptSet
-from mmconv.benchmarks.bad_records import (
-    bad_records_list,
-    bad_records_note,
-    bad_records_table,
-)
+from mmconv.benchmarks.bad_records import bad_records_list, bad_records_note, bad_records_table
 from mmconv.benchmarks.cmteval.data import Dialogue, Source, load_dialogues, survey
 from mmconv.benchmarks.cmteval.files import find_files, find_references
 from mmconv.benchmarks.cmteval.grading import Grader, candidate_calls
 from mmconv.benchmarks.cmteval.options import CONDITION, CMTEvalOptions
 from mmconv.benchmarks.cmteval.scoring import score_dialogue
-from mmconv.benchmarks.conditions import named_conditions
-from mmconv.benchmarks.describing import read_options
+from mmconv.benchmarks.describing import named_conditions, read_options
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_file
@@ -66,7 +61,7 @@ class CMTEval:
     @property
     def notes(self) -> tuple[str, ...]:
         """Records left out."""
-        return tuple(bad_records_note(self._survey.left_out))
+        return tuple(bad_records_note(self._survey.left_out, self._survey.dialogues))
 
     @property
     def facts(self) -> Mapping[str, Any]:

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from judges import PromptSet
-from mmconv.benchmarks.conditions import named_conditions
+from mmconv.benchmarks.bad_records import bad_records_list, bad_records_note, bad_records_table
 from mmconv.benchmarks.convbench.chains import candidate_calls
 from mmconv.benchmarks.convbench.columns import CAPTION, REFERENCES
 from mmconv.benchmarks.convbench.data import Row, Source, Survey, load_rows, survey
 from mmconv.benchmarks.convbench.grading import Grader, build_judges
 from mmconv.benchmarks.convbench.options import ALONE, CONDITIONS, GIVEN, ConvBenchOptions
 from mmconv.benchmarks.convbench.scoring import score_row
-from mmconv.benchmarks.describing import read_options
+from mmconv.benchmarks.describing import named_conditions, read_options
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_file
@@ -82,10 +82,7 @@ class ConvBench:
             "prompts": {} if self._grader is None else self._grader.prompts.digests(),
             "rows": self._survey.rows,
             "drafts": self._survey.drafts,
-            "left_out": [
-                {"where": each.where, "id": each.id, "reasons": list(each.reasons)}
-                for each in (*self._survey.left_out, *self._survey.unused_annotations)
-            ],
+            "left_out": bad_records_list(self._survey.bad),
         }
 
     def load(self) -> Iterator[Row]:
@@ -139,7 +136,7 @@ class ConvBench:
             failure_rating=self._options.failure_rating,
             notes=self.notes,
         )
-        return build_tables(scores, layout)
+        return [*build_tables(scores, layout), *bad_records_table(self._survey.bad)]
 
 
 def _grader(spec: RunSpec, options: ConvBenchOptions) -> Grader:
@@ -175,14 +172,7 @@ def _notes(spec: RunSpec, found: Survey) -> Iterator[str]:
         yield OFFLINE_JUDGES[judge.provider]
     if found.drafts:
         yield f"{found.drafts} of {found.rows} rows are drafts that no person has verified."
-    if found.left_out:
-        whole = found.rows + len(found.left_out)
-        yield (
-            f"{len(found.left_out)} of {whole} records are left out (--skip-bad-records): they "
-            "lack what this run needs; the manifest lists them."
-        )
-    if found.unused_annotations:
-        yield (
-            f"{len(found.unused_annotations)} annotations are not used, for instance "
-            f"{found.unused_annotations[0].line(found.unused_annotations[0].reasons[0])}."
-        )
+    yield from bad_records_note(found.left_out, found.rows)
+    if unused := found.unused_annotations:
+        place, (fault, *_) = next(iter(unused.items()))
+        yield f"{len(unused)} annotations are not used, for instance {place}: {fault}."

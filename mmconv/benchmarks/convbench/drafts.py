@@ -9,10 +9,13 @@ only when all that it lacked was drafted. Nothing is asked here, and how drafts 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
+
+import orjson
 
 from mmconv.benchmarks.convbench.annotation import Annotator, gaps, read_draft
 from mmconv.benchmarks.convbench.columns import (
@@ -25,13 +28,18 @@ from mmconv.benchmarks.convbench.columns import (
     read_id,
     read_texts,
 )
-from mmconv.benchmarks.convbench.data import Row, Status, annotation_line, append_annotation
-from mmconv.benchmarks.records import read_records
+from mmconv.benchmarks.convbench.data import Row
+from mmconv.benchmarks.records import Unreadable, scan_records
 from mmconv.errors import ConfigError, DataError
 from mmconv.plans import Finished, Plan
 
 Texts: TypeAlias = Mapping[str, str]
 """What an annotation holds, by column."""
+
+Status: TypeAlias = Literal["draft", "verified"]
+
+DRAFTED = (CAPTION, *CATEGORIES, *REFERENCES, FOCUS_POINTS)
+"""The columns of a line beside ID and status."""
 
 
 class DraftFile:
@@ -74,17 +82,8 @@ class DraftFile:
         self._append(row_id, {**self._earlier.get(row_id, {}), **drafted}, "draft")
 
     def _append(self, row_id: str, texts: Texts, status: Status) -> None:
-        first, second, third = (texts.get(column) for column in REFERENCES)
-        one, two, three = (texts.get(column) for column in CATEGORIES)
-        line = annotation_line(
-            row_id,
-            texts.get(CAPTION),
-            (first, second, third),
-            texts.get(FOCUS_POINTS),
-            (one, two, three),
-            status,
-        )
-        append_annotation(self.path, line)
+        given = {column: texts[column] for column in DRAFTED if column in texts}
+        _append_line(self.path, orjson.dumps({ID: int(row_id), **given, STATUS: status}))
         self._lines[row_id] = texts
 
 
@@ -159,11 +158,26 @@ def _make_room(path: Path) -> None:
         raise ConfigError(f"--out {path}: {error.strerror or error}") from error
 
 
+def _append_line(path: Path, line: bytes) -> None:
+    """Add a line and have it on disk before returning."""
+    with path.open("a+b") as file:
+        # Whoever verified the drafts before may have saved without a last line break.
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            line = line if file.read(1) == b"\n" else b"\n" + line
+        file.write(line + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def _read(path: Path) -> tuple[dict[str, Texts], list[str]]:
     """The annotations by row, and what is wrong with the lines that are none."""
     lines: dict[str, Texts] = {}
     problems = []
-    for record in read_records(path):
+    for record in scan_records(path):
+        if isinstance(record, Unreadable):
+            problems.append(f"{record.where}: {record.fault}")
+            continue
         texts, faults = read_texts(record)
         key = read_id(texts)
         if key is None:

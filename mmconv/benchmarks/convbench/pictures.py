@@ -22,9 +22,13 @@ _LOOKAHEAD = 32
 
 
 class ImageFolder:
-    """A folder of images: adds them to a library by file name, and says what stands in the way."""
+    """A folder of images: adds them to a library by file name, and says what stands in the way.
+
+    `missing` are the complaints so far about images that are not there.
+    """
 
     def __init__(self, path: Path, library: ImageSink) -> None:
+        self.missing: set[str] = set()
         self._path = path
         self._library = library
         self._by_stem = {each.stem: each.name for each in sorted(path.iterdir())}
@@ -40,7 +44,9 @@ class ImageFolder:
         if not path.is_file():
             other = self._by_stem.get(inside.stem)
             hint = "" if other is None else f", but {other} is: the suffix differs"
-            return f"image {name} is not in {self._path.name}{hint}"
+            fault = f"image {name} is not in {self._path.name}{hint}"
+            self.missing.add(fault)
+            return fault
         try:
             self._library.add_file(str(path))
         except ImageError as error:

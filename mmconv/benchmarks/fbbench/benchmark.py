@@ -10,13 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from judges import PromptSet
-from mmconv.benchmarks.bad_records import (
-    bad_records_list,
-    bad_records_note,
-    bad_records_table,
-)
-from mmconv.benchmarks.conditions import named_conditions
-from mmconv.benchmarks.describing import read_options
+from mmconv.benchmarks.bad_records import bad_records_list, bad_records_note, bad_records_table
+from mmconv.benchmarks.describing import named_conditions, read_options
 from mmconv.benchmarks.fbbench.data import Sample, Survey, load_samples, survey
 from mmconv.benchmarks.fbbench.grading import Grader, answer_call
 from mmconv.benchmarks.fbbench.options import CONDITION, FBBenchOptions
@@ -141,4 +136,4 @@ def _notes(options: FBBenchOptions, grader: Grader | None, found: Survey) -> Ite
             "Response maintenance counts only where all criteria are met (the paper's formula); "
             "the authors' columns count any."
         )
-    yield from bad_records_note(found.left_out)
+    yield from bad_records_note(found.left_out, found.samples)

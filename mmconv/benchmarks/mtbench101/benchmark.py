@@ -11,13 +11,8 @@ from typing import Any
 
 from judges import Judge, PromptSet
 from judges.parsers_mtbench101 import bracketed_rating
-from mmconv.benchmarks.bad_records import (
-    bad_records_list,
-    bad_records_note,
-    bad_records_table,
-)
-from mmconv.benchmarks.conditions import named_conditions
-from mmconv.benchmarks.describing import read_options
+from mmconv.benchmarks.bad_records import bad_records_list, bad_records_note, bad_records_table
+from mmconv.benchmarks.describing import named_conditions, read_options
 from mmconv.benchmarks.mtbench101.chains import candidate_calls
 from mmconv.benchmarks.mtbench101.data import Dialogue, load_dialogues, survey
 from mmconv.benchmarks.mtbench101.grading import Grader
@@ -139,7 +134,7 @@ class MTBench101:
             yield "The history is the candidate's own; the paper's results have the golden one."
         if not self._options.guidelines:
             yield "The judge was given no score guidelines."
-        yield from bad_records_note(self._survey.left_out)
+        yield from bad_records_note(self._survey.left_out, self._survey.dialogues)
 
 
 def _grader(spec: RunSpec, options: MTBench101Options) -> Grader:

@@ -32,7 +32,7 @@ def write_page(
 ) -> Path:
     """Write `report.html` into a run's folder and return its path.
 
-    `images` gives the pictures; what it does not have, the page names. Raises `ConfigError` where
+    `images` gives the pictures; what it does not have, the page names. Raises `InputError` where
     the folder holds no finished run.
     """
     return _write(folder / PAGE, run_content(folder, about), images, block_bytes)

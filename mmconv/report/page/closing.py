@@ -28,7 +28,7 @@ def closing_sections(content: Content, losses: Losses) -> list[Section]:
         )
     ]
     costs = [
-        grid(cost_table(run.summary["seats"], content.prefix(run)))
+        grid(cost_table(run.summary.seats, content.prefix(run)))
         for run in content.runs
         if run.summary
     ]
@@ -78,8 +78,8 @@ def say_once(sections: Sequence[Section], said: Sequence[str]) -> list[Section]:
 
 def _times(content: Content) -> tuple[str, ...]:
     return tuple(
-        f"{content.prefix(run)}Last session: {run.summary['seconds']:.1f} s, "
-        f"{run.summary['plans']} conversations finished."
+        f"{content.prefix(run)}Last session: {run.summary.seconds:.1f} s, "
+        f"{run.summary.plans} conversations finished."
         for run in content.runs
         if run.summary
     )

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from mmconv.report.page.dialogues import Reader
 from mmconv.report.page.display import Grid
 from mmconv.report.page.plots import Plot
-from mmconv.report.page.reading import Run
+from mmconv.report.saved_run import FinishedRun
 from mmconv.values import Table
 
 About: TypeAlias = Mapping[str, Mapping[str, str]]
@@ -68,7 +68,7 @@ class Content:
     """
 
     title: str
-    runs: Sequence[Run]
+    runs: Sequence[FinishedRun]
     view: View
     tables: Sequence[Table]
     about: About
@@ -77,9 +77,9 @@ class Content:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What every reader must know: the cautions, then what the runs themselves tell."""
-        told = (note for run in self.runs for note in run.manifest["notes"])
+        told = (note for run in self.runs for note in run.manifest.notes)
         return tuple(dict.fromkeys([*self.cautions, *told]))
 
-    def prefix(self, run: Run) -> str:
+    def prefix(self, run: FinishedRun) -> str:
         """What goes before a name that is the run's, where there are several runs."""
         return f"{run.label}: " if len(self.runs) > 1 else ""

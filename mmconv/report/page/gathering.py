@@ -58,7 +58,7 @@ class Gathering:
     def document(self, block: int) -> Record:
         """The index of the samples, which come in blocks of so many."""
         runs = self.content.runs
-        conditions = [name for run in runs for name in run.manifest["conditions"]]
+        conditions = [name for run in runs for name in run.manifest.conditions]
         settings = reading_settings(self.content.view, [run.label for run in runs], conditions)
         return self.index.document() | settings | {"block": block}
 

@@ -6,10 +6,10 @@ The tables of a benchmark say of every cell how much is missing; these say where
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from mmconv.report.layout import SeatSummary
 from mmconv.report.page.dialogues import Record, is_judgement
 from mmconv.values import Cell, Table
 
@@ -17,6 +17,18 @@ ANSWERS = ("answered", "cut off", "empty", "filtered", "context dropped", "faile
 VERDICTS = ("read at once", "read after another try", "unreadable", "failed", "not asked")
 MOST_PROBLEMS = 12
 """So many different problems are listed, the most frequent first."""
+
+COSTS: Mapping[str, Callable[[SeatSummary], float | str]] = {
+    "model": lambda seat: seat.model,
+    "asked": lambda seat: float(seat.asked),
+    "not asked again": lambda seat: float(seat.stored),
+    "failed": lambda seat: float(seat.failed),
+    "tries again": lambda seat: float(seat.retried),
+    "tokens in": lambda seat: float(seat.total_input_tokens),
+    "tokens out": lambda seat: float(seat.total_output_tokens),
+    "US dollars": lambda seat: _dollars(seat.total_cost_usd),
+}
+"""The columns of the table of costs."""
 
 
 @dataclass(slots=True)
@@ -92,29 +104,16 @@ class Losses:
         return f"{'; '.join(parts)}."
 
 
-def cost_table(seats: Mapping[str, Mapping[str, Any]], run: str = "") -> Table:
-    """What each seat was asked and what it cost, from `summary.json`; `run` starts the title."""
-    counts = {
-        "asked": "asked",
-        "not asked again": "stored",
-        "failed": "failed",
-        "tries again": "retried",
-        "tokens in": "total_input_tokens",
-        "tokens out": "total_output_tokens",
-    }
-    rows = {
-        name: {
-            "model": Cell(value=seat["model"]),
-            **{title: Cell(value=float(seat[field])) for title, field in counts.items()},
-            "US dollars": Cell(value=_dollars(seat["total_cost_usd"])),
-        }
-        for name, seat in seats.items()
-    }
+def cost_table(seats: Mapping[str, SeatSummary], run: str = "") -> Table:
+    """What each seat was asked and what it cost; `run` starts the title."""
     return Table(
         name="cost",
         title=f"{run}calls, tokens and cost by seat" if run else "Calls, tokens and cost by seat",
-        columns=("model", *counts, "US dollars"),
-        rows=rows,
+        columns=(*COSTS,),
+        rows={
+            name: {title: Cell(value=told(seat)) for title, told in COSTS.items()}
+            for name, seat in seats.items()
+        },
         digits=0,
     )
 

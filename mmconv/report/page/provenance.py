@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from mmconv.report.page.reading import Run
+from mmconv.report.layout import Manifest
+from mmconv.report.saved_run import FinishedRun
 
 Entries: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -22,10 +23,10 @@ class Provenance:
     specification: str
 
 
-def provenance(run: Run) -> Provenance:
+def provenance(run: FinishedRun) -> Provenance:
     """Everything that is known of how a run was made."""
     specification = orjson.dumps(run.spec.model_dump(mode="json"), option=orjson.OPT_INDENT_2)
-    lists = (("Models", _models(run)), ("Run", _settings(run)), *_facts(run.manifest["facts"]))
+    lists = (("Models", _models(run)), ("Run", _settings(run)), *_facts(run.manifest.facts))
     return Provenance(
         name=run.folder.name,
         lists=(*lists, ("Software", _software(run.manifest))),
@@ -33,20 +34,20 @@ def provenance(run: Run) -> Provenance:
     )
 
 
-def _models(run: Run) -> Entries:
-    fingerprints = run.manifest["models"]
+def _models(run: FinishedRun) -> Entries:
+    fingerprints = run.manifest.models
     return tuple(
         (seat, f"{model.label}: {model.provider}/{model.model}, fingerprint {fingerprints[seat]}")
         for seat, model in run.spec.seats.items()
     )
 
 
-def _settings(run: Run) -> Entries:
+def _settings(run: FinishedRun) -> Entries:
     options = run.spec.model_dump(mode="json")["options"]
     return (
         ("run", run.folder.name),
-        ("conditions", ", ".join(run.manifest["conditions"])),
-        ("samples", str(run.manifest["samples"])),
+        ("conditions", ", ".join(run.manifest.conditions)),
+        ("samples", str(run.manifest.samples)),
         ("trials", str(run.spec.trials)),
         ("seed", str(run.spec.seed)),
         *((name, str(value)) for name, value in options.items()),
@@ -67,9 +68,9 @@ def _is_short(value: Any) -> bool:
     return isinstance(value, str | int | float) and not isinstance(value, bool)
 
 
-def _software(manifest: Mapping[str, Any]) -> Entries:
+def _software(manifest: Manifest) -> Entries:
     return (
-        ("mmconv", manifest["mmconv"]),
-        ("python", manifest["python"]),
-        *manifest["packages"].items(),
+        ("mmconv", manifest.mmconv),
+        ("python", manifest.python),
+        *manifest.packages.items(),
     )

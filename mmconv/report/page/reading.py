@@ -1,40 +1,19 @@
-"""What lies in run folders, as the page needs it: facts, tables, and samples one after another.
+"""The samples of run folders one after another, each with its calls and scores.
 
-Samples are streamed. Folders of several runs are read side by side: memory holds one sample of
+They are streamed. Folders of several runs are read side by side: memory holds one sample of
 each where they hold the same samples in the same order, and what waits for its like otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
-import orjson
-
-from mmconv.config import CANDIDATE, RunSpec
-from mmconv.errors import ConfigError
-from mmconv.report.output import SCORES, TRANSCRIPTS
+from mmconv.report.layout import SCORES, TRANSCRIPTS
 from mmconv.report.page.dialogues import Record
-from mmconv.report.tables import read_tables
-from mmconv.values import Table
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """A run's folder: its specification, what its files say of it, and its tables in order.
-
-    `label` tells it from other runs; `summary` is empty where the run was only scored from a store.
-    """
-
-    label: str
-    folder: Path
-    spec: RunSpec
-    manifest: Mapping[str, Any]
-    summary: Mapping[str, Any]
-    tables: tuple[Table, ...]
+from mmconv.report.saved_run import read_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,31 +23,6 @@ class Group:
     sample: str
     calls: list[Record]
     scores: list[Record]
-
-
-def read_run_folder(folder: Path, label: str | None = None) -> Run:
-    """Read what is small; the label is the candidate's name if none is given.
-
-    Raises `ConfigError` where a finished run's file is not there.
-    """
-    try:
-        saved = orjson.loads((folder / "spec.json").read_bytes())
-        manifest = orjson.loads((folder / "manifest.json").read_bytes())
-    except OSError as error:
-        raise ConfigError(
-            f"{folder}: no finished run lies here ({error.filename}: {error.strerror}); "
-            f"`mmconv score {folder}` writes what is missing"
-        ) from error
-    summary = folder / "summary.json"
-    spec = RunSpec.model_validate(saved["spec"])
-    return Run(
-        label=label or spec.seats[CANDIDATE].label,
-        folder=folder,
-        spec=spec,
-        manifest=manifest,
-        summary=orjson.loads(summary.read_bytes()) if summary.exists() else {},
-        tables=read_tables(folder / "tables"),
-    )
 
 
 def aligned(folders: Sequence[Path]) -> Iterator[tuple[str, list[Group | None]]]:
@@ -105,6 +59,6 @@ def _groups(folder: Path) -> Iterator[Group]:
 
 def _by_sample(path: Path) -> Iterator[tuple[str, list[Record]]]:
     """The records of a file, those of one sample together; they stand together in it."""
-    with path.open("rb") as lines:
-        for sample, records in groupby(map(orjson.loads, lines), lambda record: record["sample"]):
-            yield sample, list(records)
+    records = (line.record for line in read_lines(path))
+    for sample, held in groupby(records, lambda record: str(record["sample"])):
+        yield sample, list(held)

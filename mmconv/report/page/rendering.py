@@ -77,7 +77,7 @@ def _facts(content: Content, size: int) -> list[tuple[str, str]]:
     many = "s" if len(content.runs) > 1 else ""
     facts = [(f"model{many}", ", ".join(run.label for run in content.runs))]
     facts += [("judge", ", ".join(judges))] if judges else []
-    conditions = ", ".join(content.runs[0].manifest["conditions"])
+    conditions = ", ".join(content.runs[0].manifest.conditions)
     return [*facts, ("samples", str(size)), ("conditions", conditions)]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from mmconv.report.comparison import Comparison
 from mmconv.report.page import convbench, convbench_compared, generic
 from mmconv.report.page.content import NOTHING, About, Content, View
-from mmconv.report.page.reading import read_run_folder
+from mmconv.report.saved_run import read_finished
 from mmconv.values import Table
 
 NAMES = {
@@ -28,8 +28,8 @@ def view_of(benchmark: str, tables: Sequence[Table] = ()) -> View:
 
 
 def run_content(folder: Path, about: About = NOTHING) -> Content:
-    """A finished run; raises `ConfigError` where the folder holds none."""
-    run = read_run_folder(folder)
+    """A finished run; raises `InputError` where the folder holds none."""
+    run = read_finished(folder)
     title = f"{run.label} on {NAMES.get(run.spec.benchmark, run.spec.benchmark)}"
     view = view_of(run.spec.benchmark, run.tables)
     return Content(title=title, runs=(run,), view=view, tables=run.tables, about=about)
@@ -38,9 +38,9 @@ def run_content(folder: Path, about: About = NOTHING) -> Content:
 def comparison_content(comparison: Comparison, about: About = NOTHING) -> Content:
     """Runs of one benchmark under the tables that compare them.
 
-    The others are held against the baseline. Raises `ConfigError` as `run_content` does.
+    The others are held against the baseline. Raises `InputError` as `run_content` does.
     """
-    runs = tuple(read_run_folder(folder, label) for label, folder in comparison.folders.items())
+    runs = tuple(read_finished(folder, label) for label, folder in comparison.folders.items())
     benchmark = runs[0].spec.benchmark
     own_name = NAMES.get(benchmark, benchmark)
     tables = [

@@ -163,7 +163,7 @@ def test_a_run_goes_on_without_bad_records_and_lists_them(bad: Bad) -> None:
     where, fault = (each.replace("_", r"\_") for each in (where, fault))
     [report] = Path("runs").glob("*/report.md")
     text = report.read_text()
-    assert "1 bad record is left out (--skip-bad-records): see the table left" in text
+    assert "1 of 3 records is left out as bad (--skip-bad-records): see the table left" in text
     assert f"| {where} | " in text
     assert fault in text
     assert "Records left out as bad" in result.output

@@ -2,23 +2,57 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
+from click.testing import CliRunner
 
 from images import Library
+from judges import Prompt, parse_prompt
 from mmconv.assemble import build_benchmark
-from mmconv.benchmarks.base import Fields
+from mmconv.benchmarks.base import Calls, Fields, FileBenchmark, Outcomes, Scores
+from mmconv.cli import commands
 from mmconv.config import ModelSpec, RunSpec
-from mmconv.errors import ConfigError, DataError
+from mmconv.errors import ConfigError, DataError, PromptError
 from mmconv.evaluation import Place, open_evaluation
-from mmconv.keys import hash_file
+from mmconv.keys import hash_bytes, hash_file
 from mmconv.protocols import Benchmark
-from mmconv.values import Cell, Score
+from mmconv.values import Call, Cell, Message, Score, Text
 from tests.example_benchmark import Riddles
 
 SEATS = {seat: ModelSpec(provider="fake", model="echo") for seat in ("candidate", "judge")}
+
+
+class Questions(FileBenchmark):
+    """Asks every riddle by a prompt, and scores nothing."""
+
+    name = "questions"
+    fields = ("riddle",)
+    prompts: tuple[Prompt, ...] = (
+        parse_prompt("# user\nAnswer: {{riddle}}", "ask"),
+        parse_prompt("# system\nBe brief.", "manner"),
+    )
+
+    def plan(self, sample: Fields, condition: str) -> tuple[Call, ...]:
+        slots = {"riddle": sample["riddle"]}
+        messages = (*self.prompt("manner").fill({}), *self.prompt("ask").fill(slots))
+        return (Call(id="answer", seat="candidate", messages=messages),)
+
+    def score(self, sample: Fields, condition: str, calls: Calls, outcomes: Outcomes) -> Scores:
+        yield from ()
+
+
+class Bare(Questions):
+    """The same with a message of its own making."""
+
+    prompts = ()
+
+    def plan(self, sample: Fields, condition: str) -> tuple[Call, ...]:
+        message = Message(role="user", parts=(Text(text=sample["riddle"]),))
+        return (Call(id="answer", seat="candidate", messages=(message,)),)
 
 
 def write(path: Path, *records: object) -> Path:
@@ -48,7 +82,8 @@ def test_records_are_streamed_by_their_fields(data: Path) -> None:
     assert [benchmark.key(sample) for sample in benchmark.load()] == ["1", "two", "3"]
     assert next(benchmark.load()) == {"id": "1", "riddle": "What has keys?"}
     assert [*benchmark.load()] == [*benchmark.load()]
-    assert benchmark.facts == {"data": {"riddles.jsonl": hash_file(data)}}
+    assert benchmark.facts["data"] == {"riddles.jsonl": hash_file(data)}
+    assert benchmark.facts["left_out"] == []
 
 
 def test_all_that_is_wrong_is_told_in_one_message(tmp_path: Path) -> None:
@@ -123,8 +158,17 @@ def test_bad_records_can_be_left_out_and_all_tables_say_so(tmp_path: Path) -> No
     benchmark = build(bad, skip_bad_records=True)
     assert [sample["id"] for sample in benchmark.load()] == ["2"]
     table, left_out = benchmark.tables([])
-    assert "1 bad record is left out" in table.notes[0]
+    assert "1 of 2 records is left out" in table.notes[0]
     assert left_out.rows["bad.jsonl line 1"]["what is wrong"].value == "no riddle"
+    assert not left_out.detail
+
+
+def test_a_long_list_of_bad_records_is_written_and_not_printed(tmp_path: Path) -> None:
+    records = [{"id": 0, "riddle": "Who?"}, *({"id": number} for number in range(1, 42))]
+    benchmark = build(write(tmp_path / "bad.jsonl", *records), skip_bad_records=True)
+    table, left_out = benchmark.tables([])
+    assert "41 of 42 records are left out as bad" in table.notes[0]
+    assert (left_out.detail, len(left_out.rows)) == (True, 41)
 
 
 def test_what_many_records_lack_is_told_once(tmp_path: Path) -> None:
@@ -132,7 +176,8 @@ def test_what_many_records_lack_is_told_once(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         build(write(tmp_path / "wrong.jsonl", *records))
     [told] = caught.value.problems
-    assert told.startswith("30 records: no riddle (wrong.jsonl line 1, ")
+    assert told.startswith("30 records: no riddle (wrong.jsonl line 1, 2, 3, ")
+    assert told.endswith(", 19, 20 and 10 more)")
 
 
 def test_an_unknown_condition_is_refused(data: Path) -> None:
@@ -197,3 +242,82 @@ def test_a_benchmark_that_cannot_be_imported_says_why(
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ConfigError, match=told):
         build_benchmark(RunSpec(benchmark=name, seats=SEATS), Library())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """A folder with riddles and a folder of prompts, and `mmconv run` there."""
+
+    data: Path
+    prompts: Path
+    runs: Path
+
+    def replace(self, name: str, text: bytes) -> None:
+        self.prompts.mkdir(exist_ok=True)
+        (self.prompts / name).write_bytes(text)
+
+    def run(self, benchmark: type[FileBenchmark]) -> dict[str, Any]:
+        """The manifest of a run with `--prompts`; raises what stops it."""
+        file = self.data.with_name("run.yaml")
+        file.write_text(f"benchmark: {benchmark.__module__}:{benchmark.__name__}\n")
+        arguments = ["run", str(file), "--data", str(self.data), "--prompts", str(self.prompts)]
+        seats = ["--candidate", "fake/echo", "--no-page", "--out", str(self.runs)]
+        result = CliRunner().invoke(commands, [*arguments, *seats])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        assert result.exit_code == 0, result.output
+        [manifest] = self.runs.glob("*/manifest.json")
+        found: dict[str, Any] = orjson.loads(manifest.read_bytes())
+        return found
+
+    def asked(self) -> list[str]:
+        """What the model was sent for the first riddle."""
+        [transcripts] = self.runs.glob("*/transcripts.jsonl")
+        call = orjson.loads(transcripts.read_bytes().splitlines()[0])
+        return [part["text"] for message in call["messages"] for part in message["parts"]]
+
+
+@pytest.fixture
+def desk(data: Path, tmp_path: Path) -> Desk:
+    return Desk(data=data, prompts=tmp_path / "prompts", runs=tmp_path / "runs")
+
+
+def test_a_users_prompts_replace_the_benchmarks(desk: Desk) -> None:
+    text = b"# user\n{{riddle}} - what is it?\r\n"
+    desk.replace("ask.md", text)
+    desk.replace("notes.txt", b"no prompt")
+    facts = desk.run(Questions)["facts"]
+    assert desk.asked() == ["Be brief.", "What has keys? - what is it?\r"]
+    ask, manner = Questions.prompts
+    assert facts["prompts"]["manner"] == manner.digest
+    assert facts["prompts"]["ask"] == hash_bytes(text) != ask.digest
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("aks.md", b"# user\n{{riddle}}", "questions has no prompt 'aks'; its prompts are ask, m"),
+        ("ask.md", b"# user\n{{question}}", r"ask\.md: slots missing riddle; superfluous question"),
+        ("ask.md", b"# user\nAnswer.", r"ask\.md: slots missing riddle"),
+        ("ask.md", b"Answer: {{riddle}}", r"ask\.md: .*no role heading"),
+        ("ask.md", b"# user\n\xff{{riddle}}", r"ask\.md: not UTF-8 at byte 7"),
+    ],
+)
+def test_a_file_that_replaces_no_prompt_is_refused(
+    desk: Desk, name: str, text: bytes, told: str
+) -> None:
+    desk.replace(name, text)
+    with pytest.raises(PromptError, match=told):
+        desk.run(Questions)
+    assert not list(desk.runs.glob("*/"))
+
+
+def test_a_folder_of_prompts_must_be_there(desk: Desk) -> None:
+    with pytest.raises(PromptError, match="prompts: no such folder of prompts"):
+        desk.run(Questions)
+
+
+def test_a_benchmark_without_prompts_refuses_a_folder_of_them(desk: Desk) -> None:
+    desk.replace("ask.md", b"# user\n{{riddle}}")
+    with pytest.raises(ConfigError, match="questions has no prompts to replace; leave out"):
+        desk.run(Bare)

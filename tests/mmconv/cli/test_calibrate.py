@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mmconv.benchmarks.botchat.dialogues import read_dialogues
+from mmconv.benchmarks.botchat.dialogue_files import read_dialogues
 from mmconv.benchmarks.botchat.loops import first_repeat
 from mmconv.benchmarks.botchat.options import DupDetect
 from mmconv.cli import calibrate as calibrating

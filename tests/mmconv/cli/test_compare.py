@@ -89,7 +89,7 @@ def test_what_differs_besides_the_candidates_is_told_first(
 def test_errors_name_what_is_wrong(runs: list[Path], tmp_path: Path) -> None:
     result = typed(runs[0], tmp_path / "nowhere")
     assert isinstance(result.exception, ConfigError)
-    assert "nowhere: no finished run lies here" in str(result.exception)
+    assert "nowhere: no run lies here: there is no such folder" in str(result.exception)
 
 
 @pytest.mark.skipif(find_spec("inspect_ai") is not None, reason="inspect-ai is installed")

@@ -9,11 +9,11 @@ from typing import Any
 import orjson
 import pytest
 
-from mmconv.benchmarks.contrasts import CONTRASTS, find_quantities, plain_means
-from mmconv.errors import ConfigError
+from mmconv.benchmarks.comparing import COMPARED, find_quantities, plain_means
+from mmconv.errors import ConfigError, DataError
 from mmconv.report.comparison import Comparison, compare
+from mmconv.report.saved_run import read_scores
 from mmconv.report.tables import read_tables
-from mmconv.report.transcripts import read_scores
 from mmconv.stats import INTERVALS, Quantity, ScoreFrame, as_cell, measure, paired_difference
 from mmconv.stats.parts import CAUTIOUS
 from mmconv.values import Cell, Score, Table
@@ -83,7 +83,7 @@ def numbers(cell: Cell) -> list[float]:
 
 
 def test_every_benchmark_is_checked_here() -> None:
-    assert PLACES.keys() == CONTRASTS.keys()
+    assert PLACES.keys() == COMPARED.keys()
 
 
 @pytest.mark.parametrize("benchmark", PLACES)
@@ -251,10 +251,10 @@ async def test_what_cannot_be_compared_at_all_is_refused(tmp_path: Path) -> None
         compare([first])
     with pytest.raises(ConfigError, match="named twice"):
         compare([first, first / "." / "tables" / ".."])
-    with pytest.raises(ConfigError, match=r"no finished run lies here \(spec.json"):
+    with pytest.raises(ConfigError, match=r"no run lies here: it has no spec\.json"):
         compare([first, tmp_path])
     (text / "scores.jsonl").unlink()
-    with pytest.raises(ConfigError, match="not finished"):
+    with pytest.raises(DataError, match=r"not finished: it has no scores\.jsonl"):
         compare([text, first])
 
 

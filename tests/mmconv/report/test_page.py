@@ -207,5 +207,5 @@ async def test_runs_are_compared_sample_by_sample(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no finished run lies here"):
+    with pytest.raises(ConfigError, match="no run lies here"):
         write_page(tmp_path)

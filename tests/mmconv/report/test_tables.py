@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.errors import ConfigError
+from mmconv.errors import DataError
 from mmconv.report.latex import to_latex
 from mmconv.report.tables import (
     FORMATS,
@@ -177,11 +177,19 @@ def test_written_tables_are_read_back_in_their_order(tmp_path: Path) -> None:
 
 
 def test_reading_tables_that_are_not_there_or_broken_says_where(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"no tables lie here \(index\.json"):
+    with pytest.raises(FileNotFoundError, match=r"index\.json"):
         read_tables(tmp_path)
     write_tables(tmp_path, [TABLE])
-    (tmp_path / "win_rates.json").write_text('{"name": "win_rates"}')
-    with pytest.raises(ConfigError, match=r"win_rates\.json is no table"):
+    for content, fault in (
+        ('{"name": "win_rates"}', "no table that mmconv wrote: 'rows'"),
+        ('{"name": "win_', "cut short, or not JSON"),
+        ("[]", "no table that mmconv wrote"),
+    ):
+        (tmp_path / "win_rates.json").write_text(content)
+        with pytest.raises(DataError, match=rf"(?s)win_rates\.json: .*{fault}"):
+            read_tables(tmp_path)
+    (tmp_path / "index.json").write_text('{"win_rates": 1}')
+    with pytest.raises(DataError, match=r"(?s)index\.json: .*no list of names"):
         read_tables(tmp_path)
 
 

@@ -119,9 +119,9 @@ async def test_pictures_of_a_data_set_are_decoded_once_whatever_is_restarted(
 ) -> None:
     decoded: list[str] = []
 
-    def noted(data: bytes, limits: Any, where: str) -> Any:
+    def noted(data: bytes, limits: Any, where: str, sha256: str) -> Any:
         decoded.append(where)
-        return inspect(data, limits, where)
+        return inspect(data, limits, where, sha256)
 
     monkeypatch.setattr("images.library.inspect", noted)
     data = drawn(tmp_path)

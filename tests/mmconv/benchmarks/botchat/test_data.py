@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from mmconv.benchmarks.botchat.data import load_samples, survey
-from mmconv.benchmarks.botchat.dialogues import read_dialogues, read_rows, take_apart
+from mmconv.benchmarks.botchat.dialogue_files import read_dialogues, read_rows, take_apart
 from mmconv.errors import DataError
 from tests.mmconv.benchmarks.botchat.samples import (
     MUTUAL,

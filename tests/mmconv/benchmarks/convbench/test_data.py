@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 from PIL import Image as Picture
 
 from images.library import Library
+from mmconv.benchmarks.bad_records import BadRecords
 from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES
 from mmconv.benchmarks.convbench.data import (
-    LeftOut,
     Row,
     Source,
-    annotation_line,
-    append_annotation,
     load_rows,
     survey,
 )
+from mmconv.benchmarks.convbench.drafts import DraftFile
 from mmconv.errors import DataError, ImageError
 
 
@@ -63,7 +62,7 @@ def refusal(source: Source) -> DataError:
     return caught.value
 
 
-def left_out(source: Source) -> tuple[LeftOut, ...]:
+def left_out(source: Source) -> BadRecords:
     return survey(replace(source, skip_bad=True), Library()).left_out
 
 
@@ -143,11 +142,11 @@ class TestRows:
 class TestRefusals:
     def test_missing_columns_are_one_line_with_what_can_be_done(self, source: Source) -> None:
         write_lines(source.data, [record(n, image_id="1.png") for n in range(1, 31)])
-        error = refusal(replace(source, needs=(CAPTION, *REFERENCES[:2])))
+        error = refusal(replace(source, needs=(CAPTION, *REFERENCES[:1])))
+        rows = ", ".join(f"{n} (ID {n})" for n in range(1, 21))
         assert error.problems == (
-            "instruction-conditioned-caption, first_turn_answer, second_turn_answer: nothing in 30 "
-            "of 30 rows, by ID: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, "
-            "20 and 10 more",
+            "30 records: no instruction-conditioned-caption; no first_turn_answer "
+            f"(rows.jsonl line {rows} and 10 more)",
         )
         assert "--generate-only" in str(error)
         assert "`mmconv annotate convbench`" in str(error)
@@ -172,7 +171,8 @@ class TestRefusals:
         assert gone == "rows.jsonl line 3 (ID 3): image gone.png is not in pictures"
         assert suffix.endswith("image 4.png is not in pictures, but 4.jpeg is: the suffix differs")
         assert "'../rows.jsonl' does not lie inside" in outside
-        assert "goes on with the complete rows: 1 of 5." in str(error)
+        assert f"Put the images that are missing into {source.images}." in str(error)
+        assert "--skip-bad-records goes on with the 1 good records." in str(error)
 
     @pytest.mark.parametrize(
         ("fields", "said"),
@@ -181,10 +181,10 @@ class TestRefusals:
             ({"ID": "x"}, "ID is 'x', which is no whole number from 1"),
             ({"ID": 1.5}, "ID is '1.5'"),
             ({"ID": 0}, "ID is '0'"),
-            ({"ID": None}, "ID: nothing in 1 of 2 rows, by ID: rows.jsonl line 2"),
-            ({"The_second_turn_instruction": "  \n"}, "The_second_turn_instruction: nothing in 1"),
+            ({"ID": None}, "rows.jsonl line 2: no ID"),
+            ({"The_second_turn_instruction": "  \n"}, "(ID 2): no The_second_turn_instruction"),
             ({"The_second_turn_instruction": True}, "The_second_turn_instruction holds True"),
-            ({"image_id": ""}, "image_id: nothing in 1 of 2 rows"),
+            ({"image_id": ""}, "rows.jsonl line 2 (ID 2): no image_id"),
             ({"status": "done"}, "status is 'done'; write draft or verified"),
         ],
     )
@@ -195,7 +195,15 @@ class TestRefusals:
         error = refusal(source)
         assert len(error.problems) == 1
         assert said in error.problems[0]
-        assert [out.where for out in left_out(source)] == ["rows.jsonl line 2"]
+        [place] = left_out(source)
+        assert place.startswith("rows.jsonl line 2")
+
+    def test_what_is_not_json_is_one_bad_record(self, source: Source) -> None:
+        with source.data.open("a", encoding="utf-8") as file:
+            file.write("{'ID': 4}\n")
+        (problem,) = refusal(source).problems
+        assert problem.startswith("rows.jsonl line 4: not JSON")
+        assert [row.id for row in load(replace(source, skip_bad=True))] == ["1", "2", "3"]
 
     def test_a_file_without_records_is_refused(self, source: Source) -> None:
         source.data.write_text("\n", encoding="utf-8")
@@ -206,7 +214,9 @@ class TestRefusals:
 
     def test_skipping_everything_is_refused(self, source: Source) -> None:
         bad = replace(source, needs=(CAPTION,), skip_bad=True)
-        assert "nothing in 3 of 3 rows" in str(refusal(bad))
+        assert refusal(bad).problems == tuple(
+            f"rows.jsonl line {n} (ID {n}): no instruction-conditioned-caption" for n in (1, 2, 3)
+        )
 
 
 class TestSkipping:
@@ -216,21 +226,21 @@ class TestSkipping:
         library = Library()
         found = survey(source, library)
         assert found.rows == 2
-        assert found.left_out == (
-            LeftOut(where="rows.jsonl line 2", id="2", reasons=("image x.png is not in pictures",)),
-        )
+        assert found.left_out == {"rows.jsonl line 2 (ID 2)": ("image x.png is not in pictures",)}
         assert [row.id for row in load_rows(source, library, found)] == ["1", "3"]
 
     def test_every_reason_is_told(self, source: Source) -> None:
         bad = record(1, image_id="x.png", The_third_turn_instruction="", status="draft")
         write_lines(source.data, [record(1, **{CAPTION: "A square."}), bad])
-        (out,) = left_out(replace(source, needs=(CAPTION,)))
-        assert out.reasons == (
-            "no The_third_turn_instruction, instruction-conditioned-caption",
-            "a draft that nobody has verified",
-            "an earlier row has this ID",
-            "image x.png is not in pictures",
-        )
+        assert left_out(replace(source, needs=(CAPTION,))) == {
+            "rows.jsonl line 2 (ID 1)": (
+                "no The_third_turn_instruction",
+                "no instruction-conditioned-caption",
+                "a draft that nobody has verified",
+                "an earlier row has this ID",
+                "image x.png is not in pictures",
+            )
+        }
 
 
 class TestLimits:
@@ -244,18 +254,21 @@ class TestLimits:
 
     def test_they_are_neither_where_many_are_looked_at_ahead(self, source: Source) -> None:
         write_lines(source.data, [record(1), *(record(number) for number in range(4, 80))])
-        assert survey(replace(source, limit=1), Library()).left_out == ()
+        assert survey(replace(source, limit=1), Library()).left_out == {}
 
     def test_all_records_are_checked(self, source: Source) -> None:
         write_lines(source.data, [record(1), {"ID": 2}])
-        assert "ID: 2" in str(refusal(replace(source, limit=1)))
+        assert "(ID 2): no image_id" in str(refusal(replace(source, limit=1)))
 
     def test_rows_that_are_left_out_do_not_count(self, source: Source) -> None:
         (source.images / "1.png").unlink()
         write_lines(source.data, [record(1), {"ID": 5}, record(2), record(3), record(4)])
         skipping = replace(source, limit=2, skip_bad=True)
         assert [row.id for row in load(skipping)] == ["2", "3"]
-        assert [each.id for each in survey(skipping, Library()).left_out] == ["1", "5"]
+        assert [*survey(skipping, Library()).left_out] == [
+            "rows.jsonl line 1 (ID 1)",
+            "rows.jsonl line 2 (ID 5)",
+        ]
 
 
 class TestAnnotations:
@@ -312,28 +325,47 @@ class TestAnnotations:
         assert [row.draft for row in load(drafts)] == [False, True, False]
         asked = replace(drafts, needs=(CAPTION,))
         error = refusal(asked)
-        assert error.problems == ("status: draft in 1 of 3 rows, by ID: 2",)
+        assert error.problems == ("rows.jsonl line 2 (ID 2): a draft that nobody has verified",)
         assert "--allow-drafts" in str(error)
-        assert [out.id for out in left_out(asked)] == ["2"]
+        assert [*left_out(asked)] == ["rows.jsonl line 2 (ID 2)"]
         allowed = replace(asked, allow_drafts=True)
         assert [row.draft for row in load(allowed)] == [False, True, False]
         assert survey(allowed, Library()).drafts == 1
 
+    def test_one_that_is_not_json_is_refused_or_told(self, source: Source) -> None:
+        annotated = self.annotated(source, {"ID": 1, CAPTION: "A square."})
+        with (source.data.parent / "notes.jsonl").open("a", encoding="utf-8") as file:
+            file.write("{'ID': 2}\n")
+        (problem,) = refusal(annotated).problems
+        assert problem.startswith("notes.jsonl line 2: not JSON")
+        assert load(replace(annotated, skip_bad=True))[0].caption == "A square."
+
+    def test_a_file_of_the_same_name_loses_no_complaint(self, source: Source) -> None:
+        other = source.data.parent / "notes"
+        other.mkdir()
+        write_lines(source.data, [record(1), record(2, image_id="x.png")])
+        notes = write_lines(other / source.data.name, [{"ID": 1}, {"ID": 2, CAPTION: ["A"]}])
+        (image, caption) = refusal(replace(source, annotations=notes)).problems
+        assert image == "rows.jsonl line 2 (ID 2): image x.png is not in pictures"
+        assert caption.startswith("rows.jsonl line 2 (ID 2): instruction-conditioned-caption holds")
+
     def test_lines_written_are_read_back(self, source: Source) -> None:
         path = source.data.parent / "notes.jsonl"
         path.write_text(f'{{"ID": 1, "{CAPTION}": "x"}}', encoding="utf-8")
-        line = annotation_line(
-            "2", "一个\n正方形", ("a", "b", None), None, ("OCR", None, "Roleplay"), "draft"
-        )
-        append_annotation(path, line)
-        append_annotation(
-            path, annotation_line("3", None, ("a",) * 3, "1.", (None,) * 3, "verified")
-        )
+        drafted = {
+            CAPTION: "一个\n正方形",
+            REFERENCES[0]: "a",
+            REFERENCES[1]: "b",
+            CATEGORIES[0]: "OCR",
+            CATEGORIES[2]: "Roleplay",
+        }
+        DraftFile(path).add("2", drafted)
         first, second, third = load(replace(source, annotations=path))
         assert (first.caption, second.caption, third.caption) == ("x", "一个\n正方形", None)
         assert (second.references, second.focus_points) == (("a", "b", None), None)
         assert (second.categories, second.draft) == (("OCR", None, "Roleplay"), True)
-        assert (third.references, third.focus_points, third.draft) == (("a",) * 3, "1.", False)
+        assert (first.draft, third.draft) == (False, False)
+        line = path.read_text(encoding="utf-8").splitlines()[1]
         assert next(iter(json.loads(line))) == "ID"
 
 

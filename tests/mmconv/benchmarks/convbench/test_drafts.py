@@ -112,3 +112,14 @@ def test_the_file_must_be_json_lines_and_writable(tmp_path: Path) -> None:
     (tmp_path / "folder.jsonl").mkdir()
     with pytest.raises(ConfigError, match=r"folder\.jsonl: Is a directory"):
         DraftFile(tmp_path / "folder.jsonl")
+
+
+def test_a_line_that_is_not_json_is_refused_in_the_output_and_passed_over_before(
+    tmp_path: Path,
+) -> None:
+    earlier = write(tmp_path / "earlier.jsonl", [VERIFIED])
+    with earlier.open("a", encoding="utf-8") as file:
+        file.write("{'ID': 4}\n")
+    with pytest.raises(DataError, match=r"earlier\.jsonl line 2: not JSON"):
+        DraftFile(earlier)
+    assert DraftFile(tmp_path / "drafts.jsonl", earlier).copy("3")

@@ -26,9 +26,11 @@ def test_what_is_missing_is_told() -> None:
     with pytest.raises(DataError) as caught:
         survey(replace(SOURCE, needs=(CAPTION, *REFERENCES)), Library())
     error = caught.value
-    assert "nothing in 570 of 578 rows" in error.problems[-1]
+    assert error.problems[0].startswith(
+        "570 records: no instruction-conditioned-caption; no first_turn"
+    )
     assert sum("is not in visit_bench_images" in problem for problem in error.problems) == 518
-    assert "goes on with the complete rows: 8 of 578." in str(error)
+    assert "--skip-bad-records goes on with the 8 good records." in str(error)
 
 
 def test_rows_with_an_image_are_loaded() -> None:
@@ -56,8 +58,11 @@ def test_older_focus_points_that_differ_from_the_sample_clash() -> None:
     older = replace(SOURCE, data=REAL / "ConvBench_with_demands.xlsx", skip_bad=True)
     found = survey(older, Library())
     assert found.rows == 58
-    clash = [out.id for out in found.left_out if "third_turn_demands" in out.reasons[0]]
-    assert clash == ["128", "132"]
+    clash = [place for place, faults in found.left_out.items() if "third_turn_demands" in faults[0]]
+    assert clash == [
+        "ConvBench_with_demands.xlsx row 129 (ID 128)",
+        "ConvBench_with_demands.xlsx row 133 (ID 132)",
+    ]
 
 
 def test_positions_are_the_authors() -> None:

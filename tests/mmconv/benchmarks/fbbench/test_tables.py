@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mmconv.benchmarks.fbbench.contrasts import quantities
+from mmconv.benchmarks.fbbench.compared import compared_quantities
 from mmconv.benchmarks.fbbench.tables import Layout, build_tables
 from mmconv.stats import ScoreFrame, as_cell, bounded, measure
 from mmconv.values import Score, Table
@@ -113,7 +113,7 @@ def test_runs_are_compared_by_what_the_tables_show() -> None:
     ]
     frame = ScoreFrame(told)
     tables = {table.name: table for table in build_tables({"m": frame}, Layout(judge="j"))}
-    compared = list(quantities(frame, "m"))
+    compared = list(compared_quantities(frame, "m"))
     assert len(compared) == 9
     for quantity in compared:
         table = "scores" if quantity.name == "all tasks" else "tasks"

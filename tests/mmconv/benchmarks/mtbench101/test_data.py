@@ -108,7 +108,7 @@ def test_bad_records_can_be_left_out_and_are_listed(tmp_path: Path) -> None:
     assert benchmark.facts["left_out"] == [
         {"where": "data.jsonl line 5", "reasons": ["history, turn 1, bot: no text"]}
     ]
-    assert "1 bad record is left out" in benchmark.notes[0]
+    assert "1 of 13 records is left out" in benchmark.notes[0]
 
 
 def test_nothing_is_left_to_run(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from mmconv.benchmarks.fbbench.tables import QUANTITIES
 from mmconv.stats import Quantity, ScoreFrame
 
 
-def quantities(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
+def compared_quantities(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
     """Error correction, response maintenance and both together, of all tasks and of each."""
     places: dict[str, Where] = {"all tasks": {}} | {task: {"task": task} for task in tasks(frame)}
     for name, where in places.items():

@@ -19,7 +19,7 @@ WAYS: dict[str, How] = {"score of dialogues": "dialogue", MEAN_TITLE: "mean"}
 HISTORIES = "own history - golden"
 
 
-def quantities(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
+def compared_quantities(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
     """The average, groups, abilities and tasks under each condition, then the histories' effect."""
     entrants = {
         condition: Entrant(name=condition, frame=frame, condition=condition)

@@ -12,25 +12,25 @@ from typing import TypeAlias, cast
 
 from mmconv.stats import Quantity, ScoreFrame
 
-Quantities: TypeAlias = Callable[[ScoreFrame, str], Iterator[Quantity]]
+ComparedQuantities: TypeAlias = Callable[[ScoreFrame, str], Iterator[Quantity]]
 """Takes the scores of a run and the label of its candidate, by which some benchmarks tag scores."""
 
-CONTRASTS = {
-    "botchat": "mmconv.benchmarks.botchat.contrasts:quantities",
-    "cmteval": "mmconv.benchmarks.cmteval.contrasts:quantities",
-    "convbench": "mmconv.benchmarks.convbench.contrasts:quantities",
-    "fbbench": "mmconv.benchmarks.fbbench.contrasts:quantities",
-    "mtbench101": "mmconv.benchmarks.mtbench101.contrasts:quantities",
+COMPARED = {
+    "botchat": "mmconv.benchmarks.botchat.compared:compared_quantities",
+    "cmteval": "mmconv.benchmarks.cmteval.compared:compared_quantities",
+    "convbench": "mmconv.benchmarks.convbench.compared:compared_quantities",
+    "fbbench": "mmconv.benchmarks.fbbench.compared:compared_quantities",
+    "mtbench101": "mmconv.benchmarks.mtbench101.compared:compared_quantities",
 }
 """Benchmark -> its function, imported when it is named."""
 
 
-def find_quantities(benchmark: str) -> Quantities:
+def find_quantities(benchmark: str) -> ComparedQuantities:
     """The benchmark's own function, or `plain_means`."""
-    if benchmark not in CONTRASTS:
+    if benchmark not in COMPARED:
         return plain_means
-    module, _, attribute = CONTRASTS[benchmark].partition(":")
-    return cast("Quantities", getattr(import_module(module), attribute))
+    module, _, attribute = COMPARED[benchmark].partition(":")
+    return cast("ComparedQuantities", getattr(import_module(module), attribute))
 
 
 def plain_means(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:

@@ -19,7 +19,7 @@ from mmconv.benchmarks.convbench.quantities import (
 from mmconv.stats import Column, Quantity, ScoreFrame, pair
 
 
-def quantities(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
+def compared_quantities(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
     """R1, R2, S1 to S0_tilde and the deltas of each grading, as far as they were judged."""
     for grading in GRADINGS:
         columns = {

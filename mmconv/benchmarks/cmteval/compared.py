@@ -16,7 +16,7 @@ RANGE = float(HIGHEST - LOWEST)
 """How far two scores can lie apart."""
 
 
-def quantities(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
+def compared_quantities(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
     """IS, Adp and DLS of each subset, and their plain mean where there are several."""
     places = [place for place in find_places(frame, "TLS") if place.model == candidate]
     for title, metric in MAIN.items():

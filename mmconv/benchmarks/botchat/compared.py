@@ -18,7 +18,7 @@ from mmconv.stats import Column, Quantity, ScoreFrame
 UNIT = "%"
 
 
-def quantities(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
+def compared_quantities(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
     """The rates of the main tables that are the candidate's own."""
     yield from _alone(frame, candidate)
     for protocol in (GTEVAL, PAIREVAL):

@@ -1,0 +1,121 @@
+"""What a run's folder is made of: the names of its files, and what stands in the small ones.
+
+What is written is what is read: `mmconv.evaluation` fills these types, `mmconv.report.output`
+writes files, `mmconv.report.saved_run` reads them. The records of `SCORES` and `TRANSCRIPTS` are
+made in `mmconv.report.transcripts`, tables in `mmconv.report.tables`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from mmconv.config import CANDIDATE, RunSpec
+
+SPEC = "spec.json"
+MANIFEST = "manifest.json"
+SUMMARY = "summary.json"
+SCORES = "scores.jsonl"
+TRANSCRIPTS = "transcripts.jsonl"
+TABLES = "tables"
+
+
+class Specified(BaseModel):
+    """What stands in every `SPEC`, that of a copy for clients of the service included."""
+
+    model_config = ConfigDict(frozen=True)
+
+    spec: RunSpec
+
+    @field_validator("spec")
+    @classmethod
+    def _has_a_candidate(cls, spec: RunSpec) -> RunSpec:
+        if CANDIDATE not in spec.seats:
+            raise ValueError(f"seats.{CANDIDATE} is needed and not set")
+        return spec
+
+
+class ShardNumber(BaseModel):
+    """Which of `count` equal parts of a run's samples, counted from 0."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    index: int = Field(ge=0)
+    count: int = Field(gt=0)
+
+    @model_validator(mode="after")
+    def _is_one_of_them(self) -> ShardNumber:
+        if self.index >= self.count:
+            raise ValueError(f"index {self.index} is not below count {self.count}")
+        return self
+
+
+class Start(Specified):
+    """`SPEC`: what was run, over which store, from which working directory, and which part."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    store: str
+    started_in: Path
+    shard: ShardNumber
+
+
+class Manifest(BaseModel):
+    """`MANIFEST`: with what a run was made.
+
+    `models` are fingerprints by seat; `facts` and `notes` are the benchmark's own, and so are the
+    names of the `conditions`; `packages` are versions.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    run: str
+    benchmark: str
+    conditions: tuple[str, ...]
+    samples: int
+    seed: int
+    models: Mapping[str, str]
+    facts: Mapping[str, Any]
+    notes: tuple[str, ...]
+    mmconv: str
+    python: str
+    packages: Mapping[str, str]
+
+
+class SeatSummary(BaseModel):
+    """What a seat was asked and what that cost, in US dollars where its model has a price."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str
+    asked: int
+    stored: int
+    failed: int
+    skipped: int
+    needless: int
+    retried: int
+    truncated: int
+    failures: Mapping[str, int]
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    total_input_tokens: int
+    total_output_tokens: int
+    total_cost_usd: float | None
+
+
+class RunSummary(BaseModel):
+    """`SUMMARY`: what came of a run's last session, and the counts by seat.
+
+    Seconds, and what is not called total, are of that session: a resumed run asks only the rest.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    complete: bool
+    seconds: float
+    plans: int
+    seats: Mapping[str, SeatSummary]

@@ -1,0 +1,223 @@
+"""Run folders, read back and checked: what was run, with what, its scores, calls and tables.
+
+A folder may hold no run, and a run may be unfinished, cut short on its way here, or of another
+version of mmconv. Every reader raises an `InputError` for that, which names the file and the line
+or field, and says what to do. Nothing is computed or written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, NamedTuple, TypeVar
+
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from mmconv.config import CANDIDATE, RunSpec, tell_problems
+from mmconv.errors import ConfigError, DataError
+from mmconv.report.layout import (
+    MANIFEST,
+    SCORES,
+    SPEC,
+    SUMMARY,
+    TABLES,
+    TRANSCRIPTS,
+    Manifest,
+    RunSummary,
+    Specified,
+    Start,
+)
+from mmconv.report.tables import read_tables
+from mmconv.report.transcripts import CALL_FIELDS, SCORE_FIELDS, score_of
+from mmconv.values import Score, Table
+
+Document = TypeVar("Document", bound=BaseModel)
+
+RUN_AGAIN = "Run its command again with the same --out: the answers are in the store."
+SCORE_AGAIN = "`mmconv score` of the run's folder writes it anew: the answers are in the store."
+FINISH = (
+    "Run its command again with the same --out to finish it, or let `mmconv score` of its folder "
+    "make what there is: the answers are in the store."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRun:
+    """A run that went to its end; `label` tells it from others that are shown beside it.
+
+    `summary` is None where the run was only scored from a store.
+    """
+
+    folder: Path
+    label: str
+    spec: RunSpec
+    manifest: Manifest
+    summary: RunSummary | None
+    tables: tuple[Table, ...]
+
+    @property
+    def candidate(self) -> str:
+        """What the run's own tables call its candidate."""
+        return self.spec.seats[CANDIDATE].label
+
+    @property
+    def judge(self) -> str:
+        """The label of the judge, or `nobody`."""
+        return self.spec.seats["judge"].label if "judge" in self.spec.seats else "nobody"
+
+    def scores(self) -> Iterator[Score]:
+        """Stream the run's scores."""
+        return read_scores(self.folder / SCORES)
+
+
+class Line(NamedTuple):
+    """A line of a JSON Lines file: the byte at which it begins, its bytes, and its record."""
+
+    begin: int
+    text: bytes
+    record: dict[str, Any]
+
+
+def read_start(folder: Path) -> Start:
+    """What a run was started with, whether it is finished or not."""
+    return _read_document(folder / SPEC, Start, RUN_AGAIN)
+
+
+def read_finished(folder: Path, label: str | None = None) -> FinishedRun:
+    """A finished run without its records; the label is the candidate's if none is given."""
+    spec = _read_document(folder / SPEC, Specified, RUN_AGAIN).spec
+    manifest = _read_document(folder / MANIFEST, Manifest, SCORE_AGAIN)
+    if unnamed := sorted(spec.seats.keys() - manifest.models.keys()):
+        problems = [f"models.{seat} is needed and not set" for seat in unnamed]
+        raise DataError(str(folder / MANIFEST), problems, SCORE_AGAIN)
+    for name in (SCORES, TRANSCRIPTS):
+        if not (folder / name).exists():
+            raise _unfinished(folder / name)
+    summary = folder / SUMMARY
+    return FinishedRun(
+        folder=folder,
+        label=label or spec.seats[CANDIDATE].label,
+        spec=spec,
+        manifest=manifest,
+        summary=_read_document(summary, RunSummary, RUN_AGAIN) if summary.exists() else None,
+        tables=_read_tables(folder),
+    )
+
+
+def read_lines(path: Path, begin: int = 0) -> Iterator[Line]:
+    """Stream the lines of `TRANSCRIPTS`, or of a file of scores, which may have any other name.
+
+    Starts with the line that begins at the byte `begin`. Every record has the fields that this
+    version of mmconv writes, and no other.
+    """
+    fields = CALL_FIELDS if path.name == TRANSCRIPTS else SCORE_FIELDS
+    with _open(path) as file:
+        file.seek(begin)
+        for text in file:
+            try:
+                record = _parse(text)
+                _check_fields(record, fields)
+            except ValueError as error:
+                raise _spoilt(path, begin, str(error)) from error
+            yield Line(begin, text, record)
+            begin += len(text)
+
+
+def read_scores(path: Path) -> Iterator[Score]:
+    """Stream the scores of a file of any name, as `mmconv.report.transcripts.score_record` put it.
+
+    Trials of a sample are marked as one cluster, where the benchmark has named none.
+    """
+    for line in read_lines(path):
+        try:
+            score = score_of(line.record)
+        except (KeyError, TypeError, ValueError) as error:
+            raise _spoilt(path, line.begin, f"holds no score: {error}") from error
+        yield score
+
+
+def _read_document(path: Path, kind: type[Document], advice: str) -> Document:
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise (_no_run(path.parent) if path.name == SPEC else _unfinished(path)) from error
+    except OSError as error:
+        raise DataError(str(path), [error.strerror or str(error)]) from error
+    try:
+        return kind.model_validate(_parse(data))
+    except ValidationError as error:
+        other = "Another version of mmconv wrote it, or it was changed."
+        raise DataError(str(path), tell_problems(error, kind), f"{other} {advice}") from error
+    except ValueError as error:
+        raise DataError(str(path), [str(error)], advice) from error
+
+
+def _read_tables(folder: Path) -> tuple[Table, ...]:
+    try:
+        return read_tables(folder / TABLES)
+    except FileNotFoundError as error:
+        raise _unfinished(Path(error.filename)) from error
+    except DataError as error:
+        raise DataError(error.where, error.problems, SCORE_AGAIN) from error
+
+
+def _open(path: Path) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except FileNotFoundError as error:
+        raise _unfinished(path) from error
+    except OSError as error:
+        raise DataError(str(path), [error.strerror or str(error)]) from error
+
+
+def _parse(data: bytes) -> dict[str, Any]:
+    """The object that the bytes stand for; raises `ValueError` where they stand for none."""
+    try:
+        content = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        if not data.strip():
+            raise ValueError("empty") from error
+        where = f"{error.msg} (character {error.pos + 1})"
+        raise ValueError(f"cut short, or not JSON: {where}") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"holds a {type(content).__name__}, not an object: {{...}}")
+    return content
+
+
+def _check_fields(record: Mapping[str, Any], fields: frozenset[str]) -> None:
+    """Raise `ValueError` for a record that lacks a field or has one that is not known."""
+    if record.keys() == fields:
+        return
+    told = [f"has no {name}" for name in sorted(fields - record.keys())]
+    told += [f"has an unknown field {name}" for name in sorted(record.keys() - fields)]
+    raise ValueError(f"{', '.join(told)}; another version of mmconv wrote it, or it was changed")
+
+
+def _spoilt(path: Path, begin: int, fault: str) -> DataError:
+    """The error for the line that begins at a byte; its number is counted only now."""
+    number = 1
+    with path.open("rb") as file:
+        while file.tell() < begin:
+            file.readline()
+            number += 1
+    return DataError(str(path), [f"line {number}: {fault}"], SCORE_AGAIN)
+
+
+def _unfinished(missing: Path) -> DataError:
+    problem = f"the run is not finished: it has no {missing.name}"
+    return DataError(str(missing.parent), [problem], FINISH)
+
+
+def _no_run(folder: Path) -> ConfigError:
+    """The error for a folder without a run, with what lies there instead."""
+    if not folder.exists():
+        found = "there is no such folder"
+    elif not folder.is_dir():
+        found = "it is a file; name the run's folder"
+    elif runs := sorted(path.parent for path in folder.glob(f"*/{SPEC}")):
+        found = f"it holds runs; name one of them, as {runs[0]}"
+    else:
+        found = f"it has no {SPEC}; `mmconv run` prints the folder that it writes"
+    return ConfigError(f"{folder}: no run lies here: {found}")

@@ -1,0 +1,78 @@
+"""A ConvBench with bad records, as a user meets it on the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from mmconv.benchmarks.convbench.scenes import write_scenes
+from mmconv.cli import commands
+from mmconv.errors import DataError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """Four drawn rows, of which the second lost its image, and an annotation of no row."""
+
+    data: Path
+    images: Path
+    notes: Path
+    out: Path
+
+    def run(self, *more: str) -> str:
+        """What `mmconv run` prints; raises what stops it."""
+        files = ["--data", str(self.data), "--images", str(self.images)]
+        seats = ["--candidate", "fake/echo", "--judge", "fake/judge"]
+        notes = ["--annotations", str(self.notes), "--out", str(self.out), "--no-page"]
+        result = CliRunner().invoke(commands, ["run", "convbench", *files, *seats, *notes, *more])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    def written(self, name: str) -> dict[str, Any]:
+        """A JSON file of the run's folder."""
+        [path] = self.out.glob(f"convbench-*/{name}")
+        found: dict[str, Any] = orjson.loads(path.read_bytes())
+        return found
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    data, images = write_scenes(tmp_path / "scenes", 4)
+    second = orjson.loads(data.read_bytes().splitlines()[1])
+    (images / second["image_id"]).unlink()
+    notes = tmp_path / "notes.jsonl"
+    notes.write_text('{"ID": 99, "third_turn_demands": "1. Whose?"}\n')
+    return Desk(data=data, images=images, notes=notes, out=tmp_path / "runs")
+
+
+IMAGE = "data.jsonl line 2 (ID 2)"
+NOTE = "notes.jsonl line 1 (ID 99)"
+WRONG = {IMAGE: "image scene_00002.png is not in images", NOTE: "no row has this ID"}
+
+
+def test_bad_records_stop_a_run_before_anything_is_asked(desk: Desk) -> None:
+    with pytest.raises(DataError) as caught:
+        desk.run()
+    assert caught.value.problems == tuple(map(": ".join, WRONG.items()))
+    assert f"Put the images that are missing into {desk.images}." in str(caught.value)
+    assert "--skip-bad-records goes on with the 3 good records." in str(caught.value)
+    assert not list(desk.out.glob("convbench-*"))
+
+
+def test_a_run_goes_on_without_them_and_lists_them(desk: Desk) -> None:
+    told = " ".join(desk.run("--skip-bad-records").split())
+    assert "1 of 4 records is left out as bad (--skip-bad-records): see the table left_out." in told
+    assert f"1 annotations are not used, for instance {NOTE}: {WRONG[NOTE]}." in told
+    assert "Records left out as bad" in told
+    assert desk.written("manifest.json")["facts"]["left_out"] == [
+        {"where": where, "reasons": [fault]} for where, fault in WRONG.items()
+    ]
+    rows = desk.written("tables/left_out.json")["rows"]
+    assert {where: row["what is wrong"]["value"] for where, row in rows.items()} == WRONG

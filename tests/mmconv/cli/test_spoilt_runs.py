@@ -1,0 +1,341 @@
+"""Folders of runs that are spoilt, unfinished or none: one message that says what to do, code 2."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+import pytest
+
+from mmconv.benchmarks.convbench.scenes import write_scenes
+from mmconv.cli import main
+
+RUN = (
+    *("run", "convbench", "--data", "data/data.jsonl", "--images", "data/images"),
+    *("--candidate", "fake/echo", "--judge", "fake/judge"),
+)
+AGAIN = "Run its command again with the same --out: the answers are in the store."
+SCORE = "`mmconv score` of the run's folder writes it anew: the answers are in the store."
+
+
+class Typed(NamedTuple):
+    """How a command ended, and what it printed."""
+
+    code: object
+    out: str
+    err: str
+
+
+Type = Callable[..., Typed]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with data, and with the runs of two models over them."""
+    here = tmp_path_factory.mktemp("made")
+    write_scenes(here / "data", 2)
+    before = Path.cwd()
+    os.chdir(here)
+    try:
+        for more in ((), ("--candidate", "fake/judge")):
+            with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+                patch.setattr(sys, "argv", ["mmconv", *RUN, *more])
+                main()
+            assert ended.value.code is None
+    finally:
+        os.chdir(before)
+    return here
+
+
+@pytest.fixture
+def here(made: Path, tmp_path: Path) -> Iterator[Path]:
+    """The same under a folder of the test's own, which is the working directory."""
+    shutil.copytree(made, tmp_path / "copy")
+    before = Path.cwd()
+    os.chdir(tmp_path / "copy")
+    for spec in Path("runs").glob("*/spec.json"):
+        change(spec, store=str(Path("runs/store.sqlite").absolute()), started_in=str(Path.cwd()))
+    yield tmp_path / "copy"
+    os.chdir(before)
+
+
+@pytest.fixture
+def typed(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Type]:
+    """Type a command as a user does; it may go to another folder."""
+
+    def type_(*arguments: object) -> Typed:
+        os.chdir(here)
+        monkeypatch.setattr(sys, "argv", ["mmconv", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return Typed(ended.value.code, *capsys.readouterr())
+
+    yield type_
+
+
+@pytest.fixture
+def run(here: Path) -> Path:
+    """The run that is spoilt."""
+    [folder] = Path("runs").glob("convbench-echo-*")
+    return folder
+
+
+def change(path: Path, **fields: Any) -> None:
+    path.write_bytes(orjson.dumps(orjson.loads(path.read_bytes()) | fields))
+
+
+def drop(path: Path, field: str) -> None:
+    document = orjson.loads(path.read_bytes())
+    del document[field]
+    path.write_bytes(orjson.dumps(document))
+
+
+def cut(path: Path) -> None:
+    """Leave the first three quarters, which end within a line."""
+    data = path.read_bytes()
+    path.write_bytes(data[: 3 * len(data) // 4].rstrip(b"\n"))
+
+
+def put(content: str) -> Callable[[Path], object]:
+    return lambda path: path.write_text(content)
+
+
+def with_option(path: Path) -> None:
+    """As a later version may write it."""
+    spec = orjson.loads(path.read_bytes())["spec"]
+    change(path, spec=spec | {"tempo": 3})
+
+
+def without_candidate(path: Path) -> None:
+    spec = orjson.loads(path.read_bytes())["spec"]
+    change(path, spec=spec | {"seats": {}})
+
+
+def first_line(**fields: Any) -> Callable[[Path], object]:
+    """Change the first record of a file."""
+
+    def change_first(path: Path) -> None:
+        first, *others = path.read_bytes().splitlines()
+        lines = [orjson.dumps(orjson.loads(first) | fields), *others]
+        path.write_bytes(b"\n".join([*lines, b""]))
+
+    return change_first
+
+
+def lines(path: Path) -> int:
+    return len(path.read_bytes().splitlines())
+
+
+def done(told: Typed) -> Typed:
+    """It ended well."""
+    assert told.code is None, told
+    return told
+
+
+def one_message(told: Typed, *words: str) -> None:
+    """It ended as bad input does, with one message that holds these words."""
+    assert told.code == 2, told
+    assert told.out == ""
+    assert told.err.startswith("Error: ")
+    assert told.err.count("Error: ") == 1
+    assert "Traceback" not in told.err
+    for word in words:
+        assert word in told.err
+
+
+SPECS = [
+    pytest.param(cut, "cut short, or not JSON: ", id="cut short"),
+    pytest.param(put(""), "empty", id="empty"),
+    pytest.param(put("plain words"), "cut short, or not JSON: ", id="not JSON"),
+    pytest.param(put("[1]"), "holds a list, not an object", id="a list"),
+    pytest.param(with_option, "spec.tempo is no field here", id="another version"),
+    pytest.param(lambda path: drop(path, "spec"), "spec is needed and not set", id="no spec"),
+    pytest.param(without_candidate, "spec: seats.candidate is needed", id="no candidate"),
+]
+"""How a `spec.json` is spoilt, and what is told of it."""
+
+
+@pytest.mark.parametrize(("spoil", "fault"), SPECS)
+@pytest.mark.parametrize("command", ["show", "score", "report", "compare"])
+def test_a_spoilt_specification_is_told(
+    typed: Type, run: Path, command: str, spoil: Callable[[Path], object], fault: str
+) -> None:
+    [other] = Path("runs").glob("convbench-judge-*")
+    spoil(run / "spec.json")
+    told = typed(command, *([other] if command == "compare" else []), run)
+    one_message(told, f"{run}/spec.json: 1 problem\n  {fault}", AGAIN)
+
+
+@pytest.mark.parametrize("field", ["store", "started_in", "shard"])
+@pytest.mark.parametrize("command", ["show", "score"])
+def test_what_a_run_cannot_be_read_again_without_is_told(
+    typed: Type, run: Path, command: str, field: str
+) -> None:
+    drop(run / "spec.json", field)
+    one_message(typed(command, run), f"{field} is needed and not set", AGAIN)
+
+
+def test_a_shard_that_cannot_be_is_told(typed: Type, run: Path) -> None:
+    change(run / "spec.json", shard={"index": 5, "count": 2})
+    one_message(typed("show", run), "shard: index 5 is not below count 2", AGAIN)
+
+
+def test_a_run_has_its_page_under_whatever_name(typed: Type, run: Path) -> None:
+    renamed = run.rename(run.with_name("best"))
+    (renamed / "report.html").unlink()
+    assert done(typed("report", renamed)).err == ""
+    assert (renamed / "report.html").exists()
+
+
+def test_a_run_started_nowhere_still_has_a_page(typed: Type, run: Path) -> None:
+    drop(run / "spec.json", "started_in")
+    told = done(typed("report", run))
+    assert "The page has no pictures and references: " in told.err
+    assert "started_in is needed and not set" in told.err
+
+
+def test_running_again_mends_a_spoilt_specification(typed: Type, run: Path) -> None:
+    cut(run / "spec.json")
+    done(typed(*RUN))
+    seats = orjson.loads((run / "summary.json").read_bytes())["seats"]
+    assert [seat["asked"] for seat in seats.values()] == [0, 0]
+    done(typed("show", run, "1"))
+
+
+FILES = [
+    pytest.param("manifest.json", cut, "cut short, or not JSON", id="manifest cut short"),
+    pytest.param("manifest.json", put("[]"), "holds a list", id="manifest a list"),
+    pytest.param(
+        "manifest.json",
+        lambda path: change(path, weather="fine"),
+        "weather is no field here",
+        id="manifest of a later version",
+    ),
+    pytest.param(
+        "manifest.json",
+        lambda path: drop(path, "packages"),
+        "packages is needed and not set",
+        id="manifest of an earlier version",
+    ),
+    pytest.param(
+        "manifest.json",
+        lambda path: change(path, models={"candidate": "0"}),
+        "models.judge is needed and not set",
+        id="manifest of another run",
+    ),
+    pytest.param("tables/scores.json", cut, "cut short, or not JSON", id="table cut short"),
+    pytest.param("tables/index.json", put(""), "cut short, or not JSON", id="index empty"),
+    pytest.param("scores.jsonl", cut, "line {last}: cut short, or not JSON", id="scores cut short"),
+    pytest.param("scores.jsonl", put("[]\n"), "line 1: holds a list", id="scores are a list"),
+    pytest.param(
+        "scores.jsonl", first_line(mood=1), "line 1: has an unknown field mood", id="later scores"
+    ),
+]
+"""A file that scoring writes, how it is spoilt, and what is told of it."""
+
+
+@pytest.mark.parametrize(("name", "spoil", "fault"), FILES)
+def test_what_a_run_left_is_told_where_it_is_spoilt_and_scoring_mends_it(
+    typed: Type, run: Path, name: str, spoil: Callable[[Path], object], fault: str
+) -> None:
+    [other] = Path("runs").glob("convbench-judge-*")
+    spoil(run / name)
+    words = (f"{run / name}: 1 problem\n  {fault.format(last=lines(run / name))}", SCORE)
+    one_message(typed("report", run), *words)
+    one_message(typed("compare", other, run), *words)
+    done(typed("score", run))
+    done(typed("report", run))
+    done(typed("compare", other, run))
+
+
+def test_a_transcript_that_is_cut_short_is_told_by_its_line(typed: Type, run: Path) -> None:
+    path = run / "transcripts.jsonl"
+    cut(path)
+    one_message(
+        typed("report", run), f"transcripts.jsonl: 1 problem\n  line {lines(path)}: ", SCORE
+    )
+
+
+def test_a_score_of_another_kind_is_told(typed: Type, run: Path) -> None:
+    [other] = Path("runs").glob("convbench-judge-*")
+    first_line(value="high")(run / "scores.jsonl")
+    one_message(typed("compare", other, run), "line 1: holds no score: ", SCORE)
+
+
+def test_ratings_that_are_cut_short_are_told(typed: Type, run: Path) -> None:
+    path = run / "scores.jsonl"
+    Path("people.csv").write_text("sample,value\n1,5\n")
+    cut(path)
+    told = typed("agree", "--judge", path, "--human", "people.csv")
+    one_message(told, f"line {lines(path)}: cut short, or not JSON")
+
+
+def test_a_spoilt_summary_is_told(typed: Type, run: Path) -> None:
+    put("{")(run / "summary.json")
+    one_message(typed("report", run), "summary.json: 1 problem\n  cut short", AGAIN)
+    done(typed(*RUN))
+    done(typed("report", run))
+
+
+NO_RUNS = [
+    ("nowhere", "no run lies here: there is no such folder"),
+    ("data", "no run lies here: it has no spec.json"),
+    ("data/data.jsonl", "no run lies here: it is a file; name the run's folder"),
+    ("runs", "no run lies here: it holds runs; name one of them, as "),
+]
+"""What is no run's folder, and what is told of it."""
+
+
+@pytest.mark.parametrize(("place", "words"), NO_RUNS)
+@pytest.mark.parametrize("command", ["show", "score", "report", "compare"])
+def test_what_is_no_run_is_told(typed: Type, command: str, place: str, words: str) -> None:
+    [other] = Path("runs").glob("convbench-judge-*")
+    told = typed(command, *([other] if command == "compare" else []), place)
+    one_message(told, f"{place}: {words}")
+
+
+def test_stores_are_merged_and_folders_are_not(typed: Type, run: Path) -> None:
+    for source in (run, run / "spec.json", "nowhere"):
+        one_message(typed("merge", "all.sqlite", source), "store", str(source))
+
+
+KILLED = [
+    pytest.param(("spec.json",), "manifest.json", id="while it asked"),
+    pytest.param(("spec.json", "manifest.json"), "scores.jsonl", id="copied in part"),
+    pytest.param(
+        ("spec.json", "scores.jsonl", "transcripts.jsonl", "manifest.json"),
+        "index.json",
+        id="before its tables",
+    ),
+]
+"""What a run had written when it was killed, and what it lacks."""
+
+
+@pytest.mark.parametrize(("kept", "lacking"), KILLED)
+def test_a_killed_run_is_told_to_be_unfinished_and_can_be_scored(
+    typed: Type, run: Path, kept: tuple[str, ...], lacking: str
+) -> None:
+    [other] = Path("runs").glob("convbench-judge-*")
+    for path in [*run.iterdir()]:
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name not in kept:
+            path.unlink()
+    words = (f"the run is not finished: it has no {lacking}", "with the same --out to finish it")
+    one_message(typed("report", run), *words)
+    one_message(typed("compare", other, run), *words)
+    done(typed("show", run))
+    done(typed("score", run))
+    done(typed("report", run))
+
+
+def test_a_table_that_was_never_written_is_told(typed: Type, run: Path) -> None:
+    (run / "tables" / "scores.json").unlink()
+    one_message(typed("report", run), "the run is not finished: it has no scores.json")

@@ -1,0 +1,114 @@
+"""Files of finished runs that are spoilt: clients get a clear error, and a way on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.mmconv.service.conftest import Serve, Served
+from tests.mmconv.service.run_settings import drawn, ended, request
+
+
+@pytest.fixture
+async def served(serve: Serve, tmp_path: Path) -> Served:
+    opened = await serve(data=drawn(tmp_path))
+    assert isinstance(opened, Served)
+    return opened
+
+
+async def finished(served: Served, **fields: object) -> tuple[str, Path]:
+    """The id and the folder of a run that is done."""
+    posted = await served.client.post("/v1/runs", json=request(**fields))
+    name = str(posted.json()["id"])
+    told = await ended(served.client, name)
+    assert told["state"] == "done"
+    return name, served.shared.settings.out / told["folder"]
+
+
+def cut(path: Path) -> None:
+    """Leave the first three quarters, which end within a line."""
+    data = path.read_bytes()
+    path.write_bytes(data[: 3 * len(data) // 4].rstrip(b"\n"))
+
+
+@pytest.mark.parametrize(
+    ("file", "asked"),
+    [
+        ("scores.jsonl", "scores"),
+        ("scores.jsonl", "scores?metric=rating"),
+        ("scores.jsonl", "samples/1"),
+        ("scores.jsonl", "report"),
+        ("scores.parquet", "scores?metric=rating&format=parquet"),
+        ("transcripts.jsonl", "samples"),
+        ("transcripts.jsonl", "samples/1"),
+        ("transcripts.jsonl", "report"),
+        ("tables/scores.json", "tables"),
+        ("tables/index.json", "report"),
+        ("manifest.json", "report"),
+    ],
+)
+@pytest.mark.parametrize("gone", [False, True], ids=["cut short", "gone"])
+async def test_what_is_spoilt_is_told_without_a_path(
+    served: Served, tmp_path: Path, file: str, asked: str, gone: bool
+) -> None:
+    name, folder = await finished(served, limit=2)
+    path = folder / file
+    if gone:
+        path.unlink()
+    else:
+        cut(path)
+    answer = await served.client.get(f"/v1/runs/{name}/{asked}")
+    assert answer.status_code == 409, answer.text
+    error = answer.json()["error"]
+    assert error["code"] == "files_spoilt"
+    assert path.name in error["message"]
+    assert "post it again" in error["message"]
+    assert str(tmp_path) not in answer.text
+
+
+async def test_a_summary_may_be_gone_and_not_spoilt(served: Served) -> None:
+    name, folder = await finished(served, limit=2)
+    cut(folder / "summary.json")
+    spoilt = await served.client.get(f"/v1/runs/{name}/report")
+    assert "summary.json: cut short" in spoilt.json()["error"]["message"]
+    # as that of a run that was only scored
+    (folder / "summary.json").unlink()
+    assert (await served.client.get(f"/v1/runs/{name}/report")).status_code == 200
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+async def test_a_file_that_is_gone_is_told(served: Served, form: str) -> None:
+    name, folder = await finished(served, limit=1)
+    (folder / f"scores.{form}").unlink()
+    answer = await served.client.get(f"/v1/runs/{name}/scores", params={"format": form})
+    assert answer.status_code == 409, answer.text
+    assert f"scores.{form} is not there" in answer.json()["error"]["message"]
+
+
+async def test_a_comparison_tells_what_is_spoilt(served: Served, tmp_path: Path) -> None:
+    first, _ = await finished(served, limit=2)
+    second, folder = await finished(served, limit=2, seed=1)
+    cut(folder / "manifest.json")
+    answer = await served.client.get("/v1/compare", params={"runs": f"{first},{second}"})
+    assert answer.status_code == 409, answer.text
+    assert "manifest.json: cut short" in answer.json()["error"]["message"]
+    assert str(tmp_path) not in answer.text
+
+
+async def test_nothing_is_left_of_a_copy_that_could_not_be_made(served: Served) -> None:
+    name, folder = await finished(served, limit=2)
+    cut(folder / "transcripts.jsonl")
+    await served.client.get(f"/v1/runs/{name}/report")
+    assert list((served.shared.settings.out / "shown").iterdir()) == []
+
+
+async def test_a_spoilt_run_is_removed_and_posted_again(served: Served) -> None:
+    name, folder = await finished(served, limit=2)
+    cut(folder / "scores.jsonl")
+    removed = await served.client.delete(f"/v1/runs/{name}", params={"purge": True})
+    assert removed.status_code == 204
+    again, _ = await finished(served, limit=2)
+    assert again == name
+    assert (await served.client.get(f"/v1/runs/{name}")).json()["progress"]["asked"] == 0
+    assert (await served.client.get(f"/v1/runs/{name}/scores")).status_code == 200
