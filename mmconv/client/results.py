@@ -17,7 +17,7 @@ from mmconv.values import Score, Table
 
 Kind = TypeVar("Kind")
 
-State: TypeAlias = Literal["queued", "running", "done", "stopped", "failed"]
+JobState: TypeAlias = Literal["queued", "running", "done", "stopped", "failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class RunInfo:
     """
 
     id: str
-    state: State
+    state: JobState
     stopping: bool
     benchmark: str | None
     model: str | None
@@ -126,7 +126,7 @@ class QueuedDialogue:
     """A dialogue that became a job: how it is, and its result when it is done."""
 
     id: str
-    state: State
+    state: JobState
     progress: Progress
     error: str | None
     result: DialogueResult | None

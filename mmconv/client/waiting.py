@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
-from mmconv.client.results import Progress, State
+from mmconv.client.results import JobState, Progress
 
 FIRST_LOOK, LONGEST_LOOK = 0.1, 2.0
 """Seconds until the server is asked for the first time, and at most between two times."""
@@ -23,7 +23,7 @@ class Job(Protocol):
         ...
 
     @property
-    def state(self) -> State:
+    def state(self) -> JobState:
         """How it is."""
         ...
 

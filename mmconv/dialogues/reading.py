@@ -17,8 +17,8 @@ from mmconv.dialogues.results import (
     Delta,
     DialogueResult,
     JudgedTurn,
-    State,
     TurnResult,
+    VerdictState,
 )
 from mmconv.plans import Finished
 from mmconv.values import Call, Failure, Outcome, Reply, Skipped
@@ -113,7 +113,7 @@ def _judged(judgement: Judgement, call: Call, outcomes: Mapping[str, Outcome]) -
     )
 
 
-def _state(outcome: Outcome) -> State:
+def _state(outcome: Outcome) -> VerdictState:
     match outcome:
         case Failure():
             return "failed"

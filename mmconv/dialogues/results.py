@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from mmconv.errors import FailureKind
 from mmconv.values import Finish, SeenImage
 
-State: TypeAlias = Literal["parsed", "unparsed", "failed", "skipped"]
+VerdictState: TypeAlias = Literal["parsed", "unparsed", "failed", "skipped"]
 """Whether a judgement was read, could not be, failed, or was never asked for want of an answer."""
 
 
@@ -26,7 +26,7 @@ class JudgedTurn:
 
     grading: Literal["direct", "pairwise"]
     side: Literal["A", "B"] | None
-    state: State
+    state: VerdictState
     score: float | None
     choice: str | None
     why: str | None

@@ -41,7 +41,7 @@ from mmconv.service.running import carry_out
 from mmconv.service.runs import too_many_runs
 from mmconv.service.state import Service
 from mmconv.service.watching import wait
-from mmconv.store.jobs import Job, NewJob, State
+from mmconv.store.jobs import Job, JobState, NewJob
 
 router = APIRouter(prefix="/v1", tags=["dialogues"], route_class=JsonRoute)
 
@@ -60,7 +60,7 @@ class QueuedDialogue:
     id: str
     location: str
     about: str | None
-    state: State
+    state: JobState
     stopping: bool
     progress: Progress
     error: str | None
@@ -110,13 +110,13 @@ async def add_dialogue(
         return json_response(made)
     if made.state == "done":
         return Response(made.result, media_type="application/json")
-    return json_response(_told(made), 202, {"Location": _place(made)})
+    return json_response(_queued_dialogue(made), 202, {"Location": _place(made)})
 
 
 @router.get("/dialogues/{dialogue}", response_model=QueuedDialogue, responses=documented(404))
 async def get_dialogue(dialogue: DialogueId, shared: Shared, caller: Asker) -> Response:
     """Tell how a dialogue of one's own is that became a job."""
-    return json_response(_told(await _find(shared, caller, dialogue)))
+    return json_response(_queued_dialogue(await _find(shared, caller, dialogue)))
 
 
 @router.delete(
@@ -136,7 +136,7 @@ async def stop_dialogue(
     if asked.purge:
         await remove_dialogue(shared, job)
         return Response(status_code=204)
-    return json_response(_told(await shared.queue.stop(job.id) or job), 202)
+    return json_response(_queued_dialogue(await shared.queue.stop(job.id) or job), 202)
 
 
 async def _hold_and_wait(
@@ -221,7 +221,7 @@ async def _find(shared: Service, caller: Caller, name: str) -> Job:
     return job
 
 
-def _told(job: Job) -> dict[str, Any]:
+def _queued_dialogue(job: Job) -> dict[str, Any]:
     """The fields of `QueuedDialogue`."""
     return {
         "id": job.id,

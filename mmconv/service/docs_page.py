@@ -32,7 +32,7 @@ class Field:
 
     name: str
     kind: Markup
-    told: Markup
+    words: Markup
     needed: bool = False
     where: str = ""
 
@@ -44,7 +44,7 @@ class Operation:
     id: str
     method: str
     path: str
-    told: Markup
+    words: Markup
     parameters: tuple[Field, ...]
     bodies: tuple[Field, ...]
     answers: tuple[Field, ...]
@@ -57,7 +57,7 @@ class Shape:
     """A type: an object that is sent or answered."""
 
     name: str
-    told: Markup
+    words: Markup
     fields: tuple[Field, ...]
 
 
@@ -70,7 +70,7 @@ def page(document: Document) -> str:
         .render(
             title=info["title"],
             version=info["version"],
-            about=told(info["description"]),
+            about=paragraphs(info["description"]),
             groups=_groups(document),
             shapes=tuple(_shapes(document)),
             style=_style(),
@@ -84,7 +84,7 @@ def _style() -> Markup:
     return Markup(read_part(STYLE) + (FOLDER / "docs.css").read_text(encoding="utf-8"))
 
 
-def told(text: str) -> Markup:
+def paragraphs(text: str) -> Markup:
     """A description: paragraphs, and code where it stands in backticks."""
     paragraphs = (
         Markup("<p>{}</p>").format(Markup(_CODE.sub(r"<code>\1</code>", str(escape(part)))))
@@ -110,10 +110,10 @@ def _operation(path: str, method: str, operation: Document) -> Operation:
         id=re.sub(r"[^A-Za-z0-9]+", "-", f"{method}{path}").strip("-"),
         method=method.upper(),
         path=path,
-        told=told(operation.get("description", "")),
+        words=paragraphs(operation.get("description", "")),
         parameters=tuple(_parameter(each) for each in operation.get("parameters", ())),
         bodies=tuple(
-            Field(name=kind, kind=kind_of(each.get("schema", {})), told=Markup(""))
+            Field(name=kind, kind=kind_of(each.get("schema", {})), words=Markup(""))
             for kind, each in content.items()
         ),
         answers=tuple(_answers(operation["responses"])),
@@ -131,7 +131,7 @@ def _parameter(parameter: Document) -> Field:
     return Field(
         name=parameter["name"],
         kind=kind_of(schema),
-        told=told(parameter.get("description", "")) + bounds_of(schema),
+        words=paragraphs(parameter.get("description", "")) + bounds_of(schema),
         needed=parameter.get("required", False),
         where=parameter["in"],
     )
@@ -150,7 +150,7 @@ def _answers(responses: Document) -> Iterator[Field]:
             yield Field(
                 name=status,
                 kind=Markup("<br>").join(kinds) if kinds else Markup("no body"),
-                told=told("" if words == "Successful Response" else words),
+                words=paragraphs("" if words == "Successful Response" else words),
             )
 
 
@@ -160,12 +160,12 @@ def _shapes(document: Document) -> Iterator[Shape]:
         needed = schema.get("required", ())
         yield Shape(
             name=name,
-            told=told(schema.get("description", "")),
+            words=paragraphs(schema.get("description", "")),
             fields=tuple(
                 Field(
                     name=field,
                     kind=kind_of(each),
-                    told=told(each.get("description", "")) + bounds_of(each),
+                    words=paragraphs(each.get("description", "")) + bounds_of(each),
                     needed=field in needed,
                 )
                 for field, each in schema.get("properties", {}).items()

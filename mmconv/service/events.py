@@ -14,7 +14,7 @@ from starlette.responses import StreamingResponse
 
 from mmconv.service.access import Reader, Shared
 from mmconv.service.problems import documented
-from mmconv.service.run_shapes import told
+from mmconv.service.run_shapes import run_info
 from mmconv.service.runs import RunId, find_run
 from mmconv.service.watching import watch
 from mmconv.store.jobs import Job
@@ -65,4 +65,4 @@ async def _events(seen: AsyncIterator[Job]) -> AsyncIterator[bytes]:
 
 
 def _event(name: str, job: Job) -> bytes:
-    return f"event: {name}\ndata: ".encode() + orjson.dumps(told(job)) + b"\n\n"
+    return f"event: {name}\ndata: ".encode() + orjson.dumps(run_info(job)) + b"\n\n"

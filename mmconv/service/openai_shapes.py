@@ -247,7 +247,7 @@ class Seen(BaseModel):
     height: int
 
 
-class Told(BaseModel):
+class Beyond(BaseModel):
     """What mmconv tells beyond OpenAI's protocol: images as seen, seconds, the model's hash."""
 
     images: list[Seen]
@@ -265,7 +265,7 @@ class ChatCompletion(BaseModel):
     choices: list[Choice]
     usage: Usage | None
     system_fingerprint: str
-    mmconv: Told
+    mmconv: Beyond
 
 
 class ModelCard(BaseModel):
@@ -306,7 +306,7 @@ class Head:
             choices=[Choice(message=message, finish_reason=FINISHES[reply.finish])],
             usage=usage_of(reply),
             system_fingerprint=self.fingerprint[:16],
-            mmconv=self._told(reply),
+            mmconv=self._beyond(reply),
         )
 
     def first_chunk(self) -> dict[str, Any]:
@@ -321,16 +321,16 @@ class Head:
         if reply.reasoning is not None:
             yield self._chunk({"reasoning_content": reply.reasoning})
         yield self._chunk({"content": reply.text})
-        yield self._chunk({}, FINISHES[reply.finish]) | {"mmconv": self._told(reply).model_dump()}
+        yield self._chunk({}, FINISHES[reply.finish]) | {"mmconv": self._beyond(reply).model_dump()}
         if with_usage:
             usage = usage_of(reply)
             yield self._chunk({}) | {"choices": [], "usage": usage and usage.model_dump()}
 
-    def _told(self, reply: Reply) -> Told:
+    def _beyond(self, reply: Reply) -> Beyond:
         images = [
             Seen(id=image.sha256, width=image.width, height=image.height) for image in reply.seen
         ]
-        return Told(images=images, seconds=reply.seconds, fingerprint=self.fingerprint)
+        return Beyond(images=images, seconds=reply.seconds, fingerprint=self.fingerprint)
 
     def _chunk(self, delta: Mapping[str, str], finish: str | None = None) -> dict[str, Any]:
         return {

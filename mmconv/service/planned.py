@@ -59,7 +59,7 @@ async def _aside(
 async def _page(evaluation: Evaluation, after: str | None, limit: int) -> Page:
     groups = _behind(evaluation, after, limit + 1)
     finished = await _read(evaluation, [plan for group in groups[:limit] for plan, _ in group])
-    page = [_told([finished[plan.order] for plan, _ in group]) for group in groups[:limit]]
+    page = [_sample_info([finished[plan.order] for plan, _ in group]) for group in groups[:limit]]
     return page, page[-1]["sample"] if len(groups) > limit else None
 
 
@@ -110,7 +110,7 @@ async def _read(evaluation: Evaluation, plans: list[Plan]) -> Mapping[int, Finis
     return finished
 
 
-def _told(finished: list[Finished]) -> dict[str, Any]:
+def _sample_info(finished: list[Finished]) -> dict[str, Any]:
     outcomes = [outcome for each in finished for outcome in each.outcomes.values()]
     return {
         "sample": finished[0].plan.sample,

@@ -197,7 +197,7 @@ def sample_page(
             pass
     page = list(islice(names, limit))
     more = next(names, None) is not None
-    return [_told(name, spans[name]) for name in page], page[-1] if more else None
+    return [_sample_info(name, spans[name]) for name in page], page[-1] if more else None
 
 
 def sample_records(folder: Path, sample: str) -> dict[str, Any] | None:
@@ -246,7 +246,7 @@ def _named(tables: Sequence[Table], name: str) -> Table:
     raise Problem(404, f"no such table; there are: {known}", param="table")
 
 
-def _told(name: str, span: Span) -> dict[str, Any]:
+def _sample_info(name: str, span: Span) -> dict[str, Any]:
     return {
         "sample": name,
         "conditions": span.conditions,

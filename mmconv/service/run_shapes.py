@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from mmconv.service.run_requests import RunRequest
 from mmconv.service.run_work import Progress
-from mmconv.store.jobs import Job, State
+from mmconv.store.jobs import Job, JobState
 
 
 class RunInfo(BaseModel):
@@ -24,7 +24,7 @@ class RunInfo(BaseModel):
     """
 
     id: str
-    state: State
+    state: JobState
     stopping: bool
     benchmark: str | None
     model: str | None
@@ -85,7 +85,7 @@ class SampleTranscript(BaseModel):
     scores: list[dict[str, Any]]
 
 
-def told(job: Job) -> dict[str, Any]:
+def run_info(job: Job) -> dict[str, Any]:
     """The fields of `RunInfo`."""
     result = {} if job.result is None else orjson.loads(job.result)
     progress = {**_EMPTY, **job.progress}

@@ -19,9 +19,9 @@ from mmconv.service.problems import GONE, Problem, documented, json_response
 from mmconv.service.removal import Deletion, remove_run
 from mmconv.service.run_faults import refusal
 from mmconv.service.run_requests import RunRequest, name_run, resolve
-from mmconv.service.run_shapes import RunInfo, RunList, told
+from mmconv.service.run_shapes import RunInfo, RunList, run_info
 from mmconv.service.state import Service
-from mmconv.store.jobs import Filter, Job, NewJob, State, Submission
+from mmconv.store.jobs import Filter, Job, JobState, NewJob, Submission
 
 router = APIRouter(prefix="/v1", tags=["runs"], route_class=JsonRoute)
 
@@ -94,7 +94,7 @@ def too_many_runs(caller: Caller) -> Problem:
 
 def answer_submission(submitted: Submission, caller: Caller) -> Response:
     """What a client is told of a job it submitted: 202 queued, 200 known; raises `Problem`."""
-    if submitted.verdict == "key_reused":
+    if submitted.admission == "key_reused":
         raise Problem(
             422,
             "this idempotency key was used for another request",
@@ -104,8 +104,8 @@ def answer_submission(submitted: Submission, caller: Caller) -> Response:
     if submitted.job is None:
         raise too_many_runs(caller)
     location = {"Location": f"/v1/runs/{submitted.job.id}"}
-    status = 200 if submitted.verdict == "known" else 202
-    return json_response(told(submitted.job), status, location)
+    status = 200 if submitted.admission == "known" else 202
+    return json_response(run_info(submitted.job), status, location)
 
 
 class RunQuery(BaseModel):
@@ -113,7 +113,7 @@ class RunQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    state: State | None = None
+    state: JobState | None = None
     benchmark: Word | None = None
     model: Word | None = None
     after: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")] | None = None
@@ -127,7 +127,7 @@ async def list_runs(
     """List runs, the newest first."""
     chosen = Filter(kind=RUN, state=asked.state, benchmark=asked.benchmark, model=asked.model)
     found = await shared.queue.page(chosen, after=asked.after, limit=asked.limit + 1)
-    page = [told(job) for job in found[: asked.limit]]
+    page = [run_info(job) for job in found[: asked.limit]]
     following = page[-1]["id"] if len(found) > asked.limit else None
     return json_response({"data": page, "next": following})
 
@@ -135,7 +135,7 @@ async def list_runs(
 @router.get("/runs/{run}", response_model=RunInfo, responses=documented(404))
 async def get_run(run: RunId, shared: Shared, _caller: Reader) -> Response:
     """Tell how a run is."""
-    return json_response(told(await find_run(shared, run)))
+    return json_response(run_info(await find_run(shared, run)))
 
 
 @router.delete(
@@ -159,7 +159,7 @@ async def stop_run(
         await remove_run(shared, desk, job)
         return Response(status_code=204)
     stopped = await shared.queue.stop(run)
-    return json_response(told(stopped or job), 202)
+    return json_response(run_info(stopped or job), 202)
 
 
 async def find_run(shared: Service, run: str) -> Job:

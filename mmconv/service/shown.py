@@ -36,7 +36,7 @@ def shown_folder(settings: Settings, job: Job, run: Path) -> Path:
     shown.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=shown.parent, prefix=f".{job.id}-") as name:
         draft = Path(name)
-        _fill(draft, run, _told(settings, job))
+        _fill(draft, run, _with_names(settings, job))
         shutil.rmtree(shown, ignore_errors=True)
         # Where another thread or process was faster, it had the same content.
         with suppress(OSError):
@@ -71,7 +71,7 @@ def _copy_transcripts(source: Path, target: Path) -> None:
         target.symlink_to(source.absolute())
 
 
-def _told(settings: Settings, job: Job) -> dict[str, Any]:
+def _with_names(settings: Settings, job: Job) -> dict[str, Any]:
     """The run's specification with names for what lies on this machine."""
     request = RunRequest.model_validate_json(job.spec)
     spec = RunSpec(

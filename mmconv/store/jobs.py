@@ -13,9 +13,9 @@ from typing import Any, Literal
 import orjson
 from sqlalchemy import Row
 
-State = Literal["queued", "running", "done", "stopped", "failed"]
+JobState = Literal["queued", "running", "done", "stopped", "failed"]
 
-ACTIVE: tuple[State, ...] = ("queued", "running")
+ACTIVE: tuple[JobState, ...] = ("queued", "running")
 """The states of a job that waits or is under way."""
 
 
@@ -51,7 +51,7 @@ class Job:
     spec: str
     benchmark: str | None
     model: str | None
-    state: State
+    state: JobState
     stopping: bool
     worker: str | None
     lease: datetime | None
@@ -72,7 +72,7 @@ class Job:
         return self.state in ACTIVE
 
 
-Verdict = Literal["new", "known", "resumed", "key_reused", "too_many"]
+Admission = Literal["new", "known", "resumed", "key_reused", "too_many"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class Submission:
     `job` is None.
     """
 
-    verdict: Verdict
+    admission: Admission
     job: Job | None
 
 
@@ -94,7 +94,7 @@ class Filter:
 
     kind: str | None = None
     owner: str | None = None
-    state: State | None = None
+    state: JobState | None = None
     benchmark: str | None = None
     model: str | None = None
 

@@ -35,13 +35,13 @@ from mmconv.store.job_queries import (
 )
 from mmconv.store.jobs import (
     ACTIVE,
+    Admission,
     Ending,
     Filter,
     Holding,
     Job,
     NewJob,
     Submission,
-    Verdict,
     read_job,
 )
 from mmconv.store.schema import SUBMITTING, connect, hold_alone, job_keys, jobs
@@ -85,7 +85,7 @@ class Queue:
         `key` is the owner's idempotency key for it; `most` active jobs are allowed to the owner.
         """
         submitted = await self._query(lambda: self._submit(new, key, most))
-        if submitted.verdict in ("new", "resumed"):
+        if submitted.admission in ("new", "resumed"):
             self.news.set()
         return submitted
 
@@ -164,21 +164,21 @@ class Queue:
             over = now - timedelta(seconds=KEY_SECONDS)
             connection.execute(delete(job_keys).where(job_keys.c.created < over))
             if job_of_key(connection, new.owner, key) not in (None, new.id):
-                return Submission(verdict="key_reused", job=None)
+                return Submission(admission="key_reused", job=None)
             found = find_job(connection, new.id)
-            verdict: Verdict = "resumed"
+            admission: Admission = "resumed"
             if found is None:
-                verdict = "new"
+                admission = "new"
             elif stands(found):
-                verdict = "known"
-            if verdict != "known":
+                admission = "known"
+            if admission != "known":
                 if is_full(connection, new, most):
-                    return Submission(verdict="too_many", job=None)
-                connection.execute(queued(new, now, again=verdict == "resumed"))
+                    return Submission(admission="too_many", job=None)
+                connection.execute(queued(new, now, again=admission == "resumed"))
             if key is not None:
                 row = {"owner": new.owner, "key": key, "job": new.id, "created": now}
                 insert_new(connection, job_keys, [row])
-            return Submission(verdict=verdict, job=find_job(connection, new.id))
+            return Submission(admission=admission, job=find_job(connection, new.id))
 
     def _get(self, job_id: str) -> Job | None:
         with self._engine.connect() as connection:

@@ -64,7 +64,7 @@ def expire(url: str) -> None:
 
 async def test_a_job_is_queued_taken_and_done(queue: Queue) -> None:
     submitted = await queue.submit(new("a", benchmark="convbench", model="tiny"))
-    assert submitted.verdict == "new"
+    assert submitted.admission == "new"
     assert submitted.job is not None
     assert (submitted.job.state, submitted.job.started) == ("queued", None)
     held = await take(queue, "one")
@@ -85,14 +85,14 @@ async def test_a_job_is_queued_taken_and_done(queue: Queue) -> None:
 
 
 async def test_submitting_again_finds_the_job(queue: Queue) -> None:
-    assert (await queue.submit(new("a"))).verdict == "new"
-    assert (await queue.submit(new("a", "bob"))).verdict == "known"
+    assert (await queue.submit(new("a"))).admission == "new"
+    assert (await queue.submit(new("a", "bob"))).admission == "known"
     await take(queue, "one")
-    assert (await queue.submit(new("a"))).verdict == "known"
+    assert (await queue.submit(new("a"))).admission == "known"
     await queue.finish("a", "one", Ending(state="done"))
     again = await queue.submit(new("a"))
     assert again.job is not None
-    assert (again.verdict, again.job.state) == ("known", "done")
+    assert (again.admission, again.job.state) == ("known", "done")
 
 
 @pytest.mark.parametrize(
@@ -104,16 +104,16 @@ async def test_what_did_not_go_well_is_queued_again(queue: Queue, ending: Ending
     await queue.finish("a", "one", ending)
     again = await queue.submit(new("a"))
     assert again.job is not None
-    assert (again.verdict, again.job.state, again.job.error) == ("resumed", "queued", None)
+    assert (again.admission, again.job.state, again.job.error) == ("resumed", "queued", None)
     assert (await take(queue, "two")).id == "a"
 
 
 async def test_a_key_stands_for_one_job_of_its_owner(queue: Queue) -> None:
-    assert (await queue.submit(new("a"), key="k")).verdict == "new"
-    assert (await queue.submit(new("a"), key="k")).verdict == "known"
-    assert (await queue.submit(new("b"), key="k")).verdict == "key_reused"
+    assert (await queue.submit(new("a"), key="k")).admission == "new"
+    assert (await queue.submit(new("a"), key="k")).admission == "known"
+    assert (await queue.submit(new("b"), key="k")).admission == "key_reused"
     assert await queue.get("b") is None
-    assert (await queue.submit(new("b", "bob"), key="k")).verdict == "new"
+    assert (await queue.submit(new("b", "bob"), key="k")).admission == "new"
 
 
 async def test_a_key_stands_for_its_job_for_a_day(queue: Queue, url: str) -> None:
@@ -126,10 +126,10 @@ async def test_a_key_stands_for_its_job_for_a_day(queue: Queue, url: str) -> Non
             connection.execute(update(job_keys).values(created=made))
 
     age(KEY_SECONDS - 60)
-    assert (await queue.submit(new("b"), key="k")).verdict == "key_reused"
+    assert (await queue.submit(new("b"), key="k")).admission == "key_reused"
     age(KEY_SECONDS + 60)
-    assert (await queue.submit(new("b"), key="k")).verdict == "new"
-    assert (await queue.submit(new("a"), key="k")).verdict == "key_reused"
+    assert (await queue.submit(new("b"), key="k")).admission == "new"
+    assert (await queue.submit(new("a"), key="k")).admission == "key_reused"
     engine.dispose()
 
 
@@ -150,7 +150,7 @@ async def test_a_job_is_removed_with_its_keys_and_what_it_left(queue: Queue) -> 
     assert removed is not None
     assert (removed.state, cleared) == ("stopped", [("a", ["b", "c"])])
     assert await queue.get("a") is None
-    assert (await queue.submit(new("e"), key="ka")).verdict == "new"
+    assert (await queue.submit(new("e"), key="ka")).admission == "new"
     assert await queue.remove("a", clear) is None
 
 
@@ -164,19 +164,19 @@ async def test_a_job_stays_whose_remains_cannot_be_cleared(queue: Queue) -> None
     with pytest.raises(OSError, match="no such disk"):
         await queue.remove("a", fail)
     assert await state(queue, "a") == "stopped"
-    assert (await queue.submit(new("b"), key="k")).verdict == "key_reused"
+    assert (await queue.submit(new("b"), key="k")).admission == "key_reused"
 
 
 async def test_an_owner_has_so_many_active_jobs(queue: Queue) -> None:
     await queue.submit(new("a"), most=2)
     await queue.submit(new("b"), most=2)
     refused = await queue.submit(new("c"), key="k", most=2)
-    assert (refused.verdict, refused.job) == ("too_many", None)
-    assert (await queue.submit(new("a"), most=2)).verdict == "known"
-    assert (await queue.submit(new("c", "bob"), most=2)).verdict == "new"
+    assert (refused.admission, refused.job) == ("too_many", None)
+    assert (await queue.submit(new("a"), most=2)).admission == "known"
+    assert (await queue.submit(new("c", "bob"), most=2)).admission == "new"
     await queue.stop("a")
     # A key that came with a refused submission stands for nothing.
-    assert (await queue.submit(new("d"), key="k", most=2)).verdict == "new"
+    assert (await queue.submit(new("d"), key="k", most=2)).admission == "new"
 
 
 async def test_submissions_at_once_do_not_outgrow_the_limit(url: str) -> None:
@@ -184,7 +184,7 @@ async def test_submissions_at_once_do_not_outgrow_the_limit(url: str) -> None:
     submitted = await asyncio.gather(
         *(queues[n % 4].submit(new(f"job{n}"), most=3) for n in range(12))
     )
-    assert sum(each.verdict == "new" for each in submitted) == 3
+    assert sum(each.admission == "new" for each in submitted) == 3
     for each in queues:
         await each.aclose()
 
@@ -284,7 +284,7 @@ async def test_stopping_what_waits_and_what_runs(queue: Queue) -> None:
 async def test_a_stopped_job_is_resumed(queue: Queue) -> None:
     await queue.submit(new("a"))
     await queue.stop("a")
-    assert (await queue.submit(new("a"))).verdict == "resumed"
+    assert (await queue.submit(new("a"))).admission == "resumed"
     assert (await take(queue, "one")).id == "a"
 
 
@@ -294,7 +294,7 @@ async def test_resumed_while_it_stops(queue: Queue) -> None:
     await queue.stop("a")
     again = await queue.submit(new("a"))
     assert again.job is not None
-    assert (again.verdict, again.job.state, again.job.stopping) == ("resumed", "running", False)
+    assert (again.admission, again.job.state, again.job.stopping) == ("resumed", "running", False)
     assert await queue.take("two", KINDS) is None
     await queue.give_back("a", "one", {})
     assert await state(queue, "a") == "queued"
@@ -364,7 +364,7 @@ async def test_a_store_of_the_first_version_gets_a_queue_and_keeps_its_replies(u
         )
     engine.dispose()
     queue = Queue(url)
-    assert (await queue.submit(new("a"))).verdict == "new"
+    assert (await queue.submit(new("a"))).admission == "new"
     await queue.aclose()
     engine = connect(url)
     with engine.connect() as connection:

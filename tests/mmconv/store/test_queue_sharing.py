@@ -59,7 +59,7 @@ async def test_a_job_stays_its_first_owners(queue: Queue) -> None:
     await queue.submit(new("a", "ann"))
     await queue.stop("a")
     again = await queue.submit(new("a", "bob"))
-    assert again.verdict == "resumed"
+    assert again.admission == "resumed"
     assert again.job is not None
     assert again.job.owner == "ann"
 
