@@ -24,7 +24,9 @@ _REASONS = "评分理由"
 _NUMBERS = {"统筹能力": "IS", "适应能力": "Adp"}
 
 _BETWEEN = re.compile(r"[,，、和及]")
-_SPAN = re.compile(r"\s*第?\s*(\d{1,4})\s*轮?\s*(?:(?:[-–—~～至到])\s*第?\s*(\d{1,4})\s*轮?\s*)?")
+# Some judges write all numbers as floats: turn 1.0 is turn 1.
+_TURN = r"\s*第?\s*(\d{1,4})(?:\.0+)?\s*轮?\s*"
+_SPAN = re.compile(rf"{_TURN}(?:[-–—~～至到]{_TURN})?")
 _SCORE = re.compile(r"\s*(-?\d{1,4}(?:\.\d+)?)\s*分?\s*(?:/\s*5\s*分?\s*)?")
 
 _QUOTE = r"[\"“”]"
@@ -124,7 +126,7 @@ def _number(value: Any) -> float | None:
 
 
 def _turns(value: Any) -> tuple[int, ...]:
-    """The turns that an entry stands for: 5, "5", "5-8", "第5至8轮", "5、6"."""
+    """The turns that an entry stands for: 5, 5.0, "5", "5-8", "第5至8轮", "5、6"."""
     spans = [_SPAN.fullmatch(part) for part in _BETWEEN.split(str(value))]
     turns: list[int] = []
     for span in spans:

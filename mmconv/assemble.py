@@ -7,7 +7,7 @@ named as `package.module` (provider) or `package.module:attribute` (benchmark) w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any, Protocol, cast
 
@@ -15,6 +15,7 @@ from mmconv.config import ModelSpec, RunSpec, SamplingSpec, nearest
 from mmconv.errors import BackendError, ConfigError
 from mmconv.protocols import Backend, Benchmark, ImageSink, ImageSource
 from mmconv.runner import Model, Seat
+from mmconv.values import Call, Image, Message
 
 PROVIDERS = {
     "damaged": "model_zoo.damaged",
@@ -41,7 +42,8 @@ class Provider(Protocol):
     """A module of `model_zoo`: how one kind of model is named in keys, and how it is opened.
 
     The two are apart so that resuming a finished run, rescoring and showing load no model. A module
-    may also have `check_key(spec)`, which raises `ConfigError` for a key that is not set, and
+    may also have `check_key(spec)`, which raises `ConfigError` for a key that is not set,
+    `check_sight(spec)`, which raises it for a model that is known, unloaded, to take no images, and
     `probe(spec)`, which asks the model's server for the names it serves (None: there is no server
     yet) or raises `BackendError`.
     """
@@ -123,17 +125,55 @@ def build_seat(spec: ModelSpec, model: Model, sampling: SamplingSpec | None = No
 
 def check_keys(spec: RunSpec, seats: Iterable[str]) -> None:
     """Raise `ConfigError` that names every key that the models on these seats lack."""
-    lacking: dict[str, list[str]] = {}
+    _check_models(spec, seats, _check_key)
+
+
+def check_sight(spec: RunSpec, calls: Iterable[Call]) -> None:
+    """Raise `ConfigError` that names every model that gets images from these calls and takes none.
+
+    Of many models this is not known before they are asked; those go on.
+    """
+    seats = dict.fromkeys(call.seat for call in calls if _holds_image(call.messages))
+    try:
+        _check_models(spec, seats, _check_sight)
+    except ConfigError as error:
+        raise ConfigError(
+            f"{error}\n{spec.benchmark} shows its images to {', '.join(seats)}; "
+            "`mmconv models --images` lists models that take them"
+        ) from error
+
+
+def _check_models(spec: RunSpec, seats: Iterable[str], check: Callable[[ModelSpec], None]) -> None:
+    """Raise one `ConfigError` of all that `check` raises, each with the seats that it is about."""
+    told: dict[str, list[str]] = {}
     for seat in seats:
         model = spec.seats[seat]
         try:
-            # Few providers have anything to check before a model is opened.
-            getattr(find_provider(model.provider), "check_key", _check_nothing)(model)
+            check(model)
         except ConfigError as error:
-            lacking.setdefault(str(error), []).append(f"{seat} ({model.label})")
-    if lacking:
-        told = (f"{', '.join(whose)}: {error}" for error, whose in lacking.items())
-        raise ConfigError("\n".join(told))
+            told.setdefault(str(error), []).append(f"{seat} ({model.label})")
+    if told:
+        lines = (f"{', '.join(whose)}: {error}" for error, whose in told.items())
+        raise ConfigError("\n".join(lines))
+
+
+def _check_key(spec: ModelSpec) -> None:
+    # Few providers have anything to check before a model is opened.
+    getattr(find_provider(spec.provider), "check_key", _check_nothing)(spec)
+
+
+def _check_sight(spec: ModelSpec) -> None:
+    if spec.about.images is False:
+        raise ConfigError("its model file says that it takes no images (about.images)")
+    getattr(find_provider(spec.provider), "check_sight", _check_nothing)(spec)
+
+
+def _check_nothing(_spec: ModelSpec) -> None:
+    """What a provider checks that cannot tell."""
+
+
+def _holds_image(messages: Iterable[Message]) -> bool:
+    return any(isinstance(part, Image) for message in messages for part in message.parts)
 
 
 async def is_served(spec: ModelSpec) -> bool:
@@ -154,10 +194,6 @@ async def is_served(spec: ModelSpec) -> bool:
     return served is not None
 
 
-def _check_nothing(_spec: ModelSpec) -> None:
-    """What a provider without keys checks."""
-
-
 def _set_fields(sampling: SamplingSpec | None) -> dict[str, Any]:
     return {} if sampling is None else sampling.model_dump(exclude_unset=True)
 
@@ -165,7 +201,8 @@ def _set_fields(sampling: SamplingSpec | None) -> dict[str, Any]:
 def _find(name: str, what: str, known: dict[str, str]) -> object:
     path = known.get(name, name)
     module, _, attribute = path.partition(":")
-    if name not in known and not {".", ":"} & {*name}:
+    is_path = not {".", ":"}.isdisjoint(name) and all(map(str.isidentifier, module.split(".")))
+    if name not in known and not is_path:
         raise ConfigError(f"{what} {name!r} is not known; there are: {', '.join(sorted(known))}")
     try:
         found = import_module(module)

@@ -12,23 +12,29 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeVar
+from types import NoneType
+from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    SerializerFunctionWrapHandler,
     StrictFloat,
     StrictInt,
     ValidationError,
     field_validator,
+    model_serializer,
     model_validator,
 )
 
 from mmconv.errors import ConfigError
 
 Spec = TypeVar("Spec", bound=BaseModel)
+
+YAML_FILES = (".yaml", ".yml")
+"""How the names of configuration files end."""
 
 
 class _Frozen(BaseModel):
@@ -47,6 +53,11 @@ class SamplingSpec(_Frozen):
     seed: StrictInt | None = None
     stop: tuple[str, ...] = ()
 
+    @model_serializer(mode="wrap")
+    def _what_is_set(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # A default that is written out would be read as an override.
+        return {name: value for name, value in dump(self).items() if name in self.model_fields_set}
+
 
 class PriceSpec(_Frozen):
     """Price per million tokens, in US dollars."""
@@ -58,7 +69,8 @@ class PriceSpec(_Frozen):
 class AboutSpec(_Frozen):
     """What helps to choose a model, as its card says; nothing that is asked of it depends on this.
 
-    `parameters` are in billions, of a mixture all of them. `images` says whether it takes any.
+    `parameters` are in billions, of a mixture all of them. `images` says whether it takes any; a
+    run that would show some to a model that takes none is refused.
     """
 
     parameters: float | None = Field(default=None, gt=0)
@@ -90,7 +102,10 @@ class ModelSpec(_Frozen):
 
     @property
     def label(self) -> str:
-        """The name that tables print: `name` where given, else the last part of `model`."""
+        """The name that tables print: `name` where given, else the last part of `model`.
+
+        To a run, a model file without `name` gives its own (see `RunSpec`).
+        """
         return self.name or self.model.rstrip("/").rsplit("/", 1)[-1] or self.provider
 
 
@@ -101,8 +116,9 @@ CANDIDATE = "candidate"
 class RunSpec(_Frozen):
     """One run of one benchmark: everything that decides its numbers, and nothing else.
 
-    `seats` maps the benchmark's seats (candidate, judge) to models. `trials` repeats every sample
-    so often. `sampling` overrides the benchmark's sampling by seat.
+    `seats` maps the benchmark's seats (candidate, judge) to models; one from a file that sets no
+    `name` is named after the file. `trials` repeats every sample so often. `sampling` overrides the
+    benchmark's sampling by seat.
     """
 
     benchmark: str
@@ -121,7 +137,7 @@ class RunSpec(_Frozen):
         if not isinstance(value, Mapping):
             return value
         return {
-            seat: load_model(model) if isinstance(model, str) else model
+            seat: _named_model(model) if isinstance(model, str) else model
             for seat, model in value.items()
         }
 
@@ -156,7 +172,8 @@ def database_url() -> str:
 def model_files() -> dict[str, Path]:
     """The shipped model files by name (the file's name without its suffix)."""
     folder = Path(str(resources.files("configs"))) / "models"
-    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+    files = sorted(folder.glob("*.yaml"), key=lambda path: path.stem)
+    return {path.stem: path for path in files}
 
 
 def load_model(name: str) -> ModelSpec:
@@ -164,8 +181,13 @@ def load_model(name: str) -> ModelSpec:
 
     Raises `ConfigError` naming what was looked for.
     """
-    if name.endswith((".yaml", ".yml")):
+    if name.endswith(YAML_FILES):
         return read_spec(Path(name), ModelSpec)
+    if name.startswith((".", "/", "~")):
+        raise ConfigError(
+            f"model {name!r} is a path, but neither a .yaml file nor of the form provider/model; "
+            f"did you mean hf/{name} (a checkpoint's folder) or {name.rstrip('/')}.yaml?"
+        )
     shipped = model_files()
     if name in shipped:
         return read_spec(shipped[name], ModelSpec)
@@ -178,6 +200,14 @@ def load_model(name: str) -> ModelSpec:
     return ModelSpec(provider=provider, model=model)
 
 
+def _named_model(name: str) -> ModelSpec:
+    """A model as `load_model` finds it, under its file's name where it has none of its own."""
+    model = load_model(name)
+    if model.name or not name.endswith(YAML_FILES):
+        return model
+    return model.model_copy(update={"name": Path(name).stem})
+
+
 def read_spec(path: Path, kind: type[Spec], overrides: Sequence[str] = ()) -> Spec:
     """Read a YAML file as a spec, with `a.b=value` overrides on top (values are YAML)."""
     return validate(kind, override(read_document(path), overrides), str(path))
@@ -185,15 +215,47 @@ def read_spec(path: Path, kind: type[Spec], overrides: Sequence[str] = ()) -> Sp
 
 def read_document(path: Path) -> dict[str, Any]:
     """Read a YAML file that holds a mapping; raises `ConfigError` naming the file."""
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not YAML: {error}") from error
+    document = read_yaml(path)
     if not isinstance(document, dict):
         raise ConfigError(f"{path}: expected a mapping of fields, got {type(document).__name__}")
     return document
+
+
+def read_yaml(path: Path) -> Any:
+    """Read a YAML file; raises `ConfigError` naming the file, and the line of a repeated key."""
+    try:
+        return _parse_yaml(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from error
+    except _RepeatedKey as error:
+        raise ConfigError(f"{path} {error}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not YAML: {error}") from error
+
+
+class _RepeatedKey(yaml.YAMLError):
+    """A mapping has one key twice."""
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML by its own rule that a mapping has each key once; the library takes the last value."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        mapping = super().compose_mapping_node(anchor)
+        lines: dict[tuple[str, str], int] = {}
+        for key, _ in mapping.value:
+            if isinstance(key, yaml.ScalarNode):
+                name, line = (key.tag, key.value), key.start_mark.line + 1
+                if name in lines:
+                    raise _RepeatedKey(
+                        f"line {line}: {key.value!r} stands on line {lines[name]} too"
+                    )
+                lines[name] = line
+        return mapping
+
+
+def _parse_yaml(text: str) -> Any:
+    return yaml.load(text, _Loader)
 
 
 def override(document: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
@@ -208,13 +270,23 @@ def override(document: Mapping[str, Any], overrides: Sequence[str]) -> dict[str,
         for parent in parents:
             below = place.setdefault(parent, {})
             if not isinstance(below, dict):
-                raise ConfigError(f"--set {item!r}: {parent!r} is a value, not a group of fields")
+                raise ConfigError(f"--set {item!r}: {_why_no_group(parents, parent, below)}")
             place = below
         try:
-            place[last] = yaml.safe_load(text)
+            place[last] = _parse_yaml(text)
         except yaml.YAMLError as error:
             raise ConfigError(f"--set {item!r}: not YAML: {error}") from error
     return result
+
+
+def _why_no_group(parents: Sequence[str], parent: str, value: Any) -> str:
+    """Why a field below `parent` cannot be set, and what to do if that is a model by its name."""
+    if parents[0] in ("seats", "models") and len(parents) > 1:
+        return (
+            f"{'.'.join(parents[:2])} is {value!r}, a model by its name, of which no field can be "
+            "set here; write a model file of your own that sets it, and name that"
+        )
+    return f"{parent!r} is a value, not a group of fields"
 
 
 def validate(kind: type[Spec], document: Mapping[str, Any], where: str) -> Spec:
@@ -238,10 +310,31 @@ def _told(problem: Mapping[str, Any], kind: type[BaseModel]) -> str:
     if problem["type"] == "missing":
         return f"{name} is needed and not set"
     if problem["type"] == "extra_forbidden":
-        fields = list(kind.model_fields) if len(place) == 1 else []
-        return f"{name} is no field here{nearest(place[-1], fields)}"
+        return f"{name} is no field here{nearest(place[-1], _fields_at(kind, place[:-1]))}"
+    if problem["type"] == "model_type":
+        own = ", ".join(_fields_at(kind, place))
+        return f"{name} is no single value: set its fields ({own}), as in {name}.FIELD=VALUE"
     message = str(problem["msg"]).removeprefix("Value error, ")
     return f"{name}: {message}" if name else message
+
+
+def _fields_at(kind: type[BaseModel], place: Sequence[str]) -> list[str]:
+    """The fields that a document of this kind has at a place; none where that is no model's."""
+    found: Any = kind
+    for step in place:
+        if hasattr(found, "model_fields"):
+            field = found.model_fields.get(step)
+            found = None if field is None else field.annotation
+        else:  # a key of a mapping, or a place in a list
+            found = next(iter(_members(found)[-1:]), None)
+        if NoneType in get_args(found):
+            found = _members(found)[0]
+    return list(getattr(found, "model_fields", ()))
+
+
+def _members(annotation: Any) -> list[Any]:
+    """What a type is made of, but for None and for the dots of a tuple."""
+    return [each for each in get_args(annotation) if each not in (NoneType, ...)]
 
 
 def nearest(word: str, known: Sequence[str]) -> str:

@@ -9,7 +9,7 @@
     │   ├── ImageError      an image that cannot be read safely
     │   └── PromptError     a prompt file or what is filled into it
     ├── PlanError           a planned call graph that cannot run (a bug in a benchmark)
-    ├── StoreError          the store cannot be opened, migrated or merged
+    ├── StoreError          the store cannot be opened, read, written, migrated or merged
     ├── Unparsed            a reply that holds no readable verdict
     └── BackendError        a model did not answer
         ├── Transient       worth asking again, after `retry_after` seconds where known
@@ -83,7 +83,7 @@ class PlanError(MmconvError):
 
 
 class StoreError(MmconvError):
-    """The store cannot be opened, migrated or merged."""
+    """The store cannot be opened, read, written, migrated or merged."""
 
 
 class Unparsed(MmconvError):

@@ -19,16 +19,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mmconv import __version__
-from mmconv.assemble import build_benchmark, check_keys
+from mmconv.assemble import build_benchmark, check_keys, check_sight
 from mmconv.config import CANDIDATE, RunSpec, database_url
 from mmconv.equipment import Equipment, open_equipment
 from mmconv.errors import ConfigError, InputError, StoreError
 from mmconv.keys import hash_json
 from mmconv.plans import Finished, Plan
 from mmconv.protocols import Benchmark
+from mmconv.report.changes import check_kept
 from mmconv.report.layout import MANIFEST, SPEC, SUMMARY, Manifest, ShardNumber, Start
 from mmconv.report.output import Records, RunFolder, import_ahead
 from mmconv.report.saved_run import read_start
+from mmconv.report.shortfalls import Shortfall, headline_gap
 from mmconv.report.summary import software, stand_ins, summary
 from mmconv.runner import Runner
 from mmconv.store.address import with_password, without_password
@@ -78,8 +80,8 @@ class Shard:
 class Result:
     """How a run ended: its folder, tables and counts, and whether it went to its end.
 
-    `unscored` counts scores without a value by reason, out of `scores` in all; `unread` the
-    verdicts of which no reply could be read, out of `verdicts`.
+    `unscored` counts scores without a value by reason, out of `scores` in all; `shortfall` tells
+    what became of calls and verdicts.
     """
 
     folder: Path
@@ -89,8 +91,7 @@ class Result:
     seconds: float
     scores: int
     unscored: Mapping[str, int]
-    verdicts: int
-    unread: int
+    shortfall: Shortfall
 
 
 @dataclass(slots=True, kw_only=True)
@@ -159,22 +160,36 @@ class Evaluation:
 
     def runner(self, *, offline: bool = False) -> Runner:
         """A runner for this evaluation; with `offline` it asks nothing and reads the store."""
-        return self.equipment.runner(offline=offline, before_asking=self.check_keys)
+        return self.equipment.runner(offline=offline, before_asking=self.check_models)
 
-    def check_keys(self) -> None:
-        """Raise `ConfigError` for keys that are not set, of the seats that the first sample asks.
+    def check_models(self) -> None:
+        """Raise `ConfigError` for models that cannot answer what the first sample asks of them.
 
         A run needs them as soon as it asks anything; scoring, showing and counting do without.
         """
+        self.check_sight()
+        self.check_keys()
+
+    def check_sight(self) -> None:
+        """Raise `ConfigError` for models that get images and are known to take none."""
+        check_sight(self.spec, self._first_calls())
+
+    def check_keys(self) -> None:
+        """Raise `ConfigError` for keys that are not set, of the seats that are asked."""
+        check_keys(self.spec, dict.fromkeys(call.seat for call in self._first_calls()))
+
+    def _first_calls(self) -> Iterator[Call]:
+        """The calls about the first sample."""
         first = next(iter(self.benchmark.load()))
-        plans = (self.benchmark.plan(first, condition) for condition in self.benchmark.conditions)
-        check_keys(self.spec, dict.fromkeys(call.seat for calls in plans for call in calls))
+        for condition in self.benchmark.conditions:
+            yield from self.benchmark.plan(first, condition)
 
     async def run(self, runner: Runner, *, page: bool = True) -> Result:
         """Run to the end, or until the runner is stopped, and write the run's folder.
 
         With `page` also its report as a page, which takes a while where there are many pictures.
-        Raises `StoreError`, and writes nothing, where an offline runner finds no reply at all.
+        Raises `InputError` or `StoreError`, and writes nothing, where an offline runner finds no
+        reply at all, or fewer than a finished run has.
         """
         started = time.monotonic()
         output = RunFolder(self.folder)
@@ -188,16 +203,15 @@ class Evaluation:
                 complete = await self._drive(runner, records, page=page)
                 if not complete:
                     records.discard()
-                if runner.offline and not runner.tally.replies:
-                    where = self.place.absolute_store
-                    raise StoreError(f"{where} holds no reply of {self.run_id}")
+                if runner.offline:
+                    self._check_kept(runner.tally)
         except InputError:
             if not runner.tally.replies:
                 output.withdraw()
             raise
         output.write_json(MANIFEST, self._manifest().model_dump())
         await self.equipment.close_models()
-        tables = await self._conclude(output) if complete else ()
+        tables = await self._conclude(output, records.shortfall) if complete else ()
         seconds = time.monotonic() - started
         if not runner.offline:
             told = summary(self.spec, runner.tally, complete, seconds)
@@ -212,9 +226,15 @@ class Evaluation:
             seconds=seconds,
             scores=records.count,
             unscored=records.unscored,
-            verdicts=records.verdicts,
-            unread=records.unread,
+            shortfall=records.shortfall,
         )
+
+    def _check_kept(self, tally: Tally) -> None:
+        """Refuse to write results of no reply, or of fewer than a finished run has."""
+        store = self.place.absolute_store
+        check_kept(self.folder, self._manifest(), tally, store)
+        if not tally.replies:
+            raise StoreError(f"{store} holds no reply of {self.run_id}")
 
     def write_page(self) -> Path:
         """Write the report of a finished run as a page into its folder, and return where it is."""
@@ -228,18 +248,26 @@ class Evaluation:
         samples = self.benchmark.load()
         return {self.benchmark.key(sample): self.benchmark.about(sample) for sample in samples}
 
-    async def _conclude(self, output: RunFolder) -> tuple[Table, ...]:
+    async def _conclude(self, output: RunFolder, shortfall: Shortfall) -> tuple[Table, ...]:
         """Make tables and Parquet files; Arrow works without the interpreter's lock."""
         tables, _ = await asyncio.gather(
-            asyncio.to_thread(self._make_tables, output), asyncio.to_thread(output.write_parquet)
+            asyncio.to_thread(self._make_tables, output, shortfall),
+            asyncio.to_thread(output.write_parquet),
         )
         return tables
 
-    def _make_tables(self, output: RunFolder) -> tuple[Table, ...]:
-        made, said = self.benchmark.tables(output.scores()), stand_ins(self.spec)
+    def _make_tables(self, output: RunFolder, shortfall: Shortfall) -> tuple[Table, ...]:
+        made = self.benchmark.tables(output.scores())
+        said = (*stand_ins(self.spec), *self._told_of_trials())
         tables = tuple(replace(table, notes=(*said, *table.notes)) for table in made)
-        output.write_tables(tables, self._facts())
+        told = " ".join([*shortfall.sentences(), *headline_gap(tables)])
+        output.write_tables(tables, ({"careful": told} if told else {}) | self._facts())
         return tables
+
+    def _told_of_trials(self) -> Iterator[str]:
+        """How many samples there are, where n counts each of them several times."""
+        if (trials := self.spec.trials) > 1:
+            yield f"{self.samples} samples in {trials} trials each: n counts every trial."
 
     def _facts(self) -> dict[str, str]:
         """What stands at the head of the report."""
@@ -247,7 +275,8 @@ class Evaluation:
         options = self.spec.model_dump(mode="json")["options"]
         return {
             **models,
-            "samples": f"{self.samples} of {self.benchmark.name}, {self.spec.trials} trial(s)",
+            "samples": f"{self.samples} of {self.benchmark.name}",
+            "trials": str(self.spec.trials),
             "conditions": ", ".join(self.benchmark.conditions),
             "options": ", ".join(f"{name} {value}" for name, value in options.items()),
             "seed": str(self.spec.seed),

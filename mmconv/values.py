@@ -154,6 +154,12 @@ class Failure:
         """Why there is no score of it."""
         return f"failed: {self.kind}"
 
+    @property
+    def told(self) -> str:
+        """What happened, for a reader."""
+        many = "s" if self.attempts > 1 else ""
+        return f"{self.kind} after {self.attempts} attempt{many}: {self.message}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:

@@ -1,13 +1,15 @@
 """Names a checkpoint by what it holds, so that a reply is never looked up under other weights.
 
 Local checkpoints are read, but not in full: small files whole, weights by size and samples. Hub
-names are taken at their word. No model library is imported and nothing is downloaded.
+names are taken at their word. Whether a checkpoint sees is read off its configuration too. No model
+library is imported and nothing is downloaded.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,10 +25,40 @@ _BLOCKS = 16
 _TENSOR_BYTES = 4 * 1024
 _HEADER_BYTES = 100 * 1024 * 1024
 
+_OF_PICTURES = re.compile(r"vision|visual|image|img|pixel|vit_|vq_|mm_")
+"""What the names of a configuration's fields hold, one at least, where a model sees."""
+
 
 def is_local(model: str) -> bool:
     """Whether `model` is a path: one that exists, or one that can be nothing else."""
     return Path(model).expanduser().exists() or model.startswith(("/", "./", "../", "~"))
+
+
+def require_sight(model: str) -> None:
+    """Raise `ConfigError` for a local checkpoint whose configuration speaks of no pictures at all.
+
+    Of a hub name, and of a model that brings code of its own, nothing is known here.
+    """
+    file = Path(model).expanduser() / "config.json"
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    fields = set(_fields(config))
+    is_told = "model_type" in fields and "auto_map" not in fields
+    if is_told and not any(map(_OF_PICTURES.search, fields)):
+        raise ConfigError(f"it takes no images: {file} describes no part that sees")
+
+
+def _fields(config: Any) -> Iterator[str]:
+    """The names of all fields, at any depth."""
+    if isinstance(config, dict):
+        for name, value in config.items():
+            yield name
+            yield from _fields(value)
+    elif isinstance(config, list):
+        for value in config:
+            yield from _fields(value)
 
 
 def checkpoint_fingerprint(model: str, revision: str | None = None) -> str:

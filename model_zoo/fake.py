@@ -14,10 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import orjson
-import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -28,7 +27,7 @@ from pydantic import (
     model_validator,
 )
 
-from mmconv.config import ModelSpec, validate
+from mmconv.config import ModelSpec, read_yaml, validate
 from mmconv.errors import ConfigError, Refused, Transient
 from mmconv.keys import content_key, hash_json
 from mmconv.protocols import ImageSource
@@ -46,6 +45,16 @@ Speaker: TypeAlias = Callable[[Sequence[Message], Sampling], str]
 
 UNDECIDED = "Both sides have their merits, and I would rather not decide."
 """All that the unreadable judge ever says."""
+
+STAND_INS = {
+    "echo": "says the last user text again",
+    "scripted": "gives the replies of options.script",
+    "slow": "echo, each reply after options.seconds",
+    "failing": "echo that fails at options.rate",
+    "judge": "gives a verdict in the form that is asked for",
+    "unreadable": "a judge that never gives a verdict",
+}
+"""What `spec.model` may be, and what each does."""
 
 _NOT_IN_REPLIES = {"script", "seconds", "rate", "kinds", "retry_after"}
 _DEFAULT_SECONDS = 0.05
@@ -191,9 +200,7 @@ def _speaker(model: str, options: Options) -> Speaker:
             return lambda messages, sampling: _judgement(options, messages, sampling)
         case "scripted":
             return _scripted(options)
-    raise ConfigError(
-        f"fake model {model!r}: choose one of echo, scripted, slow, failing, judge, unreadable"
-    )
+    raise ConfigError(f"fake model {model!r}: choose one of {', '.join(STAND_INS)}")
 
 
 def _scripted(options: Options) -> Speaker:
@@ -219,12 +226,7 @@ def _read_script(script: Path | Script) -> Script:
     if not isinstance(script, Path):
         return script
     try:
-        document: Any = yaml.safe_load(script.read_text(encoding="utf-8"))
-        return _SCRIPT.validate_python(document)
-    except OSError as error:
-        raise ConfigError(f"{script}: {error.strerror or error}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{script}: neither YAML nor JSON: {error}") from error
+        return _SCRIPT.validate_python(read_yaml(script))
     except ValidationError as error:
         raise ConfigError(
             f"{script}: expected a list of replies, or a mapping from patterns to replies"

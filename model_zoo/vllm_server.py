@@ -26,7 +26,7 @@ from mmconv.keys import hash_json
 from mmconv.protocols import Backend, ImageSource
 from mmconv.values import Message, Reply, Sampling
 from model_zoo import openai_api
-from model_zoo.checkpoints import checkpoint_fingerprint, is_local
+from model_zoo.checkpoints import checkpoint_fingerprint, is_local, require_sight
 from model_zoo.processor_files import LONGEST, SHORTEST, area_bounds
 from model_zoo.replicas import Replicas
 from model_zoo.server_process import ServerProcess, free_ports
@@ -145,6 +145,12 @@ def check_key(spec: ModelSpec) -> None:
     """Raise `ConfigError` where the server at `spec.base_url` needs a key that is not set."""
     if spec.base_url is not None:
         openai_api.check_key(spec)
+
+
+def check_sight(spec: ModelSpec) -> None:
+    """Raise `ConfigError` for a checkpoint that takes no images, by its configuration."""
+    if spec.base_url is None:
+        require_sight(spec.model)
 
 
 async def probe(spec: ModelSpec) -> tuple[str, ...] | None:

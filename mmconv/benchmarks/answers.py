@@ -1,12 +1,13 @@
-"""How a candidate's answers ended: whether they were cut off, and how long they are.
+"""How a candidate's answers ended: whether they were cut off or empty, and how long they are.
 
 Every benchmark scores this beside its judgements, so that a bad score can be told from a short
-budget. No judgement is read here.
+budget, or from a model that said nothing: its judge is asked all the same. No judgement is read
+here.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mmconv.values import Cell, Outcome, Reply
 
@@ -14,30 +15,44 @@ if TYPE_CHECKING:
     from mmconv.stats import Column
 
 TRUNCATED = "truncated"
+EMPTY = "empty"
 TOKENS = "tokens"
-METRICS = (TRUNCATED, TOKENS)
-"""`truncated` is 0 or 1; `tokens` counts what was generated."""
+METRICS = (TRUNCATED, EMPTY, TOKENS)
+"""`truncated` and `empty` (nothing but blanks) are 0 or 1; `tokens` counts what was generated."""
 
-COLUMNS = ("cut off (%)", "tokens")
+SHARES = {TRUNCATED: "cut off (%)", EMPTY: "empty (%)"}
+"""The metrics that are 0 or 1, each with the column of its share."""
+
+COLUMNS = (*SHARES.values(), TOKENS)
+
+
+class Select(Protocol):
+    """What a row of a table is of."""
+
+    def __call__(self, *, metric: str) -> Column:
+        """Its scores of the metric."""
 
 
 def ending(metric: str, outcome: Outcome) -> tuple[float | None, str | None]:
-    """One of the two metrics of an answer, or None and why there is none."""
+    """One of the metrics of an answer, or None and why there is none."""
     if not isinstance(outcome, Reply):
         return None, outcome.why
     if metric == TRUNCATED:
         return float(outcome.finish == "length"), None
+    if metric == EMPTY:
+        return float(not outcome.text.strip()), None
     if outcome.output_tokens is None:
         return None, "not told by the server"
     return float(outcome.output_tokens), None
 
 
-def ending_cells(truncated: Column, tokens: Column) -> dict[str, Cell]:
-    """The cells of a table's row under `COLUMNS`."""
+def ending_cells(select: Select) -> dict[str, Cell]:
+    """The cells of a table's row under `COLUMNS`, from the row's scores."""
     # numpy comes with them, and only the end of a run needs it
     from mmconv.stats import as_cell, bounded, summarise, summarise_share
 
-    return {
-        COLUMNS[0]: as_cell(summarise_share(truncated), 100.0),
-        COLUMNS[1]: as_cell(bounded(summarise(tokens), lowest=0.0)),
+    shares = {
+        name: as_cell(summarise_share(select(metric=metric)), 100.0)
+        for metric, name in SHARES.items()
     }
+    return shares | {TOKENS: as_cell(bounded(summarise(select(metric=TOKENS)), lowest=0.0))}

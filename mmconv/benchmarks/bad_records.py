@@ -26,13 +26,20 @@ BadRecords: TypeAlias = Mapping[str, tuple[str, ...]]
 """Where a record stands -> all that is wrong with it."""
 
 
-def refusal(where: str | Path, bad: BadRecords, good: int, advice: str = "") -> DataError:
-    """The error that tells all that is wrong, and how to go on with the `good` records, if any."""
+def refusal(
+    where: str | Path, bad: BadRecords, good: int, advice: str = "", *, more: bool = False
+) -> DataError:
+    """The error that tells all that is wrong, and how to go on with the `good` records, if any.
+
+    With `more`, others that were not looked at can take the places of the bad ones.
+    """
     problems = list(_told(bad))
     if not problems:
         return DataError(str(where), ["holds no records"], "Give the authors' file.")
     hint = "" if advice else "No record of it can be used: is it the right file?"
-    if good:
+    if more:
+        hint = "--skip-bad-records takes the next good records in their place."
+    elif good:
         hint = f"--skip-bad-records goes on with the {good} good records."
     return DataError(str(where), problems, "\n".join(filter(None, (advice, hint))))
 

@@ -22,7 +22,7 @@ from mmconv.benchmarks.bad_records import (
     bad_records_table,
     refusal,
 )
-from mmconv.benchmarks.describing import named_conditions
+from mmconv.benchmarks.describing import ANY_SEAT, Description, named_conditions
 from mmconv.benchmarks.records import Record, Unreadable, read_records, scan_records, text
 from mmconv.config import RunSpec, validate
 from mmconv.errors import ConfigError, DataError
@@ -41,12 +41,16 @@ ID = "id"
 
 
 class FileOptions(BaseModel):
-    """`data`, a file of records (.jsonl, .json, .csv, .xlsx), and whether bad ones are left out."""
+    """Options under `options:` of a run file."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     data: Path
+    """A file of records: .jsonl, .json, .csv or .xlsx."""
+    sheet: str | None = None
+    """One of a workbook's sheets, where several have the fields."""
     skip_bad_records: bool = False
+    """Go on without incomplete or unreadable records; the report lists them."""
 
 
 class FileBenchmark(ABC):
@@ -69,7 +73,7 @@ class FileBenchmark(ABC):
 
     def __init__(self, spec: RunSpec, images: ImageSink) -> None:
         options = validate(FileOptions, spec.options, f"options of {self.name}")
-        self._data = options.data
+        self._data, self._sheet = options.data, options.sheet
         known = self.conditions
         self.conditions = named_conditions(self.name, spec.conditions, known) or known
         if spec.prompts is not None and not self.prompts:
@@ -83,6 +87,17 @@ class FileBenchmark(ABC):
         self.notes = (*self.notes, *bad_records_note(self._left_out, self.size))
         self._check_seats(spec)
 
+    @classmethod
+    def describe(cls) -> Description:
+        """What `mmconv options` prints of the class."""
+        needed = ", ".join((ID, *cls.fields))
+        return Description(
+            options=FileOptions,
+            conditions=dict.fromkeys(cls.conditions, f"What {cls.__name__} makes of it."),
+            unnamed=", ".join(cls.conditions),
+            seats={ANY_SEAT: f"Every seat that {cls.__name__} asks; records need {needed}."},
+        )
+
     @property
     def facts(self) -> Mapping[str, Any]:
         """Hashes of the data file and the prompts, and the records left out."""
@@ -94,7 +109,8 @@ class FileBenchmark(ABC):
 
     def load(self) -> Iterator[Fields]:
         """Stream the records' fields."""
-        records = read_records(self._data, skip=self._left_out)
+        columns = (ID, *self.fields)
+        records = read_records(self._data, self._sheet, columns=columns, skip=self._left_out)
         return (self._fields(record) for record in records)
 
     def key(self, sample: Fields) -> str:
@@ -141,7 +157,7 @@ class FileBenchmark(ABC):
         """Read all records: how many are good, and what is wrong with the others."""
         bad: dict[str, tuple[str, ...]] = {}
         first: dict[str, str] = {}
-        for record in scan_records(self._data):
+        for record in scan_records(self._data, self._sheet, columns=(ID, *self.fields)):
             if isinstance(record, Unreadable):
                 bad[record.where] = (record.fault,)
                 continue

@@ -10,10 +10,15 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import TypeAlias, cast
 
+from mmconv.config import RunSpec
 from mmconv.stats import Quantity, ScoreFrame
 
-ComparedQuantities: TypeAlias = Callable[[ScoreFrame, str], Iterator[Quantity]]
-"""Takes the scores of a run and the label of its candidate, by which some benchmarks tag scores."""
+ComparedQuantities: TypeAlias = Callable[[ScoreFrame, RunSpec], Iterator[Quantity]]
+"""Takes the scores of a run and what was run.
+
+Names do not depend on what else a run has: those of one condition are the same in a run of that
+condition alone and in one of several.
+"""
 
 COMPARED = {
     "botchat": "mmconv.benchmarks.botchat.compared:compared_quantities",
@@ -33,7 +38,7 @@ def find_quantities(benchmark: str) -> ComparedQuantities:
     return cast("ComparedQuantities", getattr(import_module(module), attribute))
 
 
-def plain_means(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
+def plain_means(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
     """The mean of every metric under every condition, turn by turn where there are turns."""
     turns = (None, *frame.turns())
     for metric in frame.distinct("metric"):

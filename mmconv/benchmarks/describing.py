@@ -31,6 +31,9 @@ DESCRIPTIONS = {
 }
 """Benchmark -> its description, imported when it is named."""
 
+ANY_SEAT = "NAME"
+"""What stands among the seats of a benchmark that has seats of any other name too."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
@@ -43,6 +46,10 @@ class Description:
     conditions: Mapping[str, str]
     unnamed: str
     seats: Mapping[str, str]
+
+    def has_seat(self, name: str) -> bool:
+        """Whether a run may put a model there."""
+        return name in self.seats or ANY_SEAT in self.seats
 
 
 def describe(benchmark: str) -> Description:

@@ -7,22 +7,19 @@ do about a bad record is the benchmark's business. Nothing is written here.
 from __future__ import annotations
 
 import csv
-import zlib
 from codecs import BOM_UTF8
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import orjson
 
+from mmconv.benchmarks.text_faults import SAVE_AS_UTF8, encoding_error, not_utf8, separator_error
+from mmconv.benchmarks.workbooks import open_sheet
 from mmconv.errors import DataError
 
 _SHEET_ERRORS = frozenset({"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A"})
-
-# What openpyxl lets through for a file that is no workbook, or a damaged one.
-_XLSX_ERRORS = (BadZipFile, zlib.error, KeyError, IndexError, TypeError, ValueError, SyntaxError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,31 +42,40 @@ class Unreadable:
 
 
 def read_records(
-    path: Path, sheet: str | None = None, *, skip: Container[str] = ()
+    path: Path,
+    sheet: str | None = None,
+    *,
+    columns: Collection[str] = (),
+    skip: Container[str] = (),
 ) -> Iterator[Record]:
     """Stream a file's records; see `scan_records`.
 
     Records at the places in `skip` are passed over, even where they cannot be read; any other that
     cannot raises `DataError` while streaming.
     """
-    return _readable(scan_records(path, sheet), skip)
+    return _readable(scan_records(path, sheet, columns=columns), skip)
 
 
-def scan_records(path: Path, sheet: str | None = None) -> Iterator[Record | Unreadable]:
+def scan_records(
+    path: Path, sheet: str | None = None, *, columns: Collection[str] = ()
+) -> Iterator[Record | Unreadable]:
     """Stream a file's records; its suffix says how: .xlsx, .csv, .jsonl or .json (a list).
 
-    `sheet` names a sheet of an .xlsx file, by default the first. Columns without a name and rows
-    without a value are passed over. A .json file, and a workbook's texts, are held in memory.
-    Raises `DataError` naming the file, and the row or line, where no further record can be found:
-    a missing file or an unknown suffix at once, the rest while streaming.
+    `sheet` names a sheet of an .xlsx file, by default the one that has most of the `columns`, or
+    the first if none are given. Columns without a name and rows without a value are passed over. A
+    .json file, and a workbook's texts, are held in memory. Raises `DataError` naming the file, and
+    the row or line, where no further record can be found: a missing file, an unknown suffix or a
+    sheet of what has none at once, the rest while streaming.
     """
     if path.is_dir():
         raise DataError(str(path), ["this is a folder"], "Name a file in it.")
     if not path.is_file():
         raise DataError(str(path), ["there is no such file"], "Check the path.")
+    if sheet is not None and path.suffix.lower() != ".xlsx":
+        raise DataError(str(path), [f"has no sheets, and so none named {sheet!r}"])
     match path.suffix.lower():
         case ".xlsx":
-            return _table(path, _xlsx_rows(path, sheet))
+            return _sheet(path, sheet, columns)
         case ".csv":
             return _table(path, _csv_rows(path))
         case ".jsonl":
@@ -102,17 +108,23 @@ def text(record: Record, field: str) -> str | None:
     )
 
 
-def _table(path: Path, rows: Iterator[Sequence[Any]]) -> Iterator[Record]:
-    columns = _columns(path, next(rows, ()))
+def _sheet(path: Path, sheet: str | None, columns: Collection[str]) -> Iterator[Record]:
+    with open_sheet(path, sheet, columns) as (label, rows):
+        yield from _table(path, rows, label)
+
+
+def _table(path: Path, rows: Iterator[Sequence[Any]], label: str = "") -> Iterator[Record]:
+    """The records of a table; its label stands behind the file's name."""
+    columns = _columns(f"{path}{label}", next(rows, ()))
     for number, cells in enumerate(rows, start=2):
         fields = {
             name: cells[place] if place < len(cells) else None for place, name in columns.items()
         }
         if any(value not in (None, "") for value in fields.values()):
-            yield Record(where=f"{path.name} row {number}", fields=fields)
+            yield Record(where=f"{path.name}{label} row {number}", fields=fields)
 
 
-def _columns(path: Path, header: Sequence[Any]) -> dict[int, str]:
+def _columns(where: str, header: Sequence[Any]) -> dict[int, str]:
     """The named columns by their place."""
     named = {
         place: str(cell).strip()
@@ -120,38 +132,14 @@ def _columns(path: Path, header: Sequence[Any]) -> dict[int, str]:
         if cell is not None and str(cell).strip()
     }
     if not named:
-        raise DataError(str(path), ["row 1 names no column"], "Name the columns in row 1.")
+        raise DataError(where, ["row 1 names no column"], "Name the columns in row 1.")
     names = list(named.values())
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DataError(
-            str(path), [f"row 1 names {name!r} twice" for name in twice], "Name each column once."
+            where, [f"row 1 names {name!r} twice" for name in twice], "Name each column once."
         )
     return named
-
-
-def _xlsx_rows(path: Path, sheet: str | None) -> Iterator[Sequence[Any]]:
-    # Imported here: openpyxl is slow to load, and most runs read no workbook.
-    from openpyxl import load_workbook
-
-    with path.open("rb") as file:
-        try:
-            book = load_workbook(file, read_only=True, data_only=True)
-            names = [each.title for each in book.worksheets]
-            if sheet is not None and sheet not in names:
-                raise DataError(
-                    str(path), [f"no sheet is named {sheet!r}"], f"Its sheets: {', '.join(names)}."
-                )
-            page = book.worksheets[0 if sheet is None else names.index(sheet)]
-            # Some programs store a wrong size, and cells outside it would be lost in silence.
-            page.reset_dimensions()
-            yield from page.iter_rows(values_only=True)
-        except _XLSX_ERRORS as error:
-            raise DataError(
-                str(path),
-                [f"not a readable .xlsx workbook ({error})"],
-                "Open it in a spreadsheet program and save it as .xlsx.",
-            ) from error
 
 
 def _csv_rows(path: Path) -> Iterator[Sequence[Any]]:
@@ -160,16 +148,27 @@ def _csv_rows(path: Path) -> Iterator[Sequence[Any]]:
         width = 0
         try:
             for cells in reader:
+                if not width and len(cells) == 1 and (other := separator_error(path)):
+                    raise other
                 width = width or len(cells)
                 if cells and len(cells) != width:
                     raise csv.Error(f"{len(cells)} cells, but the header has {width}")
                 yield cells
         except (csv.Error, UnicodeDecodeError) as error:
-            raise DataError(
-                f"{path.name} line {reader.line_num}",
-                [str(error)],
-                "Save it as UTF-8, with quotes around cells that hold commas or line breaks.",
-            ) from error
+            raise _csv_error(path, reader.line_num, error) from error
+
+
+def _csv_error(path: Path, line: int, error: Exception) -> DataError:
+    """The error for a table that cannot be read on from a line: its cause, where one is found."""
+    return (
+        encoding_error(path)
+        or separator_error(path)
+        or DataError(
+            f"{path.name} line {line}",
+            [str(error)],
+            "Put quotes around cells that hold commas, quotes or line breaks.",
+        )
+    )
 
 
 def _readable(found: Iterator[Record | Unreadable], skip: Container[str]) -> Iterator[Record]:
@@ -190,14 +189,18 @@ def _lines(path: Path) -> Iterator[Record | Unreadable]:
             try:
                 yield _record(where, _parse(line))
             except orjson.JSONDecodeError as error:
-                yield Unreadable(where=where, fault=f"not JSON: {error}")
+                foreign = not_utf8(line)
+                spoilt = f"not JSON: {error.msg} (character {error.pos + 1} of the line)"
+                fault = f"{foreign}. {SAVE_AS_UTF8}" if foreign else spoilt
+                yield Unreadable(where=where, fault=fault)
 
 
 def _items(path: Path) -> Iterator[Record | Unreadable]:
     try:
         document = _parse(path.read_bytes())
     except orjson.JSONDecodeError as error:
-        raise DataError(str(path), [f"not JSON: {error}"], "Mend it and run again.") from error
+        told = DataError(str(path), [f"not JSON: {error}"], "Mend it and run again.")
+        raise (encoding_error(path) or told) from error
     if not isinstance(document, list):
         raise DataError(str(path), ["not a list of records"], "Wrap the records in [ and ].")
     for number, item in enumerate(document, start=1):

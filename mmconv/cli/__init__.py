@@ -1,11 +1,13 @@
 """The command line: thin commands over `mmconv.evaluation`, imported when they are used.
 
 Errors that mmconv raises on purpose are printed without a traceback. Exit codes: 0 done, 1 done
-but more calls failed than allowed, 2 bad configuration or input, 130 interrupted.
+but more calls failed than allowed, 2 bad configuration or input, or a place that cannot be read or
+written, 130 interrupted.
 """
 
 from __future__ import annotations
 
+import errno
 import sys
 from importlib import import_module
 
@@ -35,6 +37,9 @@ COMMANDS = {
     "merge": "Join the stores of shards.",
     "demo": "Run the main job on drawn pictures: no data, no key, no GPU.",
 }
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+"""The errors that a full disk brings."""
 
 ELSEWHERE = {"serve": "mmconv.service.command"}
 """Commands whose modules lie outside this package."""
@@ -79,6 +84,13 @@ def main() -> None:
         sys.exit(2)
     except click.ClickException as error:
         error.show()
+        sys.exit(2)
+    except OSError as error:
+        # What is about a file or a disk is for the user to mend, and all else a bug.
+        if error.filename is None and error.errno not in NO_ROOM:
+            raise
+        where = "" if error.filename is None else f"{error.filename}: "
+        click.echo(f"Error: {where}{error.strerror}", err=True)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)

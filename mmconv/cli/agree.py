@@ -147,6 +147,11 @@ def _conventions(panel: Panel, replicates: int, seed: int) -> Iterator[str]:
 
 
 def _omissions(matched: Match, human: Sequence[Rating], *, too_fine: bool) -> Iterator[str]:
+    if unjudged := sum(matched.panel.unjudged.values()):
+        yield (
+            "Every column is over the units that a judge rated. Units that people rated and no "
+            f"judge did: {unjudged}."
+        )
     if matched.unrated:
         yield f"Units that a judge rated and no person did: {matched.unrated}."
     empty = sum(rating.value is None for rating in choose(human, metric=matched.metric or None))

@@ -35,6 +35,7 @@ class Job:
     benchmark: str
     data: Path
     images: Path
+    sheet: str | None
     annotator: str
     annotations: Path | None
     out: Path
@@ -50,6 +51,7 @@ class Job:
         return Source(
             data=self.data,
             images=self.images,
+            sheet=self.sheet,
             annotations=self.annotations,
             skip_bad=self.skip_bad_records,
             limit=self.limit,
@@ -60,6 +62,7 @@ class Job:
 @click.argument("benchmark", type=click.Choice(["convbench"]))
 @click.option("--data", type=FILE, required=True, help="The benchmark's data file.")
 @click.option("--images", type=FILE, required=True, help="The folder of its images.")
+@click.option("--sheet", help="The sheet of a workbook with several that fit.")
 @click.option("--annotator", metavar="MODEL", required=True, help="The model that drafts.")
 @click.option("--annotations", type=FILE, help="Annotations that there are already, by ID.")
 @click.option("--out", type=FILE, required=True, help="The .jsonl file to add the drafts to.")
@@ -80,7 +83,7 @@ def command(**chosen: Any) -> None:
     What a row has is kept, and only what is missing is asked. Drafts are marked "status": "draft"
     until a person changes that to "verified" in the file; a run on drafts needs --allow-drafts.
     Running again asks only what is not answered yet. A row with a failed call is not written: such
-    rows are listed, and the exit code is 1.
+    rows are listed, and the exit code is 1. In the end the lines stand in the rows' order.
     """
     sys.exit(asyncio.run(_annotate(Job(**chosen))))
 
@@ -100,6 +103,7 @@ async def _annotate(job: Job) -> int:
             return load_rows(job.source, equipment.library, found)
 
         complete = await _draft(drafting, equipment, drafting.settle(rows()), rows())
+        drafting.arrange()
     for sentence in _told(job, drafting, found):
         click.echo(sentence)
     return _ended(drafting, complete)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from mmconv.benchmarks.botchat.dialogue_files import HUMAN
+from mmconv.benchmarks.botchat.dialogue_files import HUMAN, StoredDialogue
 from mmconv.benchmarks.botchat.loops import calibrate, highest_similarity
 from mmconv.benchmarks.botchat.options import UTTERANCES, Similarity
 from mmconv.benchmarks.botchat.recorded import stored_dialogues
@@ -23,10 +24,12 @@ def command() -> None:
 @command.command(name="botchat")
 @click.option(
     "--dialogues",
-    "path",
+    "paths",
     type=FILE,
+    multiple=True,
     required=True,
-    help="A run's folder, or a table like MuTualTest-convs.tsv: index, and a column per model.",
+    help="A run's folder, or a table like MuTualTest-convs.tsv: index, and a column per model. "
+    "Given several times, all are taken together.",
 )
 @click.option(
     "--non-loop-rate",
@@ -51,15 +54,19 @@ def command() -> None:
     help="How many utterances of each dialogue are looked at.",
 )
 def botchat(
-    path: Path, wanted: float, model: str | None, similarity: Similarity, utterances: int
+    paths: tuple[Path, ...],
+    wanted: float,
+    model: str | None,
+    similarity: Similarity,
+    utterances: int,
 ) -> None:
     """Find DupDetect's threshold for a wanted rate of dialogues without a loop.
 
     Only the dialogues' own highest similarities make a difference: the one is taken whose rate is
     nearest to the wanted one.
     """
-    dialogues = list(_chosen(path, model))
-    highest = [highest_similarity(each[:utterances], similarity) for each in dialogues]
+    dialogues = [each for path in paths for each in _chosen(path, model)]
+    highest = [highest_similarity(each.utterances[:utterances], similarity) for each in dialogues]
     found = calibrate(highest, wanted)
     steps = [("above", found.threshold, found.rate)]
     if found.lower_threshold is not None and found.lower_rate is not None:
@@ -67,6 +74,9 @@ def botchat(
     nearest = min(steps, key=lambda step: abs(step[2] - wanted))
     _, threshold, rate = nearest
     _check(threshold, rate, highest, wanted)
+    counts = Counter(each.model for each in dialogues)
+    told = ", ".join(f"{count} of {name}" for name, count in counts.items())
+    click.echo(f"{len(dialogues)} dialogues: {told}")
     click.echo(f"threshold {threshold!r}: {rate:.1%} of {len(highest)} without a loop")
     for place, other, other_rate in steps:
         if other != threshold:
@@ -97,17 +107,16 @@ def _check(threshold: float, rate: float, highest: Sequence[float], wanted: floa
     )
 
 
-def _chosen(path: Path, model: str | None) -> Iterator[tuple[str, ...]]:
+def _chosen(path: Path, model: str | None) -> list[StoredDialogue]:
     """The dialogues of the model, of all but the human without one; raises if there are none."""
     models: dict[str, None] = {}
-    found = False
+    found = []
     for dialogue in stored_dialogues(path):
         models[dialogue.model] = None
         if dialogue.model == model or (model is None and dialogue.model != HUMAN):
-            found = True
-            yield dialogue.utterances
+            found.append(dialogue)
     if found:
-        return
+        return found
     advice = f"there are those of: {', '.join(models) or 'none'}"
     if model == HUMAN and path.is_dir():
         advice += "; a run's folder has no human ones, a table like MuTualTest-convs.tsv has"

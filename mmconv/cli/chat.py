@@ -36,7 +36,10 @@ UNLESS_TOLD = Sampling(max_tokens=512, temperature=0.0)
 def command(
     model: str, pictures: tuple[Path, ...], max_tokens: int | None, temperature: float | None
 ) -> None:
-    """Talk to MODEL; an empty line or Ctrl-D ends.  /image PATH shows it another picture."""
+    """Talk to MODEL; an empty line or Ctrl-D ends.  /image PATH shows it another picture.
+
+    A line that begins with a slash is a command, and with a blank before the slash it is said.
+    """
     told = {"max_tokens": max_tokens, "temperature": temperature}
     sampling = SamplingSpec.model_validate(
         {name: value for name, value in told.items() if value is not None}
@@ -57,8 +60,8 @@ def _chat(
     seat = build_seat(spec, build_model(spec, library), sampling)
     try:
         while line := _read_line():
-            if line.startswith("/image "):
-                shown += _pictures(library, line.removeprefix("/image ").strip())
+            if line.startswith("/"):
+                shown += _obey(library, line)
                 continue
             said = Message(role="user", parts=(*shown, Text(text=line)))
             reply = runner.run(_answer(seat, (*history, said)))
@@ -69,10 +72,17 @@ def _chat(
         runner.run(seat.model.aclose())
 
 
-def _pictures(library: Library, path: str) -> list[Part]:
-    """The picture at the path, or none: a wrong path is told, and the conversation goes on."""
+def _obey(library: Library, line: str) -> list[Part]:
+    """The picture that a command shows, or none: what is wrong is told, and one can go on."""
+    command, _, path = line.partition(" ")
+    if command != "/image" or not path.strip():
+        click.echo(
+            f"({line!r} is not said: the one command is /image PATH; a blank before it says it)",
+            err=True,
+        )
+        return []
     try:
-        return [library.add_file(path)]
+        return [library.add_file(path.strip())]
     except ImageError as error:
         click.echo(f"({error})", err=True)
         return []

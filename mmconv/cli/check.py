@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from mmconv.assemble import is_served
-from mmconv.cli.specs import place, place_options, read_spec, spec_options
+from mmconv.cli.specs import open_new, place, place_options, read_spec, spec_options
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
-from mmconv.evaluation import Place, open_evaluation
+from mmconv.evaluation import Place
 
 
 @click.command(name="check")
@@ -26,7 +26,7 @@ def command(target: str, *, servers: bool, **chosen: Any) -> None:
 
 
 async def _check(spec: RunSpec, where: Place, *, servers: bool) -> None:
-    async with open_evaluation(spec, where) as evaluation:
+    async with open_new(spec, where) as evaluation:
         conditions = ", ".join(evaluation.benchmark.conditions)
         click.echo(f"{evaluation.samples} samples under {conditions}: data in order")
         for seat, model in spec.seats.items():

@@ -14,6 +14,7 @@ from mmconv.cli.specs import FILE
 from mmconv.cli.tabling import print_tables, table_options
 from mmconv.report.compared_runs import KINDS
 from mmconv.report.comparison import Comparison, compare
+from mmconv.report.layout import TABLES
 from mmconv.report.tables import write_tables
 
 PAGE = "comparison.html"
@@ -48,10 +49,11 @@ def command(
         # other forms are read by programs
         click.echo(f"{warning}\n", err=form != "table")
     printed = [table for table in comparison.tables if form != "table" or not table.detail]
-    print_tables(printed, form, intervals=True)
+    folder = None if out is None else out / TABLES
+    print_tables(printed, form, intervals=True, folder=folder)
     if out is not None:
         out = out.absolute()
-        write_tables(out / "tables", comparison.tables)
+        write_tables(out / TABLES, comparison.tables)
         page = asyncio.run(_write_page(comparison, out / PAGE))
         click.echo(f"The tables are in {out / 'tables'}, the page is {page}", err=True)
 

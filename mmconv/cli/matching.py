@@ -8,6 +8,7 @@ that is `mmconv.stats.panel`.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -34,9 +35,9 @@ _Raters: TypeAlias = dict[str, dict[_Unit, Rating]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """The units of one metric ("" where none is named) that people rated.
+    """The units of one metric ("" where none is named) that a judge and a person rated.
 
-    `unrated` counts the units that judges rated and no person did.
+    `unrated` counts those that judges rated and no person did; the panel, those of people alone.
     """
 
     metric: str
@@ -149,22 +150,27 @@ def _scale(
 def _matched(
     judged: Sequence[Rating], rated: Sequence[Rating], shared: Sequence[str], scale: _Scale
 ) -> Match:
-    judges, people = _by_rater(judged, shared), _by_rater(rated, shared)
-    units = list(dict.fromkeys(unit for ratings in people.values() for unit in ratings))
+    judges, everybody = _by_rater(judged, shared), _by_rater(rated, shared)
+    wanted = dict.fromkeys(unit for ratings in everybody.values() for unit in ratings)
+    scored = {unit for ratings in judges.values() for unit in ratings if _is_rated(ratings[unit])}
+    units = [unit for unit in wanted if unit in scored]
+    met = {rater: given for rater, given in everybody.items() if scored & given.keys()}
+    people = met or everybody
     ours = [_ratings_of(unit, judges) for unit in units]
     theirs = [_ratings_of(unit, people) for unit in units]
-    scored = {unit for ratings in judges.values() for unit in ratings if _is_rated(ratings[unit])}
     panel = Panel(
         judges=_matrix(judges, units, scale),
         people=_matrix(people, units, scale),
         clusters=tuple(map(_cluster, ours, theirs)),
-        unjudged=tuple(map(_why_unjudged, ours)),
+        unjudged=Counter(
+            _why_unjudged(_ratings_of(unit, judges)) for unit in wanted if unit not in scored
+        ),
         level=scale.level,
         ordered=not scale.labels,
         tie=scale.tie,
     )
     metric = next(iter(_distinct("metric", (*rated, *judged))), "")
-    return Match(metric=metric, panel=panel, unrated=len(scored - set(units)))
+    return Match(metric=metric, panel=panel, unrated=len(scored - wanted.keys()))
 
 
 def _matrix(raters: _Raters, units: Sequence[_Unit], scale: _Scale) -> Matrix:
@@ -205,10 +211,8 @@ def _is_rated(rating: Rating) -> bool:
     return rating.value is not None
 
 
-def _why_unjudged(found: Sequence[Rating]) -> str | None:
-    """Why no judge rated a unit, None if one did."""
-    if any(map(_is_rated, found)):
-        return None
+def _why_unjudged(found: Sequence[Rating]) -> str:
+    """Why no judge rated a unit that all judges left open."""
     return found[0].why if found else "no judgement"
 
 

@@ -9,6 +9,7 @@ import click
 from mmconv.cli.tabling import form_option, print_tables
 from mmconv.config import ModelSpec, load_model, model_files
 from mmconv.values import Cell, Table
+from model_zoo.fake import STAND_INS
 
 PARAMETERS = "parameters (billions)"
 IMAGES = "images"
@@ -22,20 +23,21 @@ COLUMNS = (PARAMETERS, IMAGES, TERMS, MODEL)
 @click.option("--images", is_flag=True, help="Only models that take images.")
 @form_option
 def command(word: str, images: bool, form: str) -> None:
-    """List the shipped model files, or those with WORD in their name, model, provider or licence.
+    """List the shipped models, or those with WORD in their name, model, provider or licence.
 
     What is not told is not known, or changes. Any other model is named provider/model, or by a
     .yaml file of your own.
     """
     found = {
         name: cells
-        for name, cells in _described()
+        for name, cells in (*_described(), *_stand_ins())
         if (not images or cells[IMAGES].value == "yes") and _holds(word, name, cells)
     }
     if not found:
         click.echo(f"no shipped model has {word!r} in its name, model, provider or licence")
         return
-    title = f"{len(found)} of {len(model_files())} models" if word or images else "Models"
+    count = len(model_files()) + len(STAND_INS)
+    title = f"{len(found)} of {count} models" if word or images else "Models"
     table = Table(name="models", title=title, columns=COLUMNS, rows=found, digits=1)
     print_tables([table], form)
 
@@ -55,6 +57,13 @@ def _described() -> Iterator[tuple[str, Mapping[str, Cell]]]:
                 MODEL: Cell(value=f"{model.provider}/{model.model}"),
             },
         )
+
+
+def _stand_ins() -> Iterator[tuple[str, Mapping[str, Cell]]]:
+    for name, does in STAND_INS.items():
+        model = f"fake/{name}"
+        cells = {IMAGES: Cell(value="unseen"), TERMS: Cell(value=f"stand-in: {does}")}
+        yield model, cells | {MODEL: Cell(value=model)}
 
 
 def _terms(model: ModelSpec) -> str:

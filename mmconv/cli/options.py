@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import click
 
+from mmconv.assemble import find_benchmark
+from mmconv.benchmarks.base import FileBenchmark
 from mmconv.benchmarks.describing import DESCRIPTIONS, Description, describe
 from mmconv.cli.specs import SHORT_FORMS
 from mmconv.cli.tabling import terminal_width
+from mmconv.config import YAML_FILES, read_document
+from mmconv.errors import ConfigError
 from mmconv.report.text import fold
 
 Entry: TypeAlias = tuple[str, ...]
@@ -27,17 +32,34 @@ _PLAIN = {"boolean": "true or false", "integer": "a whole number", "number": "a 
 
 
 @click.command(name="options")
-@click.argument("benchmark", metavar="|".join(DESCRIPTIONS))
+@click.argument("benchmark", metavar="|".join([*DESCRIPTIONS, "MODULE:CLASS", "RUN.yaml"]))
 def command(benchmark: str) -> None:
     """List a benchmark's seats, conditions and options, with values, defaults and meanings.
 
-    What every run has besides (limit, trials, seed, sampling by seat) is in `mmconv run --help`.
+    A run file stands for its benchmark, MODULE:CLASS for one of your own. What every run has
+    besides (limit, trials, seed, sampling by seat) is in `mmconv run --help`.
     """
     width = min(terminal_width(), WIDEST)
-    for number, (heading, entries) in enumerate(_sections(describe(benchmark))):
+    for number, (heading, entries) in enumerate(_sections(_described(benchmark))):
         click.echo("\n" * (number > 0) + "\n".join(fold(heading, width)))
         for line in _listed(entries, width):
             click.echo(line)
+
+
+def _described(target: str) -> Description:
+    """The description of a benchmark of ours, of a class of one's own, or of a run file's.
+
+    Raises `ConfigError` where there is none.
+    """
+    name = target
+    if target.endswith(YAML_FILES):
+        name = str(read_document(Path(target)).get("benchmark", ""))
+    if name in DESCRIPTIONS or ":" not in name:
+        return describe(name)
+    builder = find_benchmark(name)
+    if isinstance(builder, type) and issubclass(builder, FileBenchmark):
+        return builder.describe()
+    raise ConfigError(f"{name} is no FileBenchmark; its options are told by its own code alone")
 
 
 def _sections(described: Description) -> Iterator[tuple[str, Sequence[Entry]]]:

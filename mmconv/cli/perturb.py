@@ -65,3 +65,9 @@ def command(
         f"{changes.dialogues} dialogues, {changes.changed_queries} of {changes.queries} queries "
         f"changed: {changes.characters} wrong characters, {changes.pinyin} in pinyin"
     )
+    if not changes.changed_queries:
+        click.echo(
+            f"CAREFUL: {out} is no other than {file}. Only Chinese texts are changed; does "
+            f"{' or '.join(fields) or 'a query'} hold any?",
+            err=True,
+        )

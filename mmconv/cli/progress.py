@@ -31,17 +31,17 @@ async def progress(spec: RunSpec, tally: Tally, total: int) -> AsyncIterator[Non
 def line(spec: RunSpec, tally: Tally, seconds: float) -> str:
     """What has happened so far, in one line: calls, rate, what was lost, cost.
 
-    Not asked again is what the store held, and what an equal call under way brought.
+    Replies are reused that the store held, or that an equal call of this run brought.
     """
-    parts = [f"{tally.ended} calls", f"{tally.asked / max(seconds, 1e-9):.1f}/s"]
+    parts = [f"{tally.ended:,} calls", f"{tally.asked / max(seconds, 1e-9):.1f}/s"]
     stored = sum(seat.stored for seat in tally.seats.values())
     retried = sum(seat.retried for seat in tally.seats.values())
     if stored:
-        parts.append(f"{stored} not asked again")
+        parts.append(f"{stored:,} replies reused")
     if retried:
-        parts.append(f"{retried} retried")
+        parts.append(f"{retried:,} retried")
     if tally.lost:
-        parts.append(f"{tally.lost} failed or skipped")
+        parts.append(f"{tally.lost:,} failed or skipped")
     prices = [
         cost(spec.seats[name], seat.input_tokens, seat.output_tokens)
         for name, seat in tally.seats.items()

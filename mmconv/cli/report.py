@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from mmconv.cli.specs import FILE, enter_run
+from mmconv.cli.specs import FILE, enter_run, writing
 from mmconv.errors import InputError, StoreError
 from mmconv.evaluation import Evaluation, open_evaluation
 from mmconv.report.page import write_page
@@ -23,7 +23,9 @@ def command(run: Path) -> None:
 
     Pictures and references come from the run's data; where they are gone, the page says so.
     """
-    click.echo(asyncio.run(_report(run.absolute())))
+    folder = run.absolute()
+    with writing(folder):
+        click.echo(asyncio.run(_report(folder)))
 
 
 async def _report(folder: Path) -> Path:

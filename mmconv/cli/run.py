@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from mmconv.cli.session import EXIT_FAILURES, EXIT_INTERRUPTED, evaluate, typed
-from mmconv.cli.specs import place, place_options, read_spec, spec_options
+from mmconv.cli.specs import open_new, place, place_options, read_spec, spec_options, writing
 from mmconv.cli.tabling import print_tables
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
-from mmconv.evaluation import Place, Result, Shard, open_evaluation
+from mmconv.evaluation import Place, Result, Shard
 from mmconv.report.forecast import forecast
 
 
@@ -50,7 +50,7 @@ def command(target: str, out: Path, store: str, shard: str, **chosen: Any) -> No
         return
     result = asyncio.run(_run(spec, where, part, page=page))
     lost = result.tally.lost / max(1, result.tally.ended)
-    unread = result.unread / max(1, result.verdicts)
+    unread = result.shortfall.unread / max(1, result.shortfall.verdicts)
     if not result.complete:
         click.echo(f"Stopped; what was answered is kept. Resume with:\n  {typed()}", err=True)
         sys.exit(EXIT_INTERRUPTED)
@@ -71,12 +71,13 @@ def command(target: str, out: Path, store: str, shard: str, **chosen: Any) -> No
 
 
 async def _run(spec: RunSpec, where: Place, part: Shard, *, page: bool) -> Result:
-    async with open_evaluation(spec, where, part) as evaluation:
-        return await evaluate(evaluation, page=page)
+    async with open_new(spec, where, part) as evaluation:
+        with writing(evaluation.folder):
+            return await evaluate(evaluation, page=page)
 
 
 async def _forecast(spec: RunSpec, where: Place, part: Shard) -> None:
-    async with open_evaluation(spec, where, part) as evaluation:
+    async with open_new(spec, where, part) as evaluation:
         plans = (plan for plan, _ in evaluation.plans())
         print_tables([forecast(spec, plans)], "table")
         try:

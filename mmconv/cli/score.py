@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from mmconv.cli.session import evaluate
-from mmconv.cli.specs import FILE, enter_run
+from mmconv.cli.specs import FILE, enter_run, writing
 from mmconv.evaluation import open_evaluation
 
 
@@ -22,4 +22,5 @@ def command(run: Path) -> None:
 async def _score(folder: Path) -> None:
     spec, place, shard = enter_run(folder)
     async with open_evaluation(spec, place, shard, create=False) as evaluation:
-        await evaluate(evaluation, offline=True)
+        with writing(evaluation.folder):
+            await evaluate(evaluation, offline=True)

@@ -9,13 +9,16 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import click
 
 from mmconv.cli.progress import line, progress
 from mmconv.cli.tabling import print_tables
 from mmconv.evaluation import Evaluation, Result
+from mmconv.report.layout import TABLES
 from mmconv.report.output import PAGE
+from mmconv.report.shortfalls import headline_gap
 from mmconv.runner import Runner, collect_rarely
 
 EXIT_FAILURES = 1
@@ -32,7 +35,8 @@ async def evaluate(evaluation: Evaluation, *, offline: bool = False, page: bool 
     async with progress(evaluation.spec, runner.tally, evaluation.plan_count):
         with stopped_by_interrupt(runner):
             result = await evaluation.run(runner, page=page)
-    print_tables([table for table in result.tables if not table.detail], "table")
+    printed = [table for table in result.tables if not table.detail]
+    print_tables(printed, "table", folder=Path(TABLES))
     click.echo()
     for message in _losses(result):
         click.echo(message, err=True)
@@ -46,15 +50,16 @@ async def evaluate(evaluation: Evaluation, *, offline: bool = False, page: bool 
 
 
 def _losses(result: Result) -> Iterator[str]:
-    """What was not answered, with an example for each kind of failure."""
+    """What was not answered or not read, with an example for each kind of failure."""
     for name, seat in result.tally.seats.items():
         for kind, count in seat.failures.items():
             yield f"{count} calls of {name} failed ({kind}), for instance: {seat.examples[kind]}"
     unasked = sum(seat.unasked for seat in result.tally.seats.values())
     if unasked:
         yield f"{unasked} calls were never asked: this run is not finished"
-    if result.unread:
-        yield f"{result.unread} of {result.verdicts} verdicts could not be read: scores are missing"
+    notable = [*result.shortfall.sentences(), *headline_gap(result.tables)]
+    yield from (told for told in result.shortfall.sentences(least=0) if told not in notable)
+    yield from (f"CAREFUL: {told}" for told in notable)
 
 
 def typed() -> str:

@@ -45,9 +45,17 @@ async def _show(folder: Path, sample: str, condition: str, with_judge: bool) -> 
         if sample:
             click.echo("\n".join(transcript(finished, with_judge=with_judge)))
         else:
-            replies = sum(isinstance(each, Reply) for each in finished.outcomes.values())
-            plan = finished.plan
-            click.echo(f"{plan.sample}  {plan.condition}: {replies} of {len(plan.calls)} replies")
+            click.echo(_how_far(finished))
+
+
+def _how_far(finished: Finished) -> str:
+    """How many calls are answered, however often they were asked, of those that had to be."""
+    plan = finished.plan
+    outcomes = [finished.outcomes[call.id] for call in plan.calls]
+    answered = sum(isinstance(each, Reply) for each in outcomes)
+    needless = sum(isinstance(each, Skipped) and each.reason == "same_text" for each in outcomes)
+    count = len(outcomes) - needless
+    return f"{plan.sample}  {plan.condition}: {answered} of {count} calls answered"
 
 
 async def _finished(evaluation: Evaluation, sample: str, condition: str) -> list[Finished]:
@@ -96,17 +104,18 @@ def _sent(asked: Asked, outcome: Outcome) -> Iterator[str]:
 def _origins(asked: Asked) -> list[str]:
     """Where each message's text comes from: planned messages tell, resolved ones do not."""
     own = len(asked.messages) - len(asked.call.messages)
-    planned: list[Message | None] = [*[None] * own, *asked.call.messages]
-    return [_origin(message) for message in planned]
+    filled = asked.call.prompt is not None
+    planned = [_origin(message, filled=filled) for message in asked.call.messages]
+    return [*[", the model file's"] * own, *planned]
 
 
-def _origin(message: Message | None) -> str:
-    if message is None:
-        return ", the model file's"
+def _origin(message: Message, *, filled: bool) -> str:
+    """Where a planned message is from; a `filled` prompt file has turns that nobody said."""
     if message.role != "assistant":
         return ""
-    own = any(isinstance(part, Ref) for part in message.parts)
-    return ", the model's own turn" if own else ", reference turn"
+    if any(isinstance(part, Ref) for part in message.parts):
+        return ", the model's own turn"
+    return ", the prompt file's" if filled else ", reference turn"
 
 
 def _picture(image: Image, outcome: Outcome) -> str:

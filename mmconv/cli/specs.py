@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from mmconv.assemble import BENCHMARKS
-from mmconv.config import RunSpec, override, read_document, validate
+from mmconv.benchmarks.describing import DESCRIPTIONS, describe
+from mmconv.cli import NO_ROOM
+from mmconv.config import YAML_FILES, RunSpec, nearest, override, read_document, validate
 from mmconv.errors import ConfigError
-from mmconv.evaluation import Place, Shard, read_run
+from mmconv.evaluation import Evaluation, Place, Shard, open_evaluation, read_run
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -98,8 +101,42 @@ def place_options(command: Command) -> Command:
 
 
 def place(out: Path, store: str) -> Place:
-    """Where the run is written."""
+    """Where the run is written; raises `ConfigError` for a store in a folder that is not there.
+
+    The folder of the runs, where the default one lies, is made.
+    """
+    folder = out if not store or "://" in store else Path(store).parent
+    if folder != out and not folder.is_dir():
+        raise ConfigError(f"--store {store}: there is no folder {folder}; make it first")
     return Place(out=out, store=store)
+
+
+@asynccontextmanager
+async def open_new(
+    spec: RunSpec, where: Place, part: Shard | None = None
+) -> AsyncIterator[Evaluation]:
+    """A run that is to be made, refused where its models are known to be unfit for it.
+
+    Raises as `mmconv.evaluation.open_evaluation` and `Evaluation.check_sight` do.
+    """
+    async with open_evaluation(spec, where, part) as evaluation:
+        evaluation.check_sight()
+        yield evaluation
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Raise `ConfigError` that says where, in place of an `OSError` of files in this folder."""
+    place = folder.absolute()
+    try:
+        yield
+    except OSError as error:
+        told = f"cannot write into {folder}: {error.strerror}"
+        if error.errno in NO_ROOM:  # Then the system does not name the file.
+            told += "; what was answered before is kept: make room, and give the same command again"
+        elif not error.filename or not Path(error.filename).absolute().is_relative_to(place):
+            raise
+        raise ConfigError(told) from error
 
 
 def enter_run(folder: Path) -> tuple[RunSpec, Place, Shard]:
@@ -121,12 +158,13 @@ def enter_run(folder: Path) -> tuple[RunSpec, Place, Shard]:
 def read_spec(target: str, chosen: Mapping[str, Any]) -> RunSpec:
     """The specification of a run file or a benchmark's name, with the options on top.
 
-    Raises `ConfigError` that names the file or lists the benchmarks.
+    Raises `ConfigError` that names the file or lists the benchmarks, or that names the seat which
+    the benchmark does not have.
     """
     document: dict[str, Any]
     if target in BENCHMARKS:
         document, where = {"benchmark": target}, "command line"
-    elif target.endswith((".yaml", ".yml")):
+    elif target.endswith(YAML_FILES):
         document, where = read_document(Path(target)), target
     else:
         raise ConfigError(
@@ -136,7 +174,21 @@ def read_spec(target: str, chosen: Mapping[str, Any]) -> RunSpec:
         value = chosen.get(option)
         if value is not None:
             _put(document, field, _listed(value) if option in LISTS else _plain(value))
-    return validate(RunSpec, override(document, chosen.get("overrides") or ()), where)
+    spec = validate(RunSpec, override(document, chosen.get("overrides") or ()), where)
+    _check_seats(spec, where)
+    return spec
+
+
+def _check_seats(spec: RunSpec, where: str) -> None:
+    """Raise `ConfigError` for a seat that no call would be asked of; our benchmarks tell theirs."""
+    if spec.benchmark not in DESCRIPTIONS:
+        return
+    known = describe(spec.benchmark)
+    for seat in spec.seats:
+        if not known.has_seat(seat):
+            raise ConfigError(
+                f"{where}: {spec.benchmark} has no seat {seat!r}{nearest(seat, list(known.seats))}"
+            )
 
 
 def _put(document: dict[str, Any], field: str, value: Any) -> None:

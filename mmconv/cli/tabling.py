@@ -46,21 +46,28 @@ def show_tables(
     tables: Sequence[Table], form: str, out: Path | None, *, intervals: bool = False
 ) -> None:
     """Print all tables and write them to `out` where that is given."""
-    print_tables(tables, form, intervals=intervals)
+    print_tables(tables, form, intervals=intervals, folder=out)
     save_tables(tables, out)
 
 
-def print_tables(tables: Sequence[Table], form: str, *, intervals: bool = False) -> None:
+def print_tables(
+    tables: Sequence[Table], form: str, *, intervals: bool = False, folder: Path | None = None
+) -> None:
     """Print all tables, `detail` ones too.
 
     As `json` they are one object, see `mmconv.report.tables.as_printed`; in CSV, a line `# name`
-    stands before each.
+    stands before each. `folder` is where they are written too: a `table` with a long list of what
+    is missing points there.
     """
     if form == "json":
         document = as_printed(tables, intervals=intervals)
         click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
     elif form == "table":
-        click.echo(all_to_text(tables, terminal_width()), nl=False)
+
+        def elsewhere(name: str) -> str:
+            return "--format md" if folder is None else f"{folder / name}.txt"
+
+        click.echo(all_to_text(tables, terminal_width(), elsewhere), nl=False)
     else:
         click.echo("\n".join(_rendered(table, form) for table in tables), nl=False)
 

@@ -7,13 +7,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 
+from mmconv.report.reasons import tell_largest, tell_reasons
 from mmconv.values import Cell, Table
 
 NONE = "–"
 """What stands for a value that is not there."""
+
+LONG = 300
+"""Signs below a table on what is missing; beyond these they are shortened where they can be."""
+
+MOST_REASONS = 4
+"""How many reasons are told in short."""
 
 # the longest float has 309 digits before the point
 _EXACT = Context(prec=400, rounding=ROUND_HALF_UP)
@@ -38,7 +46,7 @@ def cell_parts(cell: Cell | None, table: Table) -> tuple[str, str, str]:
         return "", "", ""
     interval = ""
     if cell.low is not None and cell.high is not None:
-        low, high = round_number(cell.low, table), round_number(cell.high, table)
+        low, high = (round_number(end, table, grouped=True) for end in (cell.low, cell.high))
         interval = f"[{low}, {high}]"
     counts = [] if cell.n is None else [f"n={cell.n}"]
     if missing := sum(cell.missing.values()):
@@ -55,31 +63,45 @@ def stack_parts(table: Table, row: Mapping[str, Cell]) -> Iterator[tuple[str, ..
             yield below
 
 
-def notes_below(table: Table, shape: Callable[[str], str] = str) -> list[str]:
+def notes_below(
+    table: Table, shape: Callable[[str], str] = str, elsewhere: str | None = None
+) -> list[str]:
     """The notes, then what is missing and why: rows and columns that lack the same together.
 
-    An empty line goes before them.
+    An empty line goes before them. With `elsewhere`, the place where all reasons stand, a long list
+    of them gives way to the most frequent ones.
     """
     lacking: dict[str, list[str]] = {}
     for name, row in table.rows.items():
         if told := _lacking(row):
             lacking.setdefault(told, []).append(name)
-    notes = [*table.notes]
-    notes += [f"missing in {'; '.join(names)}: {told}" for told, names in lacking.items()]
+    missing = [f"missing in {'; '.join(names)}: {told}" for told, names in lacking.items()]
+    if elsewhere is not None and sum(map(len, missing)) > LONG:
+        missing = [_in_short(table, elsewhere)]
+    notes = [*table.notes, *missing]
     return ["", *map(shape, notes)] if notes else []
 
 
+def shared_notes(tables: Sequence[Table]) -> list[str]:
+    """The notes that more than one of the tables has, which are told once for all of them."""
+    count = Counter(note for table in tables for note in table.notes)
+    return [note for note, tables_with_it in count.items() if tables_with_it > 1]
+
+
 def tell_missing(cell: Cell) -> str:
-    """How many are missing for which reason; empty if none is."""
+    """How many are missing for which reason, as the data have it; empty if none is."""
     return ", ".join(f"{count} {reason}" for reason, count in cell.missing.items() if count)
 
 
-def round_number(number: float, table: Table) -> str:
-    """A number with the table's digits, and its sign where the table says so."""
+def round_number(number: float, table: Table, *, grouped: bool = False) -> str:
+    """A number with the table's digits, and its sign where the table says so.
+
+    With `grouped`, for readers, it has a comma before every three digits.
+    """
     exact = Decimal(repr(float(number)))
     rounded = exact.quantize(Decimal(1).scaleb(-table.digits), context=_EXACT)
     # what rounds to zero has no sign
-    text = f"{rounded if rounded else abs(rounded):f}"
+    text = f"{rounded if rounded else abs(rounded):{',' if grouped else ''}f}"
     return f"+{text}" if table.signed and rounded > 0 else text
 
 
@@ -98,17 +120,23 @@ def _lacking(row: Mapping[str, Cell]) -> str:
     """What a row lacks: columns with the same reasons together."""
     reasons: dict[str, list[str]] = {}
     for column, cell in row.items():
-        if any(cell.missing.values()):
-            reasons.setdefault(tell_missing(cell), []).append(column)
+        if told := tell_reasons(cell.missing):
+            reasons.setdefault(told, []).append(column)
     counting = sum(cell.n is not None for cell in row.values())
-    told = []
+    lacking = []
     for why, columns in reasons.items():
         everywhere = len(columns) == counting > 2
-        told.append(f"{'every column' if everywhere else ' and '.join(columns)}: {why}")
-    return "; ".join(told)
+        lacking.append(f"{'every column' if everywhere else ' and '.join(columns)}: {why}")
+    return "; ".join(lacking)
+
+
+def _in_short(table: Table, elsewhere: str) -> str:
+    cells = (cell.missing for row in table.rows.values() for cell in row.values())
+    largest = tell_largest(cells, MOST_REASONS)
+    return f"missing, at most in one cell: {largest} (all of them: {elsewhere})"
 
 
 def _value(value: float | str | None, table: Table) -> str:
     if value is None:
         return NONE
-    return one_line(value) if isinstance(value, str) else round_number(value, table)
+    return one_line(value) if isinstance(value, str) else round_number(value, table, grouped=True)

@@ -24,6 +24,16 @@ KINDS = ("data", "judge", "prompts")
 SHOWN = 5
 """How many differing prompts are named."""
 
+LONGEST = 80
+"""How many signs of a setting are shown at most."""
+
+_ADDRESS = "base_url"
+_IDENTITY = "options.identity"
+_MOVED = (
+    ". If that is the same server, which has moved: a model that sets "
+    f"{_IDENTITY} is the same at any address"
+)
+
 _FILES = ("data", "images", "annotations", "positions", "opponents")
 """Options that name files: what the files hold is compared, not where they lie."""
 
@@ -51,9 +61,8 @@ def mismatches(first: FinishedRun, other: FinishedRun) -> Iterator[tuple[str, st
     for seat in sorted({*first.spec.seats, *other.spec.seats} - {CANDIDATE}):
         if _seat(first, seat) != _seat(other, seat):
             told = [_model(run.spec.seats.get(seat)) for run in (first, other)]
-            again = " with other settings" if told[0] == told[1] else ""
-            left, right = f"{told[0]} in {first.label}", f"{told[1]}{again} in {other.label}"
-            yield "judge", f"the {seat} differs: {left}, {right}"
+            left, right = f"{told[0]} in {first.label}", f"{told[1]} in {other.label}"
+            yield "judge", f"the {seat} differs: {left}, {right}{_how(first, other, seat)}"
     prompts = [_facts(run, "prompts") for run in (first, other)]
     if differing := [name for name, _ in _differing(*prompts)]:
         more = f" and {len(differing) - SHOWN} more" if len(differing) > SHOWN else ""
@@ -149,6 +158,42 @@ def _seat(run: FinishedRun, seat: str) -> tuple[Any, ...]:
     )
 
 
+def _how(first: FinishedRun, other: FinishedRun, seat: str) -> str:
+    """Which settings of a model that both runs have differ."""
+    left, right = (_model_settings(run, seat) for run in (first, other))
+    if not left or not right:
+        return ""
+    differing = dict(_differing(left, right))
+    if left.get(_IDENTITY) and _IDENTITY not in differing:
+        differing.pop(_ADDRESS, None)
+    if not differing:
+        return "; their settings are the same, but the files or the backend behind them are not"
+    told = [f"{name} is {_shown(one)} and {_shown(two)}" for name, (one, two) in differing.items()]
+    advice = _MOVED if differing.keys() == {_ADDRESS} else ""
+    return f"; {', '.join(told)}{advice}"
+
+
+def _model_settings(run: FinishedRun, seat: str) -> dict[str, Any]:
+    """All that a run sets for a seat's model and that can change its replies."""
+    model = run.spec.seats.get(seat)
+    if model is None:
+        return {}
+    samplings = {"sampling": model.sampling, f"sampling.{seat}": run.spec.sampling.get(seat)}
+    return {
+        "provider": model.provider,
+        "model": model.model,
+        _ADDRESS: model.base_url,
+        "system": model.system,
+        **{f"options.{name}": value for name, value in model.options.items()},
+        **{
+            f"{whose}.{name}": value
+            for whose, sampling in samplings.items()
+            if sampling is not None
+            for name, value in sampling
+        },
+    }
+
+
 def _settings(run: FinishedRun) -> dict[str, Any]:
     """All that can change scores and may differ, by the name that a user knows."""
     options = run.spec.options.items()
@@ -178,4 +223,5 @@ def _model(spec: ModelSpec | None) -> str:
 
 
 def _shown(value: Any) -> str:
-    return "not set" if value is None else str(value)
+    text = "not set" if value is None else " ".join(str(value).split())
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."

@@ -29,7 +29,10 @@ from mmconv.values import Cell, Table
 LEVEL = 0.05
 """The share of true differences of zero that are allowed to be called differences."""
 
-PAIRED = "Paired per sample: n counts the samples that both runs have a number of."
+PAIRED = (
+    "Paired per sample: n counts the samples of which both runs have every number that a row is "
+    "made of, missing the others."
+)
 
 _Key = tuple[str, str]
 
@@ -120,7 +123,7 @@ def _baseline_first(folders: Sequence[Path], baseline: Path | None) -> list[Path
 
 def _measure(run: FinishedRun) -> _Measured:
     frame = ScoreFrame(run.scores())
-    found = find_quantities(run.spec.benchmark)(frame, run.candidate)
+    found = find_quantities(run.spec.benchmark)(frame, run.spec)
     return _Measured(
         run=run,
         samples=frame.clusters(),
@@ -160,9 +163,17 @@ def _overlap(first: _Measured, other: _Measured, common: int) -> Iterator[str]:
             f"are over the {common} that both have, the runs' own numbers over all of theirs."
         )
     for one, two in ((first, other), (other, first)):
-        lacking = sorted({name for name, _ in one.quantities.keys() - two.quantities.keys()})
-        if lacking:
-            yield f"Not compared, since {two.run.label} has none: {', '.join(lacking)}."
+        lacking: dict[str, list[str]] = {}
+        for name, group in one.quantities:
+            if (name, group) not in two.quantities:
+                lacking.setdefault(group, []).append(name)
+        known = {group for _, group in two.quantities}
+        told = [
+            f"{group}: {', '.join(names)}" if group in known else f"{group} (all of it)"
+            for group, names in lacking.items()
+        ]
+        if told:
+            yield f"Not compared, since {two.run.label} does not have it: {'; '.join(told)}."
 
 
 def _runs(first: _Measured, others: Sequence[_Other], warnings: tuple[str, ...]) -> Table:
@@ -193,7 +204,10 @@ def _differences(
     first: _Measured, others: Sequence[_Other], warnings: tuple[str, ...], *, change: bool
 ) -> Table:
     """A row per quantity and run; those of quantities that are changes themselves apart."""
-    keys = [key for key, each in first.quantities.items() if each.change == change]
+    compared = {key for other in others for key in other.contrasts}
+    keys = [
+        key for key, each in first.quantities.items() if each.change == change and key in compared
+    ]
     rows: dict[str, dict[str, Cell]] = {}
     for name in dict.fromkeys(name for name, _ in keys):
         for other in others:
@@ -204,11 +218,11 @@ def _differences(
             }
             if cells:
                 rows[name if len(others) == 1 else f"{name}, {other.run.label}"] = cells
-    compared = others[0].run.label if len(others) == 1 else "each run"
+    runs = others[0].run.label if len(others) == 1 else "each run"
     what = "What conditions change" if change else "Scores"
     return Table(
         name="delta_differences" if change else "differences",
-        title=f"{what}: {compared} minus {first.run.label}",
+        title=f"{what}: {runs} minus {first.run.label}",
         columns=tuple(dict.fromkeys(group for _, group in keys)),
         rows=rows,
         notes=(

@@ -319,7 +319,7 @@ def _error(finished: Finished) -> EvalError | None:
 
 def _problem(outcome: Outcome) -> str | None:
     if isinstance(outcome, Failure):
-        return f"{outcome.kind} after {outcome.attempts} attempt(s): {outcome.message}"
+        return outcome.told
     return f"skipped: {outcome.because}" if isinstance(outcome, Skipped) else None
 
 

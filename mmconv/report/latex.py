@@ -2,17 +2,22 @@ r"""Tables in LaTeX, in the manner of the package booktabs, for pdfLaTeX and its
 
 ConvBench's quantities are set as mathematics (`S2_hat` becomes `$\hat{S}_2$`), signs of numbers as
 minus and plus. A table that is too wide is shrunk to the line; one that is too long for a page goes
-on to the next, and LaTeX must be run more than once to align it. The first lines of each file say
-which packages it needs.
+on to the next; LaTeX aligns it closely in its first run and exactly in its second. The first lines
+of each file say which packages it needs.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import TypeAlias
 
 from mmconv.report.cells import NONE, check_table, is_text, notes_below, one_line, stack_parts
 from mmconv.values import Cell, Table
+
+_Lines: TypeAlias = list[list[str]]
+"""A row of a table: its lines, and their cells."""
 
 PAGE_LINES = 40
 """The most lines of a table on one page: values, intervals and counts have their own; and notes."""
@@ -38,6 +43,7 @@ _EXPRESSION = re.compile(rf"{_SYMBOL.pattern}(?: - {_SYMBOL.pattern})?")
 # R1 may also be the end of a model's name: it is a quantity at the start, or where an S is near
 _LEADING = re.compile(rf"{_EXPRESSION.pattern}(?=,|$)")
 _S = re.compile(r"(?<![\w-])S[0-3](?:_hat|_tilde)?(?![\w-])")
+_UNPRINTED = re.compile(r"\\[a-z]+|[\\{}$]")
 # Latin letters and what the encoding of pdfLaTeX knows besides
 _BEYOND = re.compile("[^\u0000-\u024f\u2010-\u2026\u20ac]")
 
@@ -45,10 +51,11 @@ _BEYOND = re.compile("[^\u0000-\u024f\u2010-\u2026\u20ac]")
 def to_latex(table: Table) -> str:
     """A `table` environment, a `longtable` if there are many rows; parts stacked in a cell."""
     check_table(table)
-    body = [line for name, row in table.rows.items() for line in _row(table, name, row)]
+    rows = [_cells(table, name, row) for name, row in table.rows.items()]
+    body = [line for lines in rows for line in _row(lines)]
     notes = sum(1 + len(note) // _NOTE_WIDTH for note in notes_below(table))
     if len(body) + notes > PAGE_LINES:
-        return _join(_preamble(table, "longtable"), _long(table, body))
+        return _join(_preamble(table, "longtable"), _long(table, rows, body))
     return _join(_preamble(table, "graphicx"), _floating(table, body))
 
 
@@ -69,11 +76,12 @@ def _floating(table: Table, body: list[str]) -> Iterator[str]:
     yield r"\end{table}"
 
 
-def _long(table: Table, body: list[str]) -> Iterator[str]:
+def _long(table: Table, rows: Sequence[_Lines], body: list[str]) -> Iterator[str]:
     # one that is too wide grows into both margins
     yield r"\begingroup\footnotesize\setlength{\tabcolsep}{4pt}"
     yield r"\LTleft=0pt plus 1fill minus 1fill \LTright=\LTleft"
     yield rf"\begin{{longtable}}{{{_alignment(table)}}}"
+    yield from _widest(rows)
     first, second = _heading(table)
     yield first + second + r" \\"
     yield r"\toprule"
@@ -113,16 +121,36 @@ def _columns(table: Table) -> str:
     return _line(["", *map(_in_text, table.columns)])
 
 
-def _row(table: Table, name: str, row: Mapping[str, Cell]) -> Iterator[str]:
+def _cells(table: Table, name: str, row: Mapping[str, Cell]) -> _Lines:
     values, *below = stack_parts(table, row)
     lines = [[_in_text(name), *map(_in_cell, values)]]
     for cells in below:
         lines.append(
             ["", *(rf"{{\scriptsize {_in_cell(cell)}}}" if cell else "" for cell in cells)]
         )
+    return lines
+
+
+def _row(lines: _Lines) -> Iterator[str]:
     # the star keeps a row on one page
     yield from (_line(cells) + "*" for cells in lines[:-1])
     yield _line(lines[-1])
+
+
+def _widest(rows: Sequence[_Lines]) -> Iterator[str]:
+    """Lines that are measured and not printed: head and rules are set before the rows are.
+
+    One line for the values, intervals and counts each, of the longest cells of every column.
+    """
+    for lines in zip_longest(*rows):
+        columns = zip(*filter(None, lines), strict=True)
+        longest = (max(cells, key=_length) for cells in columns)
+        yield " & ".join(longest) + r" \kill"
+
+
+def _length(cell: str) -> int:
+    """How many letters are printed of a cell, about."""
+    return len(_UNPRINTED.sub("", cell))
 
 
 def _note(note: str) -> str:

@@ -14,13 +14,14 @@ from typing import Any, Self
 import orjson
 
 from mmconv.errors import ConfigError
-from mmconv.plans import Finished, Plan
+from mmconv.plans import Finished
 from mmconv.report.layout import SCORES, TABLES, TRANSCRIPTS
 from mmconv.report.records import OrderedLines, whole, write_parquet
 from mmconv.report.saved_run import read_scores
 from mmconv.report.schemas import score_schema, transcript_schema
-from mmconv.report.tables import to_markdown, write_tables
-from mmconv.report.transcripts import PARSED, call_records, score_record
+from mmconv.report.shortfalls import Shortfall
+from mmconv.report.tables import all_to_markdown, write_tables
+from mmconv.report.transcripts import call_records, score_record
 from mmconv.values import Score, Table
 
 REPORT = "report.md"
@@ -82,8 +83,8 @@ class RunFolder:
         head += [f"- **{name}**: {value}" for name, value in facts.items()]
         head += [f"- **more tables**: {', '.join(f'`tables/{table.name}.md`' for table in tables)}"]
         head += ["- **every call**: `transcripts.jsonl`; **versions and hashes**: `manifest.json`"]
-        shown = "\n\n".join(to_markdown(table) for table in tables if not table.detail)
-        self._write(REPORT, "\n".join([*head, "", f"{shown}\n"]).encode())
+        shown = all_to_markdown([table for table in tables if not table.detail], TABLES)
+        self._write(REPORT, "\n".join([*head, "", shown]).encode())
 
     def write_parquet(self) -> None:
         """Turn the records into Parquet files beside them."""
@@ -96,9 +97,7 @@ class Records:
     """Scores and transcripts on their way to files; a context manager.
 
     Leaving the block by an exception, or after `discard`, writes nothing and keeps what was there.
-    `count` and `unscored` (by reason) tell of the scores taken in; `verdicts` counts the judges'
-    calls that were answered, `unread` those of them of which no reply, rescues included, could be
-    read.
+    `count` and `unscored` (by reason) tell of the scores taken in, `shortfall` of the calls.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -108,8 +107,7 @@ class Records:
         self._discarded = False
         self.count = 0
         self.unscored: Counter[str] = Counter()
-        self.verdicts = 0
-        self.unread = 0
+        self.shortfall = Shortfall()
 
     def __enter__(self) -> Self:
         self._stack.enter_context(self._scores)
@@ -120,7 +118,7 @@ class Records:
         """Take in one finished plan and its scores."""
         order = finished.plan.order
         calls = list(call_records(finished))
-        self._count_verdicts(finished.plan, calls)
+        self.shortfall.add(calls)
         self._transcripts.append(order, *map(orjson.dumps, calls))
         self._scores.append(order, *map(orjson.dumps, self._counted(scores)))
 
@@ -130,14 +128,6 @@ class Records:
             if score.why is not None:
                 self.unscored[score.why] += 1
             yield score_record(score)
-
-    def _count_verdicts(self, plan: Plan, records: Sequence[Mapping[str, Any]]) -> None:
-        parses = {record["call"]: record["parse"] for record in records if record["parse"]}
-        for call in plan.calls:
-            if call.id in parses:
-                self.verdicts += 1
-                replies = (call, *call.rescues)
-                self.unread += all(parses.get(reply.id) != PARSED for reply in replies)
 
     def discard(self) -> None:
         """Write nothing at the end: the run was stopped before it was whole."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from mmconv.values import Cell, Table
 
 _ANY = "candidate"
+_JUDGED = "judged by "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +52,10 @@ def merge_tables(runs: Sequence[Named]) -> list[Table]:
 
 
 def _merge(having: Sequence[tuple[Named, Table]]) -> Table:
-    run, first = having[0]
-    labels = ", ".join(each.label for each, _ in having)
+    _, first = having[0]
     return replace(
         first,
-        title=run.renamed(first.title, labels),
+        title=_title(having),
         columns=tuple(
             dict.fromkeys(
                 run.renamed(column, _ANY) for run, table in having for column in table.columns
@@ -65,6 +65,18 @@ def _merge(having: Sequence[tuple[Named, Table]]) -> Table:
         notes=_notes(having),
         digits=max(table.digits for _, table in having),
     )
+
+
+def _title(having: Sequence[tuple[Named, Table]]) -> str:
+    """The first table's title with all runs in the candidate's place, and whoever judged them.
+
+    A judge may have the candidate's name, and that stays.
+    """
+    run, first = having[0]
+    title, judged, _ = first.title.partition(_JUDGED)
+    judges = dict.fromkeys(table.title.partition(_JUDGED)[2] for _, table in having)
+    labels = ", ".join(each.label for each, _ in having)
+    return run.renamed(title, labels) + judged + " and ".join(filter(None, judges))
 
 
 def _rows(having: Sequence[tuple[Named, Table]]) -> dict[str, dict[str, Cell]]:

@@ -13,6 +13,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from mmconv.report.cells import (
     notes_below,
     one_line,
     round_number,
+    shared_notes,
     tell_missing,
 )
 from mmconv.report.latex import to_latex
@@ -88,8 +90,11 @@ def read_tables(folder: Path) -> tuple[Table, ...]:
     return tuple(_read_table(folder / f"{name}.json") for name in _read_names(folder / INDEX))
 
 
-def to_markdown(table: Table) -> str:
-    """A pipe table under its title, each cell on one line, with the notes below as a list."""
+def to_markdown(table: Table, elsewhere: str | None = None) -> str:
+    """A pipe table under its title, each cell on one line, with the notes below as a list.
+
+    For `elsewhere` see `mmconv.report.cells.notes_below`.
+    """
     check_table(table)
 
     def line(cells: Iterable[str]) -> str:
@@ -105,7 +110,27 @@ def to_markdown(table: Table) -> str:
     for name, row in table.rows.items():
         cells = (" ".join(filter(None, cell_parts(row.get(c), table))) for c in table.columns)
         lines.append(line([_in_markdown(name), *map(_in_markdown, cells)]))
-    return "\n".join([*lines, *notes_below(table, lambda note: f"- {_in_markdown(note)}")]) + "\n"
+    return "\n".join([*lines, *notes_below(table, _item, elsewhere)]) + "\n"
+
+
+def all_to_markdown(tables: Sequence[Table], folder: str) -> str:
+    """Several tables below each other; what more than one of them notes is numbered at the end.
+
+    The files in `folder` have all reasons of what is missing, and the most frequent stand here.
+    """
+    numbers = {note: number for number, note in enumerate(shared_notes(tables), start=1)}
+    texts = []
+    for table in tables:
+        own = tuple(note for note in table.notes if note not in numbers)
+        referred = sorted(numbers[note] for note in table.notes if note in numbers)
+        if referred:
+            many = "s" if len(referred) > 1 else ""
+            own = (*own, f"See note{many} {', '.join(map(str, referred))} at the end.")
+        texts.append(to_markdown(replace(table, notes=own), f"{folder}/{table.name}.md"))
+    if numbers:
+        listed = (f"{number}. {_in_markdown(note)}" for note, number in numbers.items())
+        texts.append("\n".join(["**Notes**", "", *listed]) + "\n")
+    return "\n\n".join(texts)
 
 
 FORMATS: Mapping[str, Callable[[Table], str]] = {
@@ -204,6 +229,10 @@ def _json_cell(cell: Cell) -> dict[str, Any]:
         "low": cell.low,
         "high": cell.high,
     }
+
+
+def _item(note: str) -> str:
+    return f"- {_in_markdown(note)}"
 
 
 def _read_names(path: Path) -> list[str]:

@@ -9,12 +9,18 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from mmconv.report.cells import cell_parts, check_table, is_text, notes_below, one_line
+from mmconv.report.cells import (
+    cell_parts,
+    check_table,
+    is_text,
+    notes_below,
+    one_line,
+    shared_notes,
+)
 from mmconv.values import Table
 
 _GAP = "  "
@@ -56,10 +62,11 @@ class _Column:
         return fold(cell, width, indent) if self.is_text else [cell]
 
 
-def to_text(table: Table, width: float = math.inf) -> str:
+def to_text(table: Table, width: float = math.inf, elsewhere: str | None = None) -> str:
     """The table under its title, a line per row, as far as `width` allows, and the notes below.
 
-    A row shows each value with its interval, n and how many miss.
+    A row shows each value with its interval, n and how many miss; for `elsewhere` see
+    `mmconv.report.cells.notes_below`.
     """
     check_table(table)
     names = _Column.of("", [one_line(name) for name in table.rows], is_text=True)
@@ -67,17 +74,26 @@ def to_text(table: Table, width: float = math.inf) -> str:
     lines = [*fold(table.title, width)]
     for block in _blocks(names, columns, width):
         lines += ["", *_laid_out(block, width)]
-    for note in notes_below(table):
+    for note in notes_below(table, elsewhere=elsewhere):
         lines += fold(note, width, _HANGING)
     return "\n".join(lines) + "\n"
 
 
-def all_to_text(tables: Sequence[Table], width: float = math.inf) -> str:
-    """Several tables as plain text; notes that more than one of them has stand at the end, once."""
-    count = Counter(note for table in tables for note in table.notes)
-    shared = [note for note, tables_with_it in count.items() if tables_with_it > 1]
+def all_to_text(
+    tables: Sequence[Table], width: float = math.inf, elsewhere: Callable[[str], str] | None = None
+) -> str:
+    """Several tables as plain text; notes that more than one of them has stand at the end, once.
+
+    `elsewhere` gives the place, by a table's name, where all reasons of what is missing stand; only
+    the most frequent ones are below the tables then.
+    """
+    shared = shared_notes(tables)
     texts = [
-        to_text(replace(table, notes=tuple(n for n in table.notes if n not in shared)), width)
+        to_text(
+            replace(table, notes=tuple(note for note in table.notes if note not in shared)),
+            width,
+            elsewhere and elsewhere(table.name),
+        )
         for table in tables
     ]
     below = ("\n".join(fold(note, width, _HANGING)) + "\n" for note in shared)

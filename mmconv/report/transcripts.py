@@ -147,7 +147,7 @@ def _came_back(outcome: Outcome) -> dict[str, Any]:
 
 def _problem(outcome: Outcome) -> str | None:
     if isinstance(outcome, Failure):
-        return f"{outcome.kind} after {outcome.attempts} attempt(s): {outcome.message}"
+        return outcome.told
     return outcome.because if isinstance(outcome, Skipped) else None
 
 

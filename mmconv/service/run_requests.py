@@ -28,10 +28,6 @@ MOST_SEATS = 16
 """How many models may take part in one run."""
 
 
-ANY_SEAT = "NAME"
-"""How a benchmark's description says that seats of any other name may be taken."""
-
-
 class RunRequest(BaseModel):
     """A run of a benchmark: which data, and which model on which seat.
 
@@ -110,10 +106,10 @@ def _model(settings: Settings, seat: str, name: str) -> ModelSpec:
 
 def _check_seats(benchmark: str, request: RunRequest) -> None:
     known = description(benchmark)
-    if known is None or ANY_SEAT in known.seats:
+    if known is None:
         return
     for seat in request.seats:
-        if seat not in known.seats:
+        if not known.has_seat(seat):
             there = ", ".join(known.seats)
             raise Problem(
                 400, f"{benchmark} has no seat {seat!r}; there are: {there}", param=f"seats.{seat}"

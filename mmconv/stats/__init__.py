@@ -8,6 +8,7 @@ return `mmconv.values.Summary`. The authors' official aggregations are not here 
 from mmconv.stats.column import Column
 from mmconv.stats.contrasts import Contrast, Quantity, contrast, holm, measure
 from mmconv.stats.estimates import (
+    FEWEST_CLUSTERS,
     INTERVALS,
     as_cell,
     bounded,
@@ -23,6 +24,7 @@ from mmconv.stats.frame import ScoreFrame
 from mmconv.stats.ratios import summarise_ratio
 
 __all__ = [
+    "FEWEST_CLUSTERS",
     "INTERVALS",
     "Column",
     "Contrast",

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from mmconv.stats.column import Column
 from mmconv.stats.estimates import (
     bounded,
     combine,
-    count_clusters,
     pair,
     summarise,
     summarise_share,
@@ -23,6 +22,7 @@ from mmconv.stats.estimates import (
     t_quantile,
 )
 from mmconv.stats.parts import combine_parts
+from mmconv.stats.spread import find_spread
 from mmconv.values import Summary
 
 _EMPTY = Column.of(())
@@ -86,7 +86,9 @@ def contrast(left: Quantity, right: Quantity, names: tuple[str, str]) -> Contras
     summary = _estimate(usable, left, summarise_share_change)
     if len(usable) < len(pairs):
         summary = replace(summary, missing=_missing(pairs))
-    p = _p_value(summary, count_clusters(*usable.values()) - 1)
+    weights = _weights(left, usable)
+    spread = find_spread([(column, weights[key]) for key, column in usable.items()])
+    p = None if spread is None else _p_value(summary, spread.freedom)
     return Contrast(summary=bounded(summary, -left.reach, left.reach), p=p)
 
 
@@ -103,9 +105,7 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
 def _estimate(
     columns: Mapping[str, Column], quantity: Quantity, of_share: Callable[[Column], Summary]
 ) -> Summary:
-    whole = quantity.weights or dict.fromkeys(quantity.columns, 1 / len(quantity.columns))
-    there = math.fsum(whole[key] for key in columns) / math.fsum(whole.values())
-    weights = {key: whole[key] / there for key in columns}
+    weights = _weights(quantity, columns)
     if len(quantity.columns) > 1 and not quantity.cautious:
         return combine(columns, weights)
     own = {
@@ -113,6 +113,14 @@ def _estimate(
         for key, column in columns.items()
     }
     return combine_parts(columns, own, weights)
+
+
+def _weights(quantity: Quantity, columns: Iterable[str]) -> dict[str, float]:
+    """The weights of these columns, which take over those of the quantity's other columns."""
+    whole = quantity.weights or dict.fromkeys(quantity.columns, 1 / len(quantity.columns))
+    here = {key: whole[key] for key in columns}
+    share = math.fsum(here.values()) / math.fsum(whole.values())
+    return {key: weight / share for key, weight in here.items()}
 
 
 def _missing(pairs: Mapping[str, Column]) -> dict[str, int]:
@@ -125,7 +133,7 @@ def _missing(pairs: Mapping[str, Column]) -> dict[str, int]:
     return dict(Counter(lacking.values()))
 
 
-def _p_value(summary: Summary, freedom: int) -> float | None:
+def _p_value(summary: Summary, freedom: float) -> float | None:
     """From the interval as it is: where its middle lies, in half widths, is Student's t."""
     if summary.low is None or summary.high is None:
         return None

@@ -1,12 +1,16 @@
 """Estimates with 95 % intervals that hold when scores come in clusters and some are missing.
 
-Everything follows from one formula. With u_g the sum, over the rows i of cluster g, of
-(x_i - mean) / n, the standard error is sqrt(G / (G - 1) * sum_g u_g^2) for G clusters, and the
-interval uses Student's t with G - 1 degrees of freedom. Rows of their own clusters make it the
-usual s / sqrt(n). Values without any spread tell nothing of their precision, and a few clusters
-next to nothing: they get no interval. Shares and their changes, whose scale has ends, have
-intervals of their own; `mmconv.stats.ratios` has those of ratios. `INTERVALS` tells it to readers.
-Missing rows are counted and left out; nothing is imputed here.
+Everything follows from one formula, for the sum over columns k of w_k * mean_k. Let column k have
+n_k numbers of G_k clusters, and u_g be the sum, over the columns and the rows i of cluster g, of
+w_k * sqrt(G_k / (G_k - 1)) * (x_ik - mean_k) / n_k. The standard error is sqrt(sum_g u_g^2). For
+one column it is the usual cluster-robust one, s / sqrt(n) where each row is a cluster; for columns
+without a common cluster it is that of a stratified mean. The interval uses Student's t, with G - 1
+degrees of freedom over the same G clusters, otherwise Satterthwaite's (`mmconv.stats.spread`).
+
+Values without any spread tell nothing of their precision, and a few clusters next to nothing: they
+get no interval. Shares and their changes, whose scale has ends, have intervals of their own;
+`mmconv.stats.ratios` has those of ratios. `INTERVALS` tells it to readers. Missing rows are counted
+and left out; nothing is imputed here.
 """
 
 from __future__ import annotations
@@ -15,11 +19,13 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
+from statistics import NormalDist
 
 import numpy as np
 
-from mmconv.stats.column import Column, number_names
+from mmconv.stats.column import Column
+from mmconv.stats.spread import find_spread
 from mmconv.values import Cell, Summary
 
 UNPAIRED = "unpaired: "
@@ -37,11 +43,16 @@ ROUNDING = 1e-12
 INTERVALS = (
     "Brackets hold 95 % intervals: Wilson's for shares, Agresti and Min's for paired differences "
     "of shares, Fieller's for net shares, Student's t for the rest, cut at the ends of the scale. "
-    "Scores of one image, or of one sample with its trials, are a cluster. There is no interval "
-    f"over fewer than {FEWEST_CLUSTERS} clusters, nor by Student's t where all values are equal, "
-    "nor of a net share of very few failures."
+    "Scores of one image, or of one sample with its trials, are a cluster. Where no two share one, "
+    "Wilson's is the textbook's; otherwise it takes their effective number and Student's t "
+    "(mmconv/stats/estimates.py has the formulas). There is no interval over fewer than "
+    f"{FEWEST_CLUSTERS} clusters, nor by Student's t where all values are equal, nor of a net "
+    "share of very few failures."
 )
 """The rule for all intervals, as tables tell it."""
+
+NORMAL = NormalDist().inv_cdf(0.975)
+"""The 97.5 % quantile of the normal distribution."""
 
 _ADDED_PAIRS = 2
 
@@ -58,8 +69,11 @@ def summarise(column: Column) -> Summary:
 def summarise_share(column: Column) -> Summary:
     """The mean of values in [0, 1] with a Wilson interval, which never leaves [0, 1].
 
-    The interval takes the effective sample size p(1 - p) / stderr^2, at most the number of rows;
-    where nothing varies, the number of clusters. Raises `ValueError` for values outside [0, 1].
+    Where each row is a cluster of its own, the interval is the textbook's: for n rows, with the
+    normal quantile. Otherwise it is for the effective sample size (Franco et al., Journal of Survey
+    Statistics and Methodology 7, 2019), with Student's t for G - 1 degrees of freedom. That size is
+    p(1 - p) / stderr^2, at most the number of rows; where nothing varies, the number of clusters.
+    Raises `ValueError` for values outside [0, 1].
     """
     numbers = column.numbers[column.present]
     if ((numbers < 0) | (numbers > 1)).any():
@@ -68,8 +82,12 @@ def summarise_share(column: Column) -> Summary:
     groups = count_clusters(column)
     if summary.mean is None or summary.stderr is None or groups < FEWEST_CLUSTERS:
         return summary
-    effective = effective_size(summary.mean * (1 - summary.mean), summary, groups)
-    low, high = _wilson(summary.mean, effective, t_quantile(groups - 1))
+    if groups == summary.n:
+        # the error of independent values follows from their mean: none is estimated
+        low, high = _wilson(summary.mean, summary.n, NORMAL)
+    else:
+        effective = effective_size(summary.mean * (1 - summary.mean), summary, groups)
+        low, high = _wilson(summary.mean, effective, t_quantile(groups - 1))
     return replace(summary, low=low, high=high)
 
 
@@ -133,39 +151,29 @@ def summarise_share_change(column: Column) -> Summary:
 def combine(columns: Mapping[str, Column], weights: Mapping[str, float]) -> Summary:
     """The weighted sum of the columns' means, each over its own rows that have a number.
 
-    With u_g = sum_k w_k * sum_{i in g} (x_ik - mean_k) / n_k over the columns k, the linear
-    influence of cluster g, the error is that of the module's formula: it holds for columns that
-    share samples, have different gaps, or enter with negative weight (a difference). `n` counts
-    the samples that any column has a number of, `missing` those that a column lacks, by the first
-    column's reason; the mean is None if any column has no number, and there is no interval if any
-    has fewer than `FEWEST_CLUSTERS`. Raises `ValueError` unless every column has a weight and
-    every weight a column.
+    The error is that of the module's formula: it holds for columns that share samples, have none
+    in common, have different gaps, or enter with negative weight (a difference). `missing` counts
+    the samples that a column lacks, by the first column's reason, `n` all others, though a mean
+    takes in all that its own column has. The mean is None if any column has no number; there is no
+    error if any has fewer than two clusters, and no interval if any has fewer than
+    `FEWEST_CLUSTERS`. Raises `ValueError` unless every column has a weight and every weight a
+    column.
     """
     if not columns or columns.keys() != weights.keys():
         raise ValueError(f"columns {sorted(columns)} and weights {sorted(weights)} do not match")
-    samples = {
-        column.samples[row]
-        for column in columns.values()
-        for row in np.flatnonzero(column.present).tolist()
-    }
+    samples = {sample for column in columns.values() for sample in column.samples}
     lacking: dict[str, str] = {}
     for column in columns.values():
         for sample, reason in zip(column.samples, column.reasons, strict=True):
             if reason is not None:
                 lacking.setdefault(sample, reason)
     terms = [(column, weights[name]) for name, column in columns.items()]
-    return _estimate(terms, len(samples), Counter(lacking.values()))
+    return _estimate(terms, len(samples) - len(lacking), Counter(lacking.values()))
 
 
-def count_clusters(*columns: Column) -> int:
-    """How many clusters have a number in any of the columns."""
-    return len(
-        {
-            column.clusters[row]
-            for column in columns
-            for row in np.flatnonzero(column.present).tolist()
-        }
-    )
+def count_clusters(column: Column) -> int:
+    """How many clusters have a number in the column."""
+    return len({column.clusters[row] for row in np.flatnonzero(column.present).tolist()})
 
 
 def effective_size(variance: float, summary: Summary, groups: int) -> float:
@@ -209,27 +217,19 @@ def _estimate(terms: Sequence[tuple[Column, float]], n: int, missing: Mapping[st
     if not all(column.present.any() for column, _ in terms):
         return none
     mean, size = 0.0, 0.0
-    names: list[str] = []
-    influences = []
     for column, weight in terms:
-        present = np.flatnonzero(column.present)
-        numbers = column.numbers[present]
-        centre = float(numbers.mean())
-        mean += weight * centre
+        numbers = column.numbers[column.present]
+        mean += weight * float(numbers.mean())
         size += abs(weight) * float(np.abs(numbers).max())
-        names.extend(column.clusters[row] for row in present.tolist())
-        influences.append(weight * (numbers - centre) / len(numbers))
-    codes, clusters = number_names(names)
-    groups = len(clusters)
-    if groups < 2:
+    spread = find_spread(terms)
+    if spread is None:
         return replace(none, mean=mean)
-    sums = np.bincount(codes, weights=np.concatenate(influences))
-    stderr = math.sqrt(groups / (groups - 1) * float(sums @ sums))
+    stderr = math.sqrt(spread.variance)
     if stderr <= ROUNDING * size:
         return replace(none, mean=mean, stderr=0.0)
     if min(count_clusters(column) for column, _ in terms) < FEWEST_CLUSTERS:
         return replace(none, mean=mean, stderr=stderr)
-    half = t_quantile(groups - 1) * stderr
+    half = t_quantile(spread.freedom) * stderr
     return replace(none, mean=mean, stderr=stderr, low=mean - half, high=mean + half)
 
 
@@ -276,8 +276,8 @@ def _wilson(share: float, n: float, quantile: float) -> tuple[float, float]:
     return min(max(0.0, centre - half), share), max(min(1.0, centre + half), share)
 
 
-@cache
-def t_quantile(freedom: int) -> float:
+@lru_cache(maxsize=1024)
+def t_quantile(freedom: float) -> float:
     """The 97.5 % quantile of Student's t with so many degrees of freedom."""
     # scipy takes a third of a second to import, which only estimates should pay
     from scipy.special import stdtrit

@@ -7,7 +7,6 @@ intervals by bootstrap. No file is read here, and nothing is printed.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -54,23 +53,24 @@ DEFINED_DRAWS = 0.95
 class Panel:
     """What judges and people gave the same units: two matrices of shape (raters, units).
 
-    Units of one cluster (a dialogue) are not independent of each other. `unjudged` says of a unit
-    why no judge rated it. `level` is that of Krippendorff's alpha; None leaves it out. Ratings that
-    are not `ordered` are codes of labels: they have no ranks. `tie` is the rating that calls a
-    comparison undecided. Raises `ValueError` for matrices that do not fit together, or that lack a
-    judge or a person.
+    The units are those that a judge rated, so that people are compared with each other over what
+    they are compared with a judge over; `unjudged` counts, by reason, those that people alone
+    rated. Units of one cluster (a dialogue) are not independent of each other. `level` is that of
+    Krippendorff's alpha; None leaves it out. Ratings that are not `ordered` are codes of labels:
+    they have no ranks. `tie` is the rating that calls a comparison undecided. Raises `ValueError`
+    for matrices that do not fit together, or that lack a judge or a person.
     """
 
     judges: Matrix
     people: Matrix
     clusters: tuple[str, ...]
-    unjudged: tuple[str | None, ...]
+    unjudged: Mapping[str, int] = field(default_factory=dict)
     level: Level | None = "ordinal"
     ordered: bool = True
     tie: float | None = None
 
     def __post_init__(self) -> None:
-        units = {self.judges.shape[1], self.people.shape[1], len(self.clusters), len(self.unjudged)}
+        units = {self.judges.shape[1], self.people.shape[1], len(self.clusters)}
         if len(units) > 1 or not len(self.judges) or not len(self.people):
             raise ValueError("a panel has judges and people, who rate the same units")
 
@@ -81,7 +81,6 @@ class Panel:
             judges=self.judges[:, places],
             people=self.people[:, places],
             clusters=tuple(self.clusters[place] for place in places),
-            unjudged=tuple(self.unjudged[place] for place in places),
         )
 
 
@@ -155,12 +154,12 @@ def _agreement(panel: Panel, *, pooled: bool) -> Row:
         rated = (raters_per_unit(judges) > 0) & (raters_per_unit(others) > 0)
         return Figure(value=value, n=int(rated.sum()), missing=missing)
 
-    row = {EACH: between(people, _unjudged(panel))}
+    row = {EACH: between(people, panel.unjudged)}
     if len(people) > 1:
         voted = majority(people)[np.newaxis]
-        row[CONSENSUS] = between(voted, _unjudged(panel) | _undecided(panel, voted))
+        row[CONSENSUS] = between(voted, {**panel.unjudged, **_undecided(panel, voted)})
         value = agreement_among(people, pooled=pooled)
-        row[PEOPLE] = Figure(value=value, n=int(paired(people).sum()))
+        row[PEOPLE] = Figure(value=value, n=int(paired(people).sum()), missing=panel.unjudged)
     return row
 
 
@@ -172,17 +171,17 @@ def _coefficient(
 ) -> Row:
     """A measure of two raters, or one of any number, which says which `units` it can use."""
     judges, people = panel.judges, panel.people
-    missing = _unjudged(panel)
+    missing = panel.unjudged
     usable = units or paired
     row = {EACH: _average(measure, usable, _pairs(judges, people), missing)}
     if len(people) > 1:
         agreed = consensus(people)[np.newaxis]
-        undecided = missing | _undecided(panel, agreed)
+        undecided = {**missing, **_undecided(panel, agreed)}
         row[CONSENSUS] = _average(measure, usable, _pairs(judges, agreed), undecided)
         among = [people] if units else [np.stack(pair) for pair in combinations(people, 2)]
-        row[PEOPLE] = _average(measure, usable, among, {})
+        row[PEOPLE] = _average(measure, usable, among, missing)
     if units and len(judges) + len(people) > 2:
-        row[ALL] = _average(measure, usable, [np.concatenate((judges, people))], {})
+        row[ALL] = _average(measure, usable, [np.concatenate((judges, people))], missing)
     return row
 
 
@@ -243,10 +242,6 @@ def _untied(panel: Panel) -> Panel:
         np.where(ratings == panel.tie, np.nan, ratings) for ratings in (panel.judges, panel.people)
     )
     return replace(panel, judges=judges, people=people)
-
-
-def _unjudged(panel: Panel) -> dict[str, int]:
-    return dict(Counter(why for why in panel.unjudged if why is not None))
 
 
 def _undecided(panel: Panel, agreed: Matrix) -> dict[str, int]:

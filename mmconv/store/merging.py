@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Table, select
 
 from mmconv.store.jobs import utc
-from mmconv.store.schema import connect, failures, images, replies, runs
+from mmconv.store.schema import connect, failures, images, replies, runs, tell_failures
 from mmconv.store.store import BATCH, insert_new
 
 _NUMBERS = frozenset({failures.c.id, replies.c.written})
@@ -32,7 +32,7 @@ class MergeReport:
 def merge(target: str, sources: Sequence[str]) -> MergeReport:
     """Copy everything from the stores `sources` into the store `target`.
 
-    Raises `StoreError` if a source is not there.
+    Raises `StoreError` if a source is not there, or a store cannot be read or written.
     """
     added = present = conflicts = 0
     with ExitStack() as stack:
@@ -47,6 +47,7 @@ def merge(target: str, sources: Sequence[str]) -> MergeReport:
 
 def _open(stack: ExitStack, address: str, *, create: bool) -> Engine:
     engine = connect(address, create=create)
+    tell_failures(engine)
     stack.callback(engine.dispose)
     return engine
 

@@ -7,6 +7,7 @@ proves that they are the same.
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 import time
@@ -22,6 +23,7 @@ from sqlalchemy import (
     DateTime,
     Dialect,
     Engine,
+    ExceptionContext,
     Float,
     Integer,
     MetaData,
@@ -37,7 +39,7 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
 
 from mmconv.errors import StoreError
 
@@ -178,15 +180,53 @@ def connect(url: str, *, create: bool = True) -> Engine:
     parsed = read_address(url)
     if parsed.get_backend_name() == "sqlite" and parsed.database:
         _prepare_file(Path(parsed.database), create=create)
-    shown = parsed.difference_update_query(SECRETS).render_as_string(hide_password=True)
+    shown = _shown(parsed)
     engine = _make_engine(parsed, shown)
     try:
         _migrate(engine)
     except SQLAlchemyError as error:
         engine.dispose()
         reason = getattr(error, "orig", None) or error
-        raise StoreError(f"cannot open the store {shown}: {reason}") from error
+        raise StoreError(f"cannot open the store {shown}: {reason}{_closed(parsed)}") from error
     return engine
+
+
+def _closed(url: URL) -> str:
+    """What to add where SQLite's folder is closed to writing, since SQLite does not say so."""
+    if url.get_backend_name() != "sqlite" or not url.database:
+        return ""
+    folder = Path(url.database).parent
+    is_closed = folder.is_dir() and not os.access(folder, os.W_OK)
+    return f"; {folder} cannot be written, and SQLite keeps more files there" if is_closed else ""
+
+
+def tell_failures(engine: Engine) -> None:
+    """Let a database that fails while it is in use raise `StoreError`, which says what to do.
+
+    A disk may be full, a server gone. What is wrong with a statement itself stays a bug.
+    """
+    event.listen(engine, "handle_error", _told)
+
+
+def _told(failed: ExceptionContext) -> StoreError | None:
+    """The error to raise in place of the driver's; None leaves that one."""
+    error, kind = failed.original_exception, type(failed.sqlalchemy_exception)
+    if kind not in (OperationalError, DatabaseError):
+        return None
+    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
+        return None
+    where = "" if failed.engine is None else f" {_shown(failed.engine.url)}"
+    told = f"the store{where} fails: {' '.join(str(error).split())}"
+    if kind is OperationalError:  # SQLite tells of a damaged file by the other one.
+        told += "; what was answered before is kept: once this is mended, the same command goes on"
+    return StoreError(told)
+
+
+def _shown(url: URL) -> str:
+    """A database's URL as messages may have it, without a password; a file's path."""
+    if url.get_backend_name() == "sqlite" and not url.query and url.database:
+        return url.database
+    return url.difference_update_query(SECRETS).render_as_string(hide_password=True)
 
 
 def read_address(address: str) -> URL:
@@ -226,6 +266,8 @@ def _make_engine(url: URL, shown: str) -> Engine:
 
 
 def _prepare_file(path: Path, *, create: bool) -> None:
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder; a store is a file, as in {path / 'store.sqlite'}")
     if not create and not path.is_file():
         raise StoreError(f"there is no store at {path}")
     try:

@@ -20,7 +20,7 @@ import orjson
 from sqlalchemy import Connection, Row, Table, select
 
 from mmconv.store.known import KnownKeys
-from mmconv.store.schema import connect, failures, images, replies, runs
+from mmconv.store.schema import connect, failures, images, replies, runs, tell_failures
 from mmconv.values import Failure, Outcome, Reply, SeenImage
 
 Item = TypeVar("Item")
@@ -36,7 +36,8 @@ GATHER_SECONDS = 0.005
 class Store:
     """Replies, failures, image facts and run specifications in one database.
 
-    Raises `mmconv.errors.StoreError` if it cannot be opened. The coroutines belong to one event
+    Raises `mmconv.errors.StoreError` if it cannot be opened, and later where it can no longer be
+    read or written (a full disk): what was acknowledged is kept. The coroutines belong to one event
     loop; `aclose` waits for what is under way. `flights` are the calls that runners look up or ask
     at this moment, by key, so that equal ones are one whoever asks; None comes of one given up.
     """
@@ -44,6 +45,7 @@ class Store:
     def __init__(self, url: str, *, create: bool = True) -> None:
         self.flights: dict[str, asyncio.Future[Outcome | None]] = {}
         self._engine = connect(url, create=create)
+        tell_failures(self._engine)
         self._known = KnownKeys()
         with self._engine.connect() as connection:
             self._known.catch_up(connection)

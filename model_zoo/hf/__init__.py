@@ -19,13 +19,13 @@ from images.policy import Policy
 from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError
 from mmconv.protocols import ImageSource
-from model_zoo.hf.options import HfOptions, fingerprint, read_options
+from model_zoo.hf.options import HfOptions, check_sight, fingerprint, read_options
 
 if TYPE_CHECKING:
     from model_zoo.hf.backend import HfBackend
     from model_zoo.hf.loading import Checkpoint
 
-__all__ = ["HfOptions", "fingerprint", "open_backend"]
+__all__ = ["HfOptions", "check_sight", "fingerprint", "open_backend"]
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> HfBackend:

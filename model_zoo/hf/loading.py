@@ -89,7 +89,7 @@ def load_checkpoint(spec: ModelSpec, options: HfOptions) -> Checkpoint:
     except ImportError as error:
         raise ConfigError(
             f"model {spec.label}: needs a library that is not installed: {_short(error)}; run: "
-            "pip install 'mmconv[hf,quant]', and pip install torchvision where that is asked for"
+            f"pip install {_installed_by(error)}"
         ) from error
     except RuntimeError as error:
         if not is_out_of_memory(error):
@@ -101,6 +101,14 @@ def load_checkpoint(spec: ModelSpec, options: HfOptions) -> Checkpoint:
         ) from error
     except (OSError, ValueError, KeyError) as error:
         raise ConfigError(f"model {spec.label}: cannot be loaded: {_short(error)}") from error
+
+
+def _installed_by(error: ImportError) -> str:
+    """What brings the library that an error speaks of: most come with our extras."""
+    told = str(error).lower()
+    if "torchvision" in told:
+        return "torchvision"
+    return "'mmconv[quant]'" if "bitsandbytes" in told else "'mmconv[hf]'"
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from mmconv.config import ModelSpec, validate
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_json
-from model_zoo.checkpoints import checkpoint_fingerprint, is_local
+from model_zoo.checkpoints import checkpoint_fingerprint, is_local, require_sight
 
 Kind = Literal["image-text", "text", "encoder-decoder"]
 
@@ -82,3 +82,12 @@ def fingerprint(spec: ModelSpec) -> str:
     told["chat_template"] = options.template_text()
     checkpoint = checkpoint_fingerprint(spec.model, options.revision)
     return hash_json(["hf", _ANSWER_VERSION, checkpoint, told])
+
+
+def check_sight(spec: ModelSpec) -> None:
+    """Raise `ConfigError` for a model that takes no images, by its options or its configuration."""
+    kind = read_options(spec).kind
+    if kind in ("text", "encoder-decoder"):
+        raise ConfigError(f"it takes no images: options.kind is {kind}")
+    if kind == "auto":
+        require_sight(spec.model)

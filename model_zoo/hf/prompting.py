@@ -21,6 +21,10 @@ from model_zoo.hf.loading import Checkpoint
 
 _TURN_MARKS = {"user": "Question: ", "assistant": "Answer: ", "system": ""}
 _REASONING_ENDS = "</think>"
+_WITHOUT_SYSTEM = (
+    ", or go without a system message: leave `system` out of the model's file, and in a run of "
+    "BotChat set options.prompt_role=user"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,12 +122,19 @@ def _apply_template(writer: Any, template: str, conversation: list[dict[str, Any
             conversation, chat_template=template, tokenize=False, add_generation_prompt=True
         )
     except (TemplateError, TypeError, ValueError, KeyError) as error:
+        roles = [message["role"] for message in conversation]
         raise Refused(
             "rejected",
             f"the chat template cannot write this conversation: {error} (roles here: "
-            f"{', '.join(message['role'] for message in conversation)})",
+            f"{', '.join(roles)}){_advice(*roles)}",
         ) from error
     return str(written)
+
+
+def _advice(*roles: str) -> str:
+    """What helps where a template does not take messages of these roles."""
+    own = "; give another template in the model's options.chat_template"
+    return own + (_WITHOUT_SYSTEM if "system" in roles else "")
 
 
 def _check_complete(text: str, messages: Sequence[Message], mark: str) -> None:
@@ -138,8 +149,8 @@ def _check_complete(text: str, messages: Sequence[Message], mark: str) -> None:
             if part.text.strip() not in text and _REASONING_ENDS not in part.text:
                 raise Refused(
                     "rejected",
-                    f"the chat template leaves out the text of a {message.role} message; "
-                    "use a model without a system prompt, or set options.chat_template",
+                    f"the chat template leaves out the text of a {message.role} message"
+                    f"{_advice(message.role)}",
                 )
 
 

@@ -22,6 +22,7 @@ READ = {"1/merged": 0, "1/IS": 4, "1/Adp": 5, "2/merged": 0, "2/IS": 3, "2/Adp":
         pytest.param(f"以下是评估：\n{SOUND}\n希望有帮助。", id="with words around it"),
         pytest.param(SOUND[SOUND.index("[") : -1], id="a bare list"),
         pytest.param(SOUND.replace('"1"', "1").replace(" 4,", ' "4",'), id="numbers and texts"),
+        pytest.param(SOUND.replace('"1"', "1.0").replace('"2"', '"2.0"'), id="turns as floats"),
         pytest.param(SOUND.replace("4,", '"4分",').replace("3,", '"3/5",'), id="with units"),
         pytest.param(SOUND.replace("全面", '他说"好"，很全面'), id="bare quotation marks"),
         pytest.param(SOUND.replace("全面", "全\n面"), id="a line break in a text"),
@@ -97,6 +98,7 @@ def test_equal_entries_for_one_turn_agree() -> None:
         pytest.param(SOUND.replace('"2"', '"8-5"'), id="a range backwards"),
         pytest.param(SOUND.replace('"2"', '"1-9999"'), id="a range without measure"),
         pytest.param(SOUND.replace('"2"', '"全部"'), id="no number"),
+        pytest.param(SOUND.replace('"2"', "2.5"), id="half a turn"),
         pytest.param("[" * 5000 + "{" + "}" * 5000, id="deep"),
     ],
 )

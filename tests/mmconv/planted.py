@@ -7,9 +7,10 @@ run with the engine's).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from random import Random
 from typing import Any, Literal, TypeAlias
 
 import orjson
@@ -22,7 +23,7 @@ from mmconv.config import ModelSpec, RunSpec
 from mmconv.graph import check, resolve
 from mmconv.protocols import Backend
 from mmconv.stats import ScoreFrame, as_cell
-from mmconv.values import Cell, Reply, Score, Table
+from mmconv.values import UNPARSED, Cell, Reply, Score, Table
 from model_zoo.simulated import CandidateOptions, Expected, JudgeOptions, expected, open_backend
 from tests.pictures import picture
 
@@ -31,7 +32,11 @@ Kind: TypeAlias = Literal["delta", "score", "laid", "net"]
 
 PROVIDER = "model_zoo.simulated"
 FAILURE_RATING = 6.0
+FAILURE_WIN = 0.5
 ROWS_PER_IMAGE = 2
+
+JUDGED = frozenset(grading.metric for grading in GRADINGS)
+"""The metrics that a judge's verdict decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,15 +160,25 @@ class Rehearsal:
                     messages, call.sampling, affinity=""
                 )
             scores.extend(self.benchmark.score(row, condition, calls, replies))
+        assert all(score.value is not None for score in scores)
         return scores
 
-    def estimates(self, scores: list[Score], truth: Expected) -> Iterator[Estimate]:
+    def estimates(self, scores: Iterable[Score], truth: Expected) -> Iterator[Estimate]:
         """What the tables make of a run's scores, beside the truth."""
+        scores = list(scores)
         tables = {table.name: table for table in self.benchmark.tables(scores)}
         for grading in GRADINGS:
             yield from _table_estimates("delta", tables["deltas"], grading, truth)
             yield from _table_estimates("score", tables["scores"], grading, truth)
         yield from _attributions(ScoreFrame(scores), truth)
+
+
+def lose(scores: Iterable[Score], share: float, seed: int) -> Iterator[Score]:
+    """The scores of a run in which this share of the verdicts, drawn at random, is unreadable."""
+    random = Random(seed)
+    for score in scores:
+        lost = score.metric in JUDGED and random.random() < share
+        yield replace(score, value=None, why=UNPARSED) if lost else score
 
 
 def culprit(estimates: list[Estimate], grading: str, kind: Kind = "net") -> str:
@@ -223,9 +238,9 @@ def _table_estimates(
 
 
 def _attributions(frame: ScoreFrame, truth: Expected) -> Iterator[Estimate]:
-    for grading in GRADINGS:
-        laid = shares(list(blames(frame, grading, FAILURE_RATING)))
-        net = net_shares(frame, grading, FAILURE_RATING)
+    for grading, threshold in zip(GRADINGS, (FAILURE_RATING, FAILURE_WIN), strict=True):
+        laid = shares(blames(frame, grading, threshold))
+        net = net_shares(frame, grading, threshold)
         kinds: tuple[tuple[Kind, Any, Any], ...] = (
             ("laid", laid, truth.laid),
             ("net", net, truth.net),
@@ -240,7 +255,6 @@ def _attributions(frame: ScoreFrame, truth: Expected) -> Iterator[Estimate]:
 
 def _estimate(kind: Kind, grading: Grading, name: str, cell: Cell, truth: float) -> Estimate:
     assert isinstance(cell.value, float), f"{grading.name} {name} has no value"
-    assert not cell.missing, f"{grading.name} {name}: {cell.missing} are missing"
     return Estimate(
         kind=kind,
         grading=grading.name,

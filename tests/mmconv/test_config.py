@@ -6,7 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.config import ModelSpec, RunSpec, override, read_spec, secret, validate
+from mmconv.config import (
+    ModelSpec,
+    RunSpec,
+    SamplingSpec,
+    load_model,
+    model_files,
+    override,
+    read_document,
+    read_spec,
+    secret,
+    validate,
+)
 from mmconv.errors import ConfigError
 
 RUN = {"benchmark": "convbench", "seats": {"candidate": "fake/echo"}}
@@ -35,6 +46,11 @@ def test_overriding_leaves_the_original_alone() -> None:
         ("nonsense", "expected field.field=value"),
         ("benchmark.x=1", "'benchmark' is a value"),
         ("seed=[1", "not YAML"),
+        ("options={order: both, order: random}", "'order' stands on line 1 too"),
+        (
+            "seats.candidate.options.max_pixels=9",
+            "seats.candidate is 'fake/echo', a model by its name, .*; write a model file",
+        ),
     ],
 )
 def test_a_bad_override_is_told(item: str, message: str) -> None:
@@ -50,11 +66,41 @@ def test_a_bad_override_is_told(item: str, message: str) -> None:
         ({"limit": 0}, "limit: "),
         ({"sampling": {"judge": {}}}, "the seat 'judge', which no model sits on"),
         ({"sampling": {"candidate": {"top_p": 2}}}, r"sampling\.candidate\.top_p"),
+        (
+            {"sampling": {"candidate": {"temprature": 1}}},
+            r"sampling\.candidate\.temprature is no field here; did you mean temperature\?",
+        ),
+        (
+            {"seats": {"candidate": {"provider": "hf", "model": "x", "price": {"inptu": 1}}}},
+            r"seats\.candidate\.price\.inptu is no field here; did you mean input\?",
+        ),
     ],
 )
 def test_a_wrong_field_is_named(fields: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         validate(RunSpec, {**RUN, **fields}, "run.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("seed: 1\noptions: {}\nseed: 2\n", "line 3: 'seed' stands on line 1 too"),
+        ("options:\n  a: 1\n  b: 2\n  a: 3\n", "line 4: 'a' stands on line 2 too"),
+        ('{"seed": 1, "seed": 2}', "line 1: 'seed' stands on line 1 too"),
+        ("all:\n- {a: 1}\n- {b: 1,\n   b: 1}\n", "line 4: 'b' stands on line 3 too"),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=rf"run\.yaml {told}$"):
+        read_document(file)
+
+
+def test_a_key_may_stand_in_several_mappings_and_override_what_is_merged(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text("one: &one {a: 1, b: 2}\ntwo: {<<: *one, a: 3}\n")
+    assert read_document(file) == {"one": {"a": 1, "b": 2}, "two": {"a": 3, "b": 2}}
 
 
 def test_what_is_needed_is_named() -> None:
@@ -85,3 +131,38 @@ def test_a_model_is_labelled_by_its_name_or_the_end_of_its_path(
     spec: ModelSpec, label: str
 ) -> None:
     assert spec.label == label
+
+
+@pytest.mark.parametrize(("fields", "label"), [("", "mine"), ("name: own\n", "own")])
+def test_a_run_labels_a_model_by_its_file_unless_that_has_a_name(
+    tmp_path: Path, fields: str, label: str
+) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(f"provider: openai\nmodel: org/standin\n{fields}")
+    spec = validate(RunSpec, {**RUN, "seats": {"candidate": str(file)}}, "run.yaml")
+    assert spec.seats["candidate"].label == label
+
+
+@pytest.mark.parametrize("path", ["./llava", "../scenes/facts", "/checkpoints/llava/", "~/llava"])
+def test_a_path_that_is_no_model_file_is_told_what_it_may_stand_for(path: str) -> None:
+    told = rf"'{path}' is a path, .* did you mean hf/{path} .* or {path.rstrip('/')}\.yaml\?"
+    with pytest.raises(ConfigError, match=told):
+        load_model(path)
+
+
+def test_model_files_are_in_the_order_of_their_names() -> None:
+    names = list(model_files())
+    assert names == sorted(names)
+    assert names.index("gpt-4o") < names.index("gpt-4o-mini")
+
+
+def test_a_written_specification_overrides_no_more_than_it_was_told_to() -> None:
+    seat = ModelSpec(provider="fake", model="judge", sampling=SamplingSpec(top_p=None))
+    told = RunSpec(
+        benchmark="fbbench", seats={"judge": seat}, sampling={"judge": SamplingSpec(seed=1)}
+    )
+    read = RunSpec.model_validate_json(told.model_dump_json())
+    assert read == told
+    assert read.sampling["judge"].model_fields_set == {"seed"}
+    assert read.seats["judge"].sampling is not None
+    assert read.seats["judge"].sampling.model_fields_set == {"top_p"}

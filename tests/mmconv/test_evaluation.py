@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import threading
 from pathlib import Path
 
 import orjson
 import pytest
-from click.testing import CliRunner
 
 from mmconv.benchmarks.base import Fields
-from mmconv.cli import commands
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.errors import ConfigError, PlanError
 from mmconv.evaluation import Place, open_evaluation
@@ -99,21 +96,3 @@ async def test_two_runs_of_one_folder_at_once_spoil_nothing(tmp_path: Path) -> N
     assert one.folder == other.folder
     assert len((one.folder / "scores.jsonl").read_bytes().splitlines()) == 3
     assert not [*one.folder.rglob("*.part")]
-
-
-def test_scoring_an_unfinished_run_says_how_much_was_never_asked(tmp_path: Path) -> None:
-    asked = asyncio.run(_run(spec(tmp_path), Place(out=tmp_path / "runs")))
-    with sqlite3.connect(tmp_path / "runs" / "store.sqlite") as database:
-        database.execute("delete from replies where key = ?", (asked,))
-    result = CliRunner().invoke(
-        commands, ["score", str(next((tmp_path / "runs").glob("riddles-*")))]
-    )
-    assert "2 calls were never asked: this run is not finished" in result.stderr
-
-
-async def _run(of: RunSpec, place: Place) -> str:
-    """The key of one answer, which a judgement needs."""
-    async with open_evaluation(of, place) as evaluation:
-        folder = (await evaluation.run(evaluation.runner(), page=False)).folder
-    lines = (folder / "transcripts.jsonl").read_bytes().splitlines()
-    return str(next(line["key"] for line in map(orjson.loads, lines) if line["call"] == "answer"))

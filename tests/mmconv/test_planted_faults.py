@@ -9,7 +9,7 @@ asked of all 2000 intervals together, and of each delta what a correct interval 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from importlib import resources
 from math import sqrt
@@ -24,10 +24,13 @@ from mmconv.evaluation import Place, open_evaluation
 from mmconv.report.layout import SCORES
 from mmconv.report.saved_run import read_scores
 from model_zoo.simulated import CandidateOptions, JudgeOptions, expected
-from tests.mmconv.planted import SCENARIOS, Estimate, Kind, Rehearsal, culprit
+from tests.mmconv.planted import SCENARIOS, Estimate, Kind, Rehearsal, culprit, lose
 
 ROWS = 100
 RUNS = 50
+LOST, LOSSY_RUNS = 0.3, 100
+"""The share of verdicts that is lost where any are, and in how many runs."""
+
 NOMINAL = (0.93, 0.97)
 ONE_DELTA = (0.895, 0.99)
 """What 200 intervals of true coverage 95 % stay in with a probability of 99.9 %: 179 to 198."""
@@ -116,6 +119,50 @@ def test_the_rule_for_samples_alone_names_the_wrong_level(played: Played, gradin
 def test_intervals_of_shares_cover_the_truth(played: Played, kind: Kind) -> None:
     """Wilson's, which those for samples have, are known to err on the wide side."""
     assert NOMINAL[0] <= coverage(played, kind) <= 0.98
+
+
+@pytest.fixture(scope="module")
+def lossy(tmp_path_factory: pytest.TempPathFactory) -> Iterable[list[Estimate]]:
+    """The runs of `mixed` in which three verdicts in ten are lost at random."""
+    rehearsal = Rehearsal(tmp_path_factory.mktemp("lossy") / "data", ROWS)
+    scenario = SCENARIOS["mixed"]
+
+    async def play() -> Iterable[list[Estimate]]:
+        truth = scenario.truth()
+        return [
+            list(rehearsal.estimates(lose(await rehearsal.run(scenario, seed), LOST, seed), truth))
+            for seed in range(LOSSY_RUNS)
+        ]
+
+    return asyncio.run(play())
+
+
+@each_grading
+def test_shares_are_right_where_verdicts_are_lost_at_random(
+    lossy: Iterable[list[Estimate]], grading: Grading
+) -> None:
+    """To lay whatever can be laid gives perception 9 points too much here."""
+    by_name: dict[str, list[Estimate]] = {}
+    for run in lossy:
+        for each in run:
+            if (each.kind, each.grading) == ("laid", grading.name):
+                by_name.setdefault(each.name, []).append(each)
+    assert len(by_name) == 5
+    for name, estimates in by_name.items():
+        values = [each.value for each in estimates]
+        error = stdev(values) / sqrt(len(values))
+        assert error < 0.015
+        assert abs(fmean(values) - estimates[0].truth) < 3.5 * error, name
+
+
+@pytest.mark.parametrize("kind", ["delta", "laid", "net"])
+def test_intervals_cover_the_truth_where_verdicts_are_lost_at_random(
+    lossy: Iterable[list[Estimate]], kind: Kind
+) -> None:
+    """A net share has no interval where failures are few; those that there are hold the truth."""
+    found = [each for run in lossy for each in run if each.kind == kind and each.low is not None]
+    assert len(found) > 0.9 * len([each for run in lossy for each in run if each.kind == kind])
+    assert 0.92 < fmean(each.covers for each in found) <= 0.985
 
 
 @pytest.mark.parametrize("factor", [0.8, 1.25])

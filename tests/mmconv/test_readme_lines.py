@@ -65,8 +65,9 @@ def test_its_calls_are_counted_beforehand(tmp_path: Path, benchmark: str) -> Non
     typed = [*readme_line(benchmark), "--out", str(tmp_path), "--dry-run"]
     result = CliRunner().invoke(commands, typed)
     assert result.exit_code == 0, result.output
-    counted = dict(re.findall(r"^(candidate|judge) +\w+ +(\d+)", result.output, re.MULTILINE))
-    assert (int(counted["candidate"]), int(counted["judge"])) == CALLS[benchmark]
+    counted = dict(re.findall(r"^(candidate|judge) +\w+ +([\d,]+)", result.output, re.MULTILINE))
+    calls = tuple(int(counted[seat].replace(",", "")) for seat in ("candidate", "judge"))
+    assert calls == CALLS[benchmark]
 
 
 def scores(folder: Path) -> list[bytes]:

@@ -80,6 +80,14 @@ async def test_a_trial_is_no_sample_of_its_own_and_none_is_lost(tmp_path: Path) 
     assert len(found) == len({(call["sample"], call["call"]) for call in found}) == 8
 
 
+async def test_every_table_tells_how_many_samples_there_are(tmp_path: Path) -> None:
+    several = await run(spec(tmp_path / "data.jsonl", ["a", "b", "c"], 2), tmp_path / "runs")
+    note = "3 samples in 2 trials each: n counts every trial."
+    assert all(note in table.notes for table in several.tables)
+    once = await run(spec(tmp_path / "data.jsonl", ["a", "b", "c"], 1), tmp_path / "runs")
+    assert not any("trials" in note for table in once.tables for note in table.notes)
+
+
 async def test_names_are_no_part_of_what_is_asked(tmp_path: Path) -> None:
     """A store of runs whose samples were named otherwise answers all the same."""
     first = await run(spec(tmp_path / "old.jsonl", ["1", "2"], 3), tmp_path / "runs")

@@ -74,6 +74,13 @@ async def test_a_script_of_replies_is_read_by_turn_and_trial(tmp_path: Path, wri
         await reply_text(model, second, Sampling(trial=1))
 
 
+async def test_a_pattern_that_stands_twice_in_a_script_is_refused(tmp_path: Path) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text("colour: red\nshape: round\ncolour: blue\n")
+    with pytest.raises(ConfigError, match=r"script\.yaml line 3: 'colour' stands on line 1 too"):
+        await backend("scripted", script=str(script))
+
+
 async def test_a_script_of_patterns_takes_the_first_that_is_found() -> None:
     model = await backend("scripted", script={"colou?r": "red", "^What": "a cat"})
     assert await reply_text(model, asked("What color?")) == "red"

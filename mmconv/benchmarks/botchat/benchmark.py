@@ -88,7 +88,7 @@ class BotChat:
     @property
     def size(self) -> int:
         """How many dialogues will be generated under each condition."""
-        return len(self._survey.indexes)
+        return len(self._survey.lengths)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ class BotChat:
         return {
             "data": {str(path): hash_file(path) for path in files},
             "prompts": self._prompts.digests(),
-            "samples": len(self._survey.indexes),
+            "samples": len(self._survey.lengths),
             "compared": len(self._survey.paired),
             "opponents": [player.name for player in self._opponents],
             "dup_detect": self._options.dup_detect.model_dump(),
@@ -169,8 +169,13 @@ class BotChat:
         from mmconv.stats import ScoreFrame
 
         judge = self._spec.seats["judge"].label if self._options.judged else "nobody"
+        most = self._options.utterances
         layout = Layout(
-            judge=f"judged by {judge}", dup_detect=self._options.dup_detect, notes=self.notes
+            judge=f"judged by {judge}",
+            dup_detect=self._options.dup_detect,
+            notes=self.notes,
+            compared=f"{len(self._survey.paired)} of the {self.size} of the data",
+            cut=most if self._survey.longer(most) else None,
         )
         tables = build_tables(ScoreFrame(scores), layout)
         return [*tables, *bad_records_table(self._survey.left_out)]
@@ -244,8 +249,20 @@ class BotChat:
                 instructions(sample, condition, self._prompts)
 
     def _notes(self) -> Iterator[str]:
+        if len(self.conditions) > 1:
+            yield f"Where no condition is named, it is {UNCON}."
         if self._options.utterances != UTTERANCES:
             yield f"Dialogues have {self._options.utterances} utterances (paper: {UTTERANCES})."
+        if longer := self._survey.longer(self._options.utterances):
+            yield (
+                f"Of human dialogues with more utterances ({longer} of {self.size}), the first "
+                f"{self._options.utterances} count."
+            )
+        if "paireval" in self._options.judged and not self._opponents:
+            yield (
+                "PairEval is left out, since it needs opponents: name runs or files in "
+                "options.opponents, or give models on seats of their own."
+            )
         if self._options.prompt_role == "user":
             yield "The system prompt stands in the first user message."
         yield from bad_records_note(self._survey.left_out, self.size)

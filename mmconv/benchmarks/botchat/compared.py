@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from mmconv.benchmarks.botchat.layout import Match, entrants, matches
+from mmconv.benchmarks.botchat.layout import Match, entrants, matches, named
 from mmconv.benchmarks.botchat.players import GTEVAL, PAIREVAL
 from mmconv.benchmarks.botchat.quantities import PERCENT, RATES, indicator
 from mmconv.benchmarks.botchat.scoring import DUP, JUDGE, OURS
+from mmconv.config import CANDIDATE, RunSpec
 from mmconv.stats import Column, Quantity, ScoreFrame
 
 UNIT = "%"
 
 
-def compared_quantities(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
+def compared_quantities(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
     """The rates of the main tables that are the candidate's own."""
+    candidate = spec.seats[CANDIDATE].label
     yield from _alone(frame, candidate)
     for protocol in (GTEVAL, PAIREVAL):
         for match in dict(matches(frame, protocol)).values():
@@ -31,23 +33,23 @@ def _alone(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
     for _, entrant in entrants(frame, "non_loop"):
         if entrant.model != candidate:
             continue
-        mark = _mark(frame, entrant.condition)
+        condition = entrant.condition
         for length in frame.turns():
             column = entrant.column(frame, "pass", turn=length, reading=OURS)
-            yield from _share(f"UniEval, N={length}{mark}", column)
+            yield from _share(named(f"UniEval, N={length}", condition), column)
         cut = entrant.column(frame, "pass_at_human_length")
-        yield from _share(f"UniEval, human length{mark}", cut)
-        yield from _share(f"non-loop dialogues{mark}", entrant.column(frame, "non_loop"))
+        yield from _share(named("UniEval, human length", condition), cut)
+        loops = entrant.column(frame, "non_loop")
+        yield from _share(named("non-loop dialogues", condition), loops)
 
 
 def _compared(frame: ScoreFrame, protocol: str, match: Match) -> Iterator[Quantity]:
     versus = "" if match.length is None else f" against {match.opponent}, N={match.length}"
-    mark = _mark(frame, match.condition)
-    for dup, told in ((JUDGE, ""), (DUP, ", DupDetect first")):
+    for dup, told in ((JUDGE, ""), (DUP, ", DupDetect before the judge")):
         points = _by_order(frame, protocol, match, dup)
         for rate, wanted in RATES.items():
-            name = f"{protocol}{versus}{told}{mark}: {rate}"
-            yield from _share(name, indicator(points, wanted))
+            name = named(f"{protocol}{versus}{told}", match.condition)
+            yield from _share(f"{name}: {rate}", indicator(points, wanted))
 
 
 def _by_order(frame: ScoreFrame, protocol: str, match: Match, dup: str) -> Column:
@@ -71,7 +73,3 @@ def _share(name: str, column: Column) -> Iterator[Quantity]:
             reach=1.0,
             shares=(name,),
         )
-
-
-def _mark(frame: ScoreFrame, condition: str) -> str:
-    return f" ({condition})" if len(frame.distinct("condition")) > 1 else ""

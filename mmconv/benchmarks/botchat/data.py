@@ -55,15 +55,25 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What a file holds: indexes of samples and of the `paired` ones, records `left_out` by place.
+    """What a file holds: the `lengths` of human dialogues by index, records `left_out` by place.
 
     `documented` says whether every sample has a reference document.
     """
 
-    indexes: tuple[str, ...]
-    paired: frozenset[str]
+    lengths: Mapping[str, int]
     documented: bool
     left_out: BadRecords
+
+    @property
+    def paired(self) -> frozenset[str]:
+        """The indexes of the samples that are compared."""
+        return frozenset(
+            index for index, length in self.lengths.items() if length >= SHORTEST_HUMAN
+        )
+
+    def longer(self, utterances: int) -> int:
+        """How many human dialogues have more utterances than so many."""
+        return sum(length > utterances for length in self.lengths.values())
 
 
 def survey(path: Path, *, documents: bool, skip_bad: bool) -> Survey:
@@ -72,7 +82,8 @@ def survey(path: Path, *, documents: bool, skip_bad: bool) -> Survey:
     Raises `DataError` with all problems in one message; with `skip_bad` only where the file cannot
     be read or no sample is left.
     """
-    good: dict[str, Sample] = {}
+    lengths: dict[str, int] = {}
+    documented = True
     seen: dict[str, str] = {}
     left_out: dict[str, tuple[str, ...]] = {}
     for record in scan_rows(path):
@@ -89,15 +100,11 @@ def survey(path: Path, *, documents: bool, skip_bad: bool) -> Survey:
         if faults:
             left_out[record.where] = faults
         else:
-            good[sample.index] = sample
-    if not good or (left_out and not skip_bad):
-        raise refusal(path, left_out, len(good))
-    return Survey(
-        indexes=tuple(good),
-        paired=frozenset(index for index, sample in good.items() if sample.paired),
-        documented=all(sample.document is not None for sample in good.values()),
-        left_out=left_out,
-    )
+            lengths[sample.index] = len(sample.human)
+            documented &= sample.document is not None
+    if not lengths or (left_out and not skip_bad):
+        raise refusal(path, left_out, len(lengths))
+    return Survey(lengths=lengths, documented=documented, left_out=left_out)
 
 
 def load_samples(path: Path, found: Survey) -> Iterator[Sample]:

@@ -5,7 +5,7 @@ No judgement is read here.
 
 from __future__ import annotations
 
-from mmconv.benchmarks.answers import COLUMNS, TRUNCATED
+from mmconv.benchmarks.answers import SHARES
 from mmconv.benchmarks.botchat.layout import Layout, entrants, rows_notes
 from mmconv.benchmarks.botchat.quantities import share
 from mmconv.stats import Column, ScoreFrame, as_cell, bounded, summarise
@@ -37,7 +37,7 @@ def _loops(frame: ScoreFrame, layout: Layout) -> Table:
         notes=(
             "Non-loop utterances: the mean number up to the first that repeats another, that one "
             "included; all of them where none does.",
-            *rows_notes(frame, "non_loop"),
+            *rows_notes(frame, "non_loop", layout),
             layout.loops,
             *layout.notes,
         ),
@@ -64,7 +64,7 @@ def _lengths(frame: ScoreFrame, layout: Layout) -> Table:
         notes=(
             "Tokens are those of the model's own server; the paper counts tokens of cl100k. "
             "Words are separated by blanks. The human's utterances are those after the seed.",
-            *rows_notes(frame, "words"),
+            *rows_notes(frame, "words", layout),
             *layout.notes,
         ),
     )
@@ -86,7 +86,7 @@ def _lengths_by_utterance(frame: ScoreFrame, layout: Layout) -> Table:
         columns=tuple(f"utterance {number}" for number in numbers),
         rows=rows,
         digits=1,
-        notes=(*rows_notes(frame, "words"), *layout.notes),
+        notes=(*rows_notes(frame, "words", layout), *layout.notes),
         detail=True,
     )
 
@@ -96,8 +96,8 @@ def _replies(frame: ScoreFrame, layout: Layout) -> Table:
     for label, entrant in entrants(frame, "dropped"):
         dropped = entrant.column(frame, "dropped")
         total = sum((value for value in dropped.values if value is not None), start=0.0)
-        rows[label] = {
-            COLUMNS[0]: share(entrant.column(frame, TRUNCATED)),
+        shares = {name: share(entrant.column(frame, metric)) for metric, name in SHARES.items()}
+        rows[label] = shares | {
             "prompts that overflowed": Cell(
                 value=float(sum(bool(value) for value in dropped.values)),
                 n=int(dropped.present.sum()),
@@ -108,7 +108,7 @@ def _replies(frame: ScoreFrame, layout: Layout) -> Table:
     return Table(
         name="replies",
         title="How the generated utterances ended, and what was dropped from full contexts",
-        columns=(COLUMNS[0], "prompts that overflowed", "utterances dropped"),
+        columns=(*SHARES.values(), "prompts that overflowed", "utterances dropped"),
         rows=rows,
         digits=1,
         notes=layout.notes,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mmconv.benchmarks.botchat.dialogue_files import HUMAN
-from mmconv.benchmarks.botchat.options import SHORTEST_HUMAN, DupDetect
+from mmconv.benchmarks.botchat.options import SHORTEST_HUMAN, UNCON, DupDetect
 from mmconv.benchmarks.botchat.players import GTEVAL
 from mmconv.benchmarks.botchat.scoring import JUDGE, OURS
 from mmconv.stats import Column, ScoreFrame
@@ -20,26 +20,46 @@ AUTHORS_COLUMN = "authors: "
 _LONG_ENOUGH = f"whose human dialogue has at least {SHORTEST_HUMAN} utterances"
 _OF_MUTUAL = "222 of the 547 of MuTual-Test"
 
-COMPARED_NOTE = (
-    f"Compared are samples {_LONG_ENOUGH} ({_OF_MUTUAL}), each in both orders: n counts every "
-    "comparison."
-)
-"""Why comparisons have another n than dialogues."""
-
-HUMAN_LENGTH_NOTE = (
-    f"Human length: N is the length of the human dialogue, for samples {_LONG_ENOUGH} "
-    f"({_OF_MUTUAL})."
-)
-"""What the column of that name is, and why its n is another."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """What the tables say besides the scores: who judged, how loops were found, what to know."""
+    """What the tables say besides the scores: who judged, how loops were found, what to know.
+
+    `compared` says how many samples are compared; `cut` is the length that longer human dialogues
+    are cut to, None where none is longer.
+    """
 
     judge: str
     dup_detect: DupDetect
     notes: tuple[str, ...] = ()
+    compared: str = _OF_MUTUAL
+    cut: int | None = None
+
+    @property
+    def compared_note(self) -> str:
+        """Why comparisons have another n than dialogues."""
+        return (
+            f"Compared are samples {_LONG_ENOUGH} ({self.compared}), each in both orders: n counts "
+            "every comparison."
+        )
+
+    @property
+    def human_length_note(self) -> str:
+        """What the column of that name is, and why its n is another."""
+        most = "" if self.cut is None else f", {self.cut} at most"
+        return (
+            f"Human length: N is the length of the human dialogue{most}, for samples "
+            f"{_LONG_ENOUGH} ({self.compared})."
+        )
+
+    @property
+    def human_note(self) -> str:
+        """Who the human is among the rows."""
+        whole = "of whatever length it has"
+        return (
+            f"{HUMAN} is the human dialogue, "
+            f"{whole if self.cut is None else f'cut after {self.cut} utterances'}."
+        )
 
     @property
     def loops(self) -> str:
@@ -93,14 +113,18 @@ class Match:
         )
 
 
+def named(name: str, condition: str) -> str:
+    """A name that tells the condition, unless it is the one that every record allows."""
+    return name if condition == UNCON else f"{name} ({condition})"
+
+
 def entrants(frame: ScoreFrame, metric: str) -> Iterator[tuple[str, Entrant]]:
     """The rows of a table of dialogues: who has scores of the metric, by their names."""
-    conditions = frame.distinct("condition")
     for model in frame.distinct("model"):
-        for condition in conditions:
+        for condition in frame.distinct("condition"):
             entrant = Entrant(model=model, condition=condition)
             if len(entrant.column(frame, metric)):
-                yield _labelled(model, condition, conditions), entrant
+                yield named(model, condition), entrant
 
 
 def matches(frame: ScoreFrame, protocol: str) -> Iterator[tuple[str, Match]]:
@@ -122,23 +146,19 @@ def matches(frame: ScoreFrame, protocol: str) -> Iterator[tuple[str, Match]]:
                 match = Match(model=model, opponent=opponent, condition=condition, length=length)
                 if len(match.column(frame, protocol, OURS, JUDGE)):
                     versus = "" if length is None else f" - {opponent}, N={length}"
-                    yield _labelled(f"{model}{versus}", condition, conditions), match
+                    yield named(f"{model}{versus}", condition), match
 
 
-def rows_notes(frame: ScoreFrame, metric: str) -> Iterator[str]:
+def rows_notes(frame: ScoreFrame, metric: str, layout: Layout) -> Iterator[str]:
     """Who GT is, where it has a row, and that rows are of different samples, where they are."""
     samples = {
         entrant.model: frozenset(entrant.column(frame, metric).samples)
         for _, entrant in entrants(frame, metric)
     }
     if HUMAN in samples:
-        yield f"{HUMAN} is the human dialogue, of whatever length it has."
+        yield layout.human_note
     if len({*samples.values()}) > 1:
         yield (
             f"Rows are not of the same samples: a run takes opponents and {HUMAN} only for samples "
             f"{_LONG_ENOUGH}."
         )
-
-
-def _labelled(name: str, condition: str, conditions: Sequence[str]) -> str:
-    return name if len(conditions) == 1 else f"{name} ({condition})"

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from mmconv.benchmarks.describing import CANDIDATE, JUDGE, Description
+from mmconv.benchmarks.describing import ANY_SEAT, CANDIDATE, JUDGE, Description
 from mmconv.benchmarks.several import Several
 
 Protocol: TypeAlias = Literal["unieval", "gteval", "paireval"]
@@ -128,7 +128,7 @@ DESCRIPTION = Description(
     seats={
         "candidate": CANDIDATE,
         "judge": JUDGE,
-        "NAME": "Any other seat, of any name: an opponent, which talks in the run itself.",
+        ANY_SEAT: "Any other seat, of any name: an opponent, which talks in the run itself.",
     },
 )
 """What `mmconv options botchat` prints."""

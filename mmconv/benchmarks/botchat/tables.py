@@ -14,12 +14,11 @@ from typing import TypeAlias
 from mmconv.benchmarks.botchat.dialogue_tables import dialogue_tables
 from mmconv.benchmarks.botchat.layout import (
     AUTHORS_COLUMN,
-    COMPARED_NOTE,
-    HUMAN_LENGTH_NOTE,
     Layout,
     Match,
     entrants,
     matches,
+    named,
 )
 from mmconv.benchmarks.botchat.players import GTEVAL, PAIREVAL
 from mmconv.benchmarks.botchat.quantities import (
@@ -42,6 +41,10 @@ Matches: TypeAlias = Mapping[str, Match]
 _HUMAN_LENGTH = "human length"
 _SUFFIX = {JUDGE: "", DUP: "_dupdetect"}
 _BEFORE = {JUDGE: "the judge alone", DUP: "DupDetect before the judge"}
+_UNBOUNDED_DRAWS = (
+    "A Bradley-Terry rating without an interval beside an Elo rating with one: too many draws of "
+    "dialogues leave somebody who never wins or ties against the others, and so no finite ratings."
+)
 _NOT_INSTALLED = "Elo and Bradley-Terry ratings need the package evalica, which is not installed."
 
 
@@ -84,7 +87,7 @@ def _unieval(frame: ScoreFrame, layout: Layout) -> Table:
         notes=(
             "The authors' code takes a reply without an index for one that finds no AI, even "
             'after "Choice: Yes".',
-            *((HUMAN_LENGTH_NOTE,) if cut_columns else ()),
+            *((layout.human_length_note,) if cut_columns else ()),
             *layout.notes,
         ),
     )
@@ -108,7 +111,7 @@ def _comparisons(
                     "Not bad: wins, and ties in which both are taken for human. The authors' "
                     "denominator has unread replies; their win+tie adds two rounded rates.",
                     *_loop_notes(layout, dup),
-                    COMPARED_NOTE,
+                    layout.compared_note,
                     *layout.notes,
                 ),
             )
@@ -127,13 +130,11 @@ def _arena(frame: ScoreFrame, layout: Layout, rows_of: Matches, dup: str) -> Tab
     for match in rows_of.values():
         group = groups.setdefault((str(match.length), match.condition), [])
         group += games(match.model, match.opponent, match.column(frame, PAIREVAL, OURS, dup))
-    conditions = {condition for _, condition in groups}
     rows: dict[str, dict[str, Cell]] = {}
     columns: dict[str, None] = {}
     for (length, condition), played in groups.items() if is_available() else ():
-        mark = f", {condition}" if len(conditions) > 1 else ""
         for player, cells in rate_players(played).items():
-            row = {f"{name}, N={length}{mark}": cell for name, cell in cells.items()}
+            row = {named(f"{name}, N={length}", condition): cell for name, cell in cells.items()}
             rows.setdefault(player, {}).update(row)
             columns |= dict.fromkeys(row)
     return Table(
@@ -146,9 +147,22 @@ def _arena(frame: ScoreFrame, layout: Layout, rows_of: Matches, dup: str) -> Tab
             "Elo: from 1000, K = 32, scale 400; the median over draws of dialogues, played in "
             "random orders (the authors' order is not public). Bradley-Terry: on Elo's scale with "
             "a mean of 1000. A tie is half a win for each. Computed by evalica.",
+            *((_UNBOUNDED_DRAWS,) if any(map(_lacks_interval, rows.values())) else ()),
             *_loop_notes(layout, dup),
             *layout.notes,
         ),
+    )
+
+
+def _lacks_interval(row: Mapping[str, Cell]) -> bool:
+    """Whether a player has a Bradley-Terry rating that has no interval though Elo's has one."""
+    elo, terry = (
+        {name.removeprefix(kind): cell for name, cell in row.items() if name.startswith(kind)}
+        for kind in ("Elo", "Bradley-Terry")
+    )
+    return any(
+        cell.value is not None and cell.low is None and elo[name].low is not None
+        for name, cell in terry.items()
     )
 
 
@@ -174,7 +188,7 @@ def _points(frame: ScoreFrame, layout: Layout, compared: Mapping[str, Matches]) 
             "(3 win + both taken for human - both taken for AI - 3 lose) / n. Two dialogues that "
             "loop count as both taken for AI.",
             *_loop_notes(layout, DUP),
-            COMPARED_NOTE,
+            layout.compared_note,
         ),
     )
 

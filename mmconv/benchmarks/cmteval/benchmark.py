@@ -40,10 +40,9 @@ class CMTEval:
             raise ConfigError("grading needs a judge: name one, or give --generate-only")
         self._spec = spec
         self._options = options
-        self._grader = None
-        if not options.generate_only:
-            prompts = PromptSet("cmteval", spec.prompts)
-            self._grader = Grader(prompts=prompts, options=options)
+        # A user's own prompts are checked even where no judge is asked.
+        prompts = PromptSet(self.name, spec.prompts)
+        self._grader = None if options.generate_only else Grader(prompts=prompts, options=options)
         files = find_files(options)
         judged = "long-text" in files and not options.generate_only
         self._source = Source(

@@ -10,14 +10,16 @@ from collections.abc import Iterator
 from mmconv.benchmarks.cmteval.quantities import find_places
 from mmconv.benchmarks.cmteval.scoring import HIGHEST, LOWEST
 from mmconv.benchmarks.cmteval.tables import MAIN
+from mmconv.config import CANDIDATE, RunSpec
 from mmconv.stats import Quantity, ScoreFrame
 
 RANGE = float(HIGHEST - LOWEST)
 """How far two scores can lie apart."""
 
 
-def compared_quantities(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
+def compared_quantities(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
     """IS, Adp and DLS of each subset, and their plain mean where there are several."""
+    candidate = spec.seats[CANDIDATE].label
     places = [place for place in find_places(frame, "TLS") if place.model == candidate]
     for title, metric in MAIN.items():
         columns = {place.subset: place.by_dialogue(frame, metric) for place in places}

@@ -1,23 +1,51 @@
 """The paper's Table 8 as its authors made it: their mean, their overall, their two last rows.
 
 A score that a judgement lacks counts 3 here, and one off the scale counts as it stands (the
-authors' scripts); sums are exact. Our own estimates are in `mmconv.benchmarks.cmteval.tables`.
+authors' scripts); sums are exact. A cell's n counts the dialogues that the judge scored at all:
+those that are 3 throughout take part, and are told as missing. Our own estimates are in
+`mmconv.benchmarks.cmteval.tables`.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from mmconv.benchmarks.cmteval.fields import SUBSETS
 from mmconv.benchmarks.cmteval.quantities import Place
-from mmconv.stats import ScoreFrame
+from mmconv.benchmarks.cmteval.scoring import AUTHORS_DEFAULT, DEFAULTED, DIMENSIONS
+from mmconv.stats import Column, ScoreFrame
 from mmconv.values import Cell, Table
 
 MEAN = "Mean"
 DEVIATION = "Standard Deviation"
 OVERALL = "overall"
+
+TAKEN = f"(taken as {AUTHORS_DEFAULT:g})"
+"""The end of the reason why a dialogue has no score by the judge, where it counts all the same."""
+
+_CONVENTION = (
+    f"As in the authors' scripts, a turn that the judge left out counts {AUTHORS_DEFAULT:g} and a "
+    "score off the scale as it stands. n counts dialogues with a score by the judge. Standard "
+    "deviation: over all dialogues of all models."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Dialogues:
+    """One quantity of a model's dialogues of a subset: the `values` that the authors would have.
+
+    `judged` of them have a score by the judge. `missing` tells why, of the others and of dialogues
+    that are not among the values. `mixed` counts dialogues with both scores and defaults.
+    """
+
+    values: tuple[float, ...]
+    judged: int
+    mixed: int
+    missing: Mapping[str, int]
 
 
 def paper_scores(frame: ScoreFrame, places: Sequence[Place], notes: tuple[str, ...]) -> Table:
@@ -26,66 +54,103 @@ def paper_scores(frame: ScoreFrame, places: Sequence[Place], notes: tuple[str, .
     The latter is the sample standard deviation of all dialogues of all models, not that of the
     models' means.
     """
-    rows: dict[str, dict[str, float]] = {}
-    dialogues: dict[str, list[float]] = {}
+    found: dict[str, dict[str, _Dialogues]] = {}
     for place in places:
-        row = rows.setdefault(place.model, {})
-        for name, values in _dialogue_scores(frame, place).items():
-            if values:
-                row[f"{place.subset} {name}"] = _mean(values)
-            dialogues.setdefault(f"{place.subset} {name}", []).extend(values)
-    for row in rows.values():
-        subsets = [row[name] for subset in SUBSETS if (name := f"{subset} DLS") in row]
-        if len(subsets) > 1:
-            row[OVERALL] = _mean(subsets)
-    titles = [f"{subset} {name}" for subset in SUBSETS for name in ("IS", "Adp", "DLS")]
-    columns = [title for title in (*titles, OVERALL) if any(title in row for row in rows.values())]
-    summed = {DEVIATION: _deviations(dialogues)}
+        found.setdefault(place.model, {}).update(_quantities(frame, place))
+    rows = {model: _row(quantities) for model, quantities in found.items()}
+    columns = [column for column in _columns() if any(column in row for row in rows.values())]
+    by_column = {
+        column: [each[column] for each in found.values() if column in each] for column in columns
+    }
+    summed = {DEVIATION: {name: _deviation(parts) for name, parts in by_column.items() if parts}}
     if len(rows) > 1:
-        summed = {MEAN: _means(rows, columns), **summed}
+        # the paper gives no mean of overall
+        means = {name: _mean_cell(parts) for name, parts in by_column.items() if parts}
+        summed = {MEAN: means, **summed}
     return Table(
         name="paper_scores",
         title="The paper's Table 8, by the authors' conventions",
         columns=tuple(columns),
-        rows={
-            name: {column: Cell(value=number) for column, number in row.items()}
-            for name, row in {**rows, **summed}.items()
-        },
-        notes=(
-            "As in the authors' scripts, a turn that the judge left out counts 3 and a score off "
-            "the scale as it stands. Standard deviation: over all dialogues of all models.",
-            *notes,
-        ),
+        rows={**rows, **summed},
+        notes=(_CONVENTION, *_defaults(found), *notes),
     )
 
 
-def _dialogue_scores(frame: ScoreFrame, place: Place) -> dict[str, list[float]]:
-    """IS, Adp and DLS of every dialogue that has a judgement."""
-    synthesis = _present(frame, place, "authors_IS")
-    adaptability = _present(frame, place, "authors_Adp")
-    pairs = zip(synthesis, adaptability, strict=True)
-    return {
-        "IS": synthesis,
-        "Adp": adaptability,
-        "DLS": [(left + right) / 2 for left, right in pairs],
-    }
+def _columns() -> Iterator[str]:
+    for subset in SUBSETS:
+        yield from (f"{subset} {name}" for name in (*DIMENSIONS, "DLS"))
+    yield OVERALL
 
 
-def _present(frame: ScoreFrame, place: Place, metric: str) -> list[float]:
-    return [value for value in place.by_dialogue(frame, metric).values if value is not None]
+def _quantities(frame: ScoreFrame, place: Place) -> dict[str, _Dialogues]:
+    """IS, Adp and DLS of one place, by the name of the column."""
+    theirs = {name: place.by_dialogue(frame, f"authors_{name}") for name in DIMENSIONS}
+    ours = {name: place.column(frame, name) for name in DIMENSIONS}
+    made = {name: _dialogues([theirs[name]], ours[name]) for name in DIMENSIONS}
+    made["DLS"] = _dialogues([*theirs.values()], Column.joined([*ours.values()]))
+    return {f"{place.subset} {name}": each for name, each in made.items()}
 
 
-def _means(rows: Mapping[str, Mapping[str, float]], columns: Sequence[str]) -> dict[str, float]:
-    """The mean over the models that have the column; the paper gives none of overall."""
-    return {
-        column: _mean([row[column] for row in rows.values() if column in row])
-        for column in columns
-        if column != OVERALL
-    }
+def _dialogues(theirs: Sequence[Column], ours: Column) -> _Dialogues:
+    """The mean of their columns by dialogue; ours, by turn, tells which turns have a score."""
+    lacking: dict[str, str] = {}
+    scored: set[str] = set()
+    for sample, reason in zip(ours.samples, ours.reasons, strict=True):
+        if reason in DEFAULTED:
+            lacking.setdefault(sample, reason)
+        else:
+            scored.add(sample)
+    wholly = {sample: reason for sample, reason in lacking.items() if sample not in scored}
+    rows = zip(*(column.values for column in theirs), strict=True)
+    values = [[value for value in row if value is not None] for row in rows]
+    return _Dialogues(
+        values=tuple(_mean(row) for row in values if row),
+        judged=sum(map(bool, values)) - len(wholly),
+        mixed=len(lacking) - len(wholly),
+        missing=Counter(f"{reason} {TAKEN}" for reason in wholly.values()) + theirs[0].missing,
+    )
 
 
-def _deviations(dialogues: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    return {name: statistics.stdev(values) for name, values in dialogues.items() if len(values) > 1}
+def _row(quantities: Mapping[str, _Dialogues]) -> dict[str, Cell]:
+    row = {name: _mean_cell([each]) for name, each in quantities.items()}
+    subsets = [each for name in SUBSETS if (each := quantities.get(f"{name} DLS"))]
+    if len(subsets) > 1:
+        row[OVERALL] = _mean_cell(subsets)
+    return row
+
+
+def _mean_cell(parts: Sequence[_Dialogues]) -> Cell:
+    """The plain mean of the parts' means, None if one has nothing."""
+    means = [_mean(part.values) for part in parts if part.values]
+    return _cell(_mean(means) if len(means) == len(parts) else None, parts)
+
+
+def _deviation(parts: Sequence[_Dialogues]) -> Cell:
+    values = [value for part in parts for value in part.values]
+    return _cell(statistics.stdev(values) if len(values) > 1 else None, parts)
+
+
+def _cell(value: float | None, parts: Sequence[_Dialogues]) -> Cell:
+    missing: Counter[str] = Counter()
+    for part in parts:
+        missing.update(part.missing)
+    return Cell(value=value, n=sum(part.judged for part in parts), missing=missing)
+
+
+def _defaults(found: Mapping[str, Mapping[str, _Dialogues]]) -> Iterator[str]:
+    """How much of each model's subset is made of defaults, where any is."""
+    for model, quantities in found.items():
+        for subset in SUBSETS:
+            each = quantities.get(f"{subset} DLS")
+            if each is None:
+                continue
+            wholly = len(each.values) - each.judged
+            if wholly or each.mixed:
+                yield (
+                    f"{model}, {subset}: of {len(each.values)} dialogues {wholly} are "
+                    f"{AUTHORS_DEFAULT:g} throughout, without any score by the judge, and "
+                    f"{each.mixed} in part."
+                )
 
 
 def _mean(values: Sequence[float]) -> float:

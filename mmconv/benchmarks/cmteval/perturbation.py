@@ -15,12 +15,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mmconv.benchmarks.bad_records import refusal
 from mmconv.benchmarks.cmteval.confusables import Confusable
 from mmconv.benchmarks.cmteval.data import read_dialogue, split_long_text, turn_records
 from mmconv.benchmarks.cmteval.fields import PERSONA, QUERY, TURNS
 from mmconv.benchmarks.cmteval.files import subset_of
 from mmconv.benchmarks.records import read_records
 from mmconv.errors import ConfigError, DataError
+
+_ADVICE = (
+    "Give a file in CMT-Eval's layout, or name the fields that hold the users' texts (--field)."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,11 +121,11 @@ class Perturbation:
         Raises `DataError` with all problems of the file in one message.
         """
         subset = subset_of(path)
-        records, queries, problems = [], list[tuple[str, Query]](), list[str]()
+        records, queries, bad = [], list[tuple[str, Query]](), dict[str, tuple[str, ...]]()
         for record in read_records(path):
             dialogue, faults = read_dialogue(record, subset)
-            problems += [f"{record.where}: {fault}" for fault in faults]
             if dialogue is None or faults:
+                bad[record.where] = tuple(faults)
                 continue
             before = [turn.query for turn in dialogue.turns]
             after = self.perturb(dialogue.id, dialogue.persona, before, subset == "long-text")
@@ -130,8 +135,8 @@ class Perturbation:
             ]
             records.append({**record.fields, TURNS: turns})
             queries += zip(before, after, strict=True)
-        if problems or not records:
-            raise DataError(str(path), problems or ["holds no dialogues"])
+        if bad or not records:
+            raise refusal(path, bad, 0, _ADVICE)
         return records, _changes(len(records), queries)
 
     def perturb_fields(

@@ -37,10 +37,13 @@ class Place:
         return frame.select(metric=metric, turn=turn, model=self.model, subset=self.subset, **where)
 
     def by_dialogue(self, frame: ScoreFrame, metric: str) -> Column:
-        """One row per dialogue: for a metric of turns, the mean over those that have a value."""
+        """One row per dialogue: for a metric of turns, the mean of those that it has.
+
+        A dialogue with a turn that has no value has none.
+        """
         if metric in ("DLS", "DLS_min", "surplus"):
             return self.column(frame, metric, turn=WHOLE)
-        return self.column(frame, metric).per_sample("mean", partial=True)
+        return self.column(frame, metric).per_sample("mean")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

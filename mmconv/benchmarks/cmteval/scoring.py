@@ -1,10 +1,12 @@
 """From a judgement to scores: IS, Adp and TLS by turn, DLS by dialogue.
 
 Metrics by turn: `IS` and `Adp` (1 to 5), `TLS` (their mean), `merged` (1 if the judge scored the
-turn together with others). By dialogue (turn 0): `DLS` and `DLS_min`, the mean and the least of the
-TLS that there are, and `surplus`, how many turns were scored that the dialogue has not.
-`authors_IS` and `authors_Adp` follow the authors' script: a number is taken whatever it is, and 3
-stands for one that is not there. For each reply of a live run: `truncated` (0 or 1) and `tokens`.
+turn together with others). By dialogue (turn 0): `DLS` and `DLS_min`, the mean and the least TLS of
+its turns, and `surplus`, how many turns were scored that the dialogue has not. A dialogue with an
+unscored turn has neither: the turns that are left out are not like the others, and the least of the
+rest could only flatter it. `authors_IS` and `authors_Adp` follow the authors' script: a number is
+taken whatever it is, and 3 stands for one that is not there. For each reply of a live run:
+`truncated` (0 or 1) and `tokens`.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from mmconv.benchmarks.cmteval.data import Dialogue, UserTurn
 from mmconv.benchmarks.cmteval.fields import ACTS, PATTERNS, PERSONAS, STRATEGIES
 from mmconv.benchmarks.cmteval.grading import JUDGEMENT
 from mmconv.benchmarks.cmteval.options import CONDITION
-from mmconv.values import Call, Outcome, Score
+from mmconv.values import UNPARSED, Call, Outcome, Score
 
 LOWEST, HIGHEST = 1, 5
 DIMENSIONS = ("IS", "Adp")
@@ -29,6 +31,8 @@ AUTHORS_DEFAULT = 3.0
 
 MISSING = "missing in the judgement"
 OFF_SCALE = f"not a whole number from {LOWEST} to {HIGHEST}"
+DEFAULTED = (MISSING, UNPARSED)
+"""Why a turn has no score that the authors' script can read, and gets `AUTHORS_DEFAULT`."""
 
 
 def score_dialogue(
@@ -57,9 +61,9 @@ def score_judgement(
         turn_scores += [score for score in made if score.metric == "TLS"]
         yield from made
     values = [score.value for score in turn_scores if score.value is not None]
-    why = None if values else turn_scores[0].why
-    yield scored.whole("DLS", math.fsum(values) / len(values) if values else None, why)
-    yield scored.whole("DLS_min", min(values) if values else None, why)
+    why = next((score.why for score in turn_scores if score.why is not None), None)
+    yield scored.whole("DLS", None if why else math.fsum(values) / len(values), why)
+    yield scored.whole("DLS_min", None if why else min(values), why)
     if reading.verdict is None:
         yield scored.whole("surplus", None, reading.why)
     else:
@@ -149,4 +153,4 @@ def _on_scale(reading: Reading, turn: int, name: str) -> tuple[float | None, str
 
 def _as_authors(reading: Reading, turn: int, name: str) -> tuple[float | None, str | None]:
     value, why = _found(reading, turn, name)
-    return (AUTHORS_DEFAULT, None) if why in (MISSING, "unparsed") else (value, why)
+    return (AUTHORS_DEFAULT, None) if why in DEFAULTED else (value, why)

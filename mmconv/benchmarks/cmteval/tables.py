@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from mmconv.benchmarks.answers import COLUMNS, TOKENS, TRUNCATED, ending_cells
+from mmconv.benchmarks.answers import COLUMNS, TRUNCATED, ending_cells
 from mmconv.benchmarks.cmteval.fields import ACTS, PATTERNS, PERSONAS, STRATEGIES, SUBSETS
 from mmconv.benchmarks.cmteval.paper import paper_scores
 from mmconv.benchmarks.cmteval.quantities import (
@@ -29,6 +30,11 @@ from mmconv.values import Cell, Score, Table
 MAIN = {"IS": "IS", "Adp": "Adp", "DLS": "DLS", "DLS by the lowest turn": "DLS_min"}
 """Column -> metric of the main table."""
 
+UNSCORED_NOTE = (
+    "A dialogue with an unscored turn is missing: its other turns would stand for the one left "
+    "out, and the lowest of fewer turns is higher. Its scored turns count by speech act and by "
+    "strategy."
+)
 MEAN_NOTE = "In a mean over models n counts dialogues."
 
 
@@ -76,8 +82,9 @@ def _scores(frame: ScoreFrame, places: list[Place], layout: Layout) -> Table:
         columns=tuple(MAIN),
         rows=rows,
         notes=(
-            "Means over dialogues, of each dialogue's mean over its scored turns; DLS is the mean "
-            "of IS and Adp. Overall: the plain mean of the subsets that are there, unrounded.",
+            "Means over dialogues, of each dialogue's mean over its turns; for DLS a turn has the "
+            "mean of IS and Adp. Overall: the plain mean of the subsets that are there, unrounded.",
+            UNSCORED_NOTE,
             *layout.notes,
         ),
     )
@@ -179,8 +186,13 @@ def _judgements(frame: ScoreFrame, places: list[Place], layout: Layout) -> Table
         turns = place.column(frame, "TLS")
         merged = place.column(frame, "merged")
         dialogues = place.column(frame, "surplus", turn=WHOLE)
+        whole, any_turn = (turns.per_sample("mean", partial=part) for part in (False, True))
         rows[place.label] = {
             "dialogues": Cell(value=float(len(dialogues))),
+            "dialogues scored in part": Cell(
+                value=float(any_turn.present.sum() - whole.present.sum())
+            ),
+            "dialogues not scored": Cell(value=float((~any_turn.present).sum())),
             "turns": Cell(value=float(len(turns))),
             "scored turns": Cell(value=float(turns.present.sum()), missing=turns.missing),
             "merged turns": Cell(value=_total(merged.values)),
@@ -202,9 +214,7 @@ def _judgements(frame: ScoreFrame, places: list[Place], layout: Layout) -> Table
 def _replies(frame: ScoreFrame, layout: Layout) -> Table:
     rows = {}
     for place in find_places(frame, TRUNCATED):
-        rows[place.label] = ending_cells(
-            place.column(frame, TRUNCATED), place.column(frame, TOKENS)
-        )
+        rows[place.label] = ending_cells(partial(place.column, frame))
     return Table(
         name="replies",
         title="How the replies ended",

@@ -192,8 +192,8 @@ def _faults(call: Call, outcomes: Mapping[str, Outcome]) -> Iterator[str]:
     """Why a call, or a rescue of it that was asked, brought nothing that can be used."""
     for each in (call, *call.rescues):
         match outcomes.get(each.id):
-            case Failure(kind=kind, message=message, attempts=attempts):
-                yield f"{each.id}: {kind}, {attempts} attempt(s): {message}"
+            case Failure() as failure:
+                yield f"{each.id}: {failure.told}"
             case Reply(text=text, finish=finish) if each.parser is None:
                 if finish in _UNUSABLE:
                     yield f"{each.id}: {_UNUSABLE[finish]}"

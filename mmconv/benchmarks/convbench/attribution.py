@@ -2,17 +2,21 @@
 
 A creation that fails freely is laid to perception if perfect perception mends it, else to
 reasoning if perfect reasoning mends it, else to creation itself; a failed reasoning likewise to
-perception or to reasoning. A rating fails under a threshold, a pairwise judgement by being lost.
+perception or to reasoning. A score below its grading's threshold is a failure.
+
+Shares are over the failures that have a score under every condition. To count each failure that
+the rule can lay would favour perception: what perfect perception mends is laid without a score
+under perfect reasoning, what it does not mend is not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TypeAlias
 
-from mmconv.benchmarks.convbench.quantities import DIRECT, Grading, column
+from mmconv.benchmarks.convbench.quantities import Grading, column
 from mmconv.stats import Column, ScoreFrame, bounded, summarise_ratio, summarise_share
 from mmconv.values import Summary
 
@@ -28,7 +32,10 @@ Failed: TypeAlias = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blame:
-    """One failed turn: the level that it is laid to, or None and why it cannot be."""
+    """One failed turn, and the level that it is laid to; None where that cannot be told.
+
+    `why` tells which score it lacks: then the shares do not count it, even if it can be laid.
+    """
 
     sample: str
     cluster: str
@@ -37,48 +44,76 @@ class Blame:
     why: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Course:
+    """Whether a sample's turn passes freely, then under each remedy; None where it is unscored."""
+
+    sample: str
+    cluster: str
+    level: str
+    passed: tuple[bool | None, ...]
+
+    @property
+    def why(self) -> str | None:
+        """Which score it lacks, the first one if there are several."""
+        if None not in self.passed:
+            return None
+        return f"no score with perfect {_blamed(self.level)[self.passed.index(None) - 1]}"
+
+    @property
+    def laid_to(self) -> str | None:
+        """The first level whose perfection mends it, else its own; None if a score is in the way.
+
+        For a turn that fails freely.
+        """
+        for blamed, passed in zip(_blamed(self.level), self.passed[1:], strict=False):
+            if passed is None or passed:
+                return blamed if passed else None
+        return self.level
+
+    @property
+    def failed(self) -> Failed:
+        """The steps of its net shares: with its own level perfect too, nothing fails."""
+        return (*(float(not passed) for passed in self.passed), 0.0)
+
+
 def blames(frame: ScoreFrame, grading: Grading, threshold: float) -> Iterator[Blame]:
-    """Every failed creation and reasoning, laid to a level where the ablations allow it."""
-    for level, ((condition, turn), remedies) in CHAINS.items():
-        free = column(frame, grading, condition, turn)
-        mended = [
-            (blamed, _by_sample(column(frame, grading, where, place)))
-            for blamed, where, place in remedies
-        ]
-        for sample, cluster, value in zip(free.samples, free.clusters, free.values, strict=True):
-            if value is None or passes(grading, value, threshold):
-                continue
-            yield _lay(
-                Blame(sample=sample, cluster=cluster, level=level, laid_to=None),
-                mended,
-                grading,
-                threshold,
-            )
+    """Every failed creation and reasoning, laid to a level where the ablations allow it.
 
-
-def passes(grading: Grading, value: float, threshold: float) -> bool:
-    """Whether a score counts as a success: a rating at the threshold, or a win (in both orders)."""
-    return value >= (threshold if grading is DIRECT else 1.0)
-
-
-def shares(found: list[Blame]) -> dict[tuple[str, str], Summary]:
-    """(failed level, blamed level) -> the share of the failures that are laid to it."""
-    result = {}
-    for level, (_, remedies) in CHAINS.items():
-        failures = [blame for blame in found if blame.level == level]
-        for blamed in (*(name for name, _, _ in remedies), level):
-            result[level, blamed] = summarise_share(
-                Column.of(
-                    [
-                        None if each.laid_to is None else float(each.laid_to == blamed)
-                        for each in failures
-                    ],
-                    samples=[each.sample for each in failures],
-                    clusters=[each.cluster for each in failures],
-                    reasons=[each.why for each in failures],
+    A level is left out where the run did not ask for the conditions that it needs.
+    """
+    for level in CHAINS:
+        for each in _courses(frame, grading, level, threshold):
+            if not each.passed[0]:
+                yield Blame(
+                    sample=each.sample,
+                    cluster=each.cluster,
+                    level=level,
+                    laid_to=each.laid_to,
+                    why=each.why,
                 )
+
+
+def shares(found: Iterable[Blame]) -> dict[tuple[str, str], Summary]:
+    """(failed level, blamed level) -> the share of the failures that are laid to it.
+
+    `n` counts the failures with a score under every condition, `missing` those without.
+    """
+    by_level: dict[str, list[Blame]] = {}
+    for blame in found:
+        by_level.setdefault(blame.level, []).append(blame)
+    return {
+        (level, blamed): summarise_share(
+            Column.of(
+                [None if each.why else float(each.laid_to == blamed) for each in failures],
+                samples=[each.sample for each in failures],
+                clusters=[each.cluster for each in failures],
+                reasons=[each.why for each in failures],
             )
-    return result
+        )
+        for level, failures in by_level.items()
+        for blamed in _blamed(level)
+    }
 
 
 def net_shares(
@@ -89,79 +124,69 @@ def net_shares(
     With F failures freely and H with the level before made perfect, that level's net share is
     (F - H) / F; the failed level keeps what is left when all before it is perfect. The shares of a
     failed level add up to 1; one is negative where perfection spoils more than it mends. Samples
-    count that are scored under every condition; `n` is the number of their free failures.
+    count that are scored under every condition. `n` is the number of their free failures, `missing`
+    of those of the others: the same as in `shares`.
     """
-    result = {}
-    for level, ((condition, turn), remedies) in CHAINS.items():
-        free = column(frame, grading, condition, turn)
-        steps = [("no score freely", _by_sample(free))]
-        for blamed, where, place in remedies:
-            values = _by_sample(column(frame, grading, where, place))
-            steps.append((f"no score with perfect {blamed}", values))
-        failed = [_failures(sample, steps, grading, threshold) for sample in free.samples]
-        for step, blamed in enumerate((*(name for name, _, _ in remedies), level)):
-            result[level, blamed] = _net(failed, step, len(steps), free)
-    return result
+    return {
+        (level, blamed): _net(courses, step)
+        for level in CHAINS
+        if (courses := _courses(frame, grading, level, threshold))
+        for step, blamed in enumerate(_blamed(level))
+    }
 
 
-def _lay(
-    blame: Blame,
-    mended: Sequence[tuple[str, Mapping[str, float | None]]],
-    grading: Grading,
-    threshold: float,
-) -> Blame:
-    """Lay one failure to the first level whose perfection mends it, else to its own."""
-    for blamed, values in mended:
-        value = values.get(blame.sample)
-        if value is None:
-            return replace(blame, why=f"no score with perfect {blamed}")
-        if passes(grading, value, threshold):
-            return replace(blame, laid_to=blamed)
-    return replace(blame, laid_to=blame.level)
+def _courses(frame: ScoreFrame, grading: Grading, level: str, threshold: float) -> list[_Course]:
+    """The samples whose turn was scored freely; none where a condition was never asked for."""
+    (condition, turn), remedies = CHAINS[level]
+    free = column(frame, grading, condition, turn)
+    mended = [
+        dict(zip(found.samples, found.values, strict=True))
+        for _, where, place in remedies
+        if len(found := column(frame, grading, where, place))
+    ]
+    if len(mended) < len(remedies):
+        return []
+    return [
+        _Course(
+            sample=sample,
+            cluster=cluster,
+            level=level,
+            passed=tuple(
+                None if score is None else score >= threshold
+                for score in (value, *(values.get(sample) for values in mended))
+            ),
+        )
+        for sample, cluster, value in zip(free.samples, free.clusters, free.values, strict=True)
+        if value is not None
+    ]
 
 
-def _by_sample(values: Column) -> dict[str, float | None]:
-    return dict(zip(values.samples, values.values, strict=True))
+def _blamed(level: str) -> tuple[str, ...]:
+    """The levels that a failed one can be laid to, in their order."""
+    return (*(blamed for blamed, _, _ in CHAINS[level][1]), level)
 
 
-def _failures(
-    sample: str,
-    steps: Sequence[tuple[str, Mapping[str, float | None]]],
-    grading: Grading,
-    threshold: float,
-) -> Failed | str:
-    """Whether a sample fails freely, then with more and more made perfect; or what is not scored.
-
-    The last number is always 0: with its own level perfect too, nothing fails.
-    """
-    failed = []
-    for why, values in steps:
-        value = values.get(sample)
-        if value is None:
-            return why
-        failed.append(float(not passes(grading, value, threshold)))
-    return (*failed, 0.0)
-
-
-def _net(failed: Sequence[Failed | str], step: int, levels: int, rows: Column) -> Summary:
+def _net(courses: Sequence[_Course], step: int) -> Summary:
     """The fall in failures from one step to the next, as a share of the free failures.
 
     The first level's share is at most 1 and the last one's at least 0: there their scales end.
     """
-    falls = [each if isinstance(each, str) else _fall(each, step) for each in failed]
+    rows = [each for each in courses if each.why is None or not each.passed[0]]
+    falls = [_fall(each.failed, step) if each.why is None else None for each in rows]
     over, under = (
         Column.of(
-            [None if isinstance(each, str) else each[part] for each in falls],
-            samples=rows.samples,
-            clusters=rows.clusters,
-            reasons=[each if isinstance(each, str) else None for each in falls],
+            [None if fall is None else fall[part] for fall in falls],
+            samples=[each.sample for each in rows],
+            clusters=[each.cluster for each in rows],
+            reasons=[each.why for each in rows],
         )
         for part in (0, 1)
     )
-    possible = [_fall((*each, 0.0), step) for each in product((0.0, 1.0), repeat=levels)]
+    steps = len(courses[0].passed)
+    possible = [_fall((*each, 0.0), step) for each in product((0.0, 1.0), repeat=steps)]
     share = bounded(
         summarise_ratio(over, under, possible),
-        lowest=0.0 if step == levels - 1 else None,
+        lowest=0.0 if step == steps - 1 else None,
         highest=1.0 if step == 0 else None,
     )
     return replace(share, n=sum(value == 1 for value in under.values))

@@ -59,7 +59,8 @@ class ConvBench:
                 "grading needs a judge: name one (--judge reference/chrf needs no model), "
                 "or give --generate-only"
             )
-        self._grader = None if options.generate_only else _grader(spec, options)
+        prompts = _prompts(spec)
+        self._grader = None if options.generate_only else _grader(spec, options, prompts)
         self._source = _source(options, self.conditions, spec.limit)
         self._survey = survey(self._source, images)
 
@@ -123,7 +124,7 @@ class ConvBench:
         from mmconv.benchmarks.convbench.official import DEFAULT_DENOMINATOR, Convention
         from mmconv.benchmarks.convbench.tables import Layout, build_tables
 
-        seats, rows = self._spec.seats, self._survey.rows
+        seats, rows = self._spec.seats, self._survey.rows + self._survey.beyond
         official = Convention(
             denominator=self._options.denominator or min(rows, DEFAULT_DENOMINATOR),
             rows=rows,
@@ -134,18 +135,28 @@ class ConvBench:
             judge=seats["judge"].label if "judge" in seats else "nobody",
             official=official,
             failure_rating=self._options.failure_rating,
+            failure_win=self._options.failure_win,
             notes=self.notes,
         )
         return [*build_tables(scores, layout), *bad_records_table(self._survey.bad)]
 
 
-def _grader(spec: RunSpec, options: ConvBenchOptions) -> Grader:
-    offline = spec.seats["judge"].provider in OFFLINE_JUDGES
+def _prompts(spec: RunSpec) -> PromptSet:
+    """The judge's prompts; a user's own are checked even where no judge is asked."""
+    offline = _is_offline(spec)
     if offline and spec.prompts is not None:
         raise ConfigError("an offline judge has prompt files of its own; leave out --prompts")
-    prompts = PromptSet("convbench_reference" if offline else "convbench", spec.prompts)
-    judges = build_judges(options, prompts, offline=offline)
+    return PromptSet("convbench_reference" if offline else "convbench", spec.prompts)
+
+
+def _grader(spec: RunSpec, options: ConvBenchOptions, prompts: PromptSet) -> Grader:
+    judges = build_judges(options, prompts, offline=_is_offline(spec))
     return Grader(options=options, prompts=prompts, judges=judges, seed=spec.seed)
+
+
+def _is_offline(spec: RunSpec) -> bool:
+    judge = spec.seats.get("judge")
+    return judge is not None and judge.provider in OFFLINE_JUDGES
 
 
 def _source(options: ConvBenchOptions, conditions: tuple[str, ...], limit: int | None) -> Source:
@@ -157,6 +168,7 @@ def _source(options: ConvBenchOptions, conditions: tuple[str, ...], limit: int |
     return Source(
         data=options.data,
         images=options.images,
+        sheet=options.sheet,
         annotations=options.annotations,
         positions=options.positions if options.order == "authors" else None,
         needs=needs,
@@ -167,9 +179,8 @@ def _source(options: ConvBenchOptions, conditions: tuple[str, ...], limit: int |
 
 
 def _notes(spec: RunSpec, found: Survey) -> Iterator[str]:
-    judge = spec.seats.get("judge")
-    if judge is not None and judge.provider in OFFLINE_JUDGES:
-        yield OFFLINE_JUDGES[judge.provider]
+    if _is_offline(spec):
+        yield OFFLINE_JUDGES[spec.seats["judge"].provider]
     if found.drafts:
         yield f"{found.drafts} of {found.rows} rows are drafts that no person has verified."
     yield from bad_records_note(found.left_out, found.rows)

@@ -5,7 +5,7 @@ Names and columns are those of `mmconv.benchmarks.convbench.quantities`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mmconv.benchmarks.convbench.quantities import (
     DELTAS,
@@ -16,10 +16,11 @@ from mmconv.benchmarks.convbench.quantities import (
     Grading,
     column,
 )
+from mmconv.config import RunSpec
 from mmconv.stats import Column, Quantity, ScoreFrame, pair
 
 
-def compared_quantities(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
+def compared_quantities(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
     """R1, R2, S1 to S0_tilde and the deltas of each grading, as far as they were judged."""
     for grading in GRADINGS:
         columns = {
@@ -34,7 +35,7 @@ def compared_quantities(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]
 def _levels(grading: Grading, there: dict[str, Column]) -> Iterator[Quantity]:
     for name in ("R1", "R2", *there):
         weights = MEANS.get(name, {name: 1.0})
-        if weights.keys() <= there.keys():
+        if name in there or _has_all(there, weights):
             yield Quantity(
                 name=name,
                 columns={part: there[part] for part in weights},
@@ -44,6 +45,11 @@ def _levels(grading: Grading, there: dict[str, Column]) -> Iterator[Quantity]:
                 reach=grading.reach,
                 shares=weights if grading is PAIRWISE and name not in MEANS else (),
             )
+
+
+def _has_all(there: dict[str, Column], parts: Iterable[str]) -> bool:
+    """Whether all parts have a number: a mean that lost one of them would be another quantity."""
+    return all(part in there and there[part].present.any() for part in parts)
 
 
 def _deltas(grading: Grading, there: dict[str, Column]) -> Iterator[Quantity]:

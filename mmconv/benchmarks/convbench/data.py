@@ -1,8 +1,8 @@
 """ConvBench's rows: the authors' spreadsheet joined with images, A/B sides and annotations.
 
-The file is read twice. `survey` checks every record, and every image that is wanted, before
-anything is paid for, and tells all that is wrong in one message; `load_rows` then streams. Nothing
-is drafted, prompted or scored here, and no image bytes are held.
+The file is read twice. `survey` checks every record that is wanted, and its image, before anything
+is paid for, and tells all that is wrong in one message; `load_rows` then streams. Nothing is
+drafted, prompted or scored here, and no image bytes are held.
 """
 
 from __future__ import annotations
@@ -45,13 +45,15 @@ class Source:
     """Where ConvBench's data lies, and what the run asks of it.
 
     `data` and `annotations` are files of records; `positions` is the authors' pairwise.npy.
-    `needs` names the columns that no row may lack, beside ID, image and instructions. `skip_bad`
-    leaves bad records out instead of refusing the file. `limit` is how many good rows are wanted:
-    the images of rows after them are not looked at.
+    `sheet` names one of the data's, where they are a workbook. `needs` names the columns that no
+    row may lack, beside ID, image and instructions. `skip_bad` leaves bad records out instead of
+    refusing the file. `limit` is how many rows are wanted: the first ones, with `skip_bad` the
+    first good ones. What comes after them is not checked.
     """
 
     data: Path
     images: Path
+    sheet: str | None = None
     annotations: Path | None = None
     positions: Path | None = None
     needs: Collection[str] = ()
@@ -81,13 +83,15 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What a file holds: good `rows`, how many of them are `drafts`, and what is not used.
+    """What a file holds: good `rows` that are wanted, how many are `drafts`, and what is not used.
 
-    `left_out` are records of the data file. `unread` names columns that nothing here reads; a
-    misspelt column turns up among them.
+    `beyond` counts the records after the last one that is wanted. `left_out` are records of the
+    data file. `unread` names columns that nothing here reads; a misspelt column turns up among
+    them.
     """
 
     rows: int
+    beyond: int
     drafts: int
     left_out: BadRecords
     unused_annotations: BadRecords
@@ -105,42 +109,46 @@ class Survey:
 
 
 def survey(source: Source, library: ImageSink) -> Survey:
-    """Check all records, annotations and wanted images, and add these to the library.
+    """Check all records, annotations and images that are wanted, and add these to the library.
 
     `library.add_file` is called from several threads. Raises `DataError` with all problems in one
     message; with `source.skip_bad` only where a file cannot be read or no row is left.
     """
-    if not source.images.is_dir():
-        raise DataError(str(source.images), ["there is no such folder"], "Check the images folder.")
-    joined, images = _Pass(source), ImageFolder(source.images, library)
-    rows = drafts = 0
+    images, joined = _images(source, library), _Pass(source)
+    rows = beyond = drafts = 0
     left_out: dict[str, tuple[str, ...]] = {}
 
     def is_full() -> bool:
-        return source.limit is not None and rows >= source.limit
+        taken = rows if source.skip_bad else rows + len(left_out)
+        return source.limit is not None and taken >= source.limit
 
     def wanted(candidate: _Candidate) -> str | None:
         return None if is_full() else candidate.texts.get(IMAGE)
 
     for candidate, image_fault in check_ahead(joined, wanted, images):
-        faults = candidate.faults
         # an image that was looked at ahead of its turn may turn out not to be wanted
-        if image_fault is not None and not is_full():
-            faults = (*faults, image_fault)
-        if faults:
+        if is_full():
+            beyond += 1
+            continue
+        joined.keep(candidate)
+        if faults := (*candidate.faults, *filter(None, [image_fault])):
             left_out[candidate.place] = faults
         else:
             rows += 1
             drafts += candidate.draft
     found = Survey(
         rows=rows,
+        beyond=beyond,
         drafts=drafts,
         left_out=left_out,
         unused_annotations=joined.unused_annotations(),
         unread=tuple(joined.unread),
     )
+    if not (rows or left_out):
+        raise refusal(source.data, {}, 0)
     if not rows or (found.bad and not source.skip_bad):
-        raise refusal(source.data, found.bad, rows, _advice(source, found, images.missing))
+        advice, more = _advice(source, found, images.missing), bool(beyond and left_out)
+        raise refusal(source.data, found.bad, rows, advice, more=more)
     return found
 
 
@@ -156,6 +164,15 @@ def load_rows(source: Source, library: ImageSink, found: Survey) -> Iterator[Row
             raise DataError(candidate.place, candidate.faults, advice)
         image = library.add_file(str(source.images / candidate.texts[IMAGE]))
         yield _row(candidate, candidate.id, image)
+
+
+def _images(source: Source, library: ImageSink) -> ImageFolder:
+    if source.images.is_file():
+        advice = "Name the folder that the images are in."
+        raise DataError(str(source.images), ["this is a file, not a folder"], advice)
+    if not source.images.is_dir():
+        raise DataError(str(source.images), ["there is no such folder"], "Check the images folder.")
+    return ImageFolder(source.images, library)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,31 +197,47 @@ class _Pass:
         self._needed = [column for column in COLUMNS if column in needed]
         self._sides = {} if source.positions is None else read_sides(source.positions)
         self._seen: set[str] = set()
-        self._bad_annotations: dict[str, tuple[str, ...]] = {}
+        self._kept: set[str] = set()
+        self._bad_annotations: dict[str, tuple[str | None, tuple[str, ...]]] = {}
         self._annotations: dict[str, tuple[str, Mapping[str, str]]] = {}
         if source.annotations is not None:
             self._index(source.annotations)
 
     def __iter__(self) -> Iterator[_Candidate]:
-        for record in scan_records(self._source.data):
+        source = self._source
+        for record in scan_records(source.data, source.sheet, columns=REQUIRED):
             if isinstance(record, Unreadable):
                 yield _Candidate(place=record.where, faults=(record.fault,))
             else:
                 yield self._join(record)
 
+    def keep(self, candidate: _Candidate) -> None:
+        """Note that the row is wanted: what is wrong with its annotations counts."""
+        if candidate.id is not None:
+            self._kept.add(candidate.id)
+
     def unused_annotations(self) -> BadRecords:
-        """The annotations that no row took: bad ones first, each in the order of the file."""
+        """The annotations that no row took: bad ones first, each in the order of the file.
+
+        Those of rows that are not wanted are no bad ones.
+        """
+        beyond = self._seen - self._kept
         strays = {
             _place(where, key): ("no row has this ID",)
             for key, (where, _) in self._annotations.items()
             if key not in self._seen
         }
-        return {**self._bad_annotations, **strays}
+        bad = {
+            place: faults
+            for place, (key, faults) in self._bad_annotations.items()
+            if key not in beyond
+        }
+        return {**bad, **strays}
 
     def _index(self, path: Path) -> None:
-        for record in scan_records(path):
+        for record in scan_records(path, columns=COLUMNS):
             if isinstance(record, Unreadable):
-                self._bad_annotations[record.where] = (record.fault,)
+                self._bad_annotations[record.where] = None, (record.fault,)
                 continue
             texts, faults = self._read(record)
             key = read_id(texts)
@@ -213,9 +246,11 @@ class _Pass:
             if key in self._annotations:
                 faults.append(f"{self._annotations[key][0]} annotates this ID already")
             if key is None or faults:
-                self._bad_annotations[_place(record.where, key)] = tuple(faults)
+                self._bad_annotations[_place(record.where, key)] = key, tuple(faults)
             else:
                 self._annotations[key] = record.where, texts
+        if not (self._annotations or self._bad_annotations):
+            self._bad_annotations[path.name] = None, ("holds no records",)
 
     def _join(self, record: Record) -> _Candidate:
         texts, faults = self._read(record)

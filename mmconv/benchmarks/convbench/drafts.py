@@ -1,17 +1,22 @@
-"""A drafting job and the file that it writes: an annotations file, one line per row, appended to.
+"""A drafting job and the file that it writes: an annotations file, one line per row.
 
 The file stands on its own: what an earlier annotations file says of a row stands in the row's line
 too, so that the file can be given as `--annotations` in its place. What the data file says does
-not. A line that is there is never touched, since a person may have verified it; a row has a line
-only when all that it lacked was drafted. Nothing is asked here, and how drafts are made is told in
+not. A line that is there is never changed, since a person may have verified it; a row has a line
+only when all that it lacked was drafted. Lines are added as drafts come, and put into the rows'
+order at the end. Nothing is asked here, and how drafts are made is told in
 `mmconv.benchmarks.convbench.annotation`.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -29,7 +34,7 @@ from mmconv.benchmarks.convbench.columns import (
     read_texts,
 )
 from mmconv.benchmarks.convbench.data import Row
-from mmconv.benchmarks.records import Unreadable, scan_records
+from mmconv.benchmarks.records import Record, Unreadable, scan_records
 from mmconv.errors import ConfigError, DataError
 from mmconv.plans import Finished, Plan
 
@@ -81,6 +86,22 @@ class DraftFile:
         """
         self._append(row_id, {**self._earlier.get(row_id, {}), **drafted}, "draft")
 
+    def arrange(self, order: Mapping[str, int]) -> None:
+        """Move the lines into this order of rows, byte for byte; those of other rows come last.
+
+        The file is left as it is where that cannot be done.
+        """
+        content = self.path.read_bytes().removeprefix(BOM_UTF8)
+        lines = [line for line in content.split(b"\n") if line.strip()]
+        rows = [_row_of(line) for line in lines]
+        places = [order.get(row or "", len(order)) for row in rows]
+        if None in rows or places == sorted(places):
+            return
+        arranged = sorted(zip(places, lines, strict=True), key=itemgetter(0))
+        # All lines are there, whatever their order.
+        with suppress(OSError):
+            _replace(self.path.resolve(), b"".join(line + b"\n" for _, line in arranged))
+
     def _append(self, row_id: str, texts: Texts, status: Status) -> None:
         given = {column: texts[column] for column in DRAFTED if column in texts}
         _append_line(self.path, orjson.dumps({ID: int(row_id), **given, STATUS: status}))
@@ -105,11 +126,13 @@ class Drafting:
     unreadable: dict[str, tuple[str, ...]] = field(default_factory=dict)
     faults: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _under_way: dict[int, Row] = field(default_factory=dict, init=False)
+    _order: dict[str, int] = field(default_factory=dict, init=False)
 
     def settle(self, rows: Iterable[Row]) -> int:
         """Settle the rows that need no model, and count the others."""
         left = 0
-        for row in rows:
+        for order, row in enumerate(rows):
+            self._order[row.id] = order
             missing = gaps(row)
             line = self.file.line(row.id)
             if line is not None:
@@ -148,6 +171,15 @@ class Drafting:
         else:
             self.copied += self.file.copy(row.id)
 
+    def arrange(self) -> None:
+        """Put the file's lines, and what is told of rows, into the rows' order."""
+        self.file.arrange(self._order)
+        self.unreadable = self._arranged(self.unreadable)
+        self.faults = self._arranged(self.faults)
+
+    def _arranged(self, told: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        return dict(sorted(told.items(), key=lambda each: self._order[each[0]]))
+
 
 def _make_room(path: Path) -> None:
     """Find out now whether the file can be written, and not when the first draft is paid for."""
@@ -168,6 +200,31 @@ def _append_line(path: Path, line: bytes) -> None:
         file.write(line + b"\n")
         file.flush()
         os.fsync(file.fileno())
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Put a new file in the place of one, which is there whole until the new one is."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        shutil.copymode(path, part)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _row_of(line: bytes) -> str | None:
+    """The row that a line annotates; None if a person has spoilt the line meanwhile."""
+    try:
+        fields = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(fields, dict):
+        return None
+    return read_id(read_texts(Record(where="", fields=fields))[0])
 
 
 def _read(path: Path) -> tuple[dict[str, Texts], list[str]]:

@@ -47,7 +47,8 @@ class OfficialRates:
         if not self._is_judged:
             return ()
         if not self._is_whole:
-            whole = f"all {self.convention.rows} rows, of which this run has {self._samples}"
+            there = count_samples(self.frame)
+            whole = f"all {self.convention.rows} rows, of which this run has {there}"
             return (f"{OFFICIAL} is left out: its constant counts {whole}.",)
         trials = self.convention.trials
         times = f" in each of {trials} trials" if trials > 1 else ""
@@ -71,11 +72,7 @@ class OfficialRates:
 
     @property
     def _is_whole(self) -> bool:
-        return self._samples >= self.convention.rows
-
-    @property
-    def _samples(self) -> int:
-        return len({read_trial(name).key for name in self.frame.distinct("sample")})
+        return count_samples(self.frame) >= self.convention.rows
 
     def _rate(self, name: str) -> float | None:
         """From 0 to 1; None where nothing was judged."""
@@ -88,6 +85,11 @@ class OfficialRates:
         if not found:
             return None
         return sum(found) / (self.convention.denominator * self.convention.trials)
+
+
+def count_samples(frame: ScoreFrame) -> int:
+    """How many samples have scores, whatever the number of their trials."""
+    return len({read_trial(name).key for name in frame.distinct("sample")})
 
 
 def _percent(rate: float | None) -> float | None:

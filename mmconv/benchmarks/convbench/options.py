@@ -60,6 +60,8 @@ class ConvBenchOptions(GradingOptions):
     """The authors' ConvBench.xlsx, or a file of records with its columns."""
     images: Path
     """The folder of the images."""
+    sheet: str | None = None
+    """The sheet of the data, where they are a workbook with several that fit."""
     annotations: Path | None = None
     """A file of the columns that the data file lacks, joined by ID."""
     positions: Path | None = None
@@ -68,6 +70,8 @@ class ConvBenchOptions(GradingOptions):
     """The constant of the authors' win rates, in which a missing verdict is a loss (577)."""
     failure_rating: float = Field(default=6.0, ge=1, le=10)
     """The rating under which a turn counts as failed in the attribution of errors."""
+    failure_win: float = Field(default=0.5, gt=0, le=1)
+    """The win under which a comparison does: a loss is 0, one win in two orders 0.5."""
     generate_only: bool = False
     """Ask the candidate only, and no judge."""
     skip_bad_records: bool = False

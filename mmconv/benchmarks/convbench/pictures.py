@@ -41,10 +41,10 @@ class ImageFolder:
         if inside.is_absolute() or ".." in inside.parts:
             return f"image {name!r} does not lie inside the images folder"
         path = self._path / inside
+        if path.is_dir():
+            return f"image {name} is a folder, not a file"
         if not path.is_file():
-            other = self._by_stem.get(inside.stem)
-            hint = "" if other is None else f", but {other} is: the suffix differs"
-            fault = f"image {name} is not in {self._path.name}{hint}"
+            fault = f"image {name} is not in {self._path.name}{self._hint(inside)}"
             self.missing.add(fault)
             return fault
         try:
@@ -52,6 +52,13 @@ class ImageFolder:
         except ImageError as error:
             return str(error)
         return None
+
+    def _hint(self, missing: PurePath) -> str:
+        """What to say of a file that has the name of a missing one up to its suffix."""
+        other = self._by_stem.get(missing.stem)
+        if other is None or not (self._path / other).is_file():
+            return ""
+        return f", but {other} is: the suffix differs"
 
 
 def check_ahead(

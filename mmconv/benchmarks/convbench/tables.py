@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
-from mmconv.benchmarks.answers import COLUMNS, TOKENS, TRUNCATED, ending_cells
-from mmconv.benchmarks.convbench.attribution import blames, net_shares, shares
+from mmconv.benchmarks.answers import COLUMNS, TRUNCATED, ending_cells
+from mmconv.benchmarks.convbench.attribution import Blame, blames, net_shares, shares
 from mmconv.benchmarks.convbench.chains import own_turns
 from mmconv.benchmarks.convbench.official import Convention, OfficialRates
 from mmconv.benchmarks.convbench.options import ALONE, CONDITIONS
@@ -28,10 +29,25 @@ from mmconv.benchmarks.convbench.quantities import (
     estimate,
     mean,
 )
-from mmconv.stats import INTERVALS, ScoreFrame, as_cell, summarise_share
+from mmconv.stats import FEWEST_CLUSTERS, INTERVALS, ScoreFrame, as_cell, summarise_share
 from mmconv.values import Cell, Score, Table
 
 LEVELS = {1: "perception", 2: "reasoning", 3: "creation"}
+
+TIE = 0.5
+"""A win in one order and a loss in the other."""
+
+FOLLOWED = (
+    "n counts the failures that have a score under every condition. The others are missing: the "
+    "shares hold for them too if it is by chance that they lack a score."
+)
+"""Which failures the shares are of, as tables tell it."""
+
+PARTS = (
+    "R1 and R2 are made of the means S1 to S0, each over all samples that have it; their n counts "
+    "the samples that have every part."
+)
+"""What R1 and R2 are over, as tables tell it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +58,12 @@ class Layout:
     judge: str
     official: Convention
     failure_rating: float
+    failure_win: float
     notes: tuple[str, ...] = ()
+
+    def threshold(self, grading: Grading) -> float:
+        """The score below which a turn has failed."""
+        return self.failure_win if grading is PAIRWISE else self.failure_rating
 
 
 def build_tables(scores: Iterable[Score], layout: Layout) -> list[Table]:
@@ -74,12 +95,13 @@ def _scores(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table
         for grading in gradings:
             cells[grading.title] = as_cell(estimate(frame, grading, name), grading.scale)
         rows[name] = cells | official.score(name)
+    means = [cell for name in MEANS for cell in rows.get(name, {}).values()]
     return Table(
         name="scores",
         title=f"ConvBench scores of {layout.candidate}, judged by {layout.judge}",
         columns=("meaning", *(grading.title for grading in gradings), *official.columns),
         rows=rows,
-        notes=(*official.notes, *layout.notes),
+        notes=(*official.notes, *_parts(means), *layout.notes),
     )
 
 
@@ -122,7 +144,7 @@ def _paper(frame: ScoreFrame, grading: Grading, layout: Layout) -> Table:
         title=f"The paper's layout, {grading.title}",
         columns=tuple(there),
         rows={layout.candidate: there} if there else {},
-        notes=layout.notes,
+        notes=(*_parts(cells[name] for name in MEANS), *layout.notes),
         detail=True,
     )
 
@@ -130,20 +152,22 @@ def _paper(frame: ScoreFrame, grading: Grading, layout: Layout) -> Table:
 def _net_attribution(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
     rows: dict[str, dict[str, Cell]] = {}
     for grading in gradings:
-        found = net_shares(frame, grading, layout.failure_rating)
+        found = net_shares(frame, grading, layout.threshold(grading))
         for (level, blamed), share in found.items():
             if share.n or share.missing:
                 row = rows.setdefault(f"{level} failed: due to {blamed}", {})
-                row[_failures(grading)] = as_cell(share, 100.0)
+                told = share if share.n >= FEWEST_CLUSTERS else replace(share, mean=None)
+                row[_failures(grading)] = as_cell(told, 100.0)
     return Table(
         name="attribution_net",
         title="Which level the failures come from (% of failures)",
         columns=tuple(_failures(grading) for grading in gradings),
         rows=rows,
         notes=(
-            f"A rating under {layout.failure_rating:g}, or a lost pairwise judgement, is a "
-            "failure. A level's share is by how much their number falls once it is perfect too: "
-            "what that mends less what it spoils. The level itself keeps what is left.",
+            f"{_failing(layout)} A level's share is by how much their number falls once it is "
+            "perfect too: what that mends less what it spoils. The level itself keeps what is "
+            f"left. Of fewer than {FEWEST_CLUSTERS} failures nothing is told.",
+            FOLLOWED,
             *layout.notes,
         ),
     )
@@ -152,17 +176,16 @@ def _net_attribution(frame: ScoreFrame, gradings: list[Grading], layout: Layout)
 def _attribution(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
     rows: dict[str, dict[str, Cell]] = {}
     for grading in gradings:
-        found = list(blames(frame, grading, layout.failure_rating))
+        found = blames(frame, grading, layout.threshold(grading))
         for (level, blamed), share in shares(found).items():
-            if share.n or share.missing:
-                row = rows.setdefault(f"{level} failed: laid to {blamed}", {})
-                row[_failures(grading)] = as_cell(share, 100.0)
+            row = rows.setdefault(f"{level} failed: laid to {blamed}", {})
+            row[_failures(grading)] = as_cell(share, 100.0)
     return Table(
         name="attribution",
         title="Which level's perfection mends a failure, luck included (% of failures)",
         columns=tuple(_failures(grading) for grading in gradings),
         rows=rows,
-        notes=(_threshold_note(layout), *layout.notes),
+        notes=(_rule(layout), FOLLOWED, *layout.notes),
     )
 
 
@@ -170,19 +193,26 @@ def _blamed(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table
     """The samples behind the attribution: grading/failed level/sample -> the level blamed."""
     rows = {
         f"{grading.name}/{each.level}/{each.sample}": {
-            "laid to": Cell(value=each.laid_to or f"unknown: {each.why}")
+            "laid to": Cell(value=each.laid_to or f"unknown: {each.why}"),
+            "in the shares": Cell(value=_in_shares(each)),
         }
         for grading in gradings
-        for each in blames(frame, grading, layout.failure_rating)
+        for each in blames(frame, grading, layout.threshold(grading))
     }
     return Table(
         name="attribution_samples",
         title="The samples behind the attribution",
-        columns=("laid to",),
+        columns=("laid to", "in the shares"),
         rows=rows,
-        notes=(_threshold_note(layout),),
+        notes=(_rule(layout), FOLLOWED),
         detail=True,
     )
+
+
+def _in_shares(blame: Blame) -> str:
+    if blame.why is None:
+        return "yes"
+    return "no" if blame.laid_to is None else f"no: {blame.why}"
 
 
 def _categories(frame: ScoreFrame, gradings: list[Grading], turn: int, layout: Layout) -> Table:
@@ -262,11 +292,9 @@ def _answers(frame: ScoreFrame, layout: Layout) -> Table:
     rows = {}
     for condition in CONDITIONS:
         for turn in own_turns(condition):
-            cut = frame.select(metric=TRUNCATED, condition=condition, turn=turn)
-            if not len(cut):
-                continue
-            tokens = frame.select(metric=TOKENS, condition=condition, turn=turn)
-            rows[f"{condition}, turn {turn}"] = ending_cells(cut, tokens)
+            select = partial(frame.select, condition=condition, turn=turn)
+            if len(select(metric=TRUNCATED)):
+                rows[f"{condition}, turn {turn}"] = ending_cells(select)
     return Table(
         name="answers",
         title=f"How the answers of {layout.candidate} ended",
@@ -285,13 +313,26 @@ def _is_there(frame: ScoreFrame, gradings: list[Grading], name: str) -> bool:
     )
 
 
+def _parts(means: Iterable[Cell]) -> tuple[str, ...]:
+    """What R1 and R2 are over, where a sample lacks a part of them."""
+    return (PARTS,) if any(cell.missing for cell in means) else ()
+
+
 def _failures(grading: Grading) -> str:
     return f"{grading.name} failures"
 
 
-def _threshold_note(layout: Layout) -> str:
+def _failing(layout: Layout) -> str:
+    tie = "no failure" if layout.failure_win <= TIE else "one too"
     return (
-        f"A rating under {layout.failure_rating:g}, or a lost pairwise judgement, is a failure. "
-        "It is laid to the first level before it whose perfection mends it, else to its own; a "
-        "model that answers anew every time mends some by luck, which attribution_net takes off."
+        f"A rating under {layout.failure_rating:g}, or a lost pairwise judgement, is a failure; "
+        f"one win in two orders is {tie}."
+    )
+
+
+def _rule(layout: Layout) -> str:
+    return (
+        f"{_failing(layout)} It is laid to the first level before it whose perfection mends it, "
+        "else to its own. A model that answers anew every time mends some by luck; net shares take "
+        "that off."
     )

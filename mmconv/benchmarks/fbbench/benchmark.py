@@ -46,7 +46,9 @@ class FBBench:
             reference=options.reference and not options.generate_only,
             skip_bad=options.skip_bad_records,
         )
-        self._grader = None if options.generate_only else _grader(spec, options, self._survey)
+        # A user's own prompts are checked even where no judge is asked.
+        prompts = PromptSet(self.name, spec.prompts)
+        self._grader = None if options.generate_only else _grader(prompts, options, self._survey)
 
     @property
     def size(self) -> int:
@@ -118,9 +120,9 @@ class FBBench:
         return [*tables, *bad_records_table(self._survey.left_out)]
 
 
-def _grader(spec: RunSpec, options: FBBenchOptions, found: Survey) -> Grader:
+def _grader(prompts: PromptSet, options: FBBenchOptions, found: Survey) -> Grader:
     return Grader(
-        prompts=PromptSet("fbbench", spec.prompts),
+        prompts=prompts,
         sampling=Sampling(max_tokens=options.judge_max_tokens),
         retries=options.judge_retries,
         reference=found.referenced if options.reference is None else options.reference,

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 
 from mmconv.benchmarks.fbbench.quantities import Where, macro_mean, tasks
 from mmconv.benchmarks.fbbench.tables import QUANTITIES
+from mmconv.config import RunSpec
 from mmconv.stats import Quantity, ScoreFrame
 
 
-def compared_quantities(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
+def compared_quantities(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
     """Error correction, response maintenance and both together, of all tasks and of each."""
     places: dict[str, Where] = {"all tasks": {}} | {task: {"task": task} for task in tasks(frame)}
     for name, where in places.items():

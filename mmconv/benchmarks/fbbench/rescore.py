@@ -14,12 +14,13 @@ from typing import Any
 import orjson
 
 from judges.parsers_fbbench import OFFICIAL, ChecklistParser
+from mmconv.benchmarks.bad_records import refusal
 from mmconv.benchmarks.fbbench.data import Sample, off_balance, read_sample
 from mmconv.benchmarks.fbbench.grading import ANSWER, JUDGEMENT
 from mmconv.benchmarks.fbbench.options import CONDITION, Maintenance
 from mmconv.benchmarks.fbbench.scoring import REFUSAL, score_judgement
 from mmconv.benchmarks.fbbench.tables import Layout, build_tables
-from mmconv.benchmarks.records import Record, read_records
+from mmconv.benchmarks.records import Record, Unreadable, scan_records
 from mmconv.benchmarks.rescoring import Rescored
 from mmconv.errors import DataError
 from mmconv.stats import ScoreFrame
@@ -39,8 +40,8 @@ _SAME = 1e-9
 def rescore(files: Sequence[Path], maintenance: Maintenance = "any") -> Rescored:
     """The tables of published judgements, one model per file.
 
-    Raises `DataError` naming file, line and field for a record that is no judgement, and for two
-    of one sample.
+    Raises `DataError` naming line and field of all records of a file that are no judgement, and of
+    those whose sample has one already.
     """
     read = [_read_file(path, maintenance) for path in files]
     judges = dict.fromkeys(judge for each in read for judge in each.judges)
@@ -81,20 +82,32 @@ class _Judged:
 def _read_file(path: Path, maintenance: Maintenance) -> _Judged:
     judged = _Judged(path=path)
     seen: dict[str, str] = {}
-    for record in read_records(path):
-        sample = read_sample(record)
-        if sample.id in seen:
-            raise DataError(record.where, [f"user_query is that of {seen[sample.id]}"], _ADVICE)
-        seen[sample.id] = record.where
-        judged.models[_name(record, "infer_model")] = None
-        judged.judges[_name(record, "judge_model")] = None
-        judged.samples += 1
-        judged.references += sample.reference is not None
-        for score in _scores(sample, record, maintenance):
-            judged.frame.append(score)
-    if not judged.samples:
-        raise DataError(str(path), ["holds no records"], _ADVICE)
+    bad: dict[str, tuple[str, ...]] = {}
+    for record in scan_records(path):
+        if isinstance(record, Unreadable):
+            bad[record.where] = (record.fault,)
+            continue
+        try:
+            _add(judged, record, seen, maintenance)
+        except DataError as error:
+            bad[record.where] = error.problems
+    if bad or not judged.samples:
+        raise refusal(path, bad, 0, _ADVICE)
     return judged
+
+
+def _add(judged: _Judged, record: Record, seen: dict[str, str], maintenance: Maintenance) -> None:
+    """Take in a record; `seen` has the places of samples that were read before."""
+    sample = read_sample(record)
+    if sample.id in seen:
+        raise DataError(record.where, [f"user_query is that of {seen[sample.id]}"])
+    seen[sample.id] = record.where
+    judged.models[_name(record, "infer_model")] = None
+    judged.judges[_name(record, "judge_model")] = None
+    judged.samples += 1
+    judged.references += sample.reference is not None
+    for score in _scores(sample, record, maintenance):
+        judged.frame.append(score)
 
 
 def _scores(sample: Sample, record: Record, maintenance: Maintenance) -> Iterator[Score]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
 
-from mmconv.benchmarks.answers import COLUMNS, TOKENS, TRUNCATED, ending_cells
+from mmconv.benchmarks.answers import COLUMNS, TRUNCATED, ending_cells
 from mmconv.benchmarks.fbbench.options import CORRECTION, MAINTENANCE, SCENARIOS
 from mmconv.benchmarks.fbbench.quantities import (
     Where,
@@ -190,10 +191,9 @@ def _answers(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
     rows = {}
     for model, frame in frames.items():
         for scenario in SCENARIOS:
-            cut = frame.select(metric=TRUNCATED, scenario=scenario)
-            if len(cut):
-                tokens = frame.select(metric=TOKENS, scenario=scenario)
-                rows[_label(frames, model, scenario)] = ending_cells(cut, tokens)
+            select = partial(frame.select, scenario=scenario)
+            if len(select(metric=TRUNCATED)):
+                rows[_label(frames, model, scenario)] = ending_cells(select)
     return Table(
         name="answers",
         title="How the answers ended",
@@ -219,15 +219,35 @@ def _half_notes(rows: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
     for half, other in permutations(_HALVES):
         alone = [label for label, row in rows.items() if half in row and other not in row]
         if alone:
-            few = len(alone) <= _NAMED
-            where = ", ".join(alone) if few else f"{len(alone)} of {len(rows)} rows"
+            where = _places(alone, rows)
             yield f"No samples of {other}, so that overall is {half} alone: {where}."
+
+
+def _places(found: Sequence[str], rows: Mapping[str, Mapping[str, Cell]]) -> str:
+    """The rows by name if they are few, else how many of all they are."""
+    few = len(found) <= _NAMED
+    return ", ".join(found) if few else f"{len(found)} of {len(rows)} rows"
 
 
 def _estimate_notes(rows: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
     """What must be known of ours beside the authors'."""
+    yield from _empty_notes(rows)
     yield from _rounding_notes(rows)
     yield from _interval_notes(rows)
+
+
+def _empty_notes(rows: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
+    """Why means of ours are not there although samples were scored, where there are such."""
+    empty = [
+        label
+        for label, row in rows.items()
+        if any(name in QUANTITIES and cell.value is None and cell.n for name, cell in row.items())
+    ]
+    if empty:
+        yield (
+            "There is no mean over tasks where one of them has no scored sample; the authors leave "
+            f"such a task out: {_places(empty, rows)}."
+        )
 
 
 def _rounding_notes(rows: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from mmconv.benchmarks.describing import named_conditions, read_options
 from mmconv.benchmarks.mtbench101.chains import candidate_calls
 from mmconv.benchmarks.mtbench101.data import Dialogue, load_dialogues, survey
 from mmconv.benchmarks.mtbench101.grading import Grader
-from mmconv.benchmarks.mtbench101.options import CONDITIONS, MTBench101Options
+from mmconv.benchmarks.mtbench101.options import CONDITIONS, GOLDEN, SELF, MTBench101Options
 from mmconv.benchmarks.mtbench101.scoring import Judged, score_answers, score_dialogue
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
@@ -42,7 +42,9 @@ class MTBench101:
         self.conditions = named_conditions(self.name, spec.conditions, CONDITIONS) or CONDITIONS[:1]
         if not options.generate_only and "judge" not in spec.seats:
             raise ConfigError("mtbench101 needs a judge: name one, or give --generate-only")
-        self._grader = None if options.generate_only else _grader(spec, options)
+        # A user's own prompts are checked even where no judge is asked.
+        prompts = PromptSet(self.name, spec.prompts)
+        self._grader = None if options.generate_only else _grader(options, prompts)
         self._survey = survey(options.data, skip_bad=options.skip_bad_records)
 
     @property
@@ -111,10 +113,9 @@ class MTBench101:
         seats = self._spec.seats
         candidate = seats["candidate"].label
         frame = ScoreFrame(scores)
-        alone = len(self.conditions) == 1
         entrants = [
             Entrant(
-                name=candidate if alone else f"{candidate} ({condition} history)",
+                name=candidate if condition == GOLDEN else f"{candidate} ({condition} history)",
                 frame=frame,
                 condition=condition,
             )
@@ -130,17 +131,19 @@ class MTBench101:
         return [*tables, *bad_records_table(self._survey.left_out)]
 
     def _notes(self) -> Iterator[str]:
-        if self.conditions == ("self",):
+        if len(self.conditions) > 1:
+            yield "Where no history is named, it is the golden one."
+        if self.conditions == (SELF,):
             yield "The history is the candidate's own; the paper's results have the golden one."
         if not self._options.guidelines:
             yield "The judge was given no score guidelines."
         yield from bad_records_note(self._survey.left_out, self._survey.dialogues)
 
 
-def _grader(spec: RunSpec, options: MTBench101Options) -> Grader:
+def _grader(options: MTBench101Options, prompts: PromptSet) -> Grader:
     judge = Judge(
         parser=bracketed_rating,
         sampling=Sampling(max_tokens=options.judge_max_tokens),
         retries=options.judge_retries,
     )
-    return Grader(options=options, prompts=PromptSet("mtbench101", spec.prompts), judge=judge)
+    return Grader(options=options, prompts=prompts, judge=judge)

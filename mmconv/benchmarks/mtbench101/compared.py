@@ -7,30 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mmconv.benchmarks.describing import read_options
+from mmconv.benchmarks.mtbench101.options import GOLDEN, SELF, MTBench101Options
 from mmconv.benchmarks.mtbench101.quantities import RANGE, Entrant, How, tasks_of
 from mmconv.benchmarks.mtbench101.scoring import RATING
-from mmconv.benchmarks.mtbench101.tables import MEAN_TITLE, QUANTITIES
+from mmconv.benchmarks.mtbench101.tables import MEAN_TITLE, MINIMUM_TITLE, QUANTITIES
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS
+from mmconv.config import RunSpec
 from mmconv.stats import Quantity, ScoreFrame, pair
-
-WAYS: dict[str, How] = {"score of dialogues": "dialogue", MEAN_TITLE: "mean"}
-"""Column -> what stands for a dialogue in it."""
 
 HISTORIES = "own history - golden"
 
 
-def compared_quantities(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
+def compared_quantities(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
     """The average, groups, abilities and tasks under each condition, then the histories' effect."""
+    ways: dict[str, How] = {MEAN_TITLE: "mean"}
+    if read_options(MTBench101Options, spec.options, spec.benchmark).minimum:
+        ways = {MINIMUM_TITLE: "dialogue", **ways}
     entrants = {
         condition: Entrant(name=condition, frame=frame, condition=condition)
         for condition in frame.distinct("condition")
     }
     for condition, entrant in entrants.items():
-        for title, how in WAYS.items():
-            group = title if len(entrants) == 1 else f"{title}, {condition} history"
+        for title, how in ways.items():
+            group = title if condition == GOLDEN else f"{title}, {condition} history"
             yield from _by_task(entrant, how, group)
-    if {"golden", "self"} <= entrants.keys():
-        yield from _histories(entrants["golden"], entrants["self"])
+    if {GOLDEN, SELF} <= entrants.keys():
+        yield from _histories(entrants[GOLDEN], entrants[SELF])
 
 
 def _by_task(entrant: Entrant, how: How, group: str) -> Iterator[Quantity]:

@@ -9,7 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mmconv.benchmarks.describing import CANDIDATE, JUDGE, Description
 
-CONDITIONS = ("golden", "self")
+GOLDEN = "golden"
+SELF = "self"
+CONDITIONS = (GOLDEN, SELF)
 """Whose answers stand in the history: the data's own, or the candidate's (paper, Figure 6)."""
 
 
@@ -52,10 +54,10 @@ class MTBench101Options(GradingOptions):
 DESCRIPTION = Description(
     options=MTBench101Options,
     conditions={
-        "golden": "The history holds the data's own answers.",
-        "self": "The history holds the candidate's answers (Figure 6).",
+        GOLDEN: "The history holds the data's own answers.",
+        SELF: "The history holds the candidate's answers (Figure 6).",
     },
-    unnamed="golden",
+    unnamed=GOLDEN,
     seats={"candidate": CANDIDATE, "judge": JUDGE},
 )
 """What `mmconv options mtbench101` prints."""

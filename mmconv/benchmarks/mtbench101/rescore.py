@@ -13,6 +13,7 @@ from pathlib import Path
 
 from judges.parsers_mtbench101 import bracketed_rating
 from mmconv.benchmarks.mtbench101.grading import judgement_call
+from mmconv.benchmarks.mtbench101.numbering import known_dialogues
 from mmconv.benchmarks.mtbench101.published import Judgement, Published, read_published
 from mmconv.benchmarks.mtbench101.quantities import Entrant, authors_score
 from mmconv.benchmarks.mtbench101.scoring import (
@@ -31,6 +32,21 @@ from mmconv.values import Call, Cell, Reply, Score, Table
 CONDITION = "published"
 MISSING = "missing"
 REPEATED = "repeated"
+HISTORY = "turns that are history only"
+FAULTS = (
+    "dialogues",
+    "dialogues missing",
+    "dialogues unknown",
+    "judgements",
+    "judgements missing",
+    "judgements unknown",
+    REPEATED,
+    HISTORY,
+)
+"""What is counted of every task, by the name of its column."""
+
+_NAMED = 5
+"""How many unknown judgements of a model a note names."""
 _CLOSE = 0.0005
 """Files state their average rounded to three digits."""
 
@@ -54,12 +70,19 @@ def rescore(files: Sequence[Path]) -> Rescored:
 
 
 def _scores(model: Published) -> Iterator[Score]:
-    for (code, dialogue), turns in _by_dialogue(model).items():
+    dialogues = _by_dialogue(model)
+    known = {
+        code: known_dialogues(code, [dialogue for task, dialogue in dialogues if task == code])
+        for code in TASKS
+    }
+    for (code, dialogue), turns in dialogues.items():
         task = TASKS[code]
         # files may count the dialogues of each task anew
         judged = Judged(sample=f"{code}/{dialogue}", task=task, condition=CONDITION)
         ratings: list[Score] = []
-        for turn in range(1, max(turns) + 1):
+        # behind the dialogue's end lie no turns that a file could lack
+        last = min(max(turns), known[code].get(dialogue, max(turns)))
+        for turn in sorted({*range(1, last + 1), *turns}):
             texts = turns.get(turn, [])
             ours = None
             if turn >= task.first:
@@ -103,7 +126,7 @@ def _outcomes(turn: int, text: str) -> dict[str, Reply]:
 
 
 def _faults(models: Sequence[Published], notes: tuple[str, ...]) -> Table:
-    """What is not there, there twice, or beyond the paper's protocol, by task."""
+    """What is not there, there twice, unknown, or beyond the paper's protocol, by task."""
     rows = {}
     for model in models:
         before = f"{model.name}: " if len(models) > 1 else ""
@@ -113,16 +136,20 @@ def _faults(models: Sequence[Published], notes: tuple[str, ...]) -> Table:
             total.update(counts)
             rows[before + task.code] = counts
         rows[before + "all"] = dict(total)
-    columns = ("dialogues", "dialogues missing", "judgements", "judgements missing")
     return Table(
         name="faults",
         title="What the files do not show at once",
-        columns=(*columns, REPEATED, "turns that are history only"),
+        columns=FAULTS,
         rows={
             name: {what: Cell(value=float(number)) for what, number in row.items()}
             for name, row in rows.items()
         },
-        notes=("Missing is what the authors' dialogues have more than the files.", *notes),
+        notes=(
+            "Missing is what the authors' dialogues have more than the files; unknown is what "
+            "they do not have, and the scores count it.",
+            *filter(None, map(_unknown_note, models)),
+            *notes,
+        ),
         digits=0,
     )
 
@@ -131,15 +158,41 @@ def _task_faults(model: Published, task: Task) -> dict[str, int]:
     found: list[Judgement] = [each for each in model.judgements if each.task is task]
     dialogues = {each.dialogue for each in found}
     turns = {(each.dialogue, each.turn) for each in found}
-    early = sum(turn < task.first for _, turn in turns)
-    return {
-        "dialogues": len(dialogues),
-        "dialogues missing": max(0, task.dialogues - len(dialogues)),
-        "judgements": len(found),
-        "judgements missing": max(0, task.turns - (len(turns) - early)),
-        REPEATED: len(found) - len(turns),
-        "turns that are history only": early,
-    }
+    unknown = _unknown(found, task)
+    early = {(dialogue, turn) for dialogue, turn in turns if turn < task.first}
+    known = dialogues & known_dialogues(task.code, dialogues).keys()
+    counts = (
+        len(dialogues),
+        task.dialogues - len(known),
+        len(dialogues - known),
+        len(found),
+        task.turns - len(turns - unknown - early),
+        len(unknown),
+        len(found) - len(turns),
+        len(early),
+    )
+    return dict(zip(FAULTS, counts, strict=True))
+
+
+def _unknown(found: Sequence[Judgement], task: Task) -> set[tuple[str, int]]:
+    """The dialogues and turns of a task's judgements that the authors' file does not have."""
+    known = known_dialogues(task.code, {each.dialogue for each in found})
+    return {(each.dialogue, each.turn) for each in found if each.turn > known.get(each.dialogue, 0)}
+
+
+def _unknown_note(model: Published) -> str:
+    """Which judgements of a model are of no dialogue and turn of the authors'; empty without."""
+    unknown = [
+        f"{task.code} {dialogue} turn {turn}"
+        for task in TASKS.values()
+        for dialogue, turn in sorted(
+            _unknown([each for each in model.judgements if each.task is task], task)
+        )
+    ]
+    if not unknown:
+        return ""
+    more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
+    return f"{model.name}: unknown are {', '.join(unknown[:_NAMED])}{more}."
 
 
 def _differences(models: Sequence[Published], entrants: Sequence[Entrant]) -> Iterator[str]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from judges.parsers import HIGHEST_RATING, LOWEST_RATING
-from mmconv.benchmarks.answers import COLUMNS, TOKENS, TRUNCATED, ending_cells
+from mmconv.benchmarks.answers import COLUMNS, TRUNCATED, ending_cells
+from mmconv.benchmarks.mtbench101.options import GOLDEN, SELF
 from mmconv.benchmarks.mtbench101.quantities import (
     Entrant,
     authors_dialogues,
@@ -30,7 +32,7 @@ from mmconv.benchmarks.mtbench101.scoring import (
     RATING,
 )
 from mmconv.benchmarks.mtbench101.taxonomy import AVERAGE, MEANS, TASKS
-from mmconv.stats import as_cell
+from mmconv.stats import Column, as_cell
 from mmconv.values import UNPARSED, Cell, Table
 
 QUANTITIES = (*MEANS, *TASKS)
@@ -63,6 +65,14 @@ class Layout:
         """The title of the dialogues' own scores."""
         return MINIMUM_TITLE if self.minimum else MEAN_TITLE
 
+    def is_plain(self, entrant: Entrant) -> bool:
+        """Whether the entrant goes without saying: the one that was judged, as it usually is."""
+        return entrant.name == self.candidate
+
+    def mark(self, entrant: Entrant) -> str:
+        """What the names of the entrant's columns or rows begin with."""
+        return "" if self.is_plain(entrant) else f"{entrant.name}: "
+
 
 def build_tables(entrants: Sequence[Entrant], layout: Layout) -> list[Table]:
     """All tables that the scores have something for, with the entrants in their order."""
@@ -83,7 +93,7 @@ def _scores(entrants: Sequence[Entrant], layout: Layout) -> Table:
     rows: dict[str, dict[str, Cell]] = {}
     columns = dict.fromkeys(["meaning"])
     for entrant in entrants:
-        before = f"{entrant.name}: " if len(entrants) > 1 else ""
+        before = layout.mark(entrant)
         for name in QUANTITIES:
             cells = _by_all_conventions(entrant, name, layout)
             if cells:
@@ -113,12 +123,14 @@ def _by_all_conventions(entrant: Entrant, name: str, layout: Layout) -> dict[str
 
 
 def _authors_cell(entrant: Entrant, name: str) -> Cell:
-    """A quantity as the authors have it; a task's cell counts its dialogues."""
-    value = authors_score(entrant, name)
-    if name in MEANS:
-        return Cell(value=value)
-    dialogues = authors_dialogues(entrant, name)
-    return Cell(value=value, n=int(dialogues.present.sum()), missing=dict(dialogues.missing))
+    """A quantity as the authors have it, with the dialogues of all its tasks."""
+    tasks = tasks_of(entrant, name)
+    dialogues = Column.joined([authors_dialogues(entrant, task) for task in tasks])
+    return Cell(
+        value=authors_score(entrant, name),
+        n=int(dialogues.present.sum()),
+        missing=dialogues.missing,
+    )
 
 
 def _paper(entrants: Sequence[Entrant], layout: Layout) -> Table:
@@ -165,7 +177,7 @@ def _turns(entrants: Sequence[Entrant], layout: Layout) -> Table:
             found = {turn: by_turn(entrant, task, turn) for turn in turns}
             cells = {f"turn {turn}": as_cell(each) for turn, each in found.items() if each}
             if cells:
-                rows[task if len(entrants) == 1 else f"{task}, {entrant.name}"] = cells
+                rows[task if layout.is_plain(entrant) else f"{task}, {entrant.name}"] = cells
     return Table(
         name="turns",
         title="Mean rating by turn",
@@ -180,8 +192,8 @@ def _histories(entrants: Sequence[Entrant], layout: Layout) -> Table:
     rows: dict[str, dict[str, Cell]] = {}
     by_condition = {entrant.condition: entrant for entrant in entrants}
     turns = _own_turns(entrants)
-    if {"golden", "self"} <= by_condition.keys():
-        golden, own = by_condition["golden"], by_condition["self"]
+    if {GOLDEN, SELF} <= by_condition.keys():
+        golden, own = by_condition[GOLDEN], by_condition[SELF]
         for task in TASKS:
             found = {turn: history_effect(golden, own, task, turn) for turn in turns}
             cells = {f"turn {turn}": as_cell(each) for turn, each in found.items() if each}
@@ -201,7 +213,7 @@ def _unscored(entrants: Sequence[Entrant], layout: Layout) -> Table:
     """How many turns of each task were scored, how many not and why, by either reading."""
     rows = {}
     for entrant in entrants:
-        before = f"{entrant.name}: " if len(entrants) > 1 else ""
+        before = layout.mark(entrant)
         for name in (*entrant.tasks, "all"):
             tasks = entrant.tasks if name == "all" else (name,)
             counts = _counts(entrant, tasks)
@@ -245,11 +257,11 @@ def _counts(entrant: Entrant, tasks: Sequence[str]) -> dict[str, int]:
 def _answers(entrants: Sequence[Entrant], layout: Layout) -> Table:
     rows = {}
     for entrant in entrants:
-        before = f"{entrant.name}: " if len(entrants) > 1 else ""
+        before = layout.mark(entrant)
         for task in TASKS:
-            cut = entrant.select(TRUNCATED, task)
-            if len(cut):
-                rows[before + task] = ending_cells(cut, entrant.select(TOKENS, task))
+            select = partial(entrant.select, task=task)
+            if len(select(metric=TRUNCATED)):
+                rows[before + task] = ending_cells(select)
     return Table(
         name="answers",
         title=f"How the answers of {layout.candidate} ended",

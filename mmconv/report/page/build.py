@@ -60,7 +60,7 @@ def _write(page: Path, content: Content, images: ImageSource | None, budget: int
         for shown, pictures in gathering.samples():
             blocks.add(shown, pictures)
     document = gathering.document(BLOCK) | {"folder": apart.name}
-    html = render(content, gathering.sections(), blocks, packed(document))
+    html = render(gathering, blocks, packed(document))
     with whole(page) as part:
         part.write_text(html, encoding="utf-8")
     return page

@@ -23,6 +23,7 @@ from mmconv.report.page.display import Grid, Line, Shown, grid, same_size, shown
 from mmconv.report.page.plots import Plot, Point, Series, sideways, upright
 from mmconv.report.page.sentences import DUE, attribution_sentences, delta_sentences
 from mmconv.report.page.symbols import typeset, typeset_name, typeset_table
+from mmconv.stats.estimates import FEWEST_CLUSTERS
 from mmconv.values import Cell, Table
 
 CONDITIONS = {
@@ -185,19 +186,24 @@ def _attribution(named: Mapping[str, Table]) -> Iterator[Section]:
         title="Which level the failures come from",
         short="Attribution",
         sentences=attribution_sentences(table, table.columns[0]),
-        plots=tuple(_blame_plot(table, column) for column in table.columns),
+        plots=tuple(plot for column in table.columns for plot in _blame_plots(table, column)),
         folded=tuple(grid(each, notes=()) for each in (table, by_sample) if each is not None),
         notes=_own_notes(table, by_sample),
     )
 
 
-def _blame_plot(table: Table, column: str) -> Plot:
-    """Net shares may be below 0 or above 100, so they are points and no parts of a whole."""
-    rows = {name: row[column] for name, row in table.rows.items() if column in row}
-    titles = [name.replace(DUE, " \N{LEFTWARDS ARROW} ").capitalize() for name in rows]
-    points = tuple(_point(cell) for cell in rows.values())
-    series = Series(name="share of the failures", colour="series-2", points=points)
-    return sideways(f"Source of {column} (%)", titles, series, zero=True)
+def _blame_plots(table: Table, column: str) -> Iterator[Plot]:
+    """Net shares may be below 0 or above 100, so they are points and no parts of a whole.
+
+    Those without an interval are of very few failures and may lie anywhere: they are left out.
+    """
+    cells = {name: row[column] for name, row in table.rows.items() if column in row}
+    told = {name: cell for name, cell in cells.items() if cell.low is not None}
+    if told:
+        titles = [name.replace(DUE, " \N{LEFTWARDS ARROW} ").capitalize() for name in told]
+        points = tuple(map(_point, told.values()))
+        series = Series(name="share of the failures", colour="series-2", points=points)
+        yield sideways(f"Source of {column} (%)", titles, series, zero=True)
 
 
 def _categories(named: Mapping[str, Table]) -> Iterator[Section]:
@@ -212,8 +218,9 @@ def _categories(named: Mapping[str, Table]) -> Iterator[Section]:
             title="Scores by task category",
             short="Categories",
             sentences=(
-                "The stronger the colour, the higher the score. The name of a category leads to "
-                "its samples.",
+                "The stronger the colour, the higher the score; the small number is n, and cells "
+                f"of fewer than {FEWEST_CLUSTERS} are hatched. The name of a category leads to its "
+                "samples.",
             ),
             maps=tuple(maps),
         )
@@ -225,16 +232,11 @@ def _heat_map(table: Table, turn: int) -> Grid:
     columns = [tuple(column.split(", ", 1)) for column in table.columns]
     lines = []
     for category, row in table.rows.items():
-        cells = []
-        for column, (name, _) in zip(table.columns, columns, strict=True):
-            cell = row.get(column)
-            text = shown(cell, table)
-            grading = by_name[name]
-            if text is not None and cell is not None and isinstance(cell.value, float):
-                span = (grading.highest - grading.lowest) * grading.scale
-                text = replace(text, shade=(cell.value - grading.lowest * grading.scale) / span)
-            cells.append(text and replace(text, interval="", why=_told(text)))
-        lines.append(Line(name=category, cells=tuple(cells), link=f"category={turn}:{category}"))
+        cells = tuple(
+            _shaded(row.get(column), table, by_name[name])
+            for column, (name, _) in zip(table.columns, columns, strict=True)
+        )
+        lines.append(Line(name=category, cells=cells, link=f"category={turn}:{category}"))
     groups = [("", 1)]
     for grading in GRADINGS:
         span = sum(name == grading.name for name, _ in columns)
@@ -246,6 +248,19 @@ def _heat_map(table: Table, turn: int) -> Grid:
         groups=tuple(groups),
         lines=tuple(lines),
     )
+
+
+def _shaded(cell: Cell | None, table: Table, grading: Grading) -> Shown | None:
+    text = shown(cell, table)
+    if text is None or cell is None:
+        return None
+    bare = replace(text, interval="", counts="", why=_told(text))
+    if not isinstance(cell.value, float):
+        return bare
+    size = cell.n or 0
+    span = (grading.highest - grading.lowest) * grading.scale
+    shade = (cell.value - grading.lowest * grading.scale) / span
+    return replace(bare, shade=shade, size=f"{size:,}", few=size < FEWEST_CLUSTERS)
 
 
 def _told(cell: Shown) -> str:

@@ -29,6 +29,12 @@ def is_judgement(call: Mapping[str, Any]) -> bool:
     return call["seat"] != CANDIDATE and call["prompt"] is not None
 
 
+def call_order(call: str) -> tuple[str, bool, list[Any]]:
+    """A key that sorts call ids: those of a group by their turns, then what has no number."""
+    group, _, name = call.rpartition("/")
+    return group, _DIGITS.search(name) is None, _natural(name)
+
+
 def dialogue(calls: Sequence[Record], words: Reader) -> Record:
     """The calls of one plan as `turns`, and the `verdicts` that belong to no answer."""
     judgements: dict[str, list[Record]] = {}
@@ -42,7 +48,7 @@ def dialogue(calls: Sequence[Record], words: Reader) -> Record:
     answers.sort(key=lambda call: (len(call["messages"] or ()), _natural(call["call"])))
     turns = _turns(answers)
     told = {
-        name: _verdict(name, judgements[name], words) for name in sorted(judgements, key=_natural)
+        name: _verdict(name, judgements[name], words) for name in sorted(judgements, key=call_order)
     }
     _attach(turns, told)
     return {"turns": turns, "verdicts": list(told.values())}

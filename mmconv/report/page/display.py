@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from mmconv.report.cells import one_line, round_number, tell_missing
+from mmconv.report.cells import one_line, round_number
+from mmconv.report.reasons import tell_reasons
 from mmconv.values import Cell, Table
 
 NOTHING = "–"
@@ -19,7 +20,8 @@ NOTHING = "–"
 class Shown:
     """One cell as texts; `shade` (0 to 1) says how strongly it is coloured, None: not at all.
 
-    `why` tells of what is missing; a cell of `words` is a text, any other a number.
+    `why` tells of what is missing; a cell of `words` is a text, any other a number. A shaded cell
+    has its `size`, how many values it is over, and a mark if these are `few`.
     """
 
     value: str
@@ -28,6 +30,8 @@ class Shown:
     why: str = ""
     words: bool = False
     shade: float | None = None
+    size: str = ""
+    few: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,13 +100,13 @@ def shown(cell: Cell | None, table: Table, *, signed: bool = False) -> Shown | N
         value=NOTHING if cell.value is None else number(cell.value, table),
         interval=interval,
         counts=", ".join(counts),
-        why=tell_missing(cell),
+        why=tell_reasons(cell.missing),
     )
 
 
 def number(value: float, table: Table) -> str:
     """A number as the table rounds it, with a minus as printers set it."""
-    return round_number(value, table).replace("-", "\N{MINUS SIGN}")
+    return round_number(value, table, grouped=True).replace("-", "\N{MINUS SIGN}")
 
 
 def same_size(lines: list[Line]) -> tuple[str, list[Line]]:

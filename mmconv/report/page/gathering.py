@@ -15,6 +15,7 @@ from mmconv.report.page.dialogues import Reader, Record, dialogue
 from mmconv.report.page.index import Index
 from mmconv.report.page.losses import Losses
 from mmconv.report.page.reading import aligned
+from mmconv.report.shortfalls import Shortfall, headline_gap
 from mmconv.trials import read_trial
 
 SHORT_NAME = 16
@@ -54,6 +55,16 @@ class Gathering:
         content = self.content
         own, closing = content.view.sections, closing_sections(content, self.losses)
         return say_once([*own, *closing], content.warnings)
+
+    def shortfalls(self) -> list[str]:
+        """What a reader must know of the runs before their numbers, if much is missing."""
+        told = []
+        for run in self.content.runs:
+            prefix = self.content.prefix(run)
+            counted = self.losses.shortfalls.get(prefix, Shortfall())
+            sentences = [*counted.sentences(), *headline_gap(run.tables)]
+            told += [prefix + " ".join(sentences)] if prefix and sentences else sentences
+        return told
 
     def document(self, block: int) -> Record:
         """The index of the samples, which come in blocks of so many."""

@@ -6,22 +6,30 @@ The tables of a benchmark say of every cell how much is missing; these say where
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from mmconv.report.layout import SeatSummary
-from mmconv.report.page.dialogues import Record, is_judgement
-from mmconv.values import Cell, Table
+from mmconv.report.page.dialogues import Record, call_order, is_judgement
+from mmconv.report.shortfalls import Shortfall
+from mmconv.values import SAME_TEXT, Cell, Table
 
 ANSWERS = ("answered", "cut off", "empty", "filtered", "context dropped", "failed", "not asked")
-VERDICTS = ("read at once", "read after another try", "unreadable", "failed", "not asked")
+READ = ("read at once", "read after another try")
+LOST = ("unreadable", "failed", "not asked")
+NEEDLESS = "of the same text"
+VERDICTS = (*READ, *LOST, NEEDLESS)
+Rows: TypeAlias = dict[tuple[str, str], Counter[str]]
+"""Condition and call -> how often which fate was met."""
+
 MOST_PROBLEMS = 12
 """So many different problems are listed, the most frequent first."""
 
 COSTS: Mapping[str, Callable[[SeatSummary], float | str]] = {
     "model": lambda seat: seat.model,
     "asked": lambda seat: float(seat.asked),
-    "not asked again": lambda seat: float(seat.stored),
+    "replies reused": lambda seat: float(seat.stored),
     "failed": lambda seat: float(seat.failed),
     "tries again": lambda seat: float(seat.retried),
     "tokens in": lambda seat: float(seat.total_input_tokens),
@@ -33,18 +41,20 @@ COSTS: Mapping[str, Callable[[SeatSummary], float | str]] = {
 
 @dataclass(slots=True)
 class Losses:
-    """Counts what became of every call, in rows named by condition and call."""
+    """Counts what became of every call, by condition and call; `shortfalls` has each run's sums."""
 
-    answers: dict[str, Counter[str]] = field(default_factory=dict)
-    verdicts: dict[str, Counter[str]] = field(default_factory=dict)
+    answers: Rows = field(default_factory=dict)
+    verdicts: Rows = field(default_factory=dict)
     problems: Counter[tuple[str, str]] = field(default_factory=Counter)
     examples: dict[tuple[str, str], str] = field(default_factory=dict)
+    shortfalls: dict[str, Shortfall] = field(default_factory=dict)
 
-    def add(self, sample: str, calls: Iterable[Record], run: str = "") -> None:
+    def add(self, sample: str, calls: Sequence[Record], run: str = "") -> None:
         """Count the calls of one sample; `run` goes before the names of the rows."""
-        tries: dict[str, list[Record]] = {}
+        self.shortfalls.setdefault(run, Shortfall()).add(calls)
+        tries: dict[tuple[str, str], list[Record]] = {}
         for call in calls:
-            place = f"{run}{call['condition']}, {call['call'].partition('~')[0]}"
+            place = f"{run}{call['condition']}", call["call"].partition("~")[0]
             if is_judgement(call):
                 tries.setdefault(place, []).append(call)
             else:
@@ -84,7 +94,7 @@ class Losses:
     def any(self) -> bool:
         """Whether an answer was lost or cut off, or a verdict not read at once."""
         lost = [each[fate] for each in self.answers.values() for fate in ANSWERS[1:]]
-        unread = [each[fate] for each in self.verdicts.values() for fate in VERDICTS[1:]]
+        unread = [each[fate] for each in self.verdicts.values() for fate in (READ[1], *LOST)]
         return any(lost) or any(unread)
 
     def sentence(self) -> str:
@@ -92,15 +102,15 @@ class Losses:
         answers, verdicts = (
             sum(each.values(), Counter()) for each in (self.answers, self.verdicts)
         )
-        lost = [f"{answers[fate]} {fate}" for fate in ANSWERS[1:] if answers[fate]]
-        unread = [f"{verdicts[fate]} {fate}" for fate in VERDICTS[2:] if verdicts[fate]]
+        lost = [f"{answers[fate]:,} {fate}" for fate in ANSWERS[1:] if answers[fate]]
+        unread = [f"{verdicts[fate]:,} {fate}" for fate in LOST if verdicts[fate]]
         wanted = sum(answers[fate] for fate in ("answered", "failed", "not asked"))
         parts = [
-            f"Of {wanted} answers, {', '.join(lost) if lost else 'none is missing or cut off'}"
+            f"Of {wanted:,} answers, {', '.join(lost) if lost else 'none is missing or cut off'}"
         ]
         if verdicts:
             told = ", ".join(unread) if unread else "none is missing"
-            parts.append(f"of {verdicts.total()} verdicts, {told}")
+            parts.append(f"of {verdicts.total():,} verdicts, {told}")
         return f"{'; '.join(parts)}."
 
 
@@ -140,25 +150,30 @@ def _fates(call: Record) -> list[str]:
 def _verdict_fate(tries: Sequence[Record]) -> str:
     if any(each["parse"] == "parsed" for each in tries):
         first = next(each for each in tries if "~" not in each["call"])
-        return VERDICTS[0] if first["parse"] == "parsed" else VERDICTS[1]
+        return READ[0] if first["parse"] == "parsed" else READ[1]
+    if any(each["problem"] == SAME_TEXT for each in tries):
+        return NEEDLESS
     states = {each["state"] for each in tries}
     if "reply" in states:
         return "unreadable"
     return "failed" if "failure" in states else "not asked"
 
 
-def _counts(
-    name: str, title: str, columns: tuple[str, ...], rows: Mapping[str, Counter[str]]
-) -> Table:
-    """The counters as a table, without the columns in which nothing stands."""
+def _counts(name: str, title: str, columns: tuple[str, ...], rows: Rows) -> Table:
+    """The counters as a table, without the columns in which nothing stands.
+
+    Calls end in any order; the rows stand as conditions came and turns follow.
+    """
+    conditions = list(dict.fromkeys(condition for condition, _ in rows))
+    ordered = sorted(rows, key=lambda place: (conditions.index(place[0]), call_order(place[1])))
     kept = tuple(each for each in columns if any(counter[each] for counter in rows.values()))
     return Table(
         name=name,
         title=title,
         columns=kept,
         rows={
-            row: {column: Cell(value=float(counter[column])) for column in kept}
-            for row, counter in rows.items()
+            ", ".join(place): {column: Cell(value=float(rows[place][column])) for column in kept}
+            for place in ordered
         },
         digits=0,
     )

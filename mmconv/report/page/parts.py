@@ -47,7 +47,7 @@ def write_parts(folder: Path, content: Content) -> None:
     while samples := list(islice(shown, BLOCK)):
         _write(draft / block_name(number), {"samples": samples})
         number += 1
-    findings = render_findings(content, gathering.sections())
+    findings = render_findings(gathering)
     index = gathering.document(BLOCK)
     _write(draft / HEAD, {"title": content.title, "html": findings, "index": index})
     try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
@@ -16,8 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmconv import __version__
+from mmconv.config import CANDIDATE
 from mmconv.report.page.blocks import BLOCK, Blocks
-from mmconv.report.page.content import Content, Section
+from mmconv.report.page.content import Content
+from mmconv.report.page.gathering import Gathering
 from mmconv.report.page.provenance import provenance
 
 if TYPE_CHECKING:
@@ -30,8 +31,9 @@ SCRIPTS = ("dom.js", "theme.js", "conversation.js", "selection.js", "samples.js"
 """The scripts of the browser of samples; each needs those before it."""
 
 
-def render(content: Content, sections: Sequence[Section], blocks: Blocks, index: str) -> str:
-    """The page as HTML; `index` is the packed index of the samples."""
+def render(gathering: Gathering, blocks: Blocks, index: str) -> str:
+    """The page as HTML, once all samples were gathered; `index` is their packed index."""
+    content = gathering.content
     script = "".join(read_part(name) for name in (*SCRIPTS, "report.js"))
     return (
         templates()
@@ -40,7 +42,7 @@ def render(content: Content, sections: Sequence[Section], blocks: Blocks, index:
             title=content.title,
             over=" · ".join(dict.fromkeys(run.folder.name for run in content.runs)),
             facts=_facts(content, blocks.size),
-            **_findings(content, sections),
+            **_findings(gathering),
             held=_held(blocks),
             index=index,
             blocks=blocks.inside,
@@ -53,32 +55,32 @@ def render(content: Content, sections: Sequence[Section], blocks: Blocks, index:
     )
 
 
-def render_findings(content: Content, sections: Sequence[Section]) -> str:
+def render_findings(gathering: Gathering) -> str:
     """What the page says above its samples, without a head, as HTML to stand in another page."""
-    return templates().get_template("fragment.html.j2").render(_findings(content, sections))
+    return templates().get_template("fragment.html.j2").render(_findings(gathering))
 
 
-def _findings(content: Content, sections: Sequence[Section]) -> dict[str, Any]:
+def _findings(gathering: Gathering) -> dict[str, Any]:
+    content = gathering.content
     return {
+        "shortfalls": gathering.shortfalls(),
         "warnings": content.warnings,
         "view": content.view,
-        "sections": sections,
+        "sections": gathering.sections(),
         "provenance": [provenance(run) for run in content.runs],
     }
 
 
 def _facts(content: Content, size: int) -> list[tuple[str, str]]:
-    judges = {
-        model.label: None
-        for run in content.runs
-        for seat, model in run.spec.seats.items()
-        if seat != "candidate"
-    }
+    seats: dict[str, dict[str, None]] = {}
+    for run in content.runs:
+        for seat, model in run.spec.seats.items():
+            seats.setdefault(seat, {})[model.label] = None
+    others = [(seat, ", ".join(labels)) for seat, labels in seats.items() if seat != CANDIDATE]
     many = "s" if len(content.runs) > 1 else ""
     facts = [(f"model{many}", ", ".join(run.label for run in content.runs))]
-    facts += [("judge", ", ".join(judges))] if judges else []
     conditions = ", ".join(content.runs[0].manifest.conditions)
-    return [*facts, ("samples", str(size)), ("conditions", conditions)]
+    return [*facts, *others, ("samples", str(size)), ("conditions", conditions)]
 
 
 def _held(blocks: Blocks) -> str:

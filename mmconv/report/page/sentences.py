@@ -53,8 +53,9 @@ def _told(cell: Cell, value: float, grading: Grading, table: Table, meaning: str
         return f"{verb} {size} (no interval: too few samples, or all alike)."
     interval = f"95 % interval {number(cell.low, table)} to {number(cell.high, table)}"
     if cell.low <= 0 <= cell.high:
+        samples = f"{cell.n} of {_all(cell)}" if any(cell.missing.values()) else cell.n
         return (
-            f"{verb} {size} ({interval}): with {cell.n} samples, this cannot be told from chance."
+            f"{verb} {size} ({interval}): with {samples} samples, this cannot be told from chance."
         )
     if value > 0:
         return f"{verb} {size} ({interval}): part of what is wrong in {meaning}."
@@ -78,25 +79,42 @@ DUE = " failed: due to "
 """What stands in a row's name between the level that failed and the level that is blamed."""
 
 
-def _blamed(level: str, cells: Iterable[tuple[str, Cell]], table: Table) -> str:
-    """One level's sentence: "most" stands there only where the whole interval is above a half."""
-    known = [each for each in cells if isinstance(each[1].value, float)]
+def _blamed(level: str, cells: Sequence[tuple[str, Cell]], table: Table) -> str:
+    """One level's sentence: "most" stands there only where the whole interval is above a half.
+
+    Without an interval a net share of few failures may be anything, and is not told.
+    """
+    known = [each for each in cells if each[1].low is not None]
     if not known:
-        return ""
+        return _too_few(level, cells[0][1])
     blamed, cell = max(known, key=_surely)
     whole = replace(table, digits=0)
+    low, high = (number(end or 0.0, whole) for end in (cell.low, cell.high))
     source = f"{level} itself" if blamed == level else blamed
-    share = f"{number(_share(cell), whole)} % net"
-    if cell.low is None or cell.high is None:
-        return f"Of {cell.n} failures in {level}, {share} fall to {source} (no interval: too few)."
-    interval = f"95 % interval {number(cell.low, whole)} to {number(cell.high, whole)} %"
-    if cell.low <= 0:
+    followed = f"; {cell.n} of {_all(cell)} failures followed" if any(cell.missing.values()) else ""
+    share = f"{number(_share(cell), whole)} % net (95 % interval {low} to {high} %{followed})"
+    lowest, _ = _surely((blamed, cell))
+    if not lowest:
         return (
             f"With {cell.n} failures in {level}, where they come from cannot be told from chance; "
-            f"the largest share is that of {source}, {share} ({interval})."
+            f"the largest share is that of {source}, {share}."
         )
-    amount = "Most" if cell.low > HALF else "Some"
-    return f"{amount} failures in {level} come from {source}: {share} ({interval})."
+    amount = "Most" if lowest > HALF else "Some"
+    return f"{amount} failures in {level} come from {source}: {share}."
+
+
+def _too_few(level: str, cell: Cell) -> str:
+    failures = _all(cell)
+    if failures == cell.n:
+        many = "s" if failures > 1 else ""
+        return f"{failures} failure{many} in {level}: too few to attribute."
+    followed = cell.n or "none"
+    return f"Of {failures} failures in {level}, {followed} could be followed: too few to attribute."
+
+
+def _all(cell: Cell) -> int:
+    """What a cell counts and what it lacks."""
+    return (cell.n or 0) + sum(cell.missing.values())
 
 
 HALF = 50.0

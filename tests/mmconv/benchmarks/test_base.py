@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import orjson
 import pytest
 from click.testing import CliRunner
@@ -102,6 +103,22 @@ def test_all_that_is_wrong_is_told_in_one_message(tmp_path: Path) -> None:
         "bad.jsonl line 4: id '2' is that of bad.jsonl line 2",
     )
     assert "needs id, riddle" in str(caught.value)
+
+
+def test_the_sheet_with_the_fields_is_read_or_the_one_that_is_named(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    for title, riddle in (("old", "What has hands?"), ("new", "What has keys?")):
+        page = book.create_sheet(title)
+        page.append(["id", "riddle"])
+        page.append([1, riddle])
+    path = tmp_path / "riddles.xlsx"
+    book.save(path)
+    with pytest.raises(DataError, match=r"the sheets old, new .* which one is meant\?"):
+        build(path)
+    assert [sample["riddle"] for sample in build(path, sheet="new").load()] == ["What has keys?"]
+    book.remove(book["old"])
+    book.save(path)
+    assert [sample["riddle"] for sample in build(path).load()] == ["What has keys?"]
 
 
 def test_a_file_without_records_is_refused(tmp_path: Path) -> None:

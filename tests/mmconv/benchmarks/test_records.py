@@ -26,9 +26,21 @@ def write_xlsx(path: Path, rows: Sequence[list[Any]], sheet: str = "one") -> Pat
     return path
 
 
-def fails(path: Path, sheet: str | None = None) -> str:
+def write_book(path: Path, **sheets: Sequence[list[Any]]) -> Path:
+    """A workbook of several sheets."""
+    book = openpyxl.Workbook()
+    book.remove(book.worksheets[0])
+    for title, rows in sheets.items():
+        page = book.create_sheet(title)
+        for row in rows:
+            page.append(row)
+    book.save(path)
+    return path
+
+
+def fails(path: Path, sheet: str | None = None, columns: Sequence[str] = ()) -> str:
     with pytest.raises(DataError) as caught:
-        list(read_records(path, sheet))
+        list(read_records(path, sheet, columns=columns))
     return str(caught.value)
 
 
@@ -64,14 +76,49 @@ class TestSpreadsheets:
         ]
 
     def test_a_sheet_can_be_named(self, tmp_path: Path) -> None:
-        path = tmp_path / "a.xlsx"
-        book = openpyxl.Workbook()
-        book.create_sheet("second").append(["ID"])
-        book["second"].append([7])
-        book.save(path)
-        assert [record.fields for record in read_records(path, "second")] == [{"ID": 7}]
+        path = write_book(tmp_path / "a.xlsx", first=[["ID"], [6]], second=[["ID"], [7]])
+        assert list(read_records(path, "second")) == [
+            Record(where="a.xlsx sheet 'second' row 2", fields={"ID": 7})
+        ]
         assert "no sheet is named 'third'" in fails(path, "third")
-        assert "Sheet, second" in fails(path, "third")
+        assert "Its sheets: first, second." in fails(path, "third")
+
+    def test_only_a_workbook_has_sheets(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.jsonl"
+        path.write_text('{"ID": 1}', encoding="utf-8")
+        with pytest.raises(DataError, match="has no sheets, and so none named 'one'"):
+            scan_records(path, "one")
+
+    def test_the_sheet_with_most_of_the_columns_is_read(self, tmp_path: Path) -> None:
+        path = write_book(
+            tmp_path / "a.xlsx",
+            Notes=[["ID", "read me"], [1, "x"]],
+            Empty=[],
+            data=[["ID", " b ", "c"], [7, 8, 9]],
+        )
+        [found] = read_records(path, columns=("ID", "b", "d"))
+        assert (found.where, found.fields["b"]) == ("a.xlsx sheet 'data' row 2", 8)
+        [first] = read_records(path)
+        assert first.where == "a.xlsx sheet 'Notes' row 2"
+
+    def test_sheets_that_fit_equally_are_not_chosen_from(self, tmp_path: Path) -> None:
+        rows: list[list[Any]] = [["ID", "b"], [1, 2]]
+        path = write_book(tmp_path / "a.xlsx", Notes=[["x"]], old=rows, new=rows)
+        told = fails(path, columns=("ID", "b"))
+        assert "the sheets old, new name as many of the columns: which one is meant?" in told
+        assert "the option `sheet` can name it" in told
+        assert [each.where for each in read_records(path, "new", columns=("ID",))] == [
+            "a.xlsx sheet 'new' row 2"
+        ]
+
+    def test_a_workbook_without_the_columns_is_told_with_its_sheets(self, tmp_path: Path) -> None:
+        path = write_book(tmp_path / "a.xlsx", Notes=[["x"]], more=[["y"]])
+        told = fails(path, columns=("ID", "b"))
+        assert "none of its sheets (Notes, more) names a column ID or b" in told
+
+    def test_what_is_wrong_with_a_sheet_names_it(self, tmp_path: Path) -> None:
+        path = write_book(tmp_path / "a.xlsx", one=[["b", "b"]], two=[["c"]])
+        assert "a.xlsx sheet 'one': 1 problem\n  row 1 names 'b' twice" in fails(path)
 
     def test_a_column_named_twice_is_refused(self, tmp_path: Path) -> None:
         assert "names 'b' twice" in fails(write_xlsx(tmp_path / "a.xlsx", [["b", "b "], [1, 2]]))
@@ -119,13 +166,55 @@ class TestCsv:
             (b"ID,b\n1,x,y\n", "line 2: 1 problem\n  3 cells, but the header has 2"),
             (b'ID,b\n1,"x" y\n', "line 2"),
             (b'ID,b\n1,"x\n', "unexpected end of data"),
-            ("ID,b\n1,é\n".encode("latin-1"), "UTF-8"),
         ],
     )
     def test_a_broken_row_is_named(self, tmp_path: Path, data: bytes, said: str) -> None:
         path = tmp_path / "a.csv"
         path.write_bytes(data)
         assert said in fails(path)
+        assert "Put quotes around cells that hold commas" in fails(path)
+
+    @pytest.mark.parametrize(
+        ("data", "said"),
+        [
+            (
+                "ID,b\n1,x\n2,né à Lille\n".encode("cp1252"),
+                "a.csv line 3: 1 problem\n  not UTF-8: character 4 of the line is the byte 0xe9, "
+                "which is 'é' in Windows-1252",
+            ),
+            # The first part is UTF-8, whose letters are one character and two bytes.
+            ("ID,b\n1,éé".encode() + b"\x81", "character 5 of the line is the byte 0x81\n"),
+            ("ID,b\n1,é\n".encode("utf-16"), "a.csv line 1: 1 problem\n  UTF-16, not UTF-8"),
+        ],
+    )
+    def test_another_encoding_is_named_with_its_place(
+        self, tmp_path: Path, data: bytes, said: str
+    ) -> None:
+        path = tmp_path / "a.csv"
+        path.write_bytes(data)
+        assert said in fails(path)
+        assert "Save the file as UTF-8 (a spreadsheet program calls that CSV UTF-8)." in fails(path)
+
+    @pytest.mark.parametrize(
+        ("data", "name"),
+        [
+            (b"ID;b\n1;x\n", "semicolons"),
+            (b'"ID";"b"\n1;x\n', "semicolons"),
+            (b"ID;a;b, or c\n1;x;y\n", "semicolons"),
+            (b"ID;b\n1;x, y\n", "semicolons"),
+            (b"ID\tb\n1\tx\n", "tabs"),
+        ],
+    )
+    def test_another_separator_is_named(self, tmp_path: Path, data: bytes, name: str) -> None:
+        path = tmp_path / "a.csv"
+        path.write_bytes(data)
+        assert f"its cells are separated by {name}, not by commas" in fails(path)
+        assert "Save it with commas, or as .xlsx." in fails(path)
+
+    def test_semicolons_between_commas_are_text(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.csv"
+        path.write_bytes(b"ID,b;c\n1,x;y;z\n")
+        assert [record.fields for record in read_records(path)] == [{"ID": "1", "b;c": "x;y;z"}]
 
 
 class TestJson:
@@ -164,6 +253,26 @@ class TestJson:
         ]
         places = {each.where for each in bad}
         assert list(read_records(path, skip=places)) == [first, last]
+
+    def test_the_place_in_a_line_that_is_not_json_is_told(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.jsonl"
+        path.write_text('{"ID": 1}\n{"ID": 2, é}', encoding="utf-8")
+        told = fails(path)
+        assert "a.jsonl line 2: 1 problem\n  not JSON: " in told
+        assert "(character 11 of the line)" in told
+
+    @pytest.mark.parametrize(
+        ("name", "data"),
+        [("a.jsonl", '{"ID": 1}\n{"ID": "né"}'), ("a.json", '[{"ID": 1},\n{"ID": "né"}]')],
+    )
+    def test_another_encoding_is_named_with_its_place(
+        self, tmp_path: Path, name: str, data: str
+    ) -> None:
+        path = tmp_path / name
+        path.write_bytes(data.encode("cp1252"))
+        said = f"{name} line 2: 1 problem\n  not UTF-8: character 10 of the line is the byte 0xe9"
+        assert said in fails(path)
+        assert "Save the file as UTF-8" in fails(path)
 
     def test_a_list_with_records_in_lists_of_their_own(self, tmp_path: Path) -> None:
         path = tmp_path / "a.json"

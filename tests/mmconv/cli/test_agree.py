@@ -98,8 +98,45 @@ def test_the_text_says_what_was_compared_and_left_out(desk: Desk) -> None:
     output = desk.run(judge, person).stdout
     assert "Units that a judge rated and no person did: 2." in output
     assert "Empty ratings by people, left out: 1." in output
-    assert "20 draws of 4 whole dialogues (seed 0)" in output
+    assert "20 draws of 3 whole dialogues (seed 0)" in output
     assert "1 no judgement" in output
+
+
+def test_every_column_is_over_the_units_that_the_judge_rated(desk: Desk) -> None:
+    """Two people rate 20 units, the judge 6 of them; on the other 14 the people differ."""
+    judge = desk.csv("judge.csv", "sample,value", *(f"{unit},{unit % 3}" for unit in range(6)))
+    both = [f"{unit},{unit % 3}" for unit in range(6)]
+    ann = desk.csv("ann.csv", "sample,value", *both, *(f"{unit},1" for unit in range(6, 20)))
+    ben = desk.csv("ben.csv", "sample,value", *both, *(f"{unit},2" for unit in range(6, 20)))
+    few = [desk.csv(f"{name}6.csv", "sample,value", *both) for name in ("ann", "ben")]
+    wide, narrow = (desk.document(judge, *people) for people in ((ann, ben), few))
+    for measure, row in wide["agreement"].items():
+        for comparison, cell in row.items():
+            alone = narrow["agreement"][measure][comparison]
+            assert (cell["value"], cell["n"]) == (alone["value"], 6), (measure, comparison)
+            assert cell["missing"] == {"no judgement": 14}
+    assert wide["agreement"]["Fleiss' kappa"][ALL]["value"] == 1
+    output = desk.run(judge, ann, ben).stdout
+    assert "Every column is over the units that a judge rated." in output
+    assert "Units that people rated and no judge did: 14." in output
+    assert "20 draws of 6 whole dialogues (seed 0)" in output
+    assert "Every column is" not in desk.run(judge, *few).stdout
+
+
+def test_a_person_who_rated_none_of_the_judges_units_makes_no_pair(desk: Desk) -> None:
+    judge = desk.csv("judge.csv", "sample,value", "a,1", "b,2", "c,3")
+    ann = desk.csv("ann.csv", "sample,value", "a,1", "b,3", "c,3")
+    eve = desk.csv("eve.csv", "sample,value", "x,1", "y,2")
+    row = desk.document(judge, ann, eve)["agreement"]["Cohen's kappa"]
+    assert row == {EACH: row[EACH]}
+    assert (row[EACH]["n"], row[EACH]["missing"]) == (3, {"no judgement": 2})
+
+
+def test_a_metric_without_a_common_unit_stands_empty_beside_another(desk: Desk) -> None:
+    judge = desk.scores(*(rated(name, 2, metric) for name, metric in (("a", "x"), ("b", "y"))))
+    person = desk.csv("ann.csv", "sample,metric,value", "a,x,2", "c,y,1")
+    cell = desk.document(judge, person)["agreement-y"]["agreement"][EACH]
+    assert (cell["value"], cell["n"], cell["missing"]) == (None, 0, {"no judgement": 1})
 
 
 def test_each_metric_has_a_table_of_its_own(desk: Desk) -> None:

@@ -1,4 +1,5 @@
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pytest
 import yaml
 from click.testing import CliRunner, Result
@@ -69,12 +71,12 @@ class Desk:
             )
         self.data = write(self.path / "rows.jsonl", records)
 
-    def model(self, script: dict[str, str], **options: Any) -> None:
-        """The fake model that answers by this script."""
+    def model(self, script: dict[str, str], slots: int = 1, **options: Any) -> None:
+        """The fake model that answers by this script, so many calls at a time."""
         spec = {
             "provider": "fake",
             "model": "scripted",
-            "max_concurrency": 1,
+            "max_concurrency": slots,
             "options": {"script": script, **options},
         }
         # The first pattern that is found answers, so their order counts.
@@ -111,6 +113,13 @@ class Desk:
         )
         library = Library()
         return list(load_rows(source, library, survey(source, library)))
+
+
+def only(first_turn: str) -> dict[str, str]:
+    """The script of a model that answers only the first turns that this pattern is found in."""
+    return {
+        first_turn if pattern == "What is it" else pattern: text for pattern, text in SCRIPT.items()
+    }
 
 
 def write(path: Path, records: Sequence[dict[str, Any]]) -> Path:
@@ -179,11 +188,47 @@ class TestWhatIsWritten:
         assert desk.out.read_bytes().startswith(before)
         assert sorted(desk.lines()) == [1, 2, 3]
 
+    def test_lines_stand_in_the_order_of_the_rows(self, desk: Desk) -> None:
+        """Row 2 fails at first, and row 3 needs no model: its line is written before all others."""
+        earlier = write(desk.path / "earlier.jsonl", [{"ID": 3, **HUMAN}])
+        desk.rows(*({} for _ in range(4)))
+        desk.model(only(r"What is it\? [134]"))
+        assert desk.annotate(f"--annotations={earlier}").exit_code == 1
+        assert [*desk.lines()] == [1, 3, 4]
+        desk.model(SCRIPT)
+        assert desk.annotate(f"--annotations={earlier}").exit_code == 0
+        assert [*desk.lines()] == [1, 2, 3, 4]
+
+    def test_rows_are_told_in_their_order(self, desk: Desk) -> None:
+        """Row 2 fails at its caption, and row 1, which is asked beside it, a call later."""
+        script = {
+            "Describe this image": "A plain description.",
+            r"(?s)What is it\? [13]\n.*turn it into a caption": "A caption.",
+            "Choose one category": SCRIPT["Choose one category"],
+        }
+        desk.model(script, slots=8, seconds=0.05)
+        result = desk.annotate("--limit=2")
+        assert result.exit_code == 1
+        assert re.findall(r"ID \d: \w+", result.stderr) == ["ID 1: turn_1", "ID 2: caption"]
+
     def test_a_limit_leaves_the_rest(self, desk: Desk) -> None:
         desk.annotate("--limit=2")
         assert sorted(desk.lines()) == [1, 2]
         desk.annotate()
         assert sorted(desk.lines()) == [1, 2, 3]
+
+    def test_a_sheet_can_be_named(self, desk: Desk) -> None:
+        row = json.loads(desk.data.read_text("utf-8").splitlines()[0])
+        book = openpyxl.Workbook()
+        for title in ("first", "second"):
+            book.create_sheet(title).append(list(row))
+            book[title].append(list(row.values()))
+        desk.data = desk.path / "rows.xlsx"
+        book.save(desk.data)
+        with pytest.raises(DataError, match=r"first, second .* which one is meant"):
+            desk.annotate()
+        assert desk.annotate("--sheet=second").exit_code == 0
+        assert desk.lines() == {1: {**DRAFTED, "status": "draft"}}
 
     def test_prompts_of_ones_own_are_used(self, desk: Desk) -> None:
         prompts = desk.path / "prompts"
@@ -211,7 +256,7 @@ class TestAgain:
         written = desk.lines()
         desk.out.unlink()
         result = desk.annotate()
-        assert result.stdout.startswith("21 calls, 0.0/s, 21 not asked again")
+        assert result.stdout.startswith("21 calls, 0.0/s, 21 replies reused")
         assert desk.lines() == written
 
     def test_an_interrupted_job_is_resumed(self, desk: Desk) -> None:
@@ -236,7 +281,7 @@ class TestAgain:
         assert 1 <= len(written) < 6
         result = desk.annotate()
         assert result.exit_code == 0
-        assert "not asked again" in result.stdout
+        assert "replies reused" in result.stdout
         assert desk.lines().items() >= written.items()
         assert len(desk.lines()) == 6
 
@@ -249,7 +294,7 @@ class TestWhatGoesWrong:
         assert result.exit_code == 1
         assert sorted(desk.lines()) == [1, 3]
         assert "1 rows could not be completed" in result.stderr
-        assert "ID 2: turn_1: rejected, 1 attempt(s): no pattern" in result.stderr
+        assert "ID 2: turn_1: rejected after 1 attempt: no pattern" in result.stderr
         assert "not asked, for want of that: turn_2, turn_3, focus_points" in result.stderr
 
     def test_categories_that_cannot_be_read_are_left_empty(self, desk: Desk) -> None:

@@ -61,6 +61,15 @@ def test_all_models_but_the_human_are_taken(path: Path) -> None:
     assert "of 10 without a loop" in calibrated(path, "--non-loop-rate", "1", "--model", "GT")
 
 
+def test_files_are_taken_together_and_their_models_named(path: Path, tmp_path: Path) -> None:
+    other = opponents(tmp_path / "more.tsv", {"rwkv": [near(0)] * 5})
+    output = calibrated(path, "--dialogues", str(other), "--non-loop-rate", "0.36")
+    assert "25 dialogues: 10 of gpt, 10 of vic, 5 of rwkv\n" in output
+    assert "36.0% of 25 without a loop" in output
+    with pytest.raises(ConfigError, match=r"more\.tsv holds no dialogue of vic"):
+        calibrated(path, "--dialogues", str(other), "--non-loop-rate", "1", "--model", "vic")
+
+
 def test_the_nearest_rate_is_taken_and_a_miss_is_told(path: Path) -> None:
     """Of 20 dialogues 11 repeat an utterance word for word: 45 % or all have no loop."""
     output = calibrated(path, "--non-loop-rate", "0.5")

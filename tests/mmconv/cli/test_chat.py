@@ -80,3 +80,20 @@ def test_a_failure_is_told_and_no_part_of_the_conversation(tmp_path: Path) -> No
         True,
         False,
     ]
+
+
+def test_a_picture_is_shown_from_within(tmp_path: Path) -> None:
+    picture = tmp_path / "halves.png"
+    picture.write_bytes(encode(halves(), "PNG"))
+    told = chat(tmp_path, f"/image {tmp_path}/gone.png\n/image {picture}\nhello\n")
+    assert "gone.png" in told.output
+    [(messages, _)] = asked
+    assert [type(part) for part in messages[-1].parts] == [Image, Text]
+
+
+@pytest.mark.parametrize("line", ["/imagine x.png", "/image", "/image ", "/quit"])
+def test_a_command_that_there_is_not_is_told_and_not_said(tmp_path: Path, line: str) -> None:
+    told = chat(tmp_path, f"{line}\n /quit is a word\n")
+    assert f"({line!r} is not said: the one command is /image PATH" in told.output
+    [(messages, _)] = asked
+    assert messages[-1].parts == (Text(text=" /quit is a word"),)

@@ -14,7 +14,12 @@ from mmconv.cli.compare import command
 from mmconv.cli.export import command as export
 from mmconv.errors import ConfigError
 from mmconv.report.tables import read_tables
+from tests.mmconv.benchmarks.botchat import samples as botchat
+from tests.mmconv.benchmarks.mtbench101 import dialogues as mtbench101
 from tests.mmconv.report.runs import BETA, JUDGE, make_run
+
+RATED = mtbench101.records()
+"""The dialogues of the runs of MT-Bench-101."""
 
 
 def typed(*arguments: object) -> Result:
@@ -72,7 +77,9 @@ def test_what_differs_besides_the_candidates_is_told_first(
     runs: list[Path], milder: Path, tmp_path: Path
 ) -> None:
     arguments = (runs[0], milder, "--despite", "judge")
-    warning = "CAREFUL: the judge differs: arbiter in alpha, b in beta."
+    warning = (
+        "CAREFUL: the judge differs: arbiter in alpha, b in beta; options.lowest is not set and 4."
+    )
     result = typed(*arguments, "--out", tmp_path / "compared")
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith(f"{warning}\n\n")
@@ -84,6 +91,58 @@ def test_what_differs_besides_the_candidates_is_told_first(
     result = typed(*arguments, "--format", "json")
     assert json.loads(result.stdout)["differences"]
     assert result.stderr.startswith(warning)
+
+
+async def test_a_history_that_both_runs_have_is_compared_whatever_else_one_has(
+    tmp_path: Path,
+) -> None:
+    """The golden one was named in the run of both only, so that nothing was compared."""
+    both = await make_run("mtbench101", tmp_path, conditions=("golden", "self"))
+    golden = await make_run("mtbench101", tmp_path, BETA)
+    for runs in ((both, golden), (golden, both)):
+        result = typed(*runs, "--format", "json")
+        assert result.exit_code == 0, result.output
+        tables = json.loads(result.stdout)
+        average = tables["differences"]["average"]
+        assert average.keys() == {"minimum of turns", "mean of turns"}
+        assert average["minimum of turns"]["n"] == len(RATED)
+        # and in the runs' own tables beside each other
+        scores = tables["scores"]
+        for label in ("alpha", "beta"):
+            assert scores[f"average, {label}"]["minimum of turns"]["n"] == len(RATED)
+        assert "candidate (self history): minimum of turns" in scores["average, alpha"]
+        assert {"alpha", "alpha (self history)", "beta"} == tables["paper"].keys()
+    told = typed(both, golden).output
+    assert "Not compared, since beta does not have it: minimum of turns, self history (all" in told
+    assert "since alpha does not have it" not in told
+
+
+async def test_what_one_run_lacks_of_a_column_is_named(tmp_path: Path) -> None:
+    whole = await make_run("mtbench101", tmp_path)
+    part = await make_run("mtbench101", tmp_path, BETA, limit=1)
+    told = " ".join(typed(whole, part).output.split())
+    assert "since beta does not have it: minimum of turns: " in told
+    assert "; mean of turns: " in told
+
+
+async def test_a_condition_that_both_runs_of_botchat_have_is_compared(tmp_path: Path) -> None:
+    records = [
+        botchat.record(number, count=16, title="Tea", text="About tea.") for number in range(1, 7)
+    ]
+    options = {"data": str(botchat.write(tmp_path / "documented.jsonl", records))}
+    both = await make_run("botchat", tmp_path, options=options, conditions=("uncon", "con"))
+    alone = await make_run("botchat", tmp_path, BETA, options=options, conditions=("uncon",))
+    result = typed(both, alone, "--format", "json")
+    assert result.exit_code == 0, result.output
+    tables = json.loads(result.stdout)
+    assert tables["differences"]["UniEval, N=16"]["%"]["n"] == 6
+    assert tables["differences"]["GTEval, DupDetect before the judge: win"]["%"]["n"] > 0
+    assert not any("con)" in name for name in tables["differences"])
+    assert tables["unieval"].keys() == {"alpha", "alpha (con)", "beta"}
+    documented = await make_run("botchat", tmp_path, BETA, options=options, conditions=("con",))
+    tables = json.loads(typed(both, documented, "--format", "json").stdout)
+    assert "UniEval, N=16 (con)" in tables["differences"]
+    assert "UniEval, N=16" not in tables["differences"]
 
 
 def test_errors_name_what_is_wrong(runs: list[Path], tmp_path: Path) -> None:

@@ -10,7 +10,10 @@ from click.testing import CliRunner
 
 from mmconv.cli import commands
 from mmconv.cli.models import IMAGES, MODEL, PARAMETERS, TERMS
-from mmconv.config import load_model, model_files
+from mmconv.config import ModelSpec, load_model, model_files
+from mmconv.errors import ConfigError
+from model_zoo import fake
+from model_zoo.fake import STAND_INS
 
 
 def listed(*arguments: str) -> dict[str, Any]:
@@ -23,7 +26,17 @@ def listed(*arguments: str) -> dict[str, Any]:
 
 
 def test_all_are_listed() -> None:
-    assert list(listed()) == list(model_files())
+    stand_ins = [f"fake/{name}" for name in STAND_INS]
+    assert list(listed()) == [*model_files(), *stand_ins]
+    assert list(listed("fake")) == stand_ins
+
+
+def test_every_stand_in_that_is_listed_can_be_opened() -> None:
+    for name in STAND_INS:
+        told: dict[str, Any] = {"script": ["Yes."]} if name == "scripted" else {}
+        assert fake.fingerprint(ModelSpec(provider="fake", model=name, options=told))
+    with pytest.raises(ConfigError, match=", ".join(STAND_INS)):
+        fake.fingerprint(ModelSpec(provider="fake", model="mute"))
 
 
 def test_a_row_tells_what_the_file_says() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -65,3 +66,31 @@ def test_facts_stand_behind_the_meaning(benchmark: str, name: str, facts: str) -
 def test_what_is_needed_comes_first() -> None:
     names = re.findall(r"^  (\w+) ", told("convbench").partition("Options")[2], re.MULTILINE)
     assert names[:3] == ["data", "images", "grading"]
+
+
+def test_a_benchmark_of_ones_own_is_listed(tmp_path: Path) -> None:
+    name = "tests.example_benchmark:Riddles"
+    text = told(name)
+    assert entry(text, "data").endswith("[--data; a path; needed]")
+    assert entry(text, "free")
+    assert "records need id, riddle" in entry(text, "NAME")
+    run = tmp_path / "riddles.yaml"
+    run.write_text(f"benchmark: {name}\n", encoding="utf-8")
+    assert told(str(run)) == text
+    run.write_text("benchmark: fbbench\n", encoding="utf-8")
+    assert told(str(run)) == told("fbbench")
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("riddles", "no options of 'riddles' are known; there are: botchat"),
+        ("tests.gone:Riddles", "there is no module 'tests.gone'"),
+        ("mmconv.benchmarks.botchat.benchmark:build", "is no FileBenchmark"),
+        ("gone.yaml", "gone.yaml: No such file"),
+    ],
+)
+def test_what_has_no_options_to_list_is_told(target: str, message: str) -> None:
+    result = CliRunner().invoke(commands, ["options", target])
+    assert result.exit_code != 0
+    assert message in str(result.exception) + result.output

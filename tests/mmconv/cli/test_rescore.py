@@ -83,7 +83,7 @@ def test_a_file_each_may_be_given_as_an_option_of_its_own(files: list[str]) -> N
 def test_all_tables_are_printed_as_text(files: list[str]) -> None:
     result = run("made", "--judgements", files[0])
     assert "0.12 n=3, 2 missing" in result.stdout
-    assert "missing in b: mean: 2 unparsed" in result.stdout
+    assert "missing in b: mean: 2 with an unreadable verdict" in result.stdout
     assert "Faults" in result.stdout
 
 

@@ -112,10 +112,25 @@ def test_a_transcript_tells_own_turns_from_reference_turns(here: Path) -> None:
     assert "<image " in shown
     assert "read as: rating " in shown
     listed = typed("show", str(run_folder(here))).output
-    assert "2  perception: 8 of 8 replies" in listed
+    assert "2  perception: 8 of 8 calls answered" in listed
     wrong = typed("show", str(run_folder(here)), "nobody")
     assert wrong.exit_code != 0
     assert "has no sample 'nobody'" in wrong.output
+
+
+def test_a_turn_of_a_prompt_file_is_no_reference_turn(here: Path) -> None:
+    run("--conditions", "free")
+    shown = typed("show", str(run_folder(here)), "2", "--judge").output
+    assert "[assistant, the prompt file's]" in shown
+    assert "reference turn" not in shown
+
+
+def test_calls_are_counted_once_however_often_they_are_asked(here: Path) -> None:
+    unreadable = ("--set", "seats.judge=fake/unreadable", "--conditions", "perception")
+    run(*unreadable, "--limit", "1")
+    folder = str(run_folder(here))
+    assert typed("show", folder).output == "1  perception: 8 of 8 calls answered\n"
+    assert "~retry_1" in typed("show", folder, "1").output
 
 
 def test_a_dry_run_counts_and_asks_nothing(here: Path) -> None:
@@ -207,7 +222,8 @@ def test_verdicts_that_cannot_be_read_are_counted_by_verdict(here: Path) -> None
     unread = sum(parse != "parsed" for parse in parses)
     assert 0 < unread < len(parses)
     assert result.exit_code == 1
-    assert f"{unread} of {len(parses)} verdicts could not be read" in result.output
+    share = f"{unread} of {len(parses)} verdicts ({100 * unread / len(parses):.1f} %)"
+    assert f"CAREFUL: {share} could not be read" in result.output
     assert f"{unread / len(parses):.1%} of the verdicts could not be read (allowed: 1.0%)" in (
         result.output
     )

@@ -10,9 +10,10 @@ import orjson
 import pytest
 
 from mmconv.benchmarks.comparing import COMPARED, find_quantities, plain_means
+from mmconv.config import RunSpec
 from mmconv.errors import ConfigError, DataError
 from mmconv.report.comparison import Comparison, compare
-from mmconv.report.saved_run import read_scores
+from mmconv.report.saved_run import read_finished, read_scores
 from mmconv.report.tables import read_tables
 from mmconv.stats import INTERVALS, Quantity, ScoreFrame, as_cell, measure, paired_difference
 from mmconv.stats.parts import CAUTIOUS
@@ -22,8 +23,7 @@ from tests.pictures import picture
 
 
 def _mtbench(quantity: Quantity, tables: dict[str, Table]) -> Cell:
-    column = {"score of dialogues": "minimum of turns"}.get(quantity.group, quantity.group)
-    return tables["scores"].rows[quantity.name][column]
+    return tables["scores"].rows[quantity.name][quantity.group]
 
 
 def _cmteval(quantity: Quantity, tables: dict[str, Table]) -> Cell:
@@ -93,7 +93,7 @@ async def test_quantities_are_the_numbers_of_the_benchmarks_own_tables(
     run = await make_run(benchmark, tmp_path)
     tables = {table.name: table for table in read_tables(run / "tables")}
     frame = ScoreFrame(read_scores(run / "scores.jsonl"))
-    found = list(find_quantities(benchmark)(frame, "alpha"))
+    found = list(find_quantities(benchmark)(frame, read_finished(run).spec))
     assert found
     for quantity in found:
         cell = as_cell(measure(quantity), quantity.scale)
@@ -216,6 +216,47 @@ async def test_other_data_judges_and_prompts_are_refused_unless_the_user_says_so
         assert sum(note.startswith("CAREFUL: ") for note in table.notes) == 3
 
 
+async def test_the_settings_in_which_a_judge_differs_are_named(tmp_path: Path) -> None:
+    first = await make_run("convbench", tmp_path)
+    second = await make_run("convbench", tmp_path, BETA)
+
+    def refused() -> str:
+        with pytest.raises(ConfigError) as error:
+            compare([first, second])
+        return str(error.value)
+
+    def another_file(manifest: Any) -> None:
+        manifest["models"]["judge"] = "0" * 64
+
+    def moved(start: Any) -> None:
+        start["spec"]["seats"]["judge"]["base_url"] = "http://localhost:8933/v1"
+
+    def warmer(start: Any) -> None:
+        start["spec"]["sampling"]["judge"] = {"temperature": 0.7}
+
+    change(second / "manifest.json", another_file)
+    told = "the judge differs: arbiter in alpha, arbiter in beta; "
+    assert f"{told}their settings are the same, but the files or the backend" in refused()
+    change(second / "spec.json", moved)
+    address = f"{told}base_url is not set and http://localhost:8933/v1"
+    assert f"{address}. If that is the same server, which has moved: " in refused()
+    assert "options.identity" in refused()
+    change(second / "spec.json", warmer)
+    assert f"{address}, sampling.judge.temperature is not set and 0.7" in refused()
+    assert "options.identity" not in refused()
+
+
+async def test_runs_that_score_dialogues_otherwise_share_only_what_is_the_same(
+    tmp_path: Path,
+) -> None:
+    first = await make_run("mtbench101", tmp_path)
+    second = await make_run("mtbench101", tmp_path, BETA, options={"minimum": False})
+    tables = by_name(compare([first, second]))
+    assert tables["differences"].columns == ("mean of turns",)
+    lacking = "Not compared, since beta does not have it: minimum of turns (all of it)."
+    assert lacking in tables["differences"].notes
+
+
 async def test_other_pictures_of_the_same_names_are_refused(tmp_path: Path) -> None:
     first = await make_run("convbench", tmp_path)
     second = await make_run("convbench", tmp_path, BETA)
@@ -270,7 +311,8 @@ async def test_runs_without_a_common_sample_are_refused(tmp_path: Path) -> None:
 
 def test_a_benchmark_without_contrasts_of_its_own_is_compared_by_its_means() -> None:
     assert find_quantities("mine.riddles:Riddles") is plain_means
-    found = {(each.name, each.group): each for each in plain_means(ScoreFrame(_riddles()), "m")}
+    spec = RunSpec(benchmark="mine.riddles:Riddles", seats={"candidate": ALPHA})
+    found = {(each.name, each.group): each for each in plain_means(ScoreFrame(_riddles()), spec)}
     assert found.keys() == {("fit", "free"), ("length, turn 1", "free"), ("length", "free")}
     [column] = found["fit", "free"].columns.values()
     assert column.values == [1.0, 2.0]

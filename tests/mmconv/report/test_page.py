@@ -21,7 +21,7 @@ from mmconv.report.comparison import compare
 from mmconv.report.output import PAGE
 from mmconv.report.page import write_comparison, write_page
 from tests.mmconv.report.page_runs import HOSTILE, hostile_run, multiply, simulated_run
-from tests.mmconv.report.runs import BETA, make_run
+from tests.mmconv.report.runs import BETA, FAILING, make_run
 
 LIMIT = 5_000_000
 
@@ -99,6 +99,23 @@ async def test_text_benchmarks_have_pages_of_their_tables(benchmark: str, tmp_pa
     assert shown & set(names)
     assert page.samples()
     assert all(column["turns"] for sample in page.samples() for column in sample["columns"])
+
+
+async def test_a_run_in_a_bad_state_says_so_before_anything_else(tmp_path: Path) -> None:
+    bad = await make_run("convbench", tmp_path / "bad", FAILING)
+    text = write_page(bad).read_text(encoding="utf-8")
+    told = text.split('<div class="shortfalls"', 1)[1].split("</div>", 1)[0]
+    assert re.search(r"of 2\d\d calls \([\d.]+\u00a0%\) have no reply: \d+ failed", told)
+    assert "<li>R1, " in told
+    assert text.index('<div class="shortfalls"') < text.index('<section id="scores"')
+    assert "\n- **careful**: " in (bad / "report.md").read_text(encoding="utf-8")
+    good = await make_run("convbench", tmp_path / "good")
+    assert '<div class="shortfalls"' not in write_page(good).read_text(encoding="utf-8")
+    assert "careful" not in (good / "report.md").read_text(encoding="utf-8")
+    compared = compare([good, bad], despite=["data"])
+    text = write_comparison(tmp_path / "comparison.html", compared).read_text(encoding="utf-8")
+    assert re.search(r"<li>gamma: \d+ of 2\d\d calls .* R1, .*</li>", text)
+    assert "<li>alpha: " not in text
 
 
 async def test_nothing_is_loaded_from_elsewhere(tmp_path: Path) -> None:

@@ -1,61 +1,19 @@
-"""What the page is made of: conversations, index, sentences, texts of cells, plots, losses."""
+"""What the page is made of: conversations, index, texts of cells, plots."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
-import pytest
-
-from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
+from mmconv.report.layout import SeatSummary
 from mmconv.report.page.convbench import verdict_words
 from mmconv.report.page.dialogues import Record, dialogue
 from mmconv.report.page.display import grid
 from mmconv.report.page.index import Index
-from mmconv.report.page.losses import Losses
+from mmconv.report.page.losses import cost_table
 from mmconv.report.page.plots import Point, Series, sideways, upright
 from mmconv.report.page.reading import Group
-from mmconv.report.page.sentences import (
-    attribution_sentences,
-    comparison_sentences,
-    delta_sentences,
-)
-from mmconv.report.page.symbols import typeset_name
 from mmconv.values import UNASKED, Cell, Table
-
-
-def said(role: str, text: str) -> Record:
-    return {"role": role, "parts": [{"text": text}]}
-
-
-def asked(call: str, messages: list[Record] | None, text: str | None, **fields: Any) -> Record:
-    return {
-        "condition": "free",
-        "call": call,
-        "seat": "candidate",
-        "prompt": None,
-        "messages": messages,
-        "state": "reply",
-        "text": text,
-        "reasoning": None,
-        "finish": "stop",
-        "output_tokens": 3,
-        "seconds": 0.5,
-        "dropped": 0,
-        "seen": [],
-        "problem": None,
-        "parse": None,
-        "label": None,
-        "scores": None,
-        "rationale": None,
-        **fields,
-    }
-
-
-def judged(call: str, text: str, **fields: Any) -> Record:
-    told = {"seat": "judge", "prompt": "file@1", "parse": "parsed", "rationale": "since", **fields}
-    return asked(call, None, text, **told)
-
+from tests.mmconv.report.call_records import asked, judged, said
 
 ONE, TWO = said("user", "one?"), said("user", "two?")
 
@@ -201,122 +159,6 @@ def test_what_does_not_divide_the_samples_is_no_facet() -> None:
     assert document["facets"] == []
 
 
-def deltas(**cells: Cell) -> Table:
-    names = {"reasoning": "S2_hat - S2", "creation": "S3_hat - S3"}
-    return Table(
-        name="deltas",
-        title="",
-        columns=(DIRECT.title, PAIRWISE.title),
-        rows={names[name]: {DIRECT.title: cell} for name, cell in cells.items()},
-        signed=True,
-    )
-
-
-@pytest.mark.parametrize(
-    ("cell", "expected"),
-    [
-        (
-            Cell(value=0.83, low=0.41, high=1.25, n=90),
-            "reasoning gains 0.83 points of 10 (95 % interval +0.41 to +1.25)",
-        ),
-        (Cell(value=-0.83, low=-1.25, high=-0.41, n=90), "reasoning loses 0.83 points of 10"),
-        (Cell(value=0.1, low=-0.2, high=0.4, n=90), "cannot be told from chance"),
-        (Cell(value=0.0, n=12), "stays as it is on average over 12 samples (no interval"),
-        (Cell(value=2.0, n=12), "no interval: too few samples, or all alike"),
-    ],
-)
-def test_a_delta_s_sentence_says_no_more_than_its_interval(cell: Cell, expected: str) -> None:
-    [sentence] = delta_sentences([deltas(reasoning=cell)])
-    assert expected in sentence
-
-
-def test_a_delta_without_a_value_has_no_sentence() -> None:
-    assert delta_sentences([deltas(reasoning=Cell(value=None, n=0, missing={"unparsed": 3}))]) == ()
-    assert delta_sentences([]) == ()
-
-
-def attributed(perception: Cell, creation: Cell) -> str:
-    """What is said of failed creations whose shares these are."""
-    table = Table(
-        name="attribution_net",
-        title="",
-        columns=("direct failures",),
-        rows={
-            "creation failed: due to perception": {"direct failures": perception},
-            "creation failed: due to creation": {"direct failures": creation},
-        },
-    )
-    [sentence] = attribution_sentences(table, "direct failures")
-    return sentence
-
-
-NO_INTERVAL = Cell(value=-2.0, n=20)
-
-
-@pytest.mark.parametrize(
-    ("creation", "expected"),
-    [
-        (
-            Cell(value=102.0, low=88.0, high=111.0, n=20),
-            "Most failures in creation come from creation itself: 102 % net (95 % interval 88 to "
-            "111 %).",
-        ),
-        (
-            Cell(value=72.0, low=49.0, high=95.0, n=20),
-            "Some failures in creation come from creation itself: 72 % net (95 % interval 49 to "
-            "95 %).",
-        ),
-        (
-            Cell(value=100.0, low=-11.0, high=182.0, n=12),
-            "With 12 failures in creation, where they come from cannot be told from chance; the "
-            "largest share is that of creation itself, 100 % net (95 % interval \N{MINUS SIGN}11 "
-            "to 182 %).",
-        ),
-        (
-            Cell(value=67.0, n=3),
-            "Of 3 failures in creation, 67 % net fall to creation itself (no interval: too few).",
-        ),
-    ],
-)
-def test_what_most_failures_come_from_is_claimed_as_far_as_the_interval_bears(
-    creation: Cell, expected: str
-) -> None:
-    assert attributed(NO_INTERVAL, creation) == expected
-
-
-def test_a_sure_share_goes_before_a_larger_one_that_may_be_chance() -> None:
-    unsure = Cell(value=80.0, low=-20.0, high=180.0, n=12)
-    sure = Cell(value=55.0, low=51.0, high=60.0, n=12)
-    assert attributed(unsure, sure).startswith("Most failures in creation come from creation")
-
-
-def test_a_comparison_says_what_differs_and_what_cannot_be_told() -> None:
-    cells = {
-        "S1": Cell(value=-2.5, low=-3.7, high=-1.3, n=12),
-        "S2": Cell(value=-0.25, low=-0.97, high=0.47, n=12),
-        "S3": Cell(value=0.3, low=-0.6, high=1.2, n=12),
-        "S0": Cell(value=0.0, n=12),
-    }
-    table = Table(
-        name="differences",
-        title="",
-        columns=(DIRECT.title,),
-        rows={f"{name}, blurred": {DIRECT.title: cell} for name, cell in cells.items()},
-        signed=True,
-    )
-    minus = "\N{MINUS SIGN}"
-    assert comparison_sentences(table, "pocket", ("blurred", "other")) == (
-        f"blurred against pocket, with nothing given: perception is 2.50 points of 10 lower (95 % "
-        f"interval {minus}3.70 to {minus}1.30); with 12 samples, no difference in reasoning or "
-        "creation can be told from chance; for the whole conversation there is no interval: too "
-        "few samples, or all alike.",
-    )
-
-
-def test_names_of_quantities_are_typeset() -> None:
-    assert typeset_name("S3_tilde - S3_hat") == "S\u03033 \u2212 S\u03023"
-
-
 def test_what_has_yet_to_be_asked_is_no_problem() -> None:
     messages = [said("user", "What is there?")]
     waiting = asked("turn_1", messages, None, state="skipped", problem=UNASKED)
@@ -346,7 +188,8 @@ def test_cells_are_rounded_as_elsewhere_and_tell_what_is_missing() -> None:
     assert words.words
     missing, nothing = made.lines[1].cells
     assert missing is not None
-    assert (missing.value, missing.why, nothing) == ("–", "2 unparsed", None)
+    assert (missing.value, missing.why) == ("–", "2 with an unreadable verdict")
+    assert nothing is None
 
 
 def test_one_number_of_samples_is_said_once() -> None:
@@ -377,23 +220,11 @@ def test_plots_take_their_colours_from_the_page_and_nothing_from_elsewhere() -> 
     assert len(ids) == len(set(ids))
 
 
-def test_losses_are_counted_where_they_happened() -> None:
-    losses = Losses()
-    losses.add(
-        "1",
-        [
-            asked("turn_1", [ONE], "first", finish="length"),
-            asked("turn_2", None, None, state="failure", problem="timeout", finish=None),
-            judged("direct/turn_1", "?", parse="unparsed: no", condition="free"),
-            judged("direct/turn_1~retry_1", "6"),
-            judged("direct/turn_2", "?", state="skipped", parse=None, problem="turn_2"),
-        ],
+def test_numbers_of_tokens_have_separators() -> None:
+    seat = SeatSummary.model_validate(
+        dict.fromkeys(SeatSummary.model_fields, 0)
+        | {"model": "m", "failures": {}, "cost_usd": None, "total_cost_usd": None}
+        | {"total_input_tokens": 5723795}
     )
-    answers, verdicts, problems = losses.tables()
-    assert answers.rows["free, turn_1"]["cut off"].value == 1
-    assert answers.rows["free, turn_2"]["failed"].value == 1
-    assert verdicts.rows["free, direct/turn_1"]["read after another try"].value == 1
-    assert verdicts.rows["free, direct/turn_2"]["not asked"].value == 1
-    assert problems.rows["candidate: timeout"]["for instance sample"].value == "1"
-    assert losses.any
-    assert losses.sentence() == ("Of 2 answers, 1 cut off, 1 failed; of 2 verdicts, 1 not asked.")
+    [line] = grid(cost_table({"judge": seat})).lines
+    assert "5,723,795" in [cell.value for cell in line.cells if cell]

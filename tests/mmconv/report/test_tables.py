@@ -16,6 +16,8 @@ from mmconv.errors import DataError
 from mmconv.report.latex import to_latex
 from mmconv.report.tables import (
     FORMATS,
+    all_to_markdown,
+    as_printed,
     read_tables,
     to_csv,
     to_json,
@@ -55,8 +57,8 @@ def test_text_is_aligned_and_shows_what_stands_behind_each_value() -> None:
         "[half]                                               0.00\n"
         "\n"
         "the authors divide by 577\n"
-        "missing in free: S1: 1 unparsed\n"
-        "missing in 感知_a|b: S1: 2 timeout, 576 unparsed\n"
+        "missing in free: S1: 1 with an unreadable verdict\n"
+        "missing in 感知_a|b: S1: 576 with an unreadable verdict, 2 timeout\n"
     )
 
 
@@ -71,9 +73,32 @@ def test_markdown_has_one_line_per_row_and_escapes_its_own_signs() -> None:
         "| [half] |  | 0.00 |\n"
         "\n"
         "- the authors divide by 577\n"
-        "- missing in free: S1: 1 unparsed\n"
-        "- missing in 感知\\_a\\|b: S1: 2 timeout, 576 unparsed\n"
+        "- missing in free: S1: 1 with an unreadable verdict\n"
+        "- missing in 感知\\_a\\|b: S1: 576 with an unreadable verdict, 2 timeout\n"
     )
+
+
+def test_a_report_numbers_the_notes_that_several_tables_have() -> None:
+    shared = ("Brackets are intervals.", "A tie is no win.")
+    tables = [
+        replace(TABLE, name="one", notes=("Its own.", shared[1], shared[0])),
+        replace(TABLE, name="two", notes=(shared[0],)),
+        replace(TABLE, name="three", notes=(shared[1],)),
+    ]
+    text = all_to_markdown(tables, "tables")
+    assert text.endswith(f"\n**Notes**\n\n1. {shared[1]}\n2. {shared[0]}\n")
+    assert [text.count(note) for note in shared] == [1, 1]
+    assert text.count("- Its own.\n- See notes 1, 2 at the end.\n") == 1
+    assert text.count("- See note 2 at the end.\n") == 1
+    assert "**Notes**" not in all_to_markdown(tables[:1], "tables")
+
+
+def test_what_programs_read_has_no_separators() -> None:
+    rows = {"r": {"tokens": Cell(value=5723795.0, low=1000.0, high=9e6)}}
+    table = Table(name="t", title="t", columns=("tokens",), rows=rows, digits=0, signed=True)
+    assert "+5,723,795 [+1,000, +9,000,000]" in to_markdown(table)
+    assert to_csv(table).endswith("\nr,5723795.0,1000.0,9000000.0\n")
+    assert as_printed([table])["t"]["r"]["tokens"]["value"] == 5723795.0
 
 
 def test_csv_reads_back_in_full() -> None:
@@ -101,7 +126,7 @@ def test_rows_that_lack_the_same_are_told_together() -> None:
     lacking = Cell(value=1.0, n=1, missing={"unparsed": 2})
     rows = {name: {"S1": lacking} for name in ("a", "b")} | {"c": {"S1": Cell(value=1.0, n=3)}}
     text = to_text(Table(name="t", title="t", columns=("S1",), rows=rows))
-    assert text.endswith("\nmissing in a; b: S1: 2 unparsed\n")
+    assert text.endswith("\nmissing in a; b: S1: 2 with an unreadable verdict\n")
 
 
 def test_json_is_one_object_with_every_cell_in_full() -> None:
@@ -129,7 +154,9 @@ def test_json_is_one_object_with_every_cell_in_full() -> None:
         (-0.125, 2, "-0.13"),
         (-0.004, 2, "0.00"),
         (2.5, 0, "3"),
-        (1e30, 1, "1" + "0" * 30 + ".0"),
+        (1e30, 1, "1" + ",000" * 10 + ".0"),
+        (-5723795.0, 0, "-5,723,795"),
+        (999.5678, 4, "999.5678"),
         (1e-9, 2, "0.00"),
     ],
 )

@@ -56,7 +56,8 @@ def test_what_does_not_fit_is_folded_and_stands_in_blocks() -> None:
         "\n"
         "Only samples that have a checklist are counted, all others are\n"
         "  left out.\n"
-        "missing in Text Error Correction: overall: 1 unparsed\n"
+        "missing in Text Error Correction: overall: 1 with an\n"
+        "  unreadable verdict\n"
     )
 
 
@@ -79,6 +80,32 @@ def test_a_note_that_several_tables_have_is_folded_too() -> None:
     table = Table(name="t", title="t", columns=(), rows={}, notes=("one two three",))
     text = all_to_text([table, table], 8)
     assert text.endswith("\none two\n  three\n")
+
+
+def lacking(rows: int) -> Table:
+    """A table in which every row lacks something else."""
+    return Table(
+        name="t",
+        title="t",
+        columns=("mean",),
+        rows={
+            f"a row with a name of its own {row}": {
+                "mean": Cell(value=1.0, n=3, missing={"unparsed": 9 - row, f"reason {row}": 1})
+            }
+            for row in range(rows)
+        },
+    )
+
+
+def test_a_long_list_of_what_is_missing_is_shortened_where_it_stands_elsewhere() -> None:
+    text = all_to_text([lacking(8)], 200, "tables/{}.txt".format)
+    assert text.endswith(
+        "\nmissing, at most in one cell: 9 with an unreadable verdict, 1 reason 0, 1 reason 1, "
+        "1 reason 2; fewer for 5 other reasons (all of them: tables/t.txt)\n"
+    )
+    assert all_to_text([lacking(8)]).count("missing in a row") == 8
+    # what is short stays
+    assert all_to_text([lacking(2)], 200, str).count("missing in a row") == 2
 
 
 @pytest.mark.parametrize("text", ["", "word", "a  b", "  a"])

@@ -26,14 +26,14 @@ def panel(judge: list[float], *people: list[float], clusters: str = "") -> Panel
         judges=judges,
         people=np.array(people, dtype=np.float64),
         clusters=tuple(clusters or map(str, range(len(judge)))),
-        unjudged=tuple("unparsed" if math.isnan(rating) else None for rating in judge),
+        unjudged={"unparsed": 1},
     )
 
 
-JUDGE = [4.0, 3.0, 5.0, 1.0, NONE, 2.0]
-ANN = [4.0, 3.0, 4.0, 1.0, 2.0, 2.0]
-BEN = [4.0, 2.0, 5.0, 2.0, 2.0, 1.0]
-CAT = [4.0, 3.0, 5.0, 1.0, 3.0, 5.0]
+JUDGE = [4.0, 3.0, 5.0, 1.0, 2.0]
+ANN = [4.0, 3.0, 4.0, 1.0, 2.0]
+BEN = [4.0, 2.0, 5.0, 2.0, 1.0]
+CAT = [4.0, 3.0, 5.0, 1.0, 5.0]
 
 
 def test_one_person_is_compared_with_the_judge_alone() -> None:
@@ -57,14 +57,15 @@ def test_several_people_are_compared_as_in_mt_bench_101() -> None:
     judge = np.array([JUDGE])
     row = figures(panel(JUDGE, ANN, BEN, CAT))["Fleiss' kappa"]
     assert row[PEOPLE].value == pytest.approx(fleiss_kappa(people))
-    everybody = np.concatenate((judge, people))[:, [0, 1, 2, 3, 5]]
+    everybody = np.concatenate((judge, people))
     assert row[ALL].value == pytest.approx(fleiss_kappa(everybody))
     pairs = [fleiss_kappa(np.stack((judge[0], person))) for person in people]
     assert row[EACH].value == pytest.approx(np.mean(pairs))
-    voted = np.array([4.0, 3.0, 5.0, 1.0, 2.0, NONE])
+    voted = np.array([4.0, 3.0, 5.0, 1.0, NONE])
     assert row[CONSENSUS].value == pytest.approx(fleiss_kappa(np.stack((judge[0], voted))))
     assert row[CONSENSUS].n == 4
     assert row[CONSENSUS].missing == {"unparsed": 1, "no majority": 1}
+    assert [row[each].missing for each in (EACH, PEOPLE, ALL)] == [{"unparsed": 1}] * 3
 
 
 def test_measures_of_two_are_means_over_pairs() -> None:
@@ -90,7 +91,7 @@ def test_ties_are_left_out_beside() -> None:
 
 def test_pairs_are_pooled_only_where_that_differs() -> None:
     assert "agreement, pairs pooled" not in figures(panel(JUDGE, ANN))
-    gaps = panel(JUDGE, ANN, [NONE, NONE, 5.0, NONE, NONE, NONE])
+    gaps = panel(JUDGE, ANN, [NONE, NONE, 5.0, NONE, NONE])
     pooled = figures(gaps)["agreement, pairs pooled"][EACH].value
     assert pooled == pytest.approx(5 / 6)
     assert pooled == agreement_between(gaps.judges, gaps.people, pooled=True)
@@ -106,7 +107,7 @@ def test_what_is_undefined_is_none_and_counted() -> None:
     flat = compare(panel([3.0] * 4, [1.0, 2.0, 3.0, 3.0]), replicates=20)
     cell = flat["Spearman's rho"][EACH]
     assert (cell.value, cell.low, cell.n) == (None, None, 4)
-    assert cell.missing == {"undefined for a pair or group of raters": 1}
+    assert cell.missing == {"unparsed": 1, "undefined for a pair or group of raters": 1}
 
 
 def test_the_same_seed_gives_the_same_interval() -> None:
@@ -143,7 +144,7 @@ def test_turns_of_a_dialogue_are_drawn_together() -> None:
 def test_without_spread_there_is_no_interval() -> None:
     perfect = compare(panel(ANN, ANN), replicates=20)["agreement"][EACH]
     assert (perfect.value, perfect.low, perfect.high) == (1.0, None, None)
-    alone = compare(panel(JUDGE, ANN, clusters="aaaaaa"), replicates=20)["agreement"][EACH]
+    alone = compare(panel(JUDGE, ANN, clusters="aaaaa"), replicates=20)["agreement"][EACH]
     assert (alone.value, alone.low) == (4 / 5, None)
 
 
@@ -155,14 +156,14 @@ def test_a_panel_fits_together() -> None:
     with pytest.raises(ValueError, match="rate the same units"):
         panel(JUDGE, ANN[:3])
     with pytest.raises(ValueError, match="has judges and people"):
-        replace(panel(JUDGE, ANN), people=np.empty((0, 6)))
+        replace(panel(JUDGE, ANN), people=np.empty((0, 5)))
 
 
 def test_alpha_of_all_uses_every_rating() -> None:
     row = figures(panel(JUDGE, ANN, BEN))["Krippendorff's alpha (ordinal)"]
     everybody = np.array([JUDGE, ANN, BEN])
     assert row[ALL].value == pytest.approx(krippendorff_alpha(everybody, "ordinal"))
-    assert row[ALL].n == 6
+    assert row[ALL].n == 5
 
 
 @pytest.mark.parametrize(("clusters", "told"), [("aabbccdd", False), ("aabbccde", True)])

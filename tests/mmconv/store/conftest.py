@@ -1,17 +1,23 @@
-"""A database of the test's own, in SQLite and in a real PostgreSQL."""
+"""A database of the test's own, in SQLite and in a real PostgreSQL, and one without room."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine, event
 
 from tests.real.servers import postgres_url
 
 __all__ = ["postgres_url"]
+
+PAGES = 60
+"""Of 4096 bytes: what a small disk has room for."""
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.real)])
@@ -29,3 +35,17 @@ def migrate(connection: Connection, version: str) -> None:
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
     command.upgrade(config, version)
+
+
+@contextmanager
+def small_disk() -> Iterator[None]:
+    """SQLite finds its disk full once a database that is opened meanwhile has `PAGES`."""
+
+    def bound(connection: Any, _record: object) -> None:
+        connection.execute(f"PRAGMA max_page_count={PAGES}")
+
+    event.listen(Engine, "connect", bound)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "connect", bound)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import orjson
 import pytest
 from click.testing import CliRunner
 
@@ -60,6 +64,77 @@ async def test_a_run_of_both_conditions_is_no_opponent(tmp_path: Path) -> None:
 
 def test_another_folder_is_told(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no folder of a run"):
+        list(stored_dialogues(tmp_path))
+
+
+def change(path: Path, **fields: Any) -> None:
+    """Change the first record of a file."""
+    first, *others = path.read_bytes().splitlines()
+    path.write_bytes(b"\n".join([orjson.dumps(orjson.loads(first) | fields), *others, b""]))
+
+
+def cut(path: Path) -> None:
+    data = path.read_bytes().rstrip()
+    path.write_bytes(data[:-10])
+
+
+SPOILT: dict[str, tuple[str, Callable[[Path], object], str]] = {
+    "transcripts cut short": ("transcripts.jsonl", cut, "line 30: 1 problem\n  cut short, or not"),
+    "transcripts gone": ("transcripts.jsonl", Path.unlink, "the run is not finished"),
+    "a text that is none": (
+        "transcripts.jsonl",
+        lambda path: change(path, text=3),
+        "line 1: 1 problem\n  text: ",
+    ),
+    "no object": ("transcripts.jsonl", lambda path: path.write_text("[]"), "line 1: 1 problem"),
+    "specification cut short": ("spec.json", cut, "spec.json: 1 problem\n  cut short, or not"),
+    "specification of another kind": (
+        "spec.json",
+        lambda path: path.write_text("{}"),
+        "spec is needed and not set",
+    ),
+    "a seat that is not named": (
+        "transcripts.jsonl",
+        lambda path: path.write_text(path.read_text().replace('"candidate"', '"nobody"')),
+        "spec.json names no seat 'nobody', which speaks",
+    ),
+}
+"""A file of a run, how it is spoilt, and what is told of it."""
+
+
+@pytest.mark.parametrize(("name", "spoil", "told"), SPOILT.values(), ids=SPOILT)
+async def test_a_spoilt_run_is_told(
+    tmp_path: Path, name: str, spoil: Callable[[Path], object], told: str
+) -> None:
+    data = write(tmp_path / "data.jsonl", [record(1), record(2)])
+    folder = (await run(spec(data, protocols=["unieval"]), tmp_path / "runs")).folder
+    spoil(folder / name)
+    with pytest.raises(DataError, match=re.escape(told)) as caught:
+        list(stored_dialogues(folder))
+    assert folder.name in str(caught.value)
+    assert "the answers are in the store" in str(caught.value)
+
+
+async def test_a_run_that_was_only_scored_is_read_too(tmp_path: Path) -> None:
+    data = write(tmp_path / "data.jsonl", [record(1)])
+    result = await run(spec(data, protocols=["unieval"]), tmp_path / "runs")
+    (result.folder / "summary.json").unlink()
+    assert [each.model for each in stored_dialogues(result.folder)] == ["first"]
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "told"),
+    [("convbench", "this is a run of convbench"), ("own.riddles:Riddles", "holds no dialogues")],
+)
+def test_a_run_of_another_benchmark_is_told(tmp_path: Path, benchmark: str, told: str) -> None:
+    seat = {"provider": "fake", "model": "echo"}
+    run_spec = {"benchmark": benchmark, "seats": {"candidate": seat}}
+    call = {"sample": "1", "condition": "free", "call": "turn_1", "seat": "candidate"}
+    picture = {"role": "user", "parts": [{"image": "ab", "width": 1, "height": 1}]}
+    (tmp_path / "spec.json").write_bytes(orjson.dumps({"spec": run_spec}))
+    line = orjson.dumps({**call, "text": "A kite.", "messages": [picture]})
+    (tmp_path / "transcripts.jsonl").write_bytes(line)
+    with pytest.raises(DataError, match=told):
         list(stored_dialogues(tmp_path))
 
 

@@ -178,3 +178,19 @@ def test_a_judgement_given_twice_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "UniEval.tsv", [unieval("m", 1, "Choice: No")])
     with pytest.raises(DataError, match=r"unieval, m, MT-1 is that of UniEval\.tsv row 2"):
         rescore([path, write(tmp_path / "again.tsv", [unieval("m", 1, "Choice: No")])])
+
+
+@pytest.mark.parametrize(("losses", "told"), [(1, True), (20, False)])
+def test_a_rating_without_an_interval_has_its_reason(
+    tmp_path: Path, losses: int, told: bool
+) -> None:
+    """A single loss is in two of three draws only."""
+    pytest.importorskip("evalica", reason="the arena's ratings need it")
+    rows = [
+        compared(f"MT-{n}", "gpt", "vic", (OWN, HUMAN), f"Choice: Conversation {1 + (n >= losses)}")
+        for n in range(40)
+    ]
+    arena = tables(write(tmp_path / "PairEval.tsv", rows))["arena"]
+    assert (arena.rows["gpt"]["Bradley-Terry, N=5"].low is None) is told
+    assert arena.rows["gpt"]["Elo, N=5"].low is not None
+    assert any(note.startswith("A Bradley-Terry rating without") for note in arena.notes) is told

@@ -74,6 +74,37 @@ async def test_notes_say_whose_samples_a_row_has(tmp_path: Path) -> None:
             assert sum(note.startswith(alike) for note in notes) == 1
 
 
+async def test_notes_tell_the_data_and_what_is_cut_of_it(tmp_path: Path) -> None:
+    data = write(tmp_path / "data.jsonl", [record(number, 2 * number) for number in (1, 2, 5)])
+    whole = tables(await run(spec(data), tmp_path / "whole"))
+    cut = tables(await run(spec(data, utterances=8), tmp_path / "cut"))
+    for found in (whole, cut):
+        for name in ("unieval", "gteval", "points"):
+            assert any("(2 of the 3 of the data)" in note for note in found[name].notes)
+    assert whole["loops"].rows["GT"]["non-loop utterances"].value == (4 + 10) / 2
+    assert cut["loops"].rows["GT"]["non-loop utterances"].value == (4 + 8) / 2
+    assert "GT is the human dialogue, of whatever length it has." in whole["loops"].notes
+    assert "GT is the human dialogue, cut after 8 utterances." in cut["loops"].notes
+    told = "Of human dialogues with more utterances (1 of 3), the first 8 count."
+    assert (told in whole["gteval"].notes, told in cut["gteval"].notes) == (False, True)
+    [note] = [note for note in cut["unieval"].notes if note.startswith("Human length")]
+    assert "the length of the human dialogue, 8 at most, for samples" in note
+    assert all("at most" not in note for note in whole["unieval"].notes)
+
+
+async def test_a_run_without_opponents_says_that_paireval_is_left_out(tmp_path: Path) -> None:
+    data = write(tmp_path / "data.jsonl", [record(1)])
+    seats = {"candidate": SPEAKER, "judge": JUDGE, "rival": OTHER}
+    for chosen, told in (
+        (spec(data), True),
+        (spec(data, protocols=["unieval"]), False),
+        (spec(data, seats=seats), False),
+    ):
+        found = tables(await run(chosen, tmp_path / "runs"))
+        left_out = any(note.startswith("PairEval is left out") for note in found["unieval"].notes)
+        assert left_out is told
+
+
 async def test_interrupted_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
     data = write(tmp_path / "data.jsonl", [record(number, 2 + number) for number in range(1, 9)])
     seats = {"candidate": SPEAKER, "judge": JUDGE, "rival": OTHER}
@@ -154,8 +185,9 @@ async def test_conditions_stand_in_rows_of_their_own(tmp_path: Path) -> None:
     rows = [record(number, 4, title="Tea", text="About tea.") for number in (1, 2)]
     result = await run(spec(write(tmp_path / "data.jsonl", rows)), tmp_path / "runs")
     found = tables(result)
-    assert list(found["unieval"].rows) == ["first (uncon)", "first (con)"]
-    assert list(found["gteval"].rows) == ["first (uncon)", "first (con)"]
+    assert list(found["unieval"].rows) == ["first", "first (con)"]
+    assert list(found["gteval"].rows) == ["first", "first (con)"]
+    assert "Where no condition is named, it is uncon." in found["unieval"].notes
     assert found["gteval"].rows["first (con)"]["win"].n == 4
 
 

@@ -158,7 +158,14 @@ def test_an_utterance_is_measured() -> None:
     reply = Reply(text="Well, bye.", finish="length", dropped=2)
     scores = {score.metric: score for score in score_utterance(SCORED, 7, reply)}
     values = {metric: score.value for metric, score in scores.items()}
-    assert values == {"characters": 10, "words": 2, "tokens": None, "truncated": 1, "dropped": 2}
+    assert values == {
+        "characters": 10,
+        "words": 2,
+        "tokens": None,
+        "truncated": 1,
+        "empty": 0,
+        "dropped": 2,
+    }
     assert scores["tokens"].why == "not told by the server"
     assert {score.turn for score in scores.values()} == {7}
     lost = list(score_utterance(SCORED, 7, Skipped(because="utterance_5")))

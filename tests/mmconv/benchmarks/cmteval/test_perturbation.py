@@ -162,6 +162,33 @@ class TestCommand:
         arguments = [str(file), "--out", str(out), "--confusables", str(look_alikes), *more]
         return CliRunner().invoke(command, arguments)
 
+    def test_a_file_of_another_layout_is_refused_in_short(
+        self, tmp_path: Path, look_alikes: Path
+    ) -> None:
+        file = write(tmp_path / "standard_data.json", [{"user": "你好"} for _ in range(50)])
+        result = self.run(file, tmp_path / "out.json", look_alikes)
+        assert isinstance(result.exception, DataError)
+        assert "name the fields that hold the users' texts (--field)" in str(result.exception)
+        assert len(result.exception.problems) == 1
+
+    def test_texts_that_nothing_is_changed_in_are_told(
+        self, tmp_path: Path, look_alikes: Path
+    ) -> None:
+        file = write(tmp_path / "english.json", [{"user": "Hello, you."}])
+        result = self.run(file, tmp_path / "out.json", look_alikes, "--field", "user")
+        assert result.exit_code == 0
+        assert "0 of 1 queries changed" in result.stdout
+        assert "CAREFUL" in result.stderr
+        assert "does user hold any?" in result.stderr
+        assert (
+            "CAREFUL"
+            not in self.run(
+                write(tmp_path / "standard_data.json", [record("1", 5)]),
+                tmp_path / "more.json",
+                look_alikes,
+            ).stderr
+        )
+
     def test_only_queries_change(self, tmp_path: Path, look_alikes: Path) -> None:
         before = record("1", 5)
         file = write(tmp_path / "standard_data.json", [[before], record("2", 5, 备注="留着")])

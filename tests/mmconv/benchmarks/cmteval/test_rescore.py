@@ -108,9 +108,10 @@ def test_a_missing_reply_does_not_unscore_its_turn(tmp_path: Path) -> None:
 
 def test_a_missing_score_is_unscored_and_three_for_the_authors(tmp_path: Path) -> None:
     made = one(tmp_path, lambda found: found["会话内容"][2].pop("统筹能力"))
-    assert made["scores"]["m, standard"]["IS"].value == 3.5
-    assert made["scores"]["m, standard"]["Adp"].value == 13 / 3
-    assert made["scores"]["m, standard"]["DLS"].value == 3.75
+    row = made["scores"]["m, standard"]
+    assert (row["IS"].value, row["IS"].missing) == (None, {"missing in the judgement": 1})
+    assert (row["Adp"].value, row["Adp"].n) == (13 / 3, 1)
+    assert row["DLS"].missing == {"missing in the judgement": 1}
     assert made["paper_scores"]["m"]["standard IS"].value == 10 / 3
     assert made["judgements"]["m, standard"]["scored turns"].missing == {
         "missing in the judgement": 1
@@ -222,7 +223,7 @@ class TestPublished:
 
     def test_table_8_is_matched_to_the_digit(self, made: dict[str, str]) -> None:
         [row] = [line for line in made["paper_scores"].splitlines() if line.startswith("llama")]
-        assert row.split() == ["llama3.1-8b", "3.84", "3.99", "3.91"]
+        assert row.split() == ["llama3.1-8b", "3.84", "n=63", "3.99", "n=63", "3.91", "n=63"]
         [row] = [line for line in made["scores"].splitlines() if line.startswith("llama")]
         assert row.count("n=63") == 4
         for number in (" 3.84 [", " 3.99 [", " 3.91 ["):

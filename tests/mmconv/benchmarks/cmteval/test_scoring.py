@@ -75,8 +75,20 @@ class TestScores:
     def test_a_turn_that_was_left_out_is_unscored(self) -> None:
         scores = scored(dialogue(), [entry("1", 4, 5), entry("3", 2, 2)])
         assert values(scores, "TLS") == {1: 4.5, 2: MISSING, 3: 2}
-        assert values(scores, "DLS") == {0: 3.25}
         assert values(scores, "authors_IS") == {1: 4, 2: 3, 3: 2}
+
+    @pytest.mark.parametrize(
+        ("entries", "why"),
+        [
+            ([entry("1", 4, 5), entry("3", 2, 2)], MISSING),
+            ([entry("1", 4, 5), entry("2", 9, 2), entry("3", 2, 2)], OFF_SCALE),
+        ],
+    )
+    def test_a_dialogue_with_an_unscored_turn_is_unscored(
+        self, entries: list[dict[str, object]], why: str
+    ) -> None:
+        scores = scored(dialogue(), entries)
+        assert values(scores, "DLS") == values(scores, "DLS_min") == {0: why}
 
     @pytest.mark.parametrize("wrong", [0, 6, 4.5, -1, "10"])
     def test_a_score_off_the_scale_is_unscored(self, wrong: object) -> None:
@@ -220,9 +232,58 @@ class TestTables:
         made = tables(*found)
         row = made["judgements"]["m, standard"]
         assert row["scored turns"].missing == {MISSING: 1, "unparsed": 3}
-        assert [cell.value for cell in row.values()] == [2, 6, 2, 2, 1, 1]
-        assert made["scores"]["m, standard"]["DLS"].missing == {"unparsed": 1}
+        assert [cell.value for cell in row.values()] == [2, 1, 1, 6, 2, 2, 1, 1]
+        for cell in made["scores"]["m, standard"].values():
+            assert (cell.value, cell.missing) == (None, {MISSING: 1, "unparsed": 1})
         assert made["paper_scores"]["m"]["standard DLS"].value == (11 / 3 + 3) / 2
+
+    def test_dls_is_the_mean_of_is_and_adp_whatever_was_left_out(self) -> None:
+        found = [
+            *scored(dialogue(key="1"), [entry("1-3", 4, 2)]),
+            *scored(dialogue(key="2"), [entry("1", 5, 5), entry("3", 1, 5)]),
+            *scored(dialogue(key="3"), [entry("1-2", 5, 4), entry("3", 2, 3)]),
+        ]
+        row = tables(*found)["scores"]["m, standard"]
+        assert {cell.n for cell in row.values()} == {2}
+        synthesis, adaptability = (float(row[name].value or 0) for name in ("IS", "Adp"))
+        assert row["DLS"].value == pytest.approx((synthesis + adaptability) / 2)
+
+    def test_the_papers_table_tells_what_is_made_of_threes(self) -> None:
+        """Of four judgements two score no turn and one lacks a turn; a fifth was never made."""
+        found = [
+            *scored(dialogue(key="1"), [entry("1-3", 4, 4)]),
+            *scored(dialogue(key="2"), [entry("1-2", 5, 5)]),
+            *scored(dialogue(key="3"), Reply(text="?")),
+            *scored(dialogue(key="4"), [entry("7", 5, 5)]),
+            *scored(dialogue(key="5"), Skipped(because="turn_2")),
+        ]
+        [table] = [each for each in build_tables(found, Layout(judge="j")) if "paper" in each.name]
+        cell = table.rows["m"]["standard DLS"]
+        assert cell.value == pytest.approx((4 + 13 / 3 + 3 + 3) / 4)
+        assert cell.n == 2
+        assert cell.missing == {
+            "unparsed (taken as 3)": 1,
+            f"{MISSING} (taken as 3)": 1,
+            "skipped: turn_2": 1,
+        }
+        deviation = table.rows["Standard Deviation"]["standard DLS"]
+        assert (deviation.n, deviation.missing) == (cell.n, cell.missing)
+        assert (
+            "m, standard: of 4 dialogues 2 are 3 throughout, without any score by the judge, "
+            "and 1 in part." in table.notes
+        )
+
+    def test_the_papers_table_is_empty_where_nothing_was_judged(self) -> None:
+        hard = scored(dialogue("hard"), [entry("1-3", 4, 4)])
+        row = tables(*scored(dialogue(), Skipped(because="turn_2")), *hard)["paper_scores"]["m"]
+        for column in ("standard IS", "standard DLS"):
+            assert (row[column].value, row[column].n) == (None, 0)
+        assert (row["overall"].value, row["overall"].missing) == (None, {"skipped: turn_2": 1})
+
+    def test_without_defaults_the_papers_table_speaks_of_none(self) -> None:
+        found = scored(dialogue(), [entry("1-3", 4, 4)])
+        [table] = [each for each in build_tables(found, Layout(judge="j")) if "paper" in each.name]
+        assert (table.rows["m"]["standard IS"].n, len(table.notes)) == (1, 1)
 
     def test_a_run_without_a_judge_tells_how_replies_ended(self) -> None:
         sample = dialogue()

@@ -208,7 +208,7 @@ class TestDraft:
         outcomes = replies(BARE, categories="No idea.")
         outcomes["categories~retry_1"] = Failure(kind="timeout", message="late", attempts=8)
         found = draft(BARE, outcomes)
-        assert found.faults == ("categories~retry_1: timeout, 8 attempt(s): late",)
+        assert found.faults == ("categories~retry_1: timeout after 8 attempts: late",)
         assert found.unreadable == ()
 
     def test_a_failed_call_and_what_waits_for_it_are_told(self) -> None:
@@ -216,7 +216,7 @@ class TestDraft:
         outcomes["turn_2"] = Failure(kind="rejected", message="no", attempts=1)
         outcomes["turn_3"] = outcomes["focus_points"] = Skipped(because="turn_2")
         assert draft(BARE, outcomes).faults == (
-            "turn_2: rejected, 1 attempt(s): no",
+            "turn_2: rejected after 1 attempt: no",
             "not asked, for want of that: turn_3, focus_points",
         )
 

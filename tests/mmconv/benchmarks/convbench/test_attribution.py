@@ -1,4 +1,4 @@
-"""Net shares of failures, on scores made by hand (the rule for samples: see `test_tables`)."""
+"""Shares of failures, on scores made by hand (see `test_tables` for what the tables show)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from mmconv.benchmarks.convbench.attribution import net_shares
+from mmconv.benchmarks.convbench import attribution
+from mmconv.benchmarks.convbench.attribution import blames, net_shares
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
 from mmconv.stats import ScoreFrame
 from mmconv.values import Score
@@ -46,7 +47,7 @@ def test_a_share_is_what_is_mended_less_what_is_spoilt() -> None:
     """Free failures 5; 3 with perception given (one of them spoilt); 1 with reasoning given."""
     frame = creations(["fpp", "fpp", "fpp", "ffp", "fff", "pfp", "ppp", "ppp"])
     assert shares(frame) == pytest.approx({"perception": 0.4, "reasoning": 0.4, "creation": 0.2})
-    assert {each.n for each in net_shares(frame, DIRECT, 6.0).values()} == {0, 5}
+    assert {each.n for each in net_shares(frame, DIRECT, 6.0).values()} == {5}
 
 
 def test_a_share_is_negative_where_perfection_spoils_more_than_it_mends() -> None:
@@ -58,21 +59,40 @@ def test_a_share_is_negative_where_perfection_spoils_more_than_it_mends() -> Non
 def test_luck_alone_leaves_everything_to_the_level_itself(metric: str) -> None:
     """All eight outcomes once: half of the creations fail under each condition, independently."""
     states = [f"{a}{b}{c}" for a in "fp" for b in "fp" for c in "fp"]
-    grading = DIRECT if metric == "rating" else PAIRWISE
-    found = net_shares(creations(states, metric), grading, 6.0)
+    grading, threshold = (DIRECT, 6.0) if metric == "rating" else (PAIRWISE, 0.5)
+    found = net_shares(creations(states, metric), grading, threshold)
     assert [found["creation", level].mean for level in LEVELS] == pytest.approx([0, 0, 1])
 
 
 def test_samples_count_that_are_scored_under_every_condition() -> None:
-    frame = creations(["fpp", "ffp", "fff", "?pp", "f?p", "fp?", "fp", "ppp"])
-    found = net_shares(frame, DIRECT, 6.0)["creation", "perception"]
-    assert found.mean == pytest.approx(1 / 3)
-    assert found.n == 3
-    assert found.missing == {
-        "no score freely": 1,
-        "no score with perfect perception": 1,
-        "no score with perfect reasoning": 2,
-    }
+    """What is missing are failures: a sample that passes, or that has no free score, is none."""
+    frame = creations(["fpp", "ffp", "fff", "?pp", "f?p", "fp?", "fp", "ppp", "p?p", "pf?"])
+    net = net_shares(frame, DIRECT, 6.0)
+    rule = attribution.shares(blames(frame, DIRECT, 6.0))
+    for found in (net, rule):
+        assert found["creation", "perception"].mean == pytest.approx(1 / 3)
+        for each in found.values():
+            assert each.n == 3
+            assert each.missing == {
+                "no score with perfect perception": 1,
+                "no score with perfect reasoning": 2,
+            }
+
+
+def test_what_can_be_laid_without_a_score_is_not_counted_for_it() -> None:
+    """Without it, only failures that perfect perception mends could be counted."""
+    frame = creations(["fpp", "ffp", "fff"] * 4 + ["fp?", "f?p"] * 20)
+    found = attribution.shares(blames(frame, DIRECT, 6.0))
+    assert [each.mean for each in found.values()] == pytest.approx([1 / 3] * 3)
+    laid = [each.laid_to for each in blames(frame, DIRECT, 6.0)]
+    assert (laid.count("perception"), laid.count(None)) == (24, 20)
+
+
+@pytest.mark.parametrize("conditions", [1, 2])
+def test_what_was_never_asked_for_has_no_shares(conditions: int) -> None:
+    frame = creations([states[:conditions] for states in ("fpp", "ffp", "fff", "ppp")])
+    assert net_shares(frame, DIRECT, 6.0) == {}
+    assert list(blames(frame, DIRECT, 6.0)) == []
 
 
 def test_without_a_failure_there_is_no_share() -> None:

@@ -1,6 +1,5 @@
 import json
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,61 +8,25 @@ import numpy as np
 import openpyxl
 import pytest
 from numpy.typing import NDArray
-from PIL import Image as Picture
 
 from images.library import Library
-from mmconv.benchmarks.bad_records import BadRecords
 from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES
-from mmconv.benchmarks.convbench.data import (
-    Row,
-    Source,
-    load_rows,
-    survey,
-)
+from mmconv.benchmarks.convbench.data import Row, Source, load_rows, survey
 from mmconv.benchmarks.convbench.drafts import DraftFile
 from mmconv.errors import DataError, ImageError
-
-
-def record(number: int, **fields: Any) -> dict[str, Any]:
-    return {
-        "ID": number,
-        "image_id": f"{number}.png",
-        "The_first_turn_instruction": f"What is it? {number}",
-        "The_second_turn_instruction": "Why?",
-        "The_third_turn_instruction": "Write a poem.\n",
-        **fields,
-    }
-
-
-def write_lines(path: Path, records: Sequence[dict[str, Any]]) -> Path:
-    path.write_text("".join(f"{json.dumps(each)}\n" for each in records), encoding="utf-8")
-    return path
+from tests.mmconv.benchmarks.convbench.data_files import (
+    left_out,
+    load,
+    record,
+    refusal,
+    three_rows,
+    write_lines,
+)
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Source:
-    """Three good rows with an image each."""
-    images = tmp_path / "pictures"
-    images.mkdir()
-    for number in (1, 2, 3):
-        Picture.new("RGB", (10 * number, 10), (number, 0, 0)).save(images / f"{number}.png")
-    data = write_lines(tmp_path / "rows.jsonl", [record(1), record(2), record(3)])
-    return Source(data=data, images=images)
-
-
-def load(source: Source) -> list[Row]:
-    library = Library()
-    return list(load_rows(source, library, survey(source, library)))
-
-
-def refusal(source: Source) -> DataError:
-    with pytest.raises(DataError) as caught:
-        survey(source, Library())
-    return caught.value
-
-
-def left_out(source: Source) -> BadRecords:
-    return survey(replace(source, skip_bad=True), Library()).left_out
+    return three_rows(tmp_path)
 
 
 class TestRows:
@@ -108,6 +71,24 @@ class TestRows:
         book.active.append(list(row.values()))
         book.save(path)
         assert load(replace(source, data=path))[0].instructions[1] == "42"
+
+    def test_the_sheet_of_the_rows_is_read_or_the_one_that_is_named(self, source: Source) -> None:
+        path = source.data.with_suffix(".xlsx")
+        book = openpyxl.Workbook()
+        assert book.active is not None
+        book.active.append(["ID", "Notes"])
+        for title, row in (("old", record(1)), ("new", record(2, image_id="x.png"))):
+            book.create_sheet(title).append(list(row))
+            book[title].append(list(row.values()))
+        book.save(path)
+        workbook = replace(source, data=path)
+        assert "the sheets old, new name as many of the columns" in str(refusal(workbook))
+        assert [row.id for row in load(replace(workbook, sheet="old"))] == ["1"]
+        (fault,) = refusal(replace(workbook, sheet="new")).problems
+        assert fault.startswith("rows.xlsx sheet 'new' row 2 (ID 2): image x.png is not in")
+        del book["new"]
+        book.save(path)
+        assert [row.id for row in load(workbook)] == ["1"]
 
     def test_rows_can_be_loaded_again(self, source: Source) -> None:
         library = Library()
@@ -209,8 +190,15 @@ class TestRefusals:
         source.data.write_text("\n", encoding="utf-8")
         assert "holds no records" in str(refusal(source))
 
+    def test_an_empty_file_is_told_and_not_what_is_annotated(self, source: Source) -> None:
+        notes = write_lines(source.data.parent / "notes.jsonl", [{"ID": 1, CAPTION: "A kite."}])
+        source.data.write_text("\n", encoding="utf-8")
+        assert refusal(replace(source, annotations=notes)).problems == ("holds no records",)
+
     def test_a_missing_folder_is_refused(self, source: Source) -> None:
         assert "no such folder" in str(refusal(replace(source, images=source.images / "x")))
+        file = refusal(replace(source, images=source.data))
+        assert file.problems == ("this is a file, not a folder",)
 
     def test_skipping_everything_is_refused(self, source: Source) -> None:
         bad = replace(source, needs=(CAPTION,), skip_bad=True)
@@ -241,34 +229,6 @@ class TestSkipping:
                 "image x.png is not in pictures",
             )
         }
-
-
-class TestLimits:
-    """Three rows of images are there; row 2's is broken where a test says so."""
-
-    def test_images_after_the_last_wanted_row_are_not_looked_at(self, source: Source) -> None:
-        (source.images / "2.png").write_bytes(b"no picture")
-        (source.images / "3.png").unlink()
-        assert [row.id for row in load(replace(source, limit=1))] == ["1"]
-        assert "2.png" in str(refusal(replace(source, limit=2)))
-
-    def test_they_are_neither_where_many_are_looked_at_ahead(self, source: Source) -> None:
-        write_lines(source.data, [record(1), *(record(number) for number in range(4, 80))])
-        assert survey(replace(source, limit=1), Library()).left_out == {}
-
-    def test_all_records_are_checked(self, source: Source) -> None:
-        write_lines(source.data, [record(1), {"ID": 2}])
-        assert "(ID 2): no image_id" in str(refusal(replace(source, limit=1)))
-
-    def test_rows_that_are_left_out_do_not_count(self, source: Source) -> None:
-        (source.images / "1.png").unlink()
-        write_lines(source.data, [record(1), {"ID": 5}, record(2), record(3), record(4)])
-        skipping = replace(source, limit=2, skip_bad=True)
-        assert [row.id for row in load(skipping)] == ["2", "3"]
-        assert [*survey(skipping, Library()).left_out] == [
-            "rows.jsonl line 1 (ID 1)",
-            "rows.jsonl line 2 (ID 5)",
-        ]
 
 
 class TestAnnotations:
@@ -318,6 +278,11 @@ class TestAnnotations:
         assert found.rows == 3
         assert len(found.unused_annotations) == 1
         assert not found.left_out
+
+    def test_an_empty_file_of_them_is_told(self, source: Source) -> None:
+        empty = self.annotated(source)
+        assert refusal(empty).problems == ("notes.jsonl: holds no records",)
+        assert len(load(replace(empty, skip_bad=True))) == 3
 
     def test_drafts_need_leave(self, source: Source) -> None:
         note = {"ID": 2, CAPTION: "A square.", "status": "draft"}

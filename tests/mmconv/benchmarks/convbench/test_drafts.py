@@ -1,7 +1,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -123,3 +123,45 @@ def test_a_line_that_is_not_json_is_refused_in_the_output_and_passed_over_before
     with pytest.raises(DataError, match=r"earlier\.jsonl line 2: not JSON"):
         DraftFile(earlier)
     assert DraftFile(tmp_path / "drafts.jsonl", earlier).copy("3")
+
+
+class TestOrder:
+    """The rows are 5, 3 and 7, in this order."""
+
+    ORDER: ClassVar = {"5": 0, "3": 1, "7": 2}
+
+    def test_lines_are_moved_and_not_changed(self, tmp_path: Path) -> None:
+        path = tmp_path / "drafts.jsonl"
+        path.write_bytes(b'\xef\xbb\xbf{"ID": "07"}\r\n\n{"ID":99}\n{ "ID": 3 }\n{"ID": 5.0}')
+        path.chmod(0o640)
+        DraftFile(path).arrange(self.ORDER)
+        assert path.read_bytes() == b'{"ID": 5.0}\n{ "ID": 3 }\n{"ID": "07"}\r\n{"ID":99}\n'
+        assert path.stat().st_mode & 0o777 == 0o640
+        assert [*tmp_path.iterdir()] == [path]
+
+    def test_what_is_in_order_is_left_as_it_is(self, tmp_path: Path) -> None:
+        path = tmp_path / "drafts.jsonl"
+        path.write_bytes(b'{"ID": 5}\r\n\n{"ID": 7}')
+        before = path.stat()
+        DraftFile(path).arrange(self.ORDER)
+        assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+    @pytest.mark.parametrize("spoilt", [b"{", b"[1]", b'{"ID": "x"}', b"{}"])
+    def test_a_file_that_was_spoilt_meanwhile_is_left_as_it_is(
+        self, tmp_path: Path, spoilt: bytes
+    ) -> None:
+        file = DraftFile(write(tmp_path / "drafts.jsonl", [{"ID": 7}, {"ID": 5}]))
+        with file.path.open("ab") as added:
+            added.write(spoilt)
+        before = file.path.read_bytes()
+        file.arrange(self.ORDER)
+        assert file.path.read_bytes() == before
+
+    def test_a_file_that_is_elsewhere_stays_there(self, tmp_path: Path) -> None:
+        (tmp_path / "there").mkdir()
+        there = write(tmp_path / "there" / "drafts.jsonl", [{"ID": 7}, {"ID": 5}])
+        here = tmp_path / "drafts.jsonl"
+        here.symlink_to(there)
+        DraftFile(here).arrange(self.ORDER)
+        assert here.is_symlink()
+        assert [line["ID"] for line in lines(there)] == [5, 7]

@@ -76,3 +76,11 @@ def test_a_run_goes_on_without_them_and_lists_them(desk: Desk) -> None:
     ]
     rows = desk.written("tables/left_out.json")["rows"]
     assert {where: row["what is wrong"]["value"] for where, row in rows.items()} == WRONG
+
+
+def test_a_limited_run_is_a_part_of_the_data(desk: Desk) -> None:
+    """The authors' constant counts all rows, those that are not looked at included."""
+    desk.notes.write_text('{"ID": 2, "third_turn_demands": "1. Is it short?"}\n')
+    told = " ".join(desk.run("--limit", "1").split())
+    assert "its constant counts all 4 rows, of which this run has 1" in told
+    assert desk.written("manifest.json")["facts"]["rows"] == 1

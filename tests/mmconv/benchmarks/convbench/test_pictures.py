@@ -51,6 +51,14 @@ def test_the_librarys_refusal_is_the_fault(tmp_path: Path) -> None:
     assert ImageFolder(tmp_path, Sink()).add("a.png") == f"{tmp_path / 'a.png'}: empty"
 
 
+def test_a_folder_is_no_image(tmp_path: Path) -> None:
+    for name in ("a.png", "b"):
+        (tmp_path / name).mkdir()
+    folder = ImageFolder(tmp_path, Sink())
+    assert folder.add("a.png") == "image a.png is a folder, not a file"
+    assert folder.add("b.png") == f"image b.png is not in {tmp_path.name}"
+
+
 def test_nothing_outside_the_folder_is_taken(tmp_path: Path) -> None:
     inside = tmp_path / "in"
     inside.mkdir()

@@ -8,18 +8,28 @@ from dataclasses import replace
 import pytest
 
 from mmconv.benchmarks.convbench.attribution import Blame, blames
+from mmconv.benchmarks.convbench.compared import compared_quantities
 from mmconv.benchmarks.convbench.official import OFFICIAL, Convention
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE, difference
-from mmconv.benchmarks.convbench.tables import Layout, build_tables
+from mmconv.benchmarks.convbench.tables import FOLLOWED, PARTS, Layout, build_tables
+from mmconv.config import ModelSpec, RunSpec
 from mmconv.stats import Column, ScoreFrame
 from mmconv.values import Score, Table
+
+SPEC = RunSpec(
+    benchmark="convbench",
+    seats={"candidate": ModelSpec(provider="fake", model="echo", name="cand")},
+)
 
 LAYOUT = Layout(
     candidate="cand",
     judge="judge",
     official=Convention(denominator=577, rows=3),
     failure_rating=6.0,
+    failure_win=0.5,
 )
+
+DIRECT_FAILURES = "direct failures"
 
 RATINGS: dict[tuple[str, int], list[int | None]] = {
     ("free", 1): [4, 6, 8],
@@ -76,6 +86,32 @@ def test_scores_are_means_over_what_is_scored(tables: dict[str, Table]) -> None:
     assert value(table, "S1", PAIRWISE.title) == pytest.approx(200 / 3)
 
 
+def test_what_is_counted_and_what_is_missing_are_all_samples(tables: dict[str, Table]) -> None:
+    """R1 and R2 count the samples that have all their parts; S2 lacks one of three."""
+    for name, row in tables["scores"].rows.items():
+        for grading in (DIRECT, PAIRWISE):
+            cell = row[grading.title]
+            lacking = name in ("R1", "R2", "S2")
+            assert (cell.n, cell.missing) == (2, {"unparsed": 1}) if lacking else (3, {}), name
+    assert PARTS in tables["scores"].notes
+    assert PARTS in tables["paper_direct"].notes
+    whole = [score for score in scores() if score.sample != "3"]
+    for table in build_tables(whole, LAYOUT):
+        assert PARTS not in table.notes
+
+
+def test_runs_are_not_compared_by_a_mean_that_lacks_a_part() -> None:
+    """Without any overall rating, R1 would be R2 under another name."""
+    lost = [
+        replace(score, value=None, why="unparsed") if score.turn == 0 else score
+        for score in scores()
+    ]
+    names = {each.name for each in compared_quantities(ScoreFrame(lost), SPEC)}
+    assert {"R2", "S0"} <= names
+    assert "R1" not in names
+    assert "R1" in {each.name for each in compared_quantities(ScoreFrame(scores()), SPEC)}
+
+
 def test_the_authors_count_what_is_unscored_as_lost(tables: dict[str, Table]) -> None:
     table = tables["scores"]
     assert value(table, "S1", OFFICIAL) == pytest.approx(100 * 2 / 577)
@@ -130,12 +166,92 @@ def test_failures_are_laid_to_the_first_level_that_mends_them() -> None:
     ]
 
 
-def test_without_an_ablation_a_failure_is_laid_to_nobody() -> None:
-    free = ScoreFrame(score for score in scores() if score.condition == "free")
-    assert {blame.laid_to for blame in blames(free, DIRECT, 6.0)} == {None}
-    assert {blame.why for blame in blames(free, DIRECT, 6.0)} == {
-        "no score with perfect perception"
+@pytest.mark.parametrize(
+    ("conditions", "levels"),
+    [
+        (("free",), set()),
+        (("free", "perception"), {"reasoning"}),
+        (("free", "reasoning"), set()),
+        (("perception", "reasoning"), set()),
+        (("free", "perception", "reasoning"), {"creation", "reasoning"}),
+    ],
+)
+def test_failures_are_laid_where_the_conditions_were_asked_for(
+    conditions: tuple[str, ...], levels: set[str]
+) -> None:
+    asked = [score for score in scores() if score.condition in conditions]
+    made = {table.name: table for table in build_tables(asked, LAYOUT)}
+    for name in ("attribution_net", "attribution"):
+        rows = made[name].rows if name in made else {}
+        assert {row.split()[0] for row in rows} == levels
+    behind = made["attribution_samples"].rows if levels else {}
+    assert {row.split("/")[1] for row in behind} == levels
+    assert ("attribution_samples" in made) == bool(levels)
+
+
+def test_both_tables_count_the_failures_that_can_be_followed() -> None:
+    """Sample 3 fails; perfect perception mends it, but what perfect reasoning does is lost."""
+    lost = [
+        replace(score, value=None, why="unparsed")
+        if (score.sample, score.condition, score.turn) == ("3", "reasoning", 3)
+        else score
+        for score in scores()
+    ]
+    made = {table.name: table for table in build_tables(lost, LAYOUT)}
+    for name in ("attribution_net", "attribution"):
+        table = made[name]
+        assert FOLLOWED in table.notes
+        cells = [row[DIRECT_FAILURES] for row in table.rows.values() if DIRECT_FAILURES in row]
+        assert [cell.n for cell in cells] == [1, 1, 1, 1, 1]
+        missing = {"no score with perfect reasoning": 1}
+        assert [cell.missing for cell in cells] == [missing, missing, missing, {}, {}]
+    net = made["attribution_net"].rows.values()
+    assert {row[DIRECT_FAILURES].value for row in net} == {None}
+    rule = made["attribution"].rows
+    assert value(made["attribution"], "creation failed: laid to reasoning", DIRECT_FAILURES) == 100
+    behind = made["attribution_samples"].rows
+    assert {name: cell.value for name, cell in behind["direct/creation/3"].items()} == {
+        "laid to": "perception",
+        "in the shares": "no: no score with perfect reasoning",
     }
+    assert behind["direct/creation/1"]["in the shares"].value == "yes"
+    assert (
+        sum(
+            row["in the shares"].value == "yes"
+            for name, row in behind.items()
+            if name.startswith("direct/creation")
+        )
+        == rule["creation failed: laid to creation"][DIRECT_FAILURES].n
+    )
+
+
+@pytest.mark.parametrize(("failure_win", "failed"), [(0.5, {"lost"}), (1.0, {"lost", "tie"})])
+def test_one_win_in_both_orders_is_no_failure_unless_told(
+    failure_win: float, failed: set[str]
+) -> None:
+    wins = {"won": (1.0, 1.0), "tie": (1.0, 0.0), "lost": (0.0, 0.0)}
+    both = [
+        Score(
+            sample=sample,
+            condition=condition,
+            metric="win",
+            turn=2,
+            tags={"side": side},
+            value=win,
+        )
+        for condition in ("free", "perception")
+        for sample, pair in wins.items()
+        for side, win in zip("AB", pair, strict=True)
+    ]
+    layout = replace(LAYOUT, failure_win=failure_win)
+    made = {table.name: table for table in build_tables(both, layout)}
+    behind = made["attribution_samples"]
+    assert {row.split("/")[2] for row in behind.rows} == failed
+    assert {row["pairwise failures"].n for row in made["attribution"].rows.values()} == {
+        len(failed)
+    }
+    told = "is no failure." if failure_win == 0.5 else "is one too."
+    assert all(told in made[name].notes[0] for name in ("attribution", "attribution_net"))
 
 
 def test_shares_and_the_samples_behind_them(tables: dict[str, Table]) -> None:

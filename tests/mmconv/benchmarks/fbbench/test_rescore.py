@@ -187,8 +187,24 @@ def test_what_is_no_judgement_is_refused(tmp_path: Path, fields: dict[str, Any],
     path = write(tmp_path / "judged.jsonl", judged(maintenance(), "是", "否"), record)
     with pytest.raises(DataError) as refused:
         rescore([path])
-    assert refused.value.where == "judged.jsonl line 2"
-    assert any(told in problem for problem in refused.value.problems)
+    assert refused.value.where == str(path)
+    [problem] = refused.value.problems
+    assert problem.startswith("judged.jsonl line 2: ")
+    assert told in problem
+
+
+def test_all_that_is_no_judgement_is_told_at_once(tmp_path: Path) -> None:
+    good = judged(maintenance(), "是", "否")
+    path = write(tmp_path / "judged.jsonl", good, good, {**judged(correction(), "是"), "score": 1})
+    with path.open("a", encoding="utf-8") as file:
+        file.write("\n{\n")
+    with pytest.raises(DataError) as refused:
+        rescore([path])
+    assert [problem.split(":")[0] for problem in refused.value.problems] == [
+        "judged.jsonl line 2",
+        "judged.jsonl line 4",
+    ]
+    assert "--skip-bad-records" not in str(refused.value)
 
 
 def test_a_sample_judged_twice_is_refused(tmp_path: Path) -> None:

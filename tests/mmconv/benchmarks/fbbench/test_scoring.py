@@ -126,21 +126,22 @@ def test_an_answer_that_failed_is_no_answer() -> None:
 @pytest.mark.parametrize(
     ("outcome", "expected"),
     [
-        (ANSWERED, {"truncated": (0.0, None), "tokens": (5.0, None)}),
+        (ANSWERED, {"truncated": (0.0, None), "empty": (0.0, None), "tokens": (5.0, None)}),
         (
             Reply(text="好", finish="length"),
-            {"truncated": (1.0, None), "tokens": (None, "not told by the server")},
+            {
+                "truncated": (1.0, None),
+                "empty": (0.0, None),
+                "tokens": (None, "not told by the server"),
+            },
         ),
         (
             Failure(kind="context", message="too long", attempts=1),
-            {"truncated": (None, "failed: context"), "tokens": (None, "failed: context")},
+            dict.fromkeys(("truncated", "empty", "tokens"), (None, "failed: context")),
         ),
         (
             Skipped(because="not asked yet"),
-            {
-                "truncated": (None, "skipped: not asked yet"),
-                "tokens": (None, "skipped: not asked yet"),
-            },
+            dict.fromkeys(("truncated", "empty", "tokens"), (None, "skipped: not asked yet")),
         ),
     ],
 )

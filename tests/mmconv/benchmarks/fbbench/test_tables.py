@@ -9,12 +9,13 @@ import pytest
 
 from mmconv.benchmarks.fbbench.compared import compared_quantities
 from mmconv.benchmarks.fbbench.tables import Layout, build_tables
+from mmconv.config import ModelSpec, RunSpec
 from mmconv.stats import ScoreFrame, as_cell, bounded, measure
 from mmconv.values import Score, Table
 
 EC, RM = "Error Correction", "Response Maintenance"
-T_4, T_9 = 2.7764451051977987, 2.2621571627409915
-"""The 97.5 % quantiles of Student's t with 4 and 9 degrees of freedom."""
+Z, T_4 = 1.959963984540054, 2.7764451051977987
+"""The 97.5 % quantiles: the normal one, and that of Student's t with 4 degrees of freedom."""
 
 
 def scores(
@@ -94,14 +95,14 @@ def test_overall_has_no_interval_where_a_cell_does_not_vary(value: float) -> Non
 
 
 def test_a_share_of_nothing_widens_overall_by_its_own_interval() -> None:
-    """0 of 5: Wilson's upper end is t² / (n + t²), and the halves' lengths add up as squares."""
+    """0 of 5: Wilson's upper end is z² / (n + z²), and the halves' lengths add up as squares."""
     row = made(scores(EC, "Coding", *WIDE), scores(RM, "Coding", *[0.0] * 5))["scores"].rows["m"]
-    upper = 100 * T_4**2 / (5 + T_4**2)
+    upper = 100 * Z**2 / (5 + Z**2)
     assert row["response maintenance"].high == pytest.approx(upper)
-    # (1/2 · s / sqrt(5))² with the cluster correction 10 / 9 over all ten samples, t of 9
-    error = 100 * 0.5 * math.sqrt(10 / 9 * 0.5 / 5**2)
-    assert row["overall"].high == pytest.approx(25 + math.hypot(T_9 * error, upper / 2))
-    assert row["overall"].low == pytest.approx(25 - T_9 * error)
+    # 1/2 · s / sqrt(5) of the five samples that vary, with their own t of 4
+    error = 100 * 0.5 * math.sqrt(5 / 4 * 0.5 / 5**2)
+    assert row["overall"].high == pytest.approx(25 + math.hypot(T_4 * error, upper / 2))
+    assert row["overall"].low == pytest.approx(25 - T_4 * error)
 
 
 def test_runs_are_compared_by_what_the_tables_show() -> None:
@@ -113,7 +114,9 @@ def test_runs_are_compared_by_what_the_tables_show() -> None:
     ]
     frame = ScoreFrame(told)
     tables = {table.name: table for table in build_tables({"m": frame}, Layout(judge="j"))}
-    compared = list(compared_quantities(frame, "m"))
+    candidate = ModelSpec(provider="fake", model="echo", name="m")
+    spec = RunSpec(benchmark="fbbench", seats={"candidate": candidate})
+    compared = list(compared_quantities(frame, spec))
     assert len(compared) == 9
     for quantity in compared:
         table = "scores" if quantity.name == "all tasks" else "tasks"
@@ -158,6 +161,13 @@ def test_what_is_missing_is_counted_and_a_mean_of_nothing_is_none() -> None:
     # The authors leave out what has no judgement, and then the empty cell.
     assert row["authors: error correction"].value == 100.0
     assert row["authors: error correction"].missing == {"unparsed": 2}
+    note = (
+        "There is no mean over tasks where one of them has no scored sample; the authors leave "
+        "such a task out: m."
+    )
+    assert note in tables["scores"].notes
+    # a task alone has nothing to say of other tasks
+    assert not any("no scored sample" in each for each in tables["tasks"].notes)
 
 
 HALFWAY = (0.3, 0.05, 1.0, 0.45, 0.45, 0.2, 0.5, 0.2)

@@ -188,6 +188,30 @@ def test_what_files_hide_is_counted(tmp_path: Path) -> None:
     assert row(found["faults"], "SC")["turns that are history only"] == 1
 
 
+def test_what_is_not_the_authors_fills_no_place_of_theirs(tmp_path: Path) -> None:
+    judged = [(number, turn) for number in range(1, 8) for turn in (1, 2, 3)]
+    odd = [(99999, 1), (1, 99)]
+    rows = [flat("GR", dialogue, turn, "Rating: [[8]]") for dialogue, turn in (*judged, *odd)]
+    found = tables(write(tmp_path / "odd.jsonl", rows))
+    faults = found["faults"]
+    assert row(found["unscored"], "GR") == {"turns": 23, "scored": 23}
+    assert row(faults, "GR") == {
+        "dialogues": 8,
+        "dialogues missing": 64,
+        "dialogues unknown": 1,
+        "judgements": 23,
+        "judgements missing": 218 - 21,
+        "judgements unknown": 2,
+    }
+    assert "odd: unknown are GR 1 turn 99, GR 99999 turn 1." in faults.notes
+
+
+def test_many_unknown_judgements_are_named_in_part(tmp_path: Path) -> None:
+    rows = [flat("GR", f"own-{number}", 1, "Rating: [[8]]") for number in range(7)]
+    notes = tables(write(tmp_path / "own.jsonl", rows))["faults"].notes
+    assert any(note.endswith("GR own-4 turn 1 and 2 more.") for note in notes)
+
+
 def test_dialogues_may_be_numbered_anew_in_each_task(tmp_path: Path) -> None:
     rows = [flat("TS", 1, 1, "[[8]]"), flat("CC", 1, 1, "[[4]]")]
     scores = tables(write(tmp_path / "x.jsonl", rows))["scores"].rows

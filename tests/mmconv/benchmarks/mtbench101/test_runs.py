@@ -77,7 +77,8 @@ async def test_both_histories_in_one_run(tmp_path: Path) -> None:
     both = chosen.model_copy(update={"conditions": ("golden", "self")})
     result = await run(both, tmp_path / "runs")
     tables = named(result)
-    assert list(tables["paper"].rows) == ["echo (golden history)", "echo (self history)"]
+    assert list(tables["paper"].rows) == ["echo", "echo (self history)"]
+    assert "Where no history is named, it is the golden one." in tables["scores"].notes
     # the first generated turn has the same history either way, and the same judgement
     first = tables["histories"].rows["SI"]["turn 1"]
     assert (first.value, first.n) == (0, 1)
@@ -95,9 +96,9 @@ async def test_a_tiny_language_model_answers(tmp_path: Path) -> None:
     result = await run(chosen, tmp_path / "runs")
     assert [seat.failed for seat in result.tally.seats.values()] == [0, 0]
     tables = named(result)
-    for name in ("llama (golden history)", "llama (self history)"):
-        assert tables["scores"].rows["average"][f"{name}: {MINIMUM_TITLE}"].n == len(TURNS)
-        assert tables["answers"].rows[f"{name}: SI"]["tokens"].n == 3
+    for mark in ("", "llama (self history): "):
+        assert tables["scores"].rows["average"][f"{mark}{MINIMUM_TITLE}"].n == len(TURNS)
+        assert tables["answers"].rows[f"{mark}SI"]["tokens"].n == 3
 
 
 async def test_an_unreadable_judge_scores_nothing(tmp_path: Path) -> None:

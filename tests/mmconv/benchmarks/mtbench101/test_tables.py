@@ -93,6 +93,14 @@ def test_abilities_groups_and_average_are_means_of_tasks(tables: dict[str, Table
     assert "reflection" not in table.rows
 
 
+def test_the_authors_means_count_the_dialogues_of_all_their_tasks(tables: dict[str, Table]) -> None:
+    average = cell(tables["scores"], "average", AUTHORS_TITLE)
+    assert (average.n, average.missing) == (6, {"no [n]": 1})
+    assert cell(tables["paper_authors"], "cand", "average") == average
+    ability = cell(tables["scores"], "understanding", AUTHORS_TITLE)
+    assert (ability.n, ability.missing) == (3, {})
+
+
 def test_a_task_without_any_score_leaves_the_average_open(tables: dict[str, Table]) -> None:
     average = cell(tables["scores"], "average", MINIMUM_TITLE)
     assert average.value is None

@@ -1,0 +1,82 @@
+"""Workbooks (.xlsx): which of their sheets is read, and its rows. What the rows mean is not known.
+
+Nothing is written here.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+from zipfile import BadZipFile
+
+from mmconv.errors import DataError
+
+Rows: TypeAlias = Iterator[Sequence[Any]]
+"""The values of a sheet's cells, row by row."""
+
+# What openpyxl lets through for a file that is no workbook, or a damaged one.
+_XLSX_ERRORS = (BadZipFile, zlib.error, KeyError, IndexError, TypeError, ValueError, SyntaxError)
+
+
+@contextmanager
+def open_sheet(
+    path: Path, sheet: str | None, columns: Collection[str]
+) -> Iterator[tuple[str, Rows]]:
+    """A sheet's rows, and what tells it from others: `" sheet 'one'"`, empty if it is the only one.
+
+    It is the one that is named, or that has most of the columns; without either, the first. Raises
+    `DataError` for a file that cannot be read, and where no one sheet is the right one.
+    """
+    # Imported here: openpyxl is slow to load, and most runs read no workbook.
+    from openpyxl import load_workbook
+
+    with path.open("rb") as file:
+        try:
+            pages = load_workbook(file, read_only=True, data_only=True).worksheets
+            page = _named(path, pages, sheet) if sheet else _fitting(path, pages, columns)
+            yield f" sheet {page.title!r}" if len(pages) > 1 else "", _rows(page)
+        except _XLSX_ERRORS as error:
+            raise DataError(
+                str(path),
+                [f"not a readable .xlsx workbook ({error})"],
+                "Open it in a spreadsheet program and save it as .xlsx.",
+            ) from error
+
+
+def _named(path: Path, pages: Sequence[Any], sheet: str) -> Any:
+    for page in pages:
+        if page.title == sheet:
+            return page
+    raise DataError(str(path), [f"no sheet is named {sheet!r}"], f"Its sheets: {_titles(pages)}.")
+
+
+def _fitting(path: Path, pages: Sequence[Any], columns: Collection[str]) -> Any:
+    if len(pages) == 1 or not columns:
+        return pages[0]
+    held = [len(_header(page).intersection(columns)) for page in pages]
+    if not any(held):
+        fault = f"none of its sheets ({_titles(pages)}) names a column {' or '.join(columns)}"
+        raise DataError(str(path), [fault], "Name the columns in row 1 of a sheet.")
+    best = [page for page, count in zip(pages, held, strict=True) if count == max(held)]
+    if len(best) > 1:
+        fault = f"the sheets {_titles(best)} name as many of the columns: which one is meant?"
+        advice = "Keep one of them in the file; of a data file, the option `sheet` can name it."
+        raise DataError(str(path), [fault], advice)
+    return best[0]
+
+
+def _header(page: Any) -> set[str]:
+    return {str(cell).strip() for cell in next(_rows(page), ()) if cell is not None}
+
+
+def _rows(page: Any) -> Rows:
+    # Some programs store a wrong size, and cells outside it would be lost in silence.
+    page.reset_dimensions()
+    return iter(page.iter_rows(values_only=True))
+
+
+def _titles(pages: Sequence[Any]) -> str:
+    return ", ".join(page.title for page in pages)

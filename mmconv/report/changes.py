@@ -1,0 +1,99 @@
+"""What has changed since a finished run was made, and whether that would cost it results.
+
+Scoring writes a run's results anew from the store. Where data, prompts or models are others by
+now, the store holds no answers to what would be asked today. Nothing is written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from mmconv.errors import DataError
+from mmconv.report.layout import MANIFEST, SUMMARY, Manifest
+from mmconv.tally import Tally
+
+SHOWN = 5
+"""How many changes of one kind are named."""
+
+_ADVICE = (
+    "Nothing was written. Put back what has changed, or run its command again with the same --out "
+    "to ask what is missing."
+)
+
+
+def check_kept(folder: Path, today: Manifest, tally: Tally, store: str) -> None:
+    """Raise `DataError` where scoring a finished run would leave it with fewer results.
+
+    `today` is the manifest that would be written, `tally` what was found in the store, `store`
+    what that is called. A run that is not finished, or a new folder, has nothing to lose.
+    """
+    if not _is_finished(folder):
+        return
+    saved = _manifest(folder)
+    losses = list(_losses(saved, today, tally, store))
+    if losses:
+        raise DataError(str(folder), [*losses, *_causes(saved, today)], _ADVICE)
+
+
+def _losses(saved: Manifest | None, today: Manifest, tally: Tally, store: str) -> Iterator[str]:
+    unasked = sum(seat.unasked for seat in tally.seats.values())
+    if unasked:
+        yield f"the run was finished, and {store} has no answer to {unasked} of its calls today"
+    if saved is not None and today.samples < saved.samples:
+        yield f"the run had {saved.samples} samples, and there are {today.samples} today"
+
+
+def _causes(saved: Manifest | None, today: Manifest) -> Iterator[str]:
+    if saved is None:
+        yield f"what has changed is not known: its {MANIFEST} cannot be read"
+        return
+    known = list(_differences(saved, today))
+    yield from known
+    if not known:
+        yield (
+            "its data files, prompts and models are what they were: pictures may have changed, "
+            f"answers may have been removed, or this mmconv ({today.mmconv}) may ask other things "
+            f"than the one that made it ({saved.mmconv})"
+        )
+
+
+def _differences(saved: Manifest, today: Manifest) -> Iterator[str]:
+    for name in _differing(saved.facts.get("data"), today.facts.get("data")):
+        yield f"{name} is not the file that the run was made from"
+    for name in _differing(saved.facts.get("prompts"), today.facts.get("prompts")):
+        yield f"the prompt {name} is not the one that the run was made with"
+    for seat in _differing(saved.models, today.models):
+        yield f"the model of the seat {seat} is not the one that the run was made with"
+    before = saved.facts.get("left_out") or ()
+    new = [each for each in today.facts.get("left_out") or () if each not in before]
+    for record in new[:SHOWN]:
+        yield f"{record['where']} was good, and is left out today: {'; '.join(record['reasons'])}"
+
+
+def _differing(before: Any, now: Any) -> list[str]:
+    """The first names whose hashes differ; facts of another shape tell nothing."""
+    if not (isinstance(before, Mapping) and isinstance(now, Mapping)):
+        return []
+    return [name for name in {**before, **now} if before.get(name) != now.get(name)][:SHOWN]
+
+
+def _is_finished(folder: Path) -> bool:
+    """Whether a session of the run ended and does not say that it was stopped."""
+    try:
+        summary = orjson.loads((folder / SUMMARY).read_bytes())
+    except FileNotFoundError:
+        return False
+    except (OSError, orjson.JSONDecodeError):
+        return True
+    return not isinstance(summary, dict) or summary.get("complete") is not False
+
+
+def _manifest(folder: Path) -> Manifest | None:
+    try:
+        return Manifest.model_validate_json((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,105 @@
+"""What a reader must know of a run before its numbers: how much of it is missing, if much is.
+
+Counted are calls without a reply, verdicts that could not be read or only from another reply, and
+what the headline lacks. Where each was lost, and why, is told by tables and transcripts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+from typing import Any
+
+from mmconv.report.transcripts import PARSED
+from mmconv.values import SAME_TEXT, Table
+
+NOTABLE = 0.01
+"""A larger share that is lost is told before the numbers."""
+
+NOTABLE_LATER = 0.05
+"""The same of verdicts that were read in the end, though not from the judge's first reply."""
+
+_EXTRACTION = {"extract"}
+"""What stands behind the ~ in the id of the call that asks what an unreadable judgement says."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Shortfall:
+    """Counts of a run: calls, verdicts that were given, and what went amiss.
+
+    `skipped` calls were not asked. `unread` verdicts are those of which no reply could be read; of
+    those read, `again` took the judge's second reply, `extracted` that to the extraction prompt.
+    """
+
+    calls: int = 0
+    failed: int = 0
+    skipped: int = 0
+    verdicts: int = 0
+    unread: int = 0
+    again: int = 0
+    extracted: int = 0
+
+    def add(self, calls: Iterable[Mapping[str, Any]]) -> None:
+        """Count records of `transcripts.jsonl`, among them all calls of each plan or none.
+
+        Calls that would have compared equal texts are left out: nothing is lost with them.
+        """
+        tries: dict[tuple[str, str], list[tuple[str, bool]]] = {}
+        for call in calls:
+            if call["problem"] == SAME_TEXT:
+                continue
+            self.calls += 1
+            self.failed += call["state"] == "failure"
+            self.skipped += call["state"] == "skipped"
+            if call["parse"]:
+                name, _, rescue = call["call"].partition("~")
+                read = call["parse"] == PARSED
+                tries.setdefault((call["condition"], name), []).append((rescue, read))
+        for replies in tries.values():
+            self._count_verdict({rescue for rescue, read in replies if read})
+
+    def _count_verdict(self, read: Set[str]) -> None:
+        """Count one verdict by its readable replies, the first of which is named by nothing."""
+        self.verdicts += 1
+        if not read:
+            self.unread += 1
+        elif "" not in read:
+            self.extracted += read == _EXTRACTION
+            self.again += read != _EXTRACTION
+
+    def sentences(self, least: float = NOTABLE) -> Iterator[str]:
+        """What is amiss with more than the share `least` of calls or verdicts."""
+        lost = self.failed + self.skipped
+        if lost > least * self.calls:
+            told = _of(lost, self.calls, "calls")
+            parts = _listed((self.failed, "failed"), (self.skipped, "were not asked"))
+            yield f"{told} have no reply: {parts}."
+        if self.unread > least * self.verdicts:
+            told = _of(self.unread, self.verdicts, "verdicts")
+            yield f"{told} could not be read: their scores are missing."
+        ways = {"when the judge was asked again": self.again}
+        ways["by the extraction prompt"] = self.extracted
+        later = {way: count for way, count in ways.items() if count}
+        if sum(later.values()) > NOTABLE_LATER * self.verdicts:
+            told = _of(sum(later.values()), self.verdicts, "verdicts")
+            each = later if len(later) == 1 else [f"{way} ({n:,})" for way, n in later.items()]
+            yield f"{told} were read only {' or '.join(each)}."
+
+
+def headline_gap(tables: Iterable[Table]) -> Iterator[str]:
+    """What the first row of a run's tables lacks most, if that is more than `NOTABLE`."""
+    name, row = next((first for table in tables for first in table.rows.items()), ("", {}))
+    gaps = {column: sum(cell.missing.values()) for column, cell in row.items()}
+    sizes = {column: gap + (row[column].n or 0) for column, gap in gaps.items() if gap}
+    if sizes:
+        worst = max(sizes, key=lambda column: gaps[column] / sizes[column])
+        if gaps[worst] > NOTABLE * sizes[worst]:
+            yield f"{name}, {worst}, lacks {_of(gaps[worst], sizes[worst], 'scores')}."
+
+
+def _of(part: int, whole: int, what: str) -> str:
+    return f"{part:,} of {whole:,} {what} ({100 * part / whole:.1f} %)"
+
+
+def _listed(*parts: tuple[int, str]) -> str:
+    return ", ".join(f"{count:,} {what}" for count, what in parts if count)

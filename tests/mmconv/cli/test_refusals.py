@@ -1,0 +1,194 @@
+"""What a command refuses before anything is asked, and what it says where it cannot write."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mmconv.benchmarks.convbench.scenes import write_scenes
+from mmconv.cli import commands, main
+from mmconv.errors import ConfigError, StoreError
+from mmconv.report.records import OrderedLines
+from tests.mmconv.store.conftest import small_disk
+
+DATA = ("convbench", "--data", "data/data.jsonl", "--images", "data/images")
+FAKES = ("--candidate", "fake/echo", "--judge", "fake/judge")
+
+WAYS = pytest.mark.parametrize("way", [("check",), ("run", "--dry-run"), ("run",)])
+"""The commands that a wrong run is given to."""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of the test's own as the working directory."""
+    write_scenes(tmp_path / "data", 3)
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    monkeypatch.undo()  # before the folder goes: commands may have left it
+
+
+def typed(*arguments: str) -> Result:
+    return CliRunner().invoke(commands, arguments)
+
+
+def refused(*arguments: str) -> str:
+    """What the command says when it refuses; nothing has been asked then."""
+    result = typed(*arguments)
+    assert isinstance(result.exception, ConfigError | StoreError), result.output
+    assert not list(Path().glob("runs/convbench-*/scores.jsonl"))
+    return str(result.exception)
+
+
+class TestSight:
+    """A model that is known to take no images is refused where it would get some."""
+
+    @WAYS
+    def test_by_its_file(self, way: tuple[str, ...]) -> None:
+        told = refused(*way, *DATA, "--candidate", "qwen2.5-7b", "--judge", "fake/judge")
+        assert "candidate (qwen2.5-7b): its model file says that it takes no images" in told
+        assert "convbench shows its images to candidate;" in told
+
+    @WAYS
+    def test_by_its_configuration(self, here: Path, way: tuple[str, ...]) -> None:
+        (here / "blind").mkdir()
+        (here / "blind/config.json").write_text(json.dumps({"model_type": "llama"}))
+        told = refused(*way, *DATA, "--candidate", "hf/./blind", "--judge", "fake/judge")
+        assert "candidate (blind): it takes no images: blind/config.json" in told
+
+    def test_of_a_judge_only_where_it_is_shown_them(self, here: Path) -> None:
+        (here / "judge.yaml").write_text("provider: fake\nmodel: judge\nabout: {images: false}\n")
+        seats = ("--candidate", "fake/echo", "--judge", "judge.yaml")
+        told = refused("run", *DATA, *seats, "--judge-sees-image")
+        assert told.startswith("judge (judge): its model file says")
+        assert typed("run", *DATA, *seats).exit_code == 0
+
+    def test_what_is_not_known_goes_on(self) -> None:
+        assert typed("check", *DATA, *FAKES).exit_code == 0
+
+
+class TestSeats:
+    """A seat that the benchmark does not have is refused, and the nearest one named."""
+
+    @WAYS
+    def test_on_the_command_line(self, way: tuple[str, ...]) -> None:
+        told = refused(*way, *DATA, *FAKES, "--set", "seats.jugde=fake/judge")
+        assert "convbench has no seat 'jugde'; did you mean judge?" in told
+
+    def test_in_a_file(self, here: Path) -> None:
+        (here / "mine.yaml").write_text(
+            "benchmark: convbench\nseats: {candidate: fake/echo, audience: fake/judge}\n"
+        )
+        told = refused("run", "mine.yaml")
+        assert told == "mine.yaml: convbench has no seat 'audience'; there are: candidate, judge"
+
+    def test_botchat_takes_opponents_of_any_name(self) -> None:
+        told = refused("run", "botchat", *FAKES, "--set", "seats.gpt4=fake/echo")
+        assert "data is needed and not set" in told
+
+
+class TestStore:
+    """A store is a file in a folder that is there."""
+
+    def test_a_folder_is_none(self) -> None:
+        assert "data is a folder; a store is a file" in refused(
+            "run", *DATA, *FAKES, "--store", "data"
+        )
+
+    def test_no_folder_is_made_for_it(self, here: Path) -> None:
+        told = refused("run", *DATA, *FAKES, "--store", "deep/down/store.sqlite")
+        assert told == "--store deep/down/store.sqlite: there is no folder deep/down; make it first"
+        assert not (here / "deep").exists()
+
+    @pytest.mark.parametrize("store", [(), ("--store", "new/runs/all.sqlite")])
+    def test_that_of_the_runs_is_made(self, store: tuple[str, ...]) -> None:
+        assert typed("check", *DATA, *FAKES, "--out", "new/runs", *store).exit_code == 0
+
+
+class TestFullDisk:
+    """What was answered is kept, and the same command goes on."""
+
+    def test_of_the_store(self) -> None:
+        with small_disk():
+            told = refused("run", *DATA, *FAKES, "--trials", "20")
+        assert "the store runs/store.sqlite fails: database or disk is full" in told
+        again = typed("run", *DATA, *FAKES, "--trials", "20")
+        assert again.exit_code == 0
+        assert "Traceback" not in again.output
+
+    def test_of_the_run(self, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        full = OSError(errno.ENOSPC, "No space left on device")
+        with monkeypatch.context() as patch:
+            patch.setattr(OrderedLines, "append", raising(full))
+            told = refused("run", *DATA, *FAKES)
+        assert told.startswith("cannot write into runs/convbench-echo-")
+        assert "No space left on device; what was answered before is kept: make room" in told
+        assert typed("run", *DATA, *FAKES).exit_code == 0
+
+
+class TestClosedFolder:
+    """What cannot be written is told in a line that names the place."""
+
+    @pytest.fixture
+    def folder(self) -> Path:
+        assert typed("run", *DATA, *FAKES).exit_code == 0
+        [found] = Path("runs").glob("convbench-*")
+        return found
+
+    def test_of_a_report(self, folder: Path) -> None:
+        page = folder / "report.html"
+        page.unlink()
+        page.mkdir()
+        told = str(typed("report", str(folder)).exception)
+        assert told == f"cannot write into {folder.absolute()}: Is a directory"
+
+    def test_of_scores(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        closed = OSError(errno.EROFS, "Read-only file system", str(folder.absolute() / "x"))
+        monkeypatch.setattr(OrderedLines, "__enter__", raising(closed))
+        told = str(typed("score", str(folder)).exception)
+        assert told == f"cannot write into {folder.absolute()}: Read-only file system"
+
+    def test_what_lies_elsewhere_is_named_itself(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        gone = PermissionError(errno.EACCES, "Permission denied", "/elsewhere/data.jsonl")
+        monkeypatch.setattr(OrderedLines, "__enter__", raising(gone))
+        assert typed("score", str(folder)).exception is gone
+
+    @pytest.mark.parametrize(
+        ("error", "told"),
+        [
+            (OSError(errno.EACCES, "Permission denied", "a/b"), "Error: a/b: Permission denied\n"),
+            (OSError(errno.ENOSPC, "No space left on device"), "Error: No space left on device\n"),
+        ],
+    )
+    def test_any_command_ends_with_a_line(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+        error: OSError,
+        told: str,
+    ) -> None:
+        monkeypatch.setattr(commands, "main", raising(error))
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 2
+        assert capsys.readouterr().err == told
+
+    def test_what_is_about_no_file_stays_a_bug(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(commands, "main", raising(ConnectionResetError("reset by peer")))
+        with pytest.raises(ConnectionResetError):
+            main()
+
+
+def raising(error: Exception) -> object:
+    """A method that raises this error."""
+
+    def method(*_arguments: object, **_more: object) -> None:
+        raise error
+
+    return method

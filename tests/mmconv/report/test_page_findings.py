@@ -1,0 +1,230 @@
+"""What the page says of a run: sentences, plots of the attribution, categories, losses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
+from mmconv.report.page.convbench import view
+from mmconv.report.page.losses import Losses
+from mmconv.report.page.sentences import (
+    attribution_sentences,
+    comparison_sentences,
+    delta_sentences,
+)
+from mmconv.report.page.symbols import typeset_name
+from mmconv.values import SAME_TEXT, Cell, Table
+from tests.mmconv.report.call_records import asked, judged, said
+
+
+def deltas(**cells: Cell) -> Table:
+    names = {"reasoning": "S2_hat - S2", "creation": "S3_hat - S3"}
+    return Table(
+        name="deltas",
+        title="",
+        columns=(DIRECT.title, PAIRWISE.title),
+        rows={names[name]: {DIRECT.title: cell} for name, cell in cells.items()},
+        signed=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        (
+            Cell(value=0.83, low=0.41, high=1.25, n=90),
+            "reasoning gains 0.83 points of 10 (95 % interval +0.41 to +1.25)",
+        ),
+        (Cell(value=-0.83, low=-1.25, high=-0.41, n=90), "reasoning loses 0.83 points of 10"),
+        (
+            Cell(value=0.1, low=-0.2, high=0.4, n=90),
+            "with 90 samples, this cannot be told from chance",
+        ),
+        (
+            Cell(value=0.1, low=-0.2, high=0.4, n=25, missing={"unpaired: unparsed": 35}),
+            "with 25 of 60 samples, this cannot be told from chance",
+        ),
+        (Cell(value=0.0, n=12), "stays as it is on average over 12 samples (no interval"),
+        (Cell(value=2.0, n=12), "no interval: too few samples, or all alike"),
+    ],
+)
+def test_a_delta_s_sentence_says_no_more_than_its_interval(cell: Cell, expected: str) -> None:
+    [sentence] = delta_sentences([deltas(reasoning=cell)])
+    assert expected in sentence
+
+
+def test_a_delta_without_a_value_has_no_sentence() -> None:
+    assert delta_sentences([deltas(reasoning=Cell(value=None, n=0, missing={"unparsed": 3}))]) == ()
+    assert delta_sentences([]) == ()
+
+
+def attributed(perception: Cell, creation: Cell) -> str:
+    """What is said of failed creations whose shares these are."""
+    table = Table(
+        name="attribution_net",
+        title="",
+        columns=("direct failures",),
+        rows={
+            "creation failed: due to perception": {"direct failures": perception},
+            "creation failed: due to creation": {"direct failures": creation},
+        },
+    )
+    [sentence] = attribution_sentences(table, "direct failures")
+    return sentence
+
+
+@pytest.mark.parametrize(
+    ("creation", "expected"),
+    [
+        (
+            Cell(value=102.0, low=88.0, high=111.0, n=20),
+            "Most failures in creation come from creation itself: 102 % net (95 % interval 88 to "
+            "111 %).",
+        ),
+        (
+            Cell(value=72.0, low=49.0, high=95.0, n=20),
+            "Some failures in creation come from creation itself: 72 % net (95 % interval 49 to "
+            "95 %).",
+        ),
+        (
+            Cell(value=100.0, low=-11.0, high=182.0, n=12),
+            "With 12 failures in creation, where they come from cannot be told from chance; the "
+            "largest share is that of creation itself, 100 % net (95 % interval \N{MINUS SIGN}11 "
+            "to 182 %).",
+        ),
+        (
+            Cell(value=67.0, n=3),
+            "3 failures in creation: too few to attribute.",
+        ),
+        (
+            Cell(value=267.0, n=3, missing={"no score with perfect perception": 18}),
+            "Of 21 failures in creation, 3 could be followed: too few to attribute.",
+        ),
+        (
+            Cell(value=None, n=0, missing={"no score with perfect perception": 4}),
+            "Of 4 failures in creation, none could be followed: too few to attribute.",
+        ),
+        (
+            Cell(value=72.0, low=49.0, high=95.0, n=20, missing={"no score": 5}),
+            "Some failures in creation come from creation itself: 72 % net (95 % interval 49 to "
+            "95 %; 20 of 25 failures followed).",
+        ),
+    ],
+)
+def test_what_most_failures_come_from_is_claimed_as_far_as_the_interval_bears(
+    creation: Cell, expected: str
+) -> None:
+    perception = replace(creation, value=-2.0, low=None, high=None)
+    assert attributed(perception, creation) == expected
+
+
+def test_a_sure_share_goes_before_a_larger_one_that_may_be_chance() -> None:
+    unsure = Cell(value=80.0, low=-20.0, high=180.0, n=12)
+    sure = Cell(value=55.0, low=51.0, high=60.0, n=12)
+    assert attributed(unsure, sure).startswith("Most failures in creation come from creation")
+
+
+def test_a_comparison_says_what_differs_and_what_cannot_be_told() -> None:
+    cells = {
+        "S1": Cell(value=-2.5, low=-3.7, high=-1.3, n=12),
+        "S2": Cell(value=-0.25, low=-0.97, high=0.47, n=12),
+        "S3": Cell(value=0.3, low=-0.6, high=1.2, n=12),
+        "S0": Cell(value=0.0, n=12),
+    }
+    table = Table(
+        name="differences",
+        title="",
+        columns=(DIRECT.title,),
+        rows={f"{name}, blurred": {DIRECT.title: cell} for name, cell in cells.items()},
+        signed=True,
+    )
+    minus = "\N{MINUS SIGN}"
+    assert comparison_sentences(table, "pocket", ("blurred", "other")) == (
+        f"blurred against pocket, with nothing given: perception is 2.50 points of 10 lower (95 % "
+        f"interval {minus}3.70 to {minus}1.30); with 12 samples, no difference in reasoning or "
+        "creation can be told from chance; for the whole conversation there is no interval: too "
+        "few samples, or all alike.",
+    )
+
+
+def test_names_of_quantities_are_typeset() -> None:
+    assert typeset_name("S3_tilde - S3_hat") == "S\u03033 \u2212 S\u03023"
+
+
+def test_losses_are_counted_where_they_happened() -> None:
+    losses = Losses()
+    losses.add(
+        "1",
+        [
+            asked("turn_1", [said("user", "one?")], "first", finish="length"),
+            asked("turn_2", None, None, state="failure", problem="timeout", finish=None),
+            judged("direct/turn_1", "?", parse="unparsed: no", condition="free"),
+            judged("direct/turn_1~retry_1", "6"),
+            judged("direct/turn_2", "?", state="skipped", parse=None, problem="turn_2"),
+        ],
+    )
+    answers, verdicts, problems = losses.tables()
+    assert answers.rows["free, turn_1"]["cut off"].value == 1
+    assert answers.rows["free, turn_2"]["failed"].value == 1
+    assert verdicts.rows["free, direct/turn_1"]["read after another try"].value == 1
+    assert verdicts.rows["free, direct/turn_2"]["not asked"].value == 1
+    assert problems.rows["candidate: timeout"]["for instance sample"].value == "1"
+    assert losses.any
+    assert losses.sentence() == ("Of 2 answers, 1 cut off, 1 failed; of 2 verdicts, 1 not asked.")
+
+
+def test_rows_of_losses_stand_in_the_order_of_turns_however_calls_ended() -> None:
+    losses = Losses()
+    ended = ("pairwise_B/turn_1", "direct/turn_1", "direct/overall", "direct/turn_2")
+    losses.add("1", [judged(call, "?") for call in ended])
+    later = ("direct/overall", "pairwise_A/turn_1", "direct/turn_10")
+    losses.add("2", [judged(call, "?", condition="perception") for call in later])
+    [verdicts] = losses.tables()
+    assert list(verdicts.rows) == [
+        "free, direct/turn_1",
+        "free, direct/turn_2",
+        "free, direct/overall",
+        "free, pairwise_B/turn_1",
+        "perception, direct/turn_10",
+        "perception, direct/overall",
+        "perception, pairwise_A/turn_1",
+    ]
+
+
+def test_a_comparison_of_equal_texts_is_no_loss() -> None:
+    losses = Losses()
+    losses.add("1", [judged("duel", "", state="skipped", parse=None, problem=SAME_TEXT)])
+    [verdicts] = losses.tables()
+    assert verdicts.rows["free, duel"]["of the same text"].value == 1
+    assert not losses.any
+
+
+def failures(**cells: Cell) -> Table:
+    """A table of net shares, whose only column is of direct failures."""
+    rows = {f"creation failed: due to {name}": {"direct failures": cells[name]} for name in cells}
+    return Table(name="attribution_net", title="", columns=("direct failures",), rows=rows)
+
+
+def test_a_share_of_very_few_failures_is_in_no_plot() -> None:
+    few, enough = Cell(value=-333.0, n=3), Cell(value=26.0, low=-12.0, high=54.0, n=19)
+    [section] = view([failures(perception=few, reasoning=enough)]).sections
+    [plot] = section.plots
+    assert "reasoning: 26.00" in plot.told
+    assert "333" not in plot.told + plot.svg
+    [section] = view([failures(perception=few)]).sections
+    assert section.plots == ()
+
+
+def test_a_category_s_cell_tells_its_size_and_whether_that_is_small() -> None:
+    cells = {"direct, free": Cell(value=5.5, n=5), "pairwise, free": Cell(value=100.0, n=1)}
+    table = Table(
+        name="categories_perception", title="", columns=tuple(cells), rows={"Count": cells}
+    )
+    [section] = view([table]).sections
+    [line] = section.maps[0].lines
+    assert [(cell.value, cell.size, cell.few) for cell in line.cells if cell] == [
+        ("5.50", "5", False),
+        ("100.00", "1", True),
+    ]

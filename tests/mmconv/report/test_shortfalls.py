@@ -1,0 +1,80 @@
+"""What is told of a run before its numbers: nothing if all is well, and shares where it is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mmconv.report.shortfalls import Shortfall, headline_gap
+from mmconv.values import SAME_TEXT, Cell, Table
+
+
+def call(name: str, parse: str | None = None, **fields: Any) -> dict[str, Any]:
+    told = {"call": name, "condition": "free", "state": "reply", "problem": None, "parse": parse}
+    return told | fields
+
+
+def judged(*replies: str) -> list[dict[str, Any]]:
+    """The records of one verdict: its call and the rescues that were asked."""
+    names = ("direct/turn_1", "direct/turn_1~retry_1", "direct/turn_1~extract")
+    return [call(name, parse) for name, parse in zip(names, replies, strict=False)]
+
+
+def counted(*samples: list[dict[str, Any]]) -> Shortfall:
+    shortfall = Shortfall()
+    for records in samples:
+        shortfall.add(records)
+    return shortfall
+
+
+WELL = [call("turn_1"), *judged("parsed")]
+
+
+def test_nothing_is_told_of_a_run_in_which_all_went_well() -> None:
+    rare = [call("turn_1", state="failure", problem="timeout")]
+    same = [call("duel", state="skipped", problem=SAME_TEXT)]
+    assert list(counted(*[WELL] * 60, rare, *[same] * 60).sentences()) == []
+    assert list(Shortfall().sentences(least=0)) == []
+
+
+def test_calls_without_a_reply_are_told_by_their_share() -> None:
+    lost = [
+        call("turn_1", state="failure", problem="timeout"),
+        call("turn_2", state="skipped", problem="turn_1"),
+        call("turn_3", state="skipped", problem="turn_2"),
+    ]
+    assert list(counted(WELL, WELL, lost).sentences()) == [
+        "3 of 7 calls (42.9 %) have no reply: 1 failed, 2 were not asked."
+    ]
+    assert list(counted(*[WELL] * 500, lost).sentences(least=0)) == [
+        "3 of 1,003 calls (0.3 %) have no reply: 1 failed, 2 were not asked."
+    ]
+
+
+def test_verdicts_are_told_that_no_reply_or_only_a_later_one_gave() -> None:
+    unread = judged("unparsed: no", "unparsed: no", "unparsed: no")
+    extracted = judged("unparsed: no", "unparsed: no", "parsed")
+    again = judged("unparsed: no", "parsed")
+    assert list(counted(WELL, WELL, WELL, unread).sentences()) == [
+        "1 of 4 verdicts (25.0 %) could not be read: their scores are missing."
+    ]
+    assert list(counted(WELL, extracted).sentences()) == [
+        "1 of 2 verdicts (50.0 %) were read only by the extraction prompt."
+    ]
+    assert list(counted(extracted, extracted, again, WELL).sentences()) == [
+        "3 of 4 verdicts (75.0 %) were read only when the judge was asked again (1) or by the "
+        "extraction prompt (2)."
+    ]
+
+
+def test_the_headline_s_gap_is_that_of_the_first_row() -> None:
+    def table(**row: Cell) -> Table:
+        rows = {"R1": row, "S1": {"direct": Cell(value=1.0, n=1, missing={"unparsed": 59})}}
+        return Table(name="t", title="t", columns=("meaning", "direct", "pairwise"), rows=rows)
+
+    meaning, whole = Cell(value="mean"), Cell(value=1.0, n=60)
+    gap = Cell(value=1.0, n=22, missing={"unparsed": 30, "failed: server": 8})
+    empty = Table(name="none", title="none", columns=(), rows={})
+    told = ["R1, pairwise, lacks 38 of 60 scores (63.3 %)."]
+    assert list(headline_gap([empty, table(meaning=meaning, direct=whole, pairwise=gap)])) == told
+    assert list(headline_gap([table(meaning=meaning, direct=whole)])) == []
+    assert list(headline_gap([])) == []

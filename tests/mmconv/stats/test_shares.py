@@ -1,0 +1,63 @@
+"""Wilson's intervals of shares: the textbook's, over clusters, and at the ends of the scale."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from scipy.special import ndtri, stdtrit
+
+from mmconv.stats import Column, summarise_share
+
+NORMAL = float(ndtri(0.975))
+
+
+def test_shares_at_the_ends_keep_an_interval_of_some_width_inside_zero_and_one() -> None:
+    none = summarise_share(Column.of([0.0] * 20, clusters=list("abcde") * 4))
+    square = stdtrit(4, 0.975) ** 2
+    assert (none.mean, none.low) == (0.0, 0.0)
+    assert none.high == pytest.approx(square / (5 + square))
+    every = summarise_share(Column.of([1.0] * 20, clusters=list("abcde") * 4))
+    assert (every.mean, every.high) == (1.0, 1.0)
+    assert every.low == pytest.approx(5 / (5 + square))
+
+
+@pytest.mark.parametrize(
+    ("wins", "rows", "low", "high"),
+    [(4, 8, 21.52, 78.48), (0, 8, 0.0, 32.44), (16, 17, 73.02, 98.95), (30, 100, 21.89, 39.58)],
+)
+def test_an_independent_share_has_the_wilson_interval_of_textbooks(
+    wins: int, rows: int, low: float, high: float
+) -> None:
+    summary = summarise_share(Column.of([1.0] * wins + [0.0] * (rows - wins)))
+    assert summary.low is not None and summary.high is not None
+    assert (100 * summary.low, 100 * summary.high) == pytest.approx((low, high), abs=0.005)
+
+
+def test_a_share_of_clusters_that_are_each_of_one_kind_is_over_as_many_values() -> None:
+    """Wilson's for 10 - 1 values, with Student's t of 9 degrees of freedom."""
+    labels = [str(row // 3) for row in range(30)]
+    summary = summarise_share(Column.of([1.0] * 12 + [0.0] * 18, clusters=labels))
+    t, n, p = float(stdtrit(9, 0.975)), 9, 0.4
+    assert summary.low is not None and summary.high is not None
+    for end in (summary.low, summary.high):
+        # the ends solve |end - p| = t * sqrt(end * (1 - end) / n)
+        assert abs(end - p) == pytest.approx(t * math.sqrt(end * (1 - end) / n))
+
+
+def test_a_share_of_ties_is_over_no_more_than_the_number_of_rows() -> None:
+    summary = summarise_share(Column.of([0.5] * 50))
+    assert summary.stderr == 0.0
+    assert summary.high == pytest.approx(0.5 + NORMAL / 2 / math.sqrt(50 + NORMAL**2))
+    # a win and a loss in nearly every cluster: the error is that of many more rows
+    wins = [0.0, 1.0] * 24 + [1.0, 1.0]
+    paired = summarise_share(Column.of(wins, clusters=[str(row // 2) for row in range(50)]))
+    t, p = float(stdtrit(24, 0.975)), 26 / 50
+    assert paired.high is not None
+    error = math.sqrt(paired.high * (1 - paired.high) / 50)
+    assert paired.high - p == pytest.approx(t * error)
+
+
+def test_a_share_refuses_values_beyond_one() -> None:
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        summarise_share(Column.of([0.2, 7.0]))

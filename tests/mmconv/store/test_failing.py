@@ -1,0 +1,119 @@
+"""A database that fails while it is in use: told in one line, and what was acknowledged is kept."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.exc import IntegrityError, OperationalError
+
+from mmconv.errors import StoreError
+from mmconv.store import Store, merge
+from mmconv.store.schema import tell_failures
+from mmconv.values import Failure, Reply
+from tests.mmconv.store.conftest import PAGES, small_disk
+
+LONG = Reply(text="x" * 20_000)
+
+
+def key(number: int) -> str:
+    return f"{number:064x}"
+
+
+async def fill(store: Store) -> int:
+    """Put replies until that fails; returns how many were acknowledged."""
+    for number in range(PAGES):
+        try:
+            await store.put(key(number), "model", LONG)
+        except StoreError as error:
+            told = str(error)
+            assert (
+                "store.sqlite fails: database or disk is full; what was answered before is kept"
+                in told
+            )
+            assert "the same command goes on" in told
+            return number
+    raise AssertionError("the disk was not small")
+
+
+async def test_a_full_disk_is_told_and_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
+    address = str(tmp_path / "store.sqlite")
+    with small_disk():
+        store = Store(address)
+        kept = await fill(store)
+        with pytest.raises(StoreError, match="disk is full"):
+            await store.add_failure(
+                key(99), Failure(kind="server", message="x" * 99_999, attempts=1)
+            )
+        await store.aclose()
+    assert kept > 0
+    again = Store(address)
+    assert [await again.get(key(number)) for number in range(kept)] == [LONG] * kept
+    assert await again.get(key(kept)) is None
+    await again.put(key(kept), "model", LONG)
+    await again.aclose()
+
+
+async def test_a_full_disk_stops_merging_too(tmp_path: Path) -> None:
+    source = Store(str(tmp_path / "source.sqlite"))
+    for number in range(PAGES):
+        await source.put(key(number), "model", LONG)
+    await source.aclose()
+    with small_disk(), pytest.raises(StoreError, match=r"all\.sqlite fails: .* full"):
+        merge(str(tmp_path / "all.sqlite"), [str(tmp_path / "source.sqlite")])
+
+
+def test_what_is_wrong_with_a_statement_stays_a_bug(tmp_path: Path) -> None:
+    engine = create_engine(f"sqlite:///{tmp_path / 'store.sqlite'}")
+    tell_failures(engine)
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE words (word TEXT PRIMARY KEY)"))
+        connection.execute(text("INSERT INTO words VALUES ('a')"))
+    for statement, error in (
+        ("SELECT * FROM nowhere", OperationalError),
+        ("INSERT INTO words VALUES ('a')", IntegrityError),
+    ):
+        with pytest.raises(error), engine.connect() as connection:
+            connection.execute(text(statement))
+    engine.dispose()
+
+
+async def test_a_damaged_file_is_told_and_nothing_promised_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    store = Store(str(path))
+    for number in range(PAGES):
+        await store.put(key(number), "model", LONG)
+    await store.aclose()
+    with path.open("r+b") as file:
+        file.seek(200_000)
+        file.write(b"\xff" * (path.stat().st_size - 200_000))
+    with pytest.raises(StoreError, match=r"store\.sqlite fails: .* image is malformed$"):
+        Store(str(path))
+
+
+def test_a_folder_is_no_store(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"is a folder; .* as in .*store\.sqlite"):
+        Store(str(tmp_path))
+
+
+def test_a_folder_that_cannot_be_written_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite itself says only that it is unable to open a file."""
+
+    def refuse(_engine: Engine) -> None:
+        raise OperationalError("", {}, sqlite3.OperationalError("unable to open database file"))
+
+    monkeypatch.setattr("mmconv.store.schema._migrate", refuse)
+    monkeypatch.setattr("os.access", lambda *_: False)
+    told = rf"unable to open database file; {tmp_path} cannot be written"
+    with pytest.raises(StoreError, match=told):
+        Store(str(tmp_path / "store.sqlite"))
+
+
+def test_a_file_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match=r"cannot make .*file.*: (File exists|Not a directory)"):
+        Store(str(tmp_path / "file" / "store.sqlite"))

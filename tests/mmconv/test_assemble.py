@@ -1,0 +1,16 @@
+"""Names that no provider and no benchmark can have are told, whatever signs they hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from mmconv.assemble import find_benchmark, find_provider
+from mmconv.errors import ConfigError
+
+
+@pytest.mark.parametrize("name", ["..", ".", "..foo", "a..b", "my-own.thing", "", ":build"])
+def test_what_is_no_name_of_a_module_is_not_known(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"provider '.*' is not known; there are: .*hf"):
+        find_provider(name)
+    with pytest.raises(ConfigError, match=r"benchmark '.*' is not known; there are: .*convbench"):
+        find_benchmark(name)

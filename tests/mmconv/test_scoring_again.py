@@ -1,0 +1,229 @@
+"""Scoring a run's folder again: a finished run never loses results by it."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from mmconv.cli import commands
+from mmconv.errors import DataError, StoreError
+
+ROWS = 4
+JUDGING = "# user\n{{riddle}}\n{{answer}}\nRate from 1 to 10: 'Rating: n'\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """A file of riddles, a prompt of one's own, and where runs lie."""
+
+    here: Path
+    shard: str = "1/1"
+
+    @property
+    def data(self) -> Path:
+        return self.here / "riddles.jsonl"
+
+    @property
+    def prompt(self) -> Path:
+        return self.here / "prompts" / "fit.md"
+
+    @property
+    def store(self) -> Path:
+        return self.here / "runs" / "store.sqlite"
+
+    @property
+    def folder(self) -> Path:
+        mark = "*" if self.shard == "1/1" else f"*{self.shard.replace('/', 'of')}"
+        [folder] = (self.here / "runs").glob(f"riddles-{mark}/")
+        return folder
+
+    def write(self, *records: dict[str, Any]) -> None:
+        self.data.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in records))
+
+    def run(self, *more: str) -> None:
+        spec = self.here / "riddles.yaml"
+        spec.write_text("benchmark: tests.example_benchmark:Riddles\n", encoding="utf-8")
+        typed(
+            *("run", str(spec), "--data", str(self.data), "--prompts", str(self.prompt.parent)),
+            *("--candidate", "fake/echo", "--judge", "fake/judge", "--skip-bad-records"),
+            *("--out", str(self.here / "runs"), "--shard", self.shard, "--no-page", *more),
+        )
+
+    def score(self) -> str:
+        """What is told on standard error."""
+        return typed("score", str(self.folder))
+
+    def files(self) -> dict[str, bytes]:
+        found = [path for path in self.folder.rglob("*") if path.is_file()]
+        return {str(path.relative_to(self.folder)): path.read_bytes() for path in found}
+
+    def refused(self) -> DataError:
+        """What scoring is refused with; nothing in the folder is touched."""
+        before = self.files()
+        with pytest.raises(DataError) as caught:
+            self.score()
+        assert self.files() == before
+        assert str(caught.value).startswith(f"{self.folder}: ")
+        assert "Nothing was written." in str(caught.value)
+        return caught.value
+
+    def forget(self) -> None:
+        """Remove an answer from the store, which its judgement needs."""
+        with sqlite3.connect(self.store) as database:
+            database.execute("delete from replies where key = ?", (self.key("answer"),))
+
+    def key(self, call: str) -> str:
+        lines = map(orjson.loads, (self.folder / "transcripts.jsonl").read_bytes().splitlines())
+        return str(next(line["key"] for line in lines if line["call"] == call))
+
+    def change(self, name: str, **fields: Any) -> None:
+        path = self.folder / name
+        path.write_bytes(orjson.dumps(orjson.loads(path.read_bytes()) | fields))
+
+
+def typed(*arguments: str) -> str:
+    result = CliRunner().invoke(commands, arguments)
+    if result.exception is not None:
+        raise result.exception
+    return result.stderr
+
+
+def riddles() -> list[dict[str, Any]]:
+    return [{"id": number, "riddle": f"What is {number}?"} for number in range(1, ROWS + 1)]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    desk = Desk(here=tmp_path)
+    desk.write(*riddles())
+    desk.prompt.parent.mkdir()
+    desk.prompt.write_text(JUDGING, encoding="utf-8")
+    return desk
+
+
+def test_other_data_are_named_and_nothing_is_written(desk: Desk) -> None:
+    desk.run()
+    desk.write(*riddles()[:-1], {"id": ROWS, "riddle": "What is that?"})
+    assert desk.refused().problems == (
+        f"the run was finished, and {desk.store} has no answer to 2 of its calls today",
+        "riddles.jsonl is not the file that the run was made from",
+    )
+    desk.write(*riddles())
+    assert desk.score() == ""
+
+
+def test_another_prompt_is_named(desk: Desk) -> None:
+    desk.run()
+    desk.prompt.write_text(JUDGING.replace("Rate", "Judge"), encoding="utf-8")
+    lost, cause = desk.refused().problems
+    assert f"no answer to {ROWS} of its calls" in lost
+    assert cause == "the prompt fit is not the one that the run was made with"
+
+
+def test_another_model_is_named(desk: Desk) -> None:
+    desk.run()
+    desk.forget()
+    models = orjson.loads((desk.folder / "manifest.json").read_bytes())["models"]
+    desk.change("manifest.json", models=models | {"candidate": "other"})
+    _, cause = desk.refused().problems
+    assert cause == "the model of the seat candidate is not the one that the run was made with"
+
+
+def test_a_sample_that_is_gone_is_told(desk: Desk) -> None:
+    desk.run()
+    desk.write(*riddles()[:-1])
+    assert desk.refused().problems == (
+        "the run had 4 samples, and there are 3 today",
+        "riddles.jsonl is not the file that the run was made from",
+    )
+
+
+def test_a_record_that_went_bad_is_told(desk: Desk) -> None:
+    desk.run()
+    desk.write(*riddles()[:-1], {"id": ROWS})
+    *_, cause = desk.refused().problems
+    assert cause == "riddles.jsonl line 4 was good, and is left out today: no riddle"
+
+
+def test_where_nothing_is_known_to_have_changed_that_is_told(desk: Desk) -> None:
+    desk.run()
+    desk.forget()
+    desk.change("manifest.json", mmconv="0.0.1")
+    _, cause = desk.refused().problems
+    assert cause.startswith("its data files, prompts and models are what they were: ")
+    assert cause.endswith("than the one that made it (0.0.1)")
+
+
+@pytest.mark.parametrize("spoilt", ["manifest.json", "summary.json"])
+def test_a_spoilt_file_of_the_run_is_no_leave_to_lose_results(desk: Desk, spoilt: str) -> None:
+    desk.run()
+    desk.forget()
+    (desk.folder / spoilt).write_text("{", encoding="utf-8")
+    _, cause = desk.refused().problems
+    assert spoilt == "summary.json" or cause.endswith("its manifest.json cannot be read")
+
+
+def test_no_reply_at_all_is_refused_too(desk: Desk) -> None:
+    desk.run()
+    with sqlite3.connect(desk.store) as database:
+        database.execute("delete from replies")
+    desk.refused()
+    (desk.folder / "summary.json").unlink()
+    with pytest.raises(StoreError, match="holds no reply of riddles-"):
+        desk.score()
+
+
+def test_data_that_differ_in_what_is_not_asked_are_scored(desk: Desk) -> None:
+    desk.run()
+    before = desk.files()["scores.jsonl"]
+    desk.write(*({**riddle, "source": "folklore"} for riddle in riddles()))
+    assert desk.score() == ""
+    assert desk.files()["scores.jsonl"] == before
+
+
+def never_ended(desk: Desk) -> None:
+    (desk.folder / "summary.json").unlink()
+
+
+def stopped(desk: Desk) -> None:
+    desk.change("summary.json", complete=False)
+
+
+@pytest.mark.parametrize("leave", [never_ended, stopped])
+def test_an_unfinished_run_is_scored_and_told_to_be_one(
+    desk: Desk, leave: Callable[[Desk], None]
+) -> None:
+    desk.run()
+    desk.forget()
+    leave(desk)
+    assert "2 calls were never asked: this run is not finished" in desk.score()
+
+
+def test_a_shard_is_scored_by_itself(desk: Desk) -> None:
+    part = replace(desk, shard="2/2")
+    part.run()
+    assert part.score() == ""
+    part.write(*riddles()[:-1], {"id": ROWS, "riddle": "What is that?"})
+    part.refused()
+
+
+def test_a_run_over_merged_stores_is_scored(desk: Desk) -> None:
+    parts = [replace(desk, shard=f"{number}/2") for number in (1, 2)]
+    stores = [str(desk.here / f"{number}.sqlite") for number in (1, 2)]
+    for part, store in zip(parts, stores, strict=True):
+        part.run("--store", store)
+        shutil.rmtree(part.folder)
+    together = str(desk.here / "all.sqlite")
+    typed("merge", together, *stores)
+    desk.run("--store", together)
+    before = desk.files()["scores.jsonl"]
+    assert desk.score() == ""
+    assert desk.files()["scores.jsonl"] == before
