@@ -29,7 +29,7 @@ class GradingOptions(BaseModel):
     judge_settings: Literal["paper", "code"] = "paper"
     """How the judge draws: as the paper says, or as the authors' scripts do."""
     judge_retries: int = Field(default=1, ge=0)
-    """How often a verdict that cannot be read is asked for again."""
+    """How often an unreadable verdict is asked for again; at temperature 0 it may be repeated."""
     judge_max_tokens: int = Field(default=8192, gt=0)
     """The judge's longest reply, in tokens."""
 

@@ -42,7 +42,7 @@ class GradingOptions(BaseModel):
     judge_sees_image: bool = False
     """Whether the judge is sent the picture too; the authors' reads text only."""
     judge_retries: int = Field(default=1, ge=0)
-    """How often a verdict that cannot be read is asked for again."""
+    """How often an unreadable verdict is asked for again; at temperature 0 it may be repeated."""
     extraction: bool = True
     """Whether a verdict that still cannot be read goes to a second prompt, which extracts it."""
     judge_max_tokens: int = Field(default=1024, gt=0)

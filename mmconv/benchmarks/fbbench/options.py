@@ -47,7 +47,7 @@ class FBBenchOptions(BaseModel):
     maintenance: Maintenance = "any"
     """A response is maintained if any criterion is met, or only if all are."""
     judge_retries: int = Field(default=2, ge=0)
-    """How often a verdict that cannot be read is asked for again."""
+    """How often an unreadable verdict is asked for again; at temperature 0 it may be repeated."""
     generate_only: bool = False
     """Ask the candidate only, and no judge."""
     skip_bad_records: bool = False

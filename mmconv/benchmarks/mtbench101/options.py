@@ -31,7 +31,7 @@ class GradingOptions(BaseModel):
     reference: Literal["answer", "messages"] = "answer"
     """What the judge of MR and GR is given: the turn's golden answer, or all golden messages."""
     judge_retries: int = Field(default=1, ge=0)
-    """How often a verdict that cannot be read is asked for again."""
+    """How often an unreadable verdict is asked for again; at temperature 0 it may be repeated."""
     judge_max_tokens: int = Field(default=1024, gt=0)
     """The judge's longest reply, in tokens."""
 

@@ -103,7 +103,7 @@ async def test_a_file_holds_the_scores_that_are_chosen(served: Served) -> None:
 @pytest.mark.parametrize(
     ("field", "words"),
     [
-        ("metric", "there are: truncated, tokens, rating, win"),
+        ("metric", "there are: truncated, empty, tokens, rating, win"),
         ("condition", "there are: free, perception, reasoning"),
         ("sample", "no score is of a sample of this name"),
     ],
