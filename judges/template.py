@@ -33,6 +33,7 @@ Slot: TypeAlias = str | Part | Sequence[str | Part]
 
 Other = TypeVar("Other")
 
+# `str | Part`, which `isinstance` would make anew for every piece of every prompt.
 _ONE_PIECE = (str, Text, Image, Ref)
 
 _HEADING = re.compile(r"# (system|user|assistant)")

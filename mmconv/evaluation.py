@@ -103,6 +103,8 @@ class Evaluation:
     equipment: Equipment
     benchmark: Benchmark[Any]
     shard: Shard = field(default_factory=Shard)
+    named: Path | None = None
+    """The folder that the run lies in, whatever it is called by now."""
 
     @property
     def run_id(self) -> str:
@@ -116,7 +118,7 @@ class Evaluation:
     @property
     def folder(self) -> Path:
         """The run's folder."""
-        return self.place.out / self.run_id
+        return self.named or self.place.out / self.run_id
 
     @property
     def samples(self) -> int:
@@ -205,7 +207,7 @@ class Evaluation:
                     records.discard()
                 if runner.offline:
                     self._check_kept(runner.tally)
-        except InputError:
+        except (InputError, StoreError):
             if not runner.tally.replies:
                 output.withdraw()
             raise
@@ -338,12 +340,17 @@ class Evaluation:
 
 @asynccontextmanager
 async def open_evaluation(
-    spec: RunSpec, place: Place, shard: Shard | None = None, *, create: bool = True
+    spec: RunSpec,
+    place: Place,
+    shard: Shard | None = None,
+    *,
+    create: bool = True,
+    folder: Path | None = None,
 ) -> AsyncIterator[Evaluation]:
     """Open the equipment, check options and data; close all of it afterwards.
 
-    Raises `mmconv.errors.InputError` before anything is paid, `StoreError` for the store, which
-    must be there without `create`.
+    `folder` is where a run lies that was made before. Raises `mmconv.errors.InputError` before
+    anything is paid, `StoreError` for the store, which must be there without `create`.
     """
     if CANDIDATE not in spec.seats:
         raise ConfigError("nothing to evaluate: name the model (--candidate, or seats.candidate)")
@@ -354,6 +361,7 @@ async def open_evaluation(
             equipment=equipment,
             benchmark=await equipment.check(partial(build_benchmark, spec)),
             shard=shard or Shard(),
+            named=folder,
         )
 
 

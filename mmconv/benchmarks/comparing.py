@@ -1,7 +1,7 @@
 """Which quantities runs of a benchmark are compared by; a benchmark without its own has its means.
 
 The functions named here hand out the columns and weights behind a benchmark's tables. What is
-subtracted from what is told in `mmconv.stats.contrasts`.
+subtracted, and from what, is told in `mmconv.stats.contrasts`.
 """
 
 from __future__ import annotations

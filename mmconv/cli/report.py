@@ -34,7 +34,7 @@ async def _report(folder: Path) -> Path:
     async with data_of(folder) as evaluation:
         if evaluation is None:
             return write_page(folder)
-        return write_page(folder, evaluation.equipment.library, evaluation.about())
+        return evaluation.write_page()
 
 
 @asynccontextmanager
@@ -44,7 +44,7 @@ async def data_of(folder: Path) -> AsyncIterator[Evaluation | None]:
         evaluation = None
         try:
             spec, place, shard = enter_run(folder)
-            opened = open_evaluation(spec, place, shard, create=False)
+            opened = open_evaluation(spec, place, shard, create=False, folder=folder)
             evaluation = await stack.enter_async_context(opened)
         except (InputError, StoreError) as error:
             click.echo(f"The page has no pictures and references: {error}", err=True)

@@ -16,11 +16,11 @@ from mmconv.evaluation import open_evaluation
 @click.argument("run", type=FILE)
 def command(run: Path) -> None:
     """Score RUN (a run's folder) again from the store, with today's parsers and tables."""
-    asyncio.run(_score(run))
+    asyncio.run(_score(run.absolute()))
 
 
 async def _score(folder: Path) -> None:
     spec, place, shard = enter_run(folder)
-    async with open_evaluation(spec, place, shard, create=False) as evaluation:
-        with writing(evaluation.folder):
+    async with open_evaluation(spec, place, shard, create=False, folder=folder) as evaluation:
+        with writing(folder):
             await evaluate(evaluation, offline=True)

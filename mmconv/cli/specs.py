@@ -106,7 +106,7 @@ def place(out: Path, store: str) -> Place:
     The folder of the runs, where the default one lies, is made.
     """
     folder = out if not store or "://" in store else Path(store).parent
-    if folder != out and not folder.is_dir():
+    if folder.absolute() != out.absolute() and not folder.is_dir():
         raise ConfigError(f"--store {store}: there is no folder {folder}; make it first")
     return Place(out=out, store=store)
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mmconv.config import CANDIDATE, ModelSpec
+from mmconv.config import CANDIDATE, ModelSpec, SamplingSpec
 from mmconv.errors import ConfigError
 from mmconv.report.saved_run import FinishedRun, read_finished
 
@@ -153,9 +153,14 @@ def _seat(run: FinishedRun, seat: str) -> tuple[Any, ...]:
     model, sampling = run.spec.seats.get(seat), run.spec.sampling.get(seat)
     return (
         run.manifest.models.get(seat),
-        None if model is None else (model.system, model.sampling),
-        sampling,
+        None if model is None else (model.system, _told_to(model.sampling)),
+        _told_to(sampling),
     )
+
+
+def _told_to(sampling: SamplingSpec | None) -> dict[str, Any]:
+    """What is overridden; two that are equal as models may not set the same."""
+    return {} if sampling is None else sampling.model_dump()
 
 
 def _how(first: FinishedRun, other: FinishedRun, seat: str) -> str:
@@ -188,8 +193,7 @@ def _model_settings(run: FinishedRun, seat: str) -> dict[str, Any]:
         **{
             f"{whose}.{name}": value
             for whose, sampling in samplings.items()
-            if sampling is not None
-            for name, value in sampling
+            for name, value in _told_to(sampling).items()
         },
     }
 
@@ -203,7 +207,10 @@ def _settings(run: FinishedRun) -> dict[str, Any]:
         "trials": run.spec.trials,
         "limit": run.spec.limit,
         "seed": run.spec.seed,
-        "sampling of the candidate": run.spec.sampling.get(CANDIDATE),
+        **{
+            f"sampling.{CANDIDATE}.{name}": value
+            for name, value in _told_to(run.spec.sampling.get(CANDIDATE)).items()
+        },
         "mmconv": run.manifest.mmconv,
     }
 

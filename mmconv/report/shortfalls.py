@@ -28,7 +28,7 @@ class Shortfall:
     """Counts of a run: calls, verdicts that were given, and what went amiss.
 
     `skipped` calls were not asked. `unread` verdicts are those of which no reply could be read; of
-    those read, `again` took the judge's second reply, `extracted` that to the extraction prompt.
+    those read, `again` took a later reply of the judge, `extracted` that to the extraction prompt.
     """
 
     calls: int = 0
@@ -40,7 +40,7 @@ class Shortfall:
     extracted: int = 0
 
     def add(self, calls: Iterable[Mapping[str, Any]]) -> None:
-        """Count records of `transcripts.jsonl`, among them all calls of each plan or none.
+        """Count records of one sample in `transcripts.jsonl`, all calls of each plan or none.
 
         Calls that would have compared equal texts are left out: nothing is lost with them.
         """

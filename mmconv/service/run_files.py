@@ -65,7 +65,7 @@ async def read_aside(read: Callable[Given, Read], *args: Given.args, **named: Gi
     except DataError as error:
         raise _spoilt(error, f"{Path(error.where).name}: {error.problems[0]}") from error
     except FileNotFoundError as error:
-        raise _spoilt(error, f"{Path(error.filename).name} is not there") from error
+        raise _spoilt(error, f"{Path(error.filename or 'a file').name} is not there") from error
 
 
 def _spoilt(error: Exception, told: str) -> Problem:

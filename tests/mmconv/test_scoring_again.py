@@ -227,3 +227,13 @@ def test_a_run_over_merged_stores_is_scored(desk: Desk) -> None:
     before = desk.files()["scores.jsonl"]
     assert desk.score() == ""
     assert desk.files()["scores.jsonl"] == before
+
+
+def test_a_renamed_folder_is_scored_where_it_lies(desk: Desk) -> None:
+    desk.run()
+    folder = desk.folder.rename(desk.folder.with_name("renamed"))
+    report = folder / "report.md"
+    report.unlink()
+    typed("score", str(folder))
+    assert report.exists()
+    assert [path.name for path in folder.parent.iterdir() if path.is_dir()] == ["renamed"]

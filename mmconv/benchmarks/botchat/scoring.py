@@ -3,9 +3,9 @@
 Metrics of a dialogue: `human` (utterances before the first one taken for AI), `pass` (0 or 1, at
 the length that is the turn), `pass_at_human_length`, `non_loop` (0 or 1), `non_loop_utterances`
 (those up to the first repetition). Of an utterance, whose number is the turn: `characters`,
-`words`, `tokens`, `truncated`, `dropped`. Of a comparison: `duel`, its points from `WIN` to `LOSS`.
-The tag `reading` tells our reading of a judgement from the authors', `dup` whether DupDetect went
-before the judge, `model` whose score it is.
+`words`, `dropped`, and those of `mmconv.benchmarks.answers`. Of a comparison: `duel`, its points
+from `WIN` to `LOSS`. The tag `reading` tells our reading of a judgement from the authors', `dup`
+whether DupDetect went before the judge, `model` whose score it is.
 """
 
 from __future__ import annotations

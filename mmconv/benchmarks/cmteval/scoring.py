@@ -6,7 +6,7 @@ its turns, and `surplus`, how many turns were scored that the dialogue has not. 
 unscored turn has neither: the turns that are left out are not like the others, and the least of the
 rest could only flatter it. `authors_IS` and `authors_Adp` follow the authors' script: a number is
 taken whatever it is, and 3 stands for one that is not there. For each reply of a live run:
-`truncated` (0 or 1) and `tokens`.
+those of `mmconv.benchmarks.answers`.
 """
 
 from __future__ import annotations

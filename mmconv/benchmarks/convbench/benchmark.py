@@ -67,7 +67,7 @@ class ConvBench:
     @property
     def size(self) -> int:
         """How many rows will be run."""
-        return min(self._survey.rows, self._spec.limit or self._survey.rows)
+        return self._survey.rows
 
     @property
     def notes(self) -> tuple[str, ...]:

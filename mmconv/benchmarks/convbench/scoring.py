@@ -1,8 +1,8 @@
 """From outcomes to scores: ratings, wins, and how the answers themselves ended.
 
 Metrics: `rating` (1-10), `win` (1 if the judge chose the candidate's side, else 0; the tag `side`
-says where it stood), and for each own turn `truncated` (0 or 1) and `tokens`. The tag `cluster` is
-the image, because four images of ConvBench are used by two rows.
+says where it stood), and for each own turn those of `mmconv.benchmarks.answers`. The tag `cluster`
+is the image, because four images of ConvBench are used by two rows.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Metrics: `score` (0 to 1; criteria matched to the checklist, weights taken from it), `authors` (as
 their code computes it from the reply alone), the judge's departures from the checklist as counts
 (`renamed`, `missing`, `added`, `reweighted`), `refused` (0 or 1), and of the answer itself
-`truncated` (0 or 1) and `tokens`. Tags: scenario, task, subtask, deficiency, feedback.
+those of `mmconv.benchmarks.answers`. Tags: scenario, task, subtask, deficiency, feedback.
 """
 
 from __future__ import annotations

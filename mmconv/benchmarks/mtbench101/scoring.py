@@ -2,8 +2,8 @@
 
 Metrics: `rating`, a turn's number by our strict reading; `authors`, the same judgement by the
 authors' reading (its tag `reading` compares the two); `dialogue`, the whole dialogue's score
-(turn 0); and of each answer of a live run `truncated` and `tokens`. A dialogue with an unscored
-turn is unscored by our reading: the minimum of the others could only flatter it.
+(turn 0); and of each answer of a live run those of `mmconv.benchmarks.answers`. A dialogue with an
+unscored turn is unscored by our reading: the minimum of the others could only flatter it.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from mmconv.config import CANDIDATE
+from mmconv.report.transcripts import PARSED
 from mmconv.values import UNASKED
 
 Record: TypeAlias = dict[str, Any]
@@ -159,7 +160,7 @@ def _waits(call: Record) -> bool:
 def _verdict(name: str, tries: Sequence[Record], words: Reader) -> Record:
     """A judgement and what became of it; the first reply that could be read decides."""
     ordered = sorted(tries, key=lambda call: _rescue(call["call"]))
-    read = next((each for each in ordered if each["parse"] == "parsed"), None)
+    read = next((each for each in ordered if each["parse"] == PARSED), None)
     if read is None:
         first = ordered[0]
         return {

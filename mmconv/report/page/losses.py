@@ -13,6 +13,7 @@ from typing import TypeAlias
 from mmconv.report.layout import SeatSummary
 from mmconv.report.page.dialogues import Record, call_order, is_judgement
 from mmconv.report.shortfalls import Shortfall
+from mmconv.report.transcripts import PARSED
 from mmconv.values import SAME_TEXT, Cell, Table
 
 ANSWERS = ("answered", "cut off", "empty", "filtered", "context dropped", "failed", "not asked")
@@ -148,9 +149,9 @@ def _fates(call: Record) -> list[str]:
 
 
 def _verdict_fate(tries: Sequence[Record]) -> str:
-    if any(each["parse"] == "parsed" for each in tries):
+    if any(each["parse"] == PARSED for each in tries):
         first = next(each for each in tries if "~" not in each["call"])
-        return READ[0] if first["parse"] == "parsed" else READ[1]
+        return READ[0] if first["parse"] == PARSED else READ[1]
     if any(each["problem"] == SAME_TEXT for each in tries):
         return NEEDLESS
     states = {each["state"] for each in tries}

@@ -216,6 +216,27 @@ async def test_other_data_judges_and_prompts_are_refused_unless_the_user_says_so
         assert sum(note.startswith("CAREFUL: ") for note in table.notes) == 3
 
 
+async def test_only_what_a_run_overrides_tells_its_judge_from_another(tmp_path: Path) -> None:
+    """Both judges have a limit; one also has a temperature, which happens to be the default."""
+    first = await make_run("convbench", tmp_path)
+    second = await make_run("convbench", tmp_path, BETA)
+
+    def limited(start: Any) -> None:
+        start["spec"]["sampling"]["judge"] = {"max_tokens": 4096}
+
+    def also_cold(start: Any) -> None:
+        start["spec"]["sampling"]["judge"] = {"max_tokens": 4096, "temperature": 0.0}
+
+    for run in (first, second):
+        change(run / "spec.json", limited)
+    compare([first, second])
+    change(second / "spec.json", also_cold)
+    with pytest.raises(ConfigError) as refused:
+        compare([first, second])
+    assert "; sampling.judge.temperature is not set and 0.0" in str(refused.value)
+    assert "max_tokens" not in str(refused.value)
+
+
 async def test_the_settings_in_which_a_judge_differs_are_named(tmp_path: Path) -> None:
     first = await make_run("convbench", tmp_path)
     second = await make_run("convbench", tmp_path, BETA)
