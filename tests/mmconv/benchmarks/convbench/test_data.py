@@ -1,7 +1,6 @@
 import json
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,14 +18,8 @@ from tests.mmconv.benchmarks.convbench.data_files import (
     load,
     record,
     refusal,
-    three_rows,
     write_lines,
 )
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Source:
-    return three_rows(tmp_path)
 
 
 class TestRows:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-
-import pytest
 
 from images.library import Library
 from mmconv.benchmarks.convbench.columns import CAPTION
@@ -14,14 +11,8 @@ from tests.mmconv.benchmarks.convbench.data_files import (
     load,
     record,
     refusal,
-    three_rows,
     write_lines,
 )
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Source:
-    return three_rows(tmp_path)
 
 
 def test_images_after_the_last_wanted_row_are_not_looked_at(source: Source) -> None:

@@ -1,0 +1,15 @@
+"""Three good rows of ConvBench, with their images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mmconv.benchmarks.convbench.data import Source
+from tests.mmconv.benchmarks.convbench.data_files import three_rows
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    return three_rows(tmp_path)
