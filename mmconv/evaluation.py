@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -105,6 +106,7 @@ class Evaluation:
     shard: Shard = field(default_factory=Shard)
     named: Path | None = None
     """The folder that the run lies in, whatever it is called by now."""
+    _planned: tuple[Call, ...] = field(default=(), init=False, repr=False)
 
     @property
     def run_id(self) -> str:
@@ -180,11 +182,12 @@ class Evaluation:
         """Raise `ConfigError` for keys that are not set, of the seats that are asked."""
         check_keys(self.spec, dict.fromkeys(call.seat for call in self._first_calls()))
 
-    def _first_calls(self) -> Iterator[Call]:
-        """The calls about the first sample."""
-        first = next(iter(self.benchmark.load()))
-        for condition in self.benchmark.conditions:
-            yield from self.benchmark.plan(first, condition)
+    def _first_calls(self) -> tuple[Call, ...]:
+        """The calls about the first sample, planned once: a spreadsheet opens slowly."""
+        if not self._planned:
+            first = islice(self.plans(), len(self.benchmark.conditions))
+            self._planned = tuple(call for plan, _ in first for call in plan.calls)
+        return self._planned
 
     async def run(self, runner: Runner, *, page: bool = True) -> Result:
         """Run to the end, or until the runner is stopped, and write the run's folder.
@@ -380,10 +383,7 @@ def read_run(folder: Path) -> tuple[RunSpec, Place, Shard, Path]:
 
 @asynccontextmanager
 async def _left_aside(context: AbstractContextManager[Entered]) -> AsyncIterator[Entered]:
-    """Enter a context here, and leave it in a thread where nothing went wrong: that takes a while.
-
-    The loop serves others meanwhile.
-    """
+    """Enter a context here; where nothing goes wrong, leave it in a thread: that takes a while."""
     with ExitStack() as stack:
         yield stack.enter_context(context)
         await asyncio.to_thread(stack.pop_all().close)
