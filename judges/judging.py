@@ -16,6 +16,7 @@ from mmconv.values import (
     UNPARSED,
     Call,
     Image,
+    Message,
     Outcome,
     Parser,
     Ref,
@@ -71,26 +72,32 @@ class Judge:
         if self.image and picture is not None:
             last = messages[-1]
             messages = (*messages[:-1], replace(last, parts=(picture, *last.parts)))
-        first = Call(
+        return Call(
             id=call_id,
             seat=self.seat,
             messages=messages,
             sampling=self.sampling,
             parser=self.parser,
             prompt=prompt.label,
+            rescues=tuple(self._rescues(call_id, messages, prompt.label)),
         )
-        return replace(first, rescues=tuple(self._rescues(first)))
 
-    def _rescues(self, first: Call) -> Iterator[Call]:
+    def _rescues(self, call_id: str, messages: tuple[Message, ...], label: str) -> Iterator[Call]:
         for number in range(1, self.retries + 1):
-            again = replace(self.sampling, trial=self.sampling.trial + number)
-            yield replace(first, id=f"{first.id}~retry_{number}", sampling=again)
-        if self.extraction is not None:
-            messages = self.extraction.prompt.fill({"judgement": Ref(call=first.id)})
-            yield replace(
-                first,
-                id=f"{first.id}~extract",
+            yield Call(
+                id=f"{call_id}~retry_{number}",
+                seat=self.seat,
                 messages=messages,
+                sampling=replace(self.sampling, trial=self.sampling.trial + number),
+                parser=self.parser,
+                prompt=label,
+            )
+        if self.extraction is not None:
+            yield Call(
+                id=f"{call_id}~extract",
+                seat=self.seat,
+                messages=self.extraction.prompt.fill({"judgement": Ref(call=call_id)}),
+                sampling=self.sampling,
                 parser=self.extraction.parser,
                 prompt=self.extraction.prompt.label,
             )

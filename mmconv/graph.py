@@ -36,19 +36,20 @@ def check(calls: Sequence[Call]) -> tuple[Call, ...]:
     refer to the call that it rescues and to whatever has replied before that one is asked.
     """
     by_id: dict[str, Call] = {}
+    needs: dict[str, frozenset[str]] = {}
     for call in calls:
         for each in (call, *call.rescues):
             if each.id in by_id:
                 raise PlanError(f"two calls are named {each.id!r}")
             by_id[each.id] = each
-    needs = {call.id: dependencies(call) for call in calls}
+        needs[call.id] = dependencies(call)
     for call in calls:
-        _check_known(call, needs)
+        _check_known(call.id, needs[call.id], needs)
         for rescue in call.rescues:
-            _check_known(rescue, needs)
             if rescue.rescues:
                 raise PlanError(f"rescue {rescue.id!r} has rescues of its own")
-            _check_rescue(rescue, call, needs)
+            if rescue.messages is not call.messages:  # A repeat needs what the call itself needs.
+                _check_rescue(rescue, call, needs)
     if _is_ordered(needs):
         return tuple(calls)
     graph = {call_id: sorted(needed) for call_id, needed in needs.items()}
@@ -129,15 +130,17 @@ def _is_ordered(needs: Mapping[str, Collection[str]]) -> bool:
     return True
 
 
-def _check_known(call: Call, known: Collection[str]) -> None:
-    for name in dependencies(call):
+def _check_known(call_id: str, needed: Collection[str], known: Collection[str]) -> None:
+    for name in needed:
         if name not in known:
-            raise PlanError(f"call {call.id!r} refers to {name!r}, which no call is named")
+            raise PlanError(f"call {call_id!r} refers to {name!r}, which no call is named")
 
 
 def _check_rescue(rescue: Call, call: Call, needs: Mapping[str, frozenset[str]]) -> None:
-    """Raise `PlanError` for a reference to what may not have replied when the call has."""
-    other = dependencies(rescue) - needs[call.id] - {call.id}
+    """Raise `PlanError` for a reference to no call, or to what may not have replied by then."""
+    needed = dependencies(rescue)
+    _check_known(rescue.id, needed, needs)
+    other = needed - needs[call.id] - {call.id}
     for name in other and other - _before(call.id, needs):
         raise PlanError(
             f"rescue {rescue.id!r} refers to {name!r}, which {call.id!r} does not wait for"

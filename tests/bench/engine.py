@@ -1,8 +1,10 @@
 """The whole process against a loopback mock server: throughput, CPU per call, memory, resuming.
 
-The report as a page is written by a process of its own, and measured apart: it is no part of a run.
+A bare client that asks as many calls of the same server is measured first, so that the figures of
+one machine can be told from those of another. The report as a page is written by a process of its
+own, and measured apart: it is no part of a run.
 
-Run `python -m tests.bench.engine` (577 samples x 24 calls, 50 ms, 64 connections; about a minute).
+Run `python -m tests.bench.engine` (577 samples x 24 calls, 50 ms, 64 connections; over a minute).
 The ideal is calls x latency / connections. The data set is drawn once into `--folder`.
 """
 
@@ -46,6 +48,7 @@ def main() -> None:
     ideal = calls * options.latency / CONNECTIONS
     shutil.rmtree(folder / "runs", ignore_errors=True)
     with mock_server(Behaviour(latency=options.latency)) as url:
+        tell("bare client", measure(bare_client(folder, url, calls)), calls, ideal)
         fresh = measure(command(folder, url, options.samples))
         tell("fresh run", fresh, calls, ideal)
         tell("resumed, nothing to ask", measure(command(folder, url, options.samples)), calls, None)
@@ -71,6 +74,11 @@ def command(folder: Path, url: str, samples: int) -> list[str]:
         *("--out", str(folder / "runs")),
         *("--set", f"seats.candidate={model}", "--set", f"seats.judge={model}"),
     ]
+
+
+def bare_client(folder: Path, url: str, calls: int) -> list[str]:
+    run = [sys.executable, "-m", "tests.bench._bare_client"]
+    return [*run, url, str(folder / "images"), str(calls), str(CONNECTIONS)]
 
 
 def measure(arguments: Sequence[str]) -> Measured:
