@@ -7,6 +7,7 @@ rescues ask again. Markdown around a verdict is tolerated, since judges decorate
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from mmconv.errors import Unparsed
 from mmconv.values import Verdict
@@ -14,7 +15,14 @@ from mmconv.values import Verdict
 LOWEST_RATING = 1
 HIGHEST_RATING = 10
 
-# The word nearest to the colon: "the rating scale helps; Rating: 7" is read from the second one.
+# A line that begins with the verdict, as it was asked for.
+_MARKS = r"(?:[^\w\n]|_)"
+_VERDICT_LINE = re.compile(
+    rf"^{_MARKS}*(?:(?:my|the|overall|final){_MARKS}+)*rating[^\w\n:：]*[:：]",
+    re.IGNORECASE | re.MULTILINE,
+)
+# Anywhere else: the word nearest to the colon. "The rating scale helps; Rating: 7" is read from
+# the second one.
 _WORD = r"(?<![^\W_])rating(?![^\W_])"
 _RATING = re.compile(f"{_WORD}(?:(?!{_WORD})[^:：\\n])*[:：]", re.IGNORECASE)
 _FINAL_RATING = re.compile(r"\bFinal (?:Answer|Rating)\b[^\w\n:：]*[:：]", re.IGNORECASE)
@@ -33,10 +41,21 @@ _FINAL_CHOICE = re.compile(r"Final Answer: Response ([AB])")
 def rating(text: str) -> Verdict:
     """The number from 1 to 10 after the last `Rating:`, as score `rating`.
 
-    Ratings before the last one are those of single turns, or thoughts on the way. The number must
-    follow the colon at once; a second, different number on its line makes it unreadable.
+    A line that begins with it goes before other mentions of a rating; those before it are of single
+    turns, or thoughts on the way. One after it with a different number, such as the reference's or
+    the judge's confidence, makes the reply unreadable. The number must follow the colon at once; a
+    second, different number on its line makes it unreadable.
     """
-    return _rated(text, _RATING, "Rating: n")
+    lines, mentions = [*_VERDICT_LINE.finditer(text)], [*_RATING.finditer(text)]
+    verdict = _rated(text, lines or mentions, "Rating: n")
+    try:
+        last = _rated(text, mentions, "Rating: n")
+    except Unparsed:
+        return verdict
+    if last.scores != verdict.scores:
+        rated, other = verdict.scores["rating"], last.scores["rating"]
+        raise Unparsed(f"a rating of {rated:g}, and after it one of {other:g}")
+    return verdict
 
 
 def extracted_rating(text: str) -> Verdict:
@@ -44,7 +63,7 @@ def extracted_rating(text: str) -> Verdict:
 
     Source: ConvBench, Fig. 20.
     """
-    return _rated(text, _FINAL_RATING, "Final Answer: n")
+    return _rated(text, [*_FINAL_RATING.finditer(text)], "Final Answer: n")
 
 
 def choice(text: str) -> Verdict:
@@ -64,11 +83,11 @@ def extracted_choice(text: str) -> Verdict:
     return _chosen(text, _FINAL_CHOICE, "either 'Final Answer: Response A' or '... B'")
 
 
-def _rated(text: str, marker: re.Pattern[str], wanted: str) -> Verdict:
-    matches = list(marker.finditer(text))
-    if not matches:
+def _rated(text: str, markers: Sequence[re.Match[str]], wanted: str) -> Verdict:
+    """The rating that stands after the last of the markers."""
+    if not markers:
         raise Unparsed(f"looked for {wanted!r}")
-    last = matches[-1]
+    last = markers[-1]
     value = _number(text[last.end() :], wanted)
     if not LOWEST_RATING <= value <= HIGHEST_RATING:
         raise Unparsed(f"rating {value:g} is out of range {LOWEST_RATING}-{HIGHEST_RATING}")
