@@ -56,7 +56,10 @@ class Endpoint:
     key: str | None = field(default=None, repr=False)
 
     def without_key(self, data: bytes) -> bytes:
-        """What a server sent, in which the key is never found again."""
+        """What a server says of a failure, in which the key is never found again.
+
+        Replies stay as they are: a local server's key may be a word like any other.
+        """
         return data if self.key is None else data.replace(self.key.encode(), b"[key]")
 
 
@@ -68,7 +71,6 @@ def read_reply(
     Raises `Transient` where it is no chat completion, and what `read_failure` would raise where it
     is an error after all, as some gateways send it.
     """
-    data = endpoint.without_key(data)
     try:
         document = orjson.loads(data)
         choice = document["choices"][0]
@@ -137,7 +139,8 @@ def _misread(data: bytes, endpoint: Endpoint) -> BackendError:
         status = orjson.loads(data)["error"]["code"]
         if isinstance(status, int) and 400 <= status < 600:
             return read_failure(status, {}, data, endpoint)
-    return Transient("malformed", f"not a chat completion: {_excerpt(data)}")
+    said = _excerpt(endpoint.without_key(data))
+    return Transient("malformed", f"not a chat completion: {said}")
 
 
 def _error_words(data: bytes) -> tuple[str, str]:

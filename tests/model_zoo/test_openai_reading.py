@@ -259,6 +259,12 @@ def test_the_key_is_in_no_message() -> None:
     assert "sk-secret" not in str(raised.value)
 
 
+def test_a_key_that_is_a_common_word_changes_no_reply() -> None:
+    body = {"choices": [{"message": {"content": "Any company."}, "finish_reason": "stop"}]}
+    local = Endpoint(url="http://host/v1", model="m", key="any")
+    assert read_reply(orjson.dumps(body), local, seconds=0.0).text == "Any company."
+
+
 WAITS: dict[str, tuple[Mapping[str, str], float | None]] = {
     "none": ({}, None),
     "seconds": ({"retry-after": "7"}, 7.0),
