@@ -19,9 +19,6 @@ from mmconv.store import Store
 
 Checked = TypeVar("Checked")
 
-DEFAULT_SLOTS = 64
-"""How many calls a model is taken to answer at once, where its file does not say."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equipment:
@@ -48,18 +45,10 @@ class Equipment:
         self, *, offline: bool = False, before_asking: Callable[[], None] | None = None
     ) -> Runner:
         """A runner for these models; see `mmconv.runner.Runner`."""
-        models = {id(seat.model): self.spec.seats[name] for name, seat in self.seats.items()}
-        slots = sum(model.max_concurrency or DEFAULT_SLOTS for model in models.values())
-        return Runner(
-            self.seats,
-            self.store,
-            window=max(8, slots),
-            offline=offline,
-            before_asking=before_asking,
-        )
+        return Runner(self.seats, self.store, offline=offline, before_asking=before_asking)
 
     async def close_models(self) -> None:
-        """Give back what the models hold; one that is asked again is opened again."""
+        """Give back what the models hold; where nothing was stopped they can be opened again."""
         for seat in self.seats.values():
             await seat.model.aclose()
 

@@ -35,12 +35,20 @@ def hash_json(value: Any) -> str:
     return hash_bytes(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
 
 
-def content_key(fingerprint: str, messages: Sequence[Message], sampling: Sampling) -> str:
+def content_key(
+    fingerprint: str,
+    messages: Sequence[Message],
+    sampling: Sampling,
+    *,
+    pinned: str | None = None,
+) -> str:
     """The key of a request: model fingerprint, resolved messages, sampling.
 
-    Images enter by the hash of their bytes. Raises `ValueError` if a `Ref` is left.
+    Images enter by the hash of their bytes. `pinned` is what a prompt keeps that may be shortened,
+    None where it may not: its reply may be one to a shorter prompt. Raises `ValueError` if a `Ref`
+    is left.
     """
-    body = [
+    body: list[Any] = [
         KEY_VERSION,
         fingerprint,
         [[message.role, [_part(part) for part in message.parts]] for message in messages],
@@ -54,6 +62,8 @@ def content_key(fingerprint: str, messages: Sequence[Message], sampling: Samplin
             sampling.schema,
         ],
     ]
+    if pinned is not None:
+        body.append(pinned)
     return hash_bytes(orjson.dumps(body))
 
 

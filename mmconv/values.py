@@ -98,7 +98,8 @@ class Call:
     prompts and `pinned`, a prompt that the first user's message begins with. `prompt` names
     the prompt file that filled the messages, with its hash, for the record. `compares` holds two
     lists of texts from the messages: where they come out equal there is nothing to ask, and the
-    call ends as `Skipped` by reason of `same_text`.
+    call ends as `Skipped` by reason of `same_text`. `expected_tokens` is how long the reply is
+    likely to be, where that was measured; only forecasts read it.
     """
 
     id: str
@@ -111,6 +112,12 @@ class Call:
     pinned: str = ""
     prompt: str | None = None
     compares: tuple[Sequence[Text | Ref], Sequence[Text | Ref]] | None = None
+    expected_tokens: float | None = None
+
+    @property
+    def kept(self) -> str | None:
+        """What a prompt that overflows the context keeps of its beginning; None: it fails."""
+        return self.pinned if self.overflow == "drop_oldest" else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

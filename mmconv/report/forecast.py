@@ -17,7 +17,7 @@ PIXELS_PER_TOKEN = 750.0
 """Hosted models and current open ones take about so many pixels for one token."""
 
 ANSWER_TOKENS = 300
-"""What an answer that is not there yet is taken to be long, unless it is bounded below that."""
+"""What an answer is taken to be long where its call does not tell, unless it is bounded below."""
 
 
 @dataclass(slots=True)
@@ -45,8 +45,8 @@ def forecast(spec: RunSpec, plans: Iterable[Plan]) -> Table:
         rows=rows,
         notes=(
             f"Tokens are estimates: {CHARACTERS_PER_TOKEN:g} characters or one Chinese sign, and "
-            f"{PIXELS_PER_TOKEN:g} pixels, a token; {ANSWER_TOKENS} tokens an answer. Calls that "
-            "the store already holds are counted too.",
+            f"{PIXELS_PER_TOKEN:g} pixels, a token; {ANSWER_TOKENS} tokens an answer, or as many "
+            "as published ones have. Calls that the store already holds are counted too.",
         ),
         digits=0,
     )
@@ -65,7 +65,8 @@ def _row(spec: RunSpec, seat: str, count: _Count) -> dict[str, Cell]:
 
 
 def _answer(call: Call) -> float:
-    return float(min(call.sampling.max_tokens, ANSWER_TOKENS))
+    expected = ANSWER_TOKENS if call.expected_tokens is None else call.expected_tokens
+    return float(min(call.sampling.max_tokens, expected))
 
 
 def _parts(call: Call) -> Iterator[Part]:

@@ -23,6 +23,9 @@ from mmconv.store import Store
 from mmconv.tally import Tally
 from mmconv.values import SAME_TEXT, UNASKED, Call, Failure, Outcome, Reply, Skipped
 
+OPEN_PLANS = 64
+"""How many plans are open at least: enough that the store is asked for many replies at once."""
+
 LEAD = 10
 """How many plans a call is served ahead of its turn for each call in the chain that waits for it.
 
@@ -35,9 +38,10 @@ class Runner:
     """Runs plans against seats and a store.
 
     `offline` asks nothing: what the store does not hold has failed before, or was never asked.
-    `window` bounds how many plans are open at once. `before_asking` is called once, before the
-    first call that the store does not hold; what it raises ends the run with nothing asked. A
-    runner is made where its event loop runs.
+    `window` bounds how many plans are open at once, until models are opened that together answer
+    more calls than that. `before_asking` is called once, before the first call that the store does
+    not hold; what it raises ends the run with nothing asked. A runner is made where its event loop
+    runs.
     """
 
     def __init__(
@@ -45,13 +49,15 @@ class Runner:
         seats: Mapping[str, Seat],
         store: Store,
         *,
-        window: int = 128,
+        window: int = OPEN_PLANS,
         offline: bool = False,
         before_asking: Callable[[], None] | None = None,
     ) -> None:
         self._seats = seats
         self._store = store
+        self._window = window
         self._room = asyncio.Semaphore(window)
+        self._slots: dict[int, int] = {}
         self.offline = offline
         self._before_asking = before_asking
         self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -61,7 +67,8 @@ class Runner:
         """Run all plans; `on_finished` gets each as it ends, in any order.
 
         Returns whether the run went to its end, False if `stop` ended it early. Exceptions other
-        than a model's failure come out as they are.
+        than a model's failure come out as they are; a call that somebody cancelled, so that its
+        plan has no end, is a `RuntimeError`.
         """
         self._store.look_again()
         try:
@@ -76,7 +83,11 @@ class Runner:
                     await asyncio.sleep(0)
         except BaseExceptionGroup as failed:
             raise _foremost(failed) from None
-        return not self._stopping.done()
+        if self._stopping.done():
+            return False
+        if lost := self.tally.plans - self.tally.finished:
+            raise RuntimeError(f"{lost} plans have no end: their calls were cancelled")
+        return True
 
     def stop(self) -> None:
         """Ask nothing more; calls under way are awaited and kept. Safe to call from a signal."""
@@ -139,12 +150,13 @@ class Runner:
             self._before_asking()
             self._before_asking = None
         model = self._seats[asked.call.seat].model
+        self._make_room(id(model), await model.open())
         outcome = await model.ask(
             asked.messages,
             asked.sampling,
             priority=plan.order - LEAD * chain,
             affinity=f"{plan.sample}/{plan.condition}",
-            pinned=asked.call.pinned if asked.call.overflow == "drop_oldest" else None,
+            pinned=asked.call.kept,
             tally=self.tally.seat(asked.call.seat),
         )
         if isinstance(outcome, Failure):
@@ -152,11 +164,18 @@ class Runner:
             return outcome
         return await self._store.put(asked.key, model.fingerprint, outcome)
 
+    def _make_room(self, model: int, slots: int) -> None:
+        """Let so many plans be open that none of the models' slots wants for calls."""
+        self._slots[model] = slots
+        for _ in range(sum(self._slots.values()) - self._window):
+            self._window += 1
+            self._room.release()
+
     def address(self, call: Call, replies: Mapping[str, Reply]) -> Asked:
         """Resolve a call whose needs are met, as its seat would send it."""
         seat = self._seats[call.seat]
         messages, sampling = seat.prompt(resolve(call.messages, replies), call.sampling)
-        key = content_key(seat.model.fingerprint, messages, sampling)
+        key = content_key(seat.model.fingerprint, messages, sampling, pinned=call.kept)
         return Asked(call=call, key=key, messages=messages, sampling=sampling)
 
 

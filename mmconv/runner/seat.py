@@ -24,6 +24,9 @@ from mmconv.values import Failure, Message, Reply, Sampling, Text
 FIRST_DELAY = 0.5
 LONGEST_DELAY = 60.0
 
+LONGEST_WAIT = 600.0
+"""Seconds that a server may ask to be left alone; a call that would wait longer fails at once."""
+
 
 class Stopped(Exception):
     """Raised to calls that wait for a slot when the run is being stopped."""
@@ -71,6 +74,13 @@ class Model:
         # Jitter spreads retries over time; it decides no result, so it needs no seed.
         self._random = random.Random()
 
+    async def open(self) -> int:
+        """Load or connect the model, unless that is done; returns how many calls it takes at once.
+
+        Raises `Stopped` where the run is being stopped.
+        """
+        return (await self._ready()).max_concurrency
+
     async def ask(
         self,
         messages: tuple[Message, ...],
@@ -105,6 +115,9 @@ class Model:
             except Transient as error:
                 if error.kind == "rate_limit":
                     self._slots.shrink(epoch)
+                if (wait := error.retry_after or 0.0) > LONGEST_WAIT:
+                    message = f"{error} (it asks to wait for {wait:,.0f} s)"
+                    return Failure(kind=error.kind, message=message, attempts=attempt)
                 if attempt >= self._attempts:
                     return Failure(kind=error.kind, message=str(error), attempts=attempt)
                 tally.retried += 1
@@ -127,6 +140,8 @@ class Model:
     async def _ready(self) -> Backend:
         if self._backend is None:
             async with self._opening:
+                if self._stopping.is_set():
+                    raise Stopped
                 if self._backend is None:
                     backend = await self._open_backend()
                     self._slots.open(backend.max_concurrency)

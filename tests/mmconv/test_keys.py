@@ -36,6 +36,8 @@ def test_a_key_is_stable() -> None:
         content_key("model", MESSAGES, Sampling(stop=("x",))),
         content_key("model", MESSAGES, Sampling(trial=1)),
         content_key("model", MESSAGES, Sampling(schema="{}")),
+        content_key("model", MESSAGES, Sampling(), pinned=""),
+        content_key("model", MESSAGES, Sampling(), pinned="Hello"),
     ],
 )
 def test_whatever_can_change_a_reply_changes_the_key(other: str) -> None:

@@ -8,7 +8,7 @@ summary and QA pairs beside it (Appendix D).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from judges import Judge, PromptSet
 from judges.parsers_cmteval import turn_scores
@@ -26,6 +26,11 @@ JUDGEMENT = "judge"
 TEMPERATURE = 0.2
 """The authors' script for model replies; the paper says that it is the same for all models."""
 
+# Measured over the 63 judgements (432 turns) of the authors' eval_long-text_llama3.1-8b.json, put
+# together again as the judge was asked for them, in the tokens of `mmconv.report.forecast`.
+JUDGEMENT_TOKENS = 62
+"""How many tokens a judgement has for each turn; forecasts take it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grader:
@@ -42,13 +47,15 @@ class Grader:
             retries=self.options.judge_retries,
         )
         slots: dict[str, Slot] = {"conversation": tuple(_conversation(dialogue))}
-        if dialogue.subset != "long-text":
-            return judge.call(JUDGEMENT, self.prompts["judge_dialogue"], slots)
-        if dialogue.reference is None:
-            raise PlanError(f"{dialogue.key} has no reference, and its judge reads no text")
-        slots["summary"] = dialogue.reference.summary
-        slots["qa_pairs"] = dialogue.reference.qa_pairs
-        return judge.call(JUDGEMENT, self.prompts["judge_long_text"], slots)
+        prompt = self.prompts["judge_dialogue"]
+        if dialogue.subset == "long-text":
+            if dialogue.reference is None:
+                raise PlanError(f"{dialogue.key} has no reference, and its judge reads no text")
+            slots["summary"] = dialogue.reference.summary
+            slots["qa_pairs"] = dialogue.reference.qa_pairs
+            prompt = self.prompts["judge_long_text"]
+        call = judge.call(JUDGEMENT, prompt, slots)
+        return replace(call, expected_tokens=JUDGEMENT_TOKENS * len(dialogue.turns))
 
 
 def candidate_calls(dialogue: Dialogue, max_tokens: int) -> tuple[Call, ...]:

@@ -212,20 +212,10 @@ async def test_a_waiting_retry_holds_no_slot(store: Store) -> None:
     assert order.index("w3") < len(order) - 1 - order[::-1].index("w0")
 
 
-async def test_rate_limits_shrink_the_slots_and_answers_win_them_back(store: Store) -> None:
-    limited = 0
-
-    def answer(text: str, sampling: Sampling) -> Reply:
-        nonlocal limited
-        if limited < 4:
-            limited += 1
-            raise Transient("rate_limit", "429", retry_after=0.01)
-        return shout(text, sampling)
-
-    backend = Scripted(answer, most=8, seconds=0.002)
-    plans = [chain_of_two(order, f"w{order}") for order in range(30)]
-    finished = await run(store, backend, plans)
-    assert all(isinstance(each.outcomes["second"], Reply) for each in finished)
+async def test_all_slots_of_a_large_model_are_used(store: Store) -> None:
+    backend = Scripted(shout, most=100, seconds=0.05)
+    await run(store, backend, [chain_of_two(order, f"w{order}") for order in range(120)])
+    assert backend.busiest == 100
 
 
 def read_seven(text: str) -> Verdict:

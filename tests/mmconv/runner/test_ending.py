@@ -10,7 +10,7 @@ from mmconv.errors import ConfigError
 from mmconv.plans import Plan
 from mmconv.runner import Runner
 from mmconv.store import Store
-from mmconv.values import Reply
+from mmconv.values import Reply, Sampling
 from tests.mmconv.runner.test_driver import Scripted, call, chain_of_two, seat_for, shout
 
 
@@ -64,3 +64,12 @@ async def test_what_the_check_raises_ends_the_run_with_nothing_asked(store: Stor
         await runner.run([chain_of_two(order, f"w{order}") for order in range(9)], lambda _: None)
     assert backend.prompts == []
     assert not hasattr(stopped.value, "__notes__")
+
+
+async def test_a_call_that_somebody_cancelled_is_no_end(store: Store) -> None:
+    def cancelled(text: str, sampling: Sampling) -> Reply:
+        raise asyncio.CancelledError
+
+    runner = Runner({"candidate": seat_for(Scripted(cancelled))}, store)
+    with pytest.raises(RuntimeError, match="1 plans have no end"):
+        await runner.run([chain_of_two()], lambda _: None)

@@ -9,12 +9,17 @@ import pytest
 
 from mmconv.benchmarks.cmteval.benchmark import build
 from mmconv.benchmarks.cmteval.data import Dialogue
+from mmconv.benchmarks.cmteval.grading import JUDGEMENT_TOKENS
+from mmconv.benchmarks.cmteval.published import read_published
+from mmconv.benchmarks.rescoring import Intake
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.errors import ConfigError
 from mmconv.graph import resolve
+from mmconv.report.forecast import _tokens
 from mmconv.values import Call, Message, Ref, Reply, Sampling, Text
-from tests.mmconv.benchmarks.cmteval.dialogues import write_folder
+from tests.mmconv.benchmarks.cmteval.dialogues import REAL, write_folder
 
+PUBLISHED = REAL / "eval_long-text_llama3.1-8b.json"
 REPLIES = {f"turn_{number}": Reply(text=f"答{number}") for number in (1, 2, 3)}
 
 
@@ -107,3 +112,18 @@ def test_there_is_one_condition(tmp_path: Path) -> None:
     run = spec(write_folder(tmp_path)).model_copy(update={"conditions": ("hard",)})
     with pytest.raises(ConfigError, match="cmteval has no condition 'hard'; there are: free"):
         build(run, NoImages())
+
+
+def test_a_judgement_is_expected_to_be_as_long_as_its_turns(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path)
+    for key in ("standard/1", "long-text/1"):
+        dialogue, calls = plans(folder)[key]
+        assert calls[-1].expected_tokens == len(dialogue.turns) * JUDGEMENT_TOKENS
+        assert calls[0].expected_tokens is None
+
+
+@pytest.mark.skipif(not PUBLISHED.is_file(), reason="the authors' data are not here")
+def test_the_expected_length_is_that_of_published_judgements() -> None:
+    found = read_published(PUBLISHED, Intake())
+    tokens = sum(_tokens(Text(text=each.reply), {}) for each in found.judged)
+    assert round(tokens / found.turns) == JUDGEMENT_TOKENS

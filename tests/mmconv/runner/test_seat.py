@@ -1,0 +1,173 @@
+"""A model's slots and retries, one at a time: what shrinks them, what wins them back, who waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from mmconv.errors import Refused, Transient
+from mmconv.runner import Model, seat
+from mmconv.runner.seat import Stopped
+from mmconv.tally import SeatTally
+from mmconv.values import Failure, Message, Reply, Sampling, Text
+
+
+class Held:
+    """Answers a call when the test says so; `waiting` are those under way, by their text."""
+
+    def __init__(self, most: int) -> None:
+        self.max_concurrency = most
+        self.waiting: dict[str, asyncio.Future[Reply]] = {}
+        self.asked = asyncio.Event()
+        self.opened = 0
+
+    async def open(self) -> Held:
+        self.opened += 1
+        return self
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self.waiting[affinity] = future
+        self.asked.set()
+        try:
+            return await future
+        finally:
+            del self.waiting[affinity]
+
+    async def aclose(self) -> None:
+        pass
+
+    async def settle(self, end: Callable[[asyncio.Future[Reply]], None]) -> int:
+        """End all calls that are under way, and let those that waited begin; how many ended."""
+        ending = [*self.waiting.values()]
+        for future in ending:
+            end(future)
+        await turns()
+        return len(ending)
+
+
+async def turns() -> None:
+    """Give everything that can go on the time to do so."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def answer(future: asyncio.Future[Reply]) -> None:
+    future.set_result(Reply(text="yes"))
+
+
+def limit(future: asyncio.Future[Reply]) -> None:
+    future.set_exception(Transient("rate_limit", "429", retry_after=0.0))
+
+
+def ask(model: Model, name: str, pinned: str | None = None) -> asyncio.Task[Reply | Failure]:
+    said = tuple(Message(role="user", parts=(Text(text=f"{name} {turn}"),)) for turn in range(3))
+    return asyncio.create_task(
+        model.ask(
+            said,
+            Sampling(),
+            priority=int(name),
+            affinity=name,
+            pinned=pinned,
+            tally=SeatTally(),
+        )
+    )
+
+
+@pytest.fixture
+def _without_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seat, "FIRST_DELAY", 0.0)
+
+
+@pytest.mark.usefixtures("_without_jitter")
+async def test_a_burst_of_rate_limits_halves_the_slots_once_and_answers_win_them_back() -> None:
+    backend = Held(8)
+    model = Model("held", backend.open, attempts=99)
+    calls = [ask(model, str(number)) for number in range(60)]
+    await turns()
+    assert await backend.settle(limit) == 8
+    rounds = [await backend.settle(answer) for _ in range(9)]
+    assert rounds == [4, 4, 5, 6, 7, 8, 8, 8, 8]
+    while not all(call.done() for call in calls):
+        await backend.settle(answer)
+    assert all(isinstance(call.result(), Reply) for call in calls)
+
+
+@pytest.mark.usefixtures("_without_jitter")
+async def test_every_later_burst_halves_them_again_but_one_is_left() -> None:
+    backend = Held(4)
+    model = Model("held", backend.open, attempts=99)
+    calls = [ask(model, str(number)) for number in range(4)]
+    await turns()
+    assert [await backend.settle(limit) for _ in range(4)] == [4, 2, 1, 1]
+    for call in calls:
+        call.cancel()
+
+
+async def test_a_slot_given_to_a_call_that_is_cancelled_goes_to_the_next() -> None:
+    backend = Held(1)
+    model = Model("held", backend.open)
+    first, second, third = (ask(model, str(number)) for number in range(3))
+    await turns()
+    answer(backend.waiting["0"])
+    # Its slot is given away in the loop's next turn, and taken in the one after it.
+    await asyncio.sleep(0)
+    assert first.done()
+    second.cancel()
+    await turns()
+    assert [*backend.waiting] == ["2"]
+    await backend.settle(answer)
+    assert third.done()
+
+
+@pytest.mark.usefixtures("_without_jitter")
+async def test_the_server_is_left_alone_for_as_long_as_it_asks() -> None:
+    backend = Held(1)
+    call = ask(Model("held", backend.open), "0")
+    await turns()
+    asked_at = asyncio.get_running_loop().time()
+    backend.asked.clear()
+    backend.waiting["0"].set_exception(Transient("server", "busy", retry_after=0.1))
+    await backend.asked.wait()
+    assert asyncio.get_running_loop().time() - asked_at >= 0.1
+    call.cancel()
+
+
+async def test_a_wait_of_hours_is_a_failure_at_once() -> None:
+    backend = Held(1)
+    call = ask(Model("held", backend.open), "0")
+    await turns()
+    backend.waiting["0"].set_exception(Transient("rate_limit", "quota", retry_after=86_400.0))
+    failed = await call
+    assert failed == Failure(
+        kind="rate_limit", message="quota (it asks to wait for 86,400 s)", attempts=1
+    )
+
+
+@pytest.mark.usefixtures("_without_jitter")
+async def test_shortening_a_prompt_uses_up_no_attempt() -> None:
+    backend = Held(1)
+    call = ask(Model("held", backend.open, attempts=2), "0", pinned="")
+    await turns()
+    for problem in (
+        Refused("context", "long"),
+        Refused("context", "long"),
+        Transient("server", ""),
+    ):
+        backend.waiting["0"].set_exception(problem)
+        await turns()
+    await backend.settle(answer)
+    assert await call == Reply(text="yes", dropped=2)
+
+
+async def test_a_model_that_nobody_opened_before_the_end_stays_closed() -> None:
+    backend = Held(1)
+    model = Model("held", backend.open)
+    model.stop()
+    with pytest.raises(Stopped):
+        await ask(model, "0")
+    assert backend.opened == 0
