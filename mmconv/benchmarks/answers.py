@@ -18,7 +18,8 @@ TRUNCATED = "truncated"
 EMPTY = "empty"
 TOKENS = "tokens"
 METRICS = (TRUNCATED, EMPTY, TOKENS)
-"""`truncated` and `empty` (nothing but blanks) are 0 or 1; `tokens` counts what was generated."""
+"""`truncated` (by `max_tokens` or a content filter) and `empty` (nothing but blanks) are 0 or 1;
+`tokens` counts what was generated."""
 
 SHARES = {TRUNCATED: "cut off (%)", EMPTY: "empty (%)"}
 """The metrics that are 0 or 1, each with the column of its share."""
@@ -38,7 +39,7 @@ def ending(metric: str, outcome: Outcome) -> tuple[float | None, str | None]:
     if not isinstance(outcome, Reply):
         return None, outcome.why
     if metric == TRUNCATED:
-        return float(outcome.finish == "length"), None
+        return float(outcome.finish in {"length", "filter"}), None
     if metric == EMPTY:
         return float(not outcome.text.strip()), None
     if outcome.output_tokens is None:

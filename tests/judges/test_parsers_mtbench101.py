@@ -28,7 +28,10 @@ def read(parser: Parser, text: str) -> float | None:
         ("rating：[[8]]", 8, 8),
         (r"Rating: \[\[8\]\]", 8, None),
         ("Rating: [[8/10]]", 8, None),
-        ("Rating: [[7.5]]", 7.5, None),
+        ("Rating: [[7.5]]", None, None),
+        ("Rating: [[7.0]]", None, None),
+        ("Not [[8]]. Rating: [[7.5]]", None, 8),
+        ("Not [[7.5]]. Rating: [[8]]", 8, 8),
         ("[[7]]", 7, 7),
         ("[[7]] means good. So: [[7]]", 7, 7),
         ("I first thought Rating: [[4]]. After all:\nRating: [[6]]", 6, 4),
@@ -57,10 +60,22 @@ def test_both_readings(text: str, ours: float | None, authors: float | None) -> 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("Rating: [[0]]", True), ("[[11]]", True), ("Rating: [[10]]", False), ("[11]", False)],
+    [
+        ("Rating: [[0]]", True),
+        ("[[11]]", True),
+        ("Rating: [[10]]", False),
+        ("[11]", False),
+        ("Rating: [[7.5]]", False),
+        ("Rating: [[10.5]]", False),
+    ],
 )
 def test_out_of_range_is_told_from_unreadable(text: str, expected: bool) -> None:
     assert is_out_of_range(text) == expected
+
+
+def test_a_fraction_is_refused_with_its_reason() -> None:
+    with pytest.raises(Unparsed, match=r"rating 7\.5 is no whole number"):
+        bracketed_rating("Rating: [[7.5]]")
 
 
 def test_the_explanation_is_kept() -> None:

@@ -125,10 +125,12 @@ class ConvBench:
         from mmconv.benchmarks.convbench.tables import Layout, build_tables
 
         seats, rows = self._spec.seats, self._survey.rows + self._survey.beyond
+        left_out = len(self._survey.left_out)
         official = Convention(
-            denominator=self._options.denominator or min(rows, DEFAULT_DENOMINATOR),
+            denominator=self._options.denominator or min(rows + left_out, DEFAULT_DENOMINATOR),
             rows=rows,
             trials=self._spec.trials,
+            left_out=left_out,
         )
         layout = Layout(
             candidate=seats["candidate"].label,

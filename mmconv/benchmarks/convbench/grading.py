@@ -100,7 +100,11 @@ class Grader:
         return name, {**slots, "focus_points": row.focus_points}
 
     def _turn_judgements(self, condition: str, overall: Judgement) -> Slots:
-        """What the overall judge reads of the turns: verdicts, or what stands for skipped ones."""
+        """What the overall judge reads of the turns, or what stands for skipped ones.
+
+        It is what the judge first said, as in the authors' code, also where that could not be read
+        as a verdict and a later reply was.
+        """
         own = own_turns(condition)
         return {
             f"judgement_{turn}": Ref(call=replace(overall, turn=turn).call)

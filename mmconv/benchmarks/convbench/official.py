@@ -22,11 +22,15 @@ DEFAULT_DENOMINATOR = 577
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convention:
-    """The constant for one trial, how many trials a run has, and how many rows the data."""
+    """The constant for one trial, how many trials a run has, and how many good rows the data.
+
+    Rows that are `left_out` as bad have no result, so they count as lost.
+    """
 
     denominator: int
     rows: int
     trials: int = 1
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +57,9 @@ class OfficialRates:
         trials = self.convention.trials
         times = f" in each of {trials} trials" if trials > 1 else ""
         over = f"{self.convention.denominator}{times}"
-        return (f"{OFFICIAL}: wins over {over}; what is unscored counts as lost.",)
+        bad = self.convention.left_out
+        lost = f"what is unscored counts as lost{f', and {bad} left out as bad' if bad else ''}"
+        return (f"{OFFICIAL}: wins over {over}; {lost}.",)
 
     def score(self, name: str) -> dict[str, Cell]:
         """The cell of a quantity, R1 or R2, under the column's title."""

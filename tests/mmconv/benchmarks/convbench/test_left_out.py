@@ -10,6 +10,8 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
+from mmconv.benchmarks.convbench.official import OFFICIAL
+from mmconv.benchmarks.convbench.quantities import PAIRWISE
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
 from mmconv.errors import DataError
@@ -84,3 +86,15 @@ def test_a_limited_run_is_a_part_of_the_data(desk: Desk) -> None:
     told = " ".join(desk.run("--limit", "1").split())
     assert "its constant counts all 4 rows, of which this run has 1" in told
     assert desk.written("manifest.json")["facts"]["rows"] == 1
+
+
+def test_the_authors_count_rows_that_were_left_out_as_lost(desk: Desk) -> None:
+    desk.run("--skip-bad-records", "--grading", "pairwise")
+    table = desk.written("tables/scores.json")
+    assert any("wins over 4; " in note and "1 left out as bad" in note for note in table["notes"])
+    rates = [
+        [table["rows"][name][column]["value"] for column in (PAIRWISE.title, OFFICIAL)]
+        for name in ("S1", "S2", "S3", "S0")
+    ]
+    assert any(ours for ours, _ in rates)
+    assert all(theirs == pytest.approx(ours * 3 / 4) for ours, theirs in rates)
