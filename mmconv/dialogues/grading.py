@@ -14,8 +14,9 @@ from typing import Protocol
 from judges import Judge, PromptSet
 from judges.template import Slot
 from mmconv.benchmarks.convbench.data import Row
-from mmconv.benchmarks.convbench.grading import OVERALL, Judgement, Side
+from mmconv.benchmarks.convbench.grading import OVERALL, Judgement
 from mmconv.benchmarks.convbench.grading import Grader as ConvBenchGrader
+from mmconv.benchmarks.convbench.sides import Side
 from mmconv.dialogues.request import DialogueRequest, DialogueTurn, condition_name
 from mmconv.errors import PlanError
 from mmconv.values import Call, Image, Part, Ref

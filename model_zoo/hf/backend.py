@@ -18,11 +18,11 @@ from mmconv.values import Image, Message, Reply, Sampling, SeenImage
 from model_zoo.hf.batching import Budget, Request
 from model_zoo.hf.decoding import Completion, Decoder
 from model_zoo.hf.encoding import Tensors, check_context, encode
+from model_zoo.hf.load_lock import LOAD_LOCK
 from model_zoo.hf.loading import Checkpoint, release_memory
 from model_zoo.hf.options import HfOptions
 from model_zoo.hf.prompting import check_images, images_of, render
 from model_zoo.hf.queue import BatchQueue
-from model_zoo.hf.turns import TURNS
 from model_zoo.reasoning import split_reasoning
 
 
@@ -108,7 +108,7 @@ class HfBackend:
     def _encode(
         self, checkpoint: Checkpoint, messages: Sequence[Message], pictures: Sequence[Any]
     ) -> Tensors:
-        with TURNS.running():
+        with LOAD_LOCK.running():
             return encode(checkpoint, render(checkpoint, messages, self.template), pictures)
 
 

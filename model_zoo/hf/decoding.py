@@ -18,9 +18,9 @@ import torch
 from mmconv.errors import Refused
 from mmconv.values import Finish
 from model_zoo.hf.batching import Budget, Request, Side, batch_tokens, merge
+from model_zoo.hf.load_lock import LOAD_LOCK
 from model_zoo.hf.loading import Checkpoint, is_out_of_memory, release_memory
 from model_zoo.hf.sampling import RepetitionPenalty, RowLimits, RowSampler, stream_seed, warpers
-from model_zoo.hf.turns import TURNS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Decoder:
             # torch counts threads per calling thread
             torch.set_num_threads(self.threads)
         try:
-            with TURNS.running():
+            with LOAD_LOCK.running():
                 started = time.perf_counter()
                 rows = self._generate(batch)
         except RuntimeError as error:

@@ -20,8 +20,8 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_
 from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError
 from model_zoo.checkpoints import is_local
+from model_zoo.hf.load_lock import LOAD_LOCK
 from model_zoo.hf.options import HfOptions, Kind
-from model_zoo.hf.turns import TURNS
 
 # most of its loaders are untyped
 _library: Any = transformers
@@ -84,7 +84,7 @@ def load_checkpoint(spec: ModelSpec, options: HfOptions) -> Checkpoint:
         # a progress bar is for a person who waits, and litters a job's log
         _library.utils.logging.disable_progress_bar()
     try:
-        with TURNS.loading():
+        with LOAD_LOCK.loading():
             return _load(spec.model, options)
     except ImportError as error:
         raise ConfigError(

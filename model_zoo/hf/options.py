@@ -86,8 +86,8 @@ def fingerprint(spec: ModelSpec) -> str:
 
 def check_sight(spec: ModelSpec) -> None:
     """Raise `ConfigError` for a model that takes no images, by its options or its configuration."""
-    kind = read_options(spec).kind
-    if kind in ("text", "encoder-decoder"):
-        raise ConfigError(f"it takes no images: options.kind is {kind}")
-    if kind == "auto":
-        require_sight(spec.model)
+    options = read_options(spec)
+    if options.kind in ("text", "encoder-decoder"):
+        raise ConfigError(f"it takes no images: options.kind is {options.kind}")
+    if options.kind == "auto":
+        require_sight(spec.model, options.revision)

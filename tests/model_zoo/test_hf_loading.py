@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from mmconv.errors import ConfigError
+from model_zoo.hf.load_lock import LoadLock
 from model_zoo.hf.options import read_options
-from model_zoo.hf.turns import Turns
 from tests.model_zoo.hf_support import checkpoint, spec
 
 TOGETHER = ("llava", "llama", "qwen2-vl", "llava", "t5", "llama")
@@ -47,12 +47,12 @@ def test_a_checkpoint_that_lacks_weights_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_load_is_alone_and_goes_before_who_came_later() -> None:
-    turns = Turns()
+    lock = LoadLock()
     order: list[str] = []
     first_runs, first_may_end = threading.Event(), threading.Event()
 
     def run(name: str) -> None:
-        with turns.running():
+        with lock.running():
             order.append(name)
             if name == "first":
                 first_runs.set()
@@ -60,7 +60,7 @@ def test_a_load_is_alone_and_goes_before_who_came_later() -> None:
                 order.append("first ends")
 
     def load() -> None:
-        with turns.loading():
+        with lock.loading():
             order.append("load")
             time.sleep(0.05)  # long enough for the second to come in, if it could
             order.append("loaded")

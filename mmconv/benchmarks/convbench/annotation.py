@@ -16,7 +16,13 @@ from dataclasses import dataclass, replace
 from judges import Judge, PromptSet, read_verdict
 from judges.template import Slot
 from mmconv.benchmarks.convbench.categories import CREATION, PERCEPTION, REASONING
-from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES
+from mmconv.benchmarks.convbench.columns import (
+    CAPTION,
+    CATEGORIES,
+    DRAFTED,
+    FOCUS_POINTS,
+    REFERENCES,
+)
 from mmconv.benchmarks.convbench.data import Row
 from mmconv.conversation import Turn, chain
 from mmconv.errors import PromptError, Unparsed
@@ -24,9 +30,6 @@ from mmconv.values import Call, Failure, Outcome, Ref, Reply, Sampling, Skipped,
 
 SEAT = "annotator"
 """The seat that every call of a draft is asked of."""
-
-DRAFTED = (CAPTION, *REFERENCES, FOCUS_POINTS, *CATEGORIES)
-"""The columns that can be drafted."""
 
 _COLUMN_OF = {
     "caption": CAPTION,
@@ -129,7 +132,7 @@ class Annotator:
 
 def gaps(row: Row) -> tuple[str, ...]:
     """The columns that the row lacks and that can be drafted."""
-    held = (row.caption, *row.references, row.focus_points, *row.categories)
+    held = (row.caption, *row.categories, *row.references, row.focus_points)
     return tuple(column for column, text in zip(DRAFTED, held, strict=True) if text is None)
 
 

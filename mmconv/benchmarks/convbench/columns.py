@@ -32,7 +32,10 @@ STATUS: Final = "status"
 REQUIRED: Final = (ID, IMAGE, *INSTRUCTIONS)
 """The columns that every row must fill, whatever the run."""
 
-COLUMNS: Final = (*REQUIRED, CAPTION, *CATEGORIES, *REFERENCES, FOCUS_POINTS, STATUS)
+DRAFTED: Final = (CAPTION, *CATEGORIES, *REFERENCES, FOCUS_POINTS)
+"""The columns that a model can draft."""
+
+COLUMNS: Final = (*REQUIRED, *DRAFTED, STATUS)
 """All columns that are read."""
 
 _STRIPPED = (ID, IMAGE, *CATEGORIES, STATUS)

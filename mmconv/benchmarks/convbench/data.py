@@ -29,7 +29,7 @@ from mmconv.benchmarks.convbench.columns import (
     read_texts,
 )
 from mmconv.benchmarks.convbench.pictures import ImageFolder, check_ahead
-from mmconv.benchmarks.convbench.sides import Position, read_sides
+from mmconv.benchmarks.convbench.sides import Side, read_sides
 from mmconv.benchmarks.records import Record, Unreadable, scan_records
 from mmconv.errors import DataError
 from mmconv.protocols import ImageSink
@@ -77,7 +77,7 @@ class Row:
     references: Triple
     focus_points: str | None
     categories: Triple
-    position: Position | None
+    position: Side | None
     draft: bool
 
 
@@ -182,7 +182,7 @@ class _Candidate:
     place: str
     id: str | None = None
     texts: Mapping[str, str] = field(default_factory=dict)
-    position: Position | None = None
+    position: Side | None = None
     draft: bool = False
     faults: tuple[str, ...]
 
@@ -256,7 +256,7 @@ class _Pass:
         texts, faults = self._read(record)
         key = read_id(texts)
         if key is not None:
-            faults += self._clashes(key, texts)
+            faults += self._annotate(key, texts)
             self._seen.add(key)
         return _Candidate(
             place=_place(record.where, key),
@@ -267,16 +267,16 @@ class _Pass:
             faults=(*self._lacks(texts), *faults),
         )
 
-    def _clashes(self, key: str, texts: dict[str, str]) -> Iterator[str]:
-        """Fill `texts` from the row's annotation; yields what does not fit together."""
-        if key in self._seen:
-            yield "an earlier row has this ID"
+    def _annotate(self, key: str, texts: dict[str, str]) -> list[str]:
+        """Fill `texts` from the row's annotation; returns what does not fit together."""
+        faults = ["an earlier row has this ID"] if key in self._seen else []
         if self._source.positions is not None and int(key) not in self._sides:
-            yield f"{self._source.positions.name} ends at ID {len(self._sides)}"
+            faults.append(f"{self._source.positions.name} ends at ID {len(self._sides)}")
         where, annotation = self._annotations.get(key, ("", {}))
         for column, value in annotation.items():
             if column != ID and texts.setdefault(column, value).strip() != value.strip():
-                yield f"{column} differs from {where}"
+                faults.append(f"{column} differs from {where}")
+        return faults
 
     def _lacks(self, texts: Mapping[str, str]) -> Iterator[str]:
         """What the run needs of a row and this one does not have: columns, a person's check."""

@@ -24,11 +24,8 @@ import orjson
 
 from mmconv.benchmarks.convbench.annotation import Annotator, gaps, read_draft
 from mmconv.benchmarks.convbench.columns import (
-    CAPTION,
-    CATEGORIES,
-    FOCUS_POINTS,
+    DRAFTED,
     ID,
-    REFERENCES,
     STATUS,
     read_id,
     read_texts,
@@ -42,9 +39,6 @@ Texts: TypeAlias = Mapping[str, str]
 """What an annotation holds, by column."""
 
 Status: TypeAlias = Literal["draft", "verified"]
-
-DRAFTED = (CAPTION, *CATEGORIES, *REFERENCES, FOCUS_POINTS)
-"""The columns of a line beside ID and status."""
 
 
 class DraftFile:

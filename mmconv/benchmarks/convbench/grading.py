@@ -16,10 +16,10 @@ from judges import Extraction, Judge, PromptSet, parsers
 from mmconv.benchmarks.convbench.chains import answer, own_turns, reference
 from mmconv.benchmarks.convbench.data import Row
 from mmconv.benchmarks.convbench.options import ALONE, GradingOptions
+from mmconv.benchmarks.convbench.sides import Side
 from mmconv.errors import PlanError
 from mmconv.values import Call, Ref, Sampling, Text
 
-Side: TypeAlias = Literal["A", "B"]
 Slots: TypeAlias = dict[str, str | Ref]
 
 OVERALL = 0

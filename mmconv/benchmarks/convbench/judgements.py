@@ -9,9 +9,10 @@ from pydantic import StrictBool
 
 from judges import read_verdict
 from mmconv.benchmarks.convbench.data import Row
-from mmconv.benchmarks.convbench.grading import OVERALL, Grader, Judgement, Side, build_judges
+from mmconv.benchmarks.convbench.grading import OVERALL, Grader, Judgement, build_judges
 from mmconv.benchmarks.convbench.options import GradingOptions
 from mmconv.benchmarks.convbench.scoring import worth
+from mmconv.benchmarks.convbench.sides import Side
 from mmconv.benchmarks.judgements import (
     SAMPLE,
     Exchange,

@@ -10,10 +10,11 @@ from typing import Literal, TypeAlias
 
 from mmconv.errors import DataError
 
-Position: TypeAlias = Literal["A", "B"]
+Side: TypeAlias = Literal["A", "B"]
+"""Where the candidate stands in a comparison."""
 
 
-def read_sides(path: Path) -> dict[int, Position]:
+def read_sides(path: Path) -> dict[int, Side]:
     """The model's side by row ID, from an int array[n] of 0 (A) and 1 (B) for the IDs 1 to n.
 
     The authors' script reads it as `pairwise[ID - 1]`. Raises `DataError` for any other file.

@@ -1,4 +1,4 @@
-"""Loading a checkpoint and running others take turns, in every thread of the process.
+"""Nothing runs while a checkpoint is loaded, in any thread of the process.
 
 While transformers builds a model it changes torch for the whole process: the default dtype, the
 functions that initialise weights, a few that make tensors. Two checkpoints that load at once leave
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from threading import Condition
 
 
-class Turns:
+class LoadLock:
     """Many may run at a time; one loads, alone. Who waits to load goes before who would run."""
 
     def __init__(self) -> None:
@@ -51,5 +51,5 @@ class Turns:
                 self._changed.notify_all()
 
 
-TURNS = Turns()
-"""Those of this process, since what transformers changes is the process's."""
+LOAD_LOCK = LoadLock()
+"""One for the process, since what transformers changes is changed for all of it."""
