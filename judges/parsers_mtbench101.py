@@ -23,10 +23,12 @@ _EXACT_DIGITS = 15
 
 
 def bracketed_rating(text: str) -> Verdict:
-    """The number from 1 to 10 in double brackets, as score `rating`.
+    """The whole number from 1 to 10 in double brackets, as score `rating`.
 
-    The last one behind `Rating:` counts. Where none is so marked, all in double brackets must be
-    equal. Single brackets are no rating: they may be citations or years.
+    Whole numbers only, as the authors' code reads them (see `first_bracketed_integer`): a fraction
+    such as `[[7.5]]` is unreadable, and not rounded. The last one behind `Rating:` counts. Where
+    none is so marked, all in double brackets must be equal. Single brackets are no rating: they may
+    be citations or years.
     """
     value, start = _found(text)
     if not LOWEST_RATING <= value <= HIGHEST_RATING:
@@ -67,4 +69,6 @@ def _found(text: str) -> tuple[float, int]:
     if not marked and len(numbers) > 1:
         raise Unparsed("several numbers in double brackets, none behind 'Rating:'")
     last = (marked or matches)[-1]
+    if "." in last["number"]:
+        raise Unparsed(f"rating {last['number']} is no whole number")
     return float(last["number"]), last.start()

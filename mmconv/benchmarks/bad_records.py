@@ -33,7 +33,7 @@ def refusal(
 
     With `more`, others that were not looked at can take the places of the bad ones.
     """
-    problems = list(_told(bad))
+    problems = list(_complaints(bad))
     if not problems:
         return DataError(str(where), ["holds no records"], "Give the authors' file.")
     hint = "" if advice else "No record of it can be used: is it the right file?"
@@ -44,7 +44,7 @@ def refusal(
     return DataError(str(where), problems, "\n".join(filter(None, (advice, hint))))
 
 
-def _told(bad: BadRecords) -> Iterator[str]:
+def _complaints(bad: BadRecords) -> Iterator[str]:
     """A line per record and fault; what the same many records share is told once, and first."""
     whose: dict[str, list[str]] = {}
     for place, faults in bad.items():

@@ -24,7 +24,7 @@ from mmconv.benchmarks.bad_records import (
 )
 from mmconv.benchmarks.describing import ANY_SEAT, Description, named_conditions
 from mmconv.benchmarks.records import Record, Unreadable, read_records, scan_records, text
-from mmconv.config import RunSpec, validate
+from mmconv.config import RunSpec, nearest, validate
 from mmconv.errors import ConfigError, DataError
 from mmconv.keys import hash_file
 from mmconv.protocols import ImageSink
@@ -60,7 +60,8 @@ class FileBenchmark(ABC):
     `plan` gets at them by `prompt`. `scale` is the lowest and the highest value that a score can
     have; intervals of means end there.
 
-    Raises `ConfigError` for a wrong option or a seat without a model, `DataError` for bad records,
+    Raises `ConfigError` for a wrong option, a seat without a model or a model on a seat that no
+    sample asks, `DataError` for bad records,
     `PromptError` for a file that replaces no prompt.
     """
 
@@ -179,8 +180,20 @@ class FileBenchmark(ABC):
         return given
 
     def _check_seats(self, spec: RunSpec) -> None:
-        sample = next(self.load())
-        for condition in self.conditions:
-            for call in self.plan(sample, condition):
-                if call.seat not in spec.seats:
-                    raise ConfigError(f"{self.name} needs a model: name a {call.seat}")
+        needed = self._asked(next(self.load()), self.conditions)
+        known = dict(needed)
+        if not spec.seats.keys() <= known.keys():
+            # a seat may be one of other samples, or of a condition that this run leaves out
+            for sample in self.load():
+                known |= self._asked(sample, type(self).conditions)
+        for seat in spec.seats:
+            if seat not in known:
+                raise ConfigError(f"{self.name} has no seat {seat!r}{nearest(seat, list(known))}")
+        for seat in needed:
+            if seat not in spec.seats:
+                raise ConfigError(f"{self.name} needs a model: name a {seat}")
+
+    def _asked(self, sample: Fields, conditions: Iterable[str]) -> dict[str, None]:
+        """The seats that the sample's calls and their rescues ask, in their order."""
+        calls = (call for condition in conditions for call in self.plan(sample, condition))
+        return {each.seat: None for call in calls for each in (call, *call.rescues)}

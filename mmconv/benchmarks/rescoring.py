@@ -1,4 +1,4 @@
-"""What rescoring hands back: the tables that published judgements lead to.
+"""What rescoring has in common: how it takes in records, and the tables that it hands back.
 
 Each text benchmark reads its authors' layout by itself, and puts what is in it through the parsers,
 scores and tables of a live run.
@@ -6,9 +6,13 @@ scores and tables of a live run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from mmconv.benchmarks.bad_records import bad_records_note, bad_records_table, refusal
+from mmconv.benchmarks.records import Record, Unreadable
+from mmconv.errors import DataError
 from mmconv.values import Cell, Table
 
 _NOISE = 10
@@ -20,6 +24,54 @@ class Rescored:
     """The tables of rescored judgements; what the files hide is among them, or in their notes."""
 
     tables: tuple[Table, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Intake:
+    """The records of all files: how many are `good`, and what is wrong with the bad ones.
+
+    A bad record refuses its file; with `skip_bad` it is left out, and every table tells.
+    """
+
+    skip_bad: bool = False
+    good: int = 0
+    left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def take(
+        self,
+        path: Path,
+        records: Iterable[Record | Unreadable],
+        read: Callable[[Record], object],
+        advice: str,
+    ) -> None:
+        """Have every record of a file read; `read` raises `DataError` for a bad one.
+
+        Raises `DataError` that tells all bad records of the file, and for a file without good ones.
+        """
+        good = 0
+        bad: dict[str, tuple[str, ...]] = {}
+        for record in records:
+            if isinstance(record, Unreadable):
+                bad[record.where] = (record.fault,)
+                continue
+            try:
+                read(record)
+            except DataError as error:
+                bad[record.where] = error.problems
+            else:
+                good += 1
+        if not good or (bad and not self.skip_bad):
+            raise refusal(path, bad, good, advice)
+        self.good += good
+        for where, faults in bad.items():
+            # places begin with a file's name, and files of two folders can have the same
+            self.left_out[f"{path.parent}: {where}" if where in self.left_out else where] = faults
+
+    def rescored(self, tables: Iterable[Table]) -> Rescored:
+        """The tables, each with a note of what was left out, and the list of it."""
+        told = tuple(bad_records_note(self.left_out, self.good))
+        noted = (replace(table, notes=(*table.notes, *told)) for table in tables)
+        return Rescored(tables=(*noted, *bad_records_table(self.left_out)))
 
 
 def as_published(tables: Iterable[Table]) -> tuple[Table, ...]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import Protocol, cast
 
 import click
 
@@ -13,8 +13,14 @@ from mmconv.benchmarks.rescoring import Rescored, as_published
 from mmconv.cli.tabling import print_tables, save_tables, table_options
 from mmconv.errors import ConfigError
 
-Rescorer: TypeAlias = Callable[[Sequence[Path]], Rescored]
-"""Reads files in the authors' layout; raises `mmconv.errors.DataError` where they are wrong."""
+
+class Rescorer(Protocol):
+    """Reads files in the authors' layout."""
+
+    def __call__(self, files: Sequence[Path], *, skip_bad: bool = False) -> Rescored:
+        """Raises `mmconv.errors.DataError` for bad records, unless `skip_bad` leaves them out."""
+        ...
+
 
 RESCORERS = {
     "fbbench": "mmconv.benchmarks.fbbench.rescore:rescore",
@@ -40,11 +46,15 @@ _EXISTING = click.Path(exists=True, path_type=Path)
 )
 # An option takes one value each time it is given: further files come as arguments.
 @click.argument("more", nargs=-1, type=_EXISTING, metavar="--judgements FILE... [OPTIONS]")
+@click.option(
+    "--skip-bad-records", is_flag=True, help="Go on without incomplete records; tables say so."
+)
 @table_options
 def command(
     benchmark: str,
     files: tuple[Path, ...],
     more: tuple[Path, ...],
+    skip_bad_records: bool,
     form: str,
     out: Path | None,
 ) -> None:
@@ -55,7 +65,7 @@ def command(
     -> column -> value, n, missing. Printed values are rounded as the authors round, by Python's
     round; files in --out hold them in full.
     """
-    rescored = _find(benchmark)([*files, *more])
+    rescored = _find(benchmark)([*files, *more], skip_bad=skip_bad_records)
     print_tables(as_published(rescored.tables), form)
     save_tables(rescored.tables, out)
 

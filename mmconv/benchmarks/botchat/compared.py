@@ -1,14 +1,14 @@
 """What runs of BotChat are compared by: UniEval, GTEval, PairEval and loops of the candidates.
 
-By our reading of judgements; comparisons by the judge alone, and with DupDetect first. Columns are
-those of `mmconv.benchmarks.botchat.layout`.
+By our reading of judgements; comparisons by the judge alone, and with DupDetect first. What the
+document changes follows. Columns are those of `mmconv.benchmarks.botchat.layout`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
+from mmconv.benchmarks.botchat.conditions import condition_changes
 from mmconv.benchmarks.botchat.layout import Match, entrants, matches, named
 from mmconv.benchmarks.botchat.players import GTEVAL, PAIREVAL
 from mmconv.benchmarks.botchat.quantities import PERCENT, RATES, indicator
@@ -17,6 +17,7 @@ from mmconv.config import CANDIDATE, RunSpec
 from mmconv.stats import Column, Quantity, ScoreFrame
 
 UNIT = "%"
+CHANGE = "con - uncon (points)"
 
 
 def compared_quantities(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
@@ -27,6 +28,15 @@ def compared_quantities(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
         for match in dict(matches(frame, protocol)).values():
             if match.model == candidate:
                 yield from _compared(frame, protocol, match)
+    for name, column in condition_changes(frame, candidate):
+        yield Quantity(
+            name=name,
+            columns={name: column},
+            group=CHANGE,
+            scale=PERCENT,
+            reach=2.0,
+            change=True,
+        )
 
 
 def _alone(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
@@ -46,21 +56,10 @@ def _alone(frame: ScoreFrame, candidate: str) -> Iterator[Quantity]:
 def _compared(frame: ScoreFrame, protocol: str, match: Match) -> Iterator[Quantity]:
     versus = "" if match.length is None else f" against {match.opponent}, N={match.length}"
     for dup, told in ((JUDGE, ""), (DUP, ", DupDetect before the judge")):
-        points = _by_order(frame, protocol, match, dup)
+        points = match.by_order(frame, protocol, dup)
         for rate, wanted in RATES.items():
             name = named(f"{protocol}{versus}{told}", match.condition)
             yield from _share(f"{name}: {rate}", indicator(points, wanted))
-
-
-def _by_order(frame: ScoreFrame, protocol: str, match: Match, dup: str) -> Column:
-    """One row per comparison: a sample that was judged in both orders is two samples here."""
-    orders = frame.distinct("order")
-    columns = {order: match.column(frame, protocol, OURS, dup, order=order) for order in orders}
-    named = [
-        replace(column, samples=tuple(f"{sample}, order {order}" for sample in column.samples))
-        for order, column in columns.items()
-    ]
-    return Column.joined(named)
 
 
 def _share(name: str, column: Column) -> Iterator[Quantity]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,28 +72,42 @@ def read_dialogues(path: Path) -> Iterator[StoredDialogue]:
     seen: dict[str, str] = {}
     models: set[str] = set()
     for record in read_rows(path):
-        index = text(record, INDEX)
-        if index is None:
-            raise DataError(record.where, [f"no {INDEX}"], "Every record needs one.")
-        if index in seen:
-            raise DataError(record.where, [f"{INDEX} {index!r} is that of {seen[index]}"])
-        seen[index] = record.where
-        columns = [column for column in record.fields if column not in _NO_MODELS]
-        models.update(columns)
-        for column in columns:
-            if record.fields[column] in (None, ""):
-                continue
-            utterances, faults = read_utterances(record, column)
-            if faults:
-                raise DataError(record.where, faults, "Give dialogues as JSON lists of texts.")
-            yield StoredDialogue(
-                where=record.where,
-                model=column.removeprefix(_COLUMN_PREFIX),
-                index=index,
-                utterances=utterances,
-            )
+        models.update(model_columns(record))
+        yield from record_dialogues(record, seen)
     if not models:
         raise DataError(str(path), ["holds no dialogues"], "Give a table with a column per model.")
+
+
+def model_columns(record: Record) -> list[str]:
+    """The columns that hold a model's dialogues."""
+    return [column for column in record.fields if column not in _NO_MODELS]
+
+
+def record_dialogues(record: Record, seen: MutableMapping[str, str]) -> list[StoredDialogue]:
+    """The dialogues of one record; `seen` has the places of earlier ones by index.
+
+    Raises `DataError` as `read_dialogues` does; the record is not among the seen ones then.
+    """
+    index = text(record, INDEX)
+    if index is None:
+        raise DataError(record.where, [f"no {INDEX}"], "Every record needs one.")
+    if index in seen:
+        raise DataError(record.where, [f"{INDEX} {index!r} is that of {seen[index]}"])
+    found = []
+    wrong: list[str] = []
+    for column in model_columns(record):
+        if record.fields[column] in (None, ""):
+            continue
+        utterances, faults = read_utterances(record, column)
+        wrong += faults
+        model = column.removeprefix(_COLUMN_PREFIX)
+        found.append(
+            StoredDialogue(where=record.where, model=model, index=index, utterances=utterances)
+        )
+    if wrong:
+        raise DataError(record.where, wrong, "Give dialogues as JSON lists of texts.")
+    seen[index] = record.where
+    return found
 
 
 def read_utterances(record: Record, column: str) -> tuple[tuple[str, ...], list[str]]:

@@ -6,7 +6,7 @@ The cells are made in `tables` and `dialogue_tables`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mmconv.benchmarks.botchat.dialogue_files import HUMAN
 from mmconv.benchmarks.botchat.options import SHORTEST_HUMAN, UNCON, DupDetect
@@ -110,6 +110,17 @@ class Match:
             reading=reading,
             dup=dup,
             **tags,
+        )
+
+    def by_order(self, frame: ScoreFrame, protocol: str, dup: str) -> Column:
+        """One row per comparison: a sample that was judged in both orders is two samples here."""
+        orders = frame.distinct("order")
+        columns = {order: self.column(frame, protocol, OURS, dup, order=order) for order in orders}
+        return Column.joined(
+            [
+                replace(each, samples=tuple(f"{sample}, order {order}" for sample in each.samples))
+                for order, each in columns.items()
+            ]
         )
 
 

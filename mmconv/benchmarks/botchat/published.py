@@ -6,12 +6,12 @@ the judge's reply stands in a column named after the judge. Scores and tables ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from mmconv.benchmarks.botchat.dialogue_files import INDEX, read_rows, take_apart
+from mmconv.benchmarks.botchat.dialogue_files import INDEX, model_columns, scan_rows, take_apart
 from mmconv.benchmarks.records import Record, text
 from mmconv.errors import DataError
 
@@ -23,7 +23,7 @@ EXACT_MATCH = "EM"
 _ALONE = ("model", INDEX, "conversation")
 _COMPARED = ("cmp_index", "A", "B", "conversation1", "conversation2")
 _BESIDE = {"qidx", INDEX, "nround", "result", "match", "winner"}
-_ADVICE = "Give the authors' files as they are."
+ADVICE = "Give the authors' files as they are."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,15 +67,15 @@ class Judgements:
 
 def recognise(path: Path) -> Judgements:
     """Tell a file's kind by its columns; raises `DataError` if it is none of the authors'."""
-    first = next(iter(read_rows(path)), None)
+    first = next((row for row in scan_rows(path) if isinstance(row, Record)), None)
     if first is None:
-        raise DataError(str(path), ["holds no rows"], _ADVICE)
+        raise DataError(str(path), ["holds no rows"], ADVICE)
     columns = tuple(first.fields)
     if set(_COMPARED) <= set(columns):
         return Judgements(path=path, kind="compared", judge=_judge(path, columns, _COMPARED))
     if set(_ALONE) <= set(columns):
         return Judgements(path=path, kind="alone", judge=_judge(path, columns, _ALONE))
-    if INDEX in columns:
+    if INDEX in columns and model_columns(first):
         return Judgements(path=path, kind="dialogues", judge="")
     raise DataError(
         str(path),
@@ -85,40 +85,37 @@ def recognise(path: Path) -> Judgements:
     )
 
 
-def read_alone(file: Judgements) -> Iterator[Alone]:
-    """Stream UniEval's rows; raises `DataError` naming the row and the field."""
-    for record in read_rows(file.path):
-        model, index, conversation = _texts(record, _ALONE)
-        yield Alone(
-            where=record.where,
-            index=index,
-            model=model,
-            utterances=_utterances(conversation),
-            reply=text(record, file.judge),
-        )
+def read_alone(record: Record, judge: str) -> Alone:
+    """A row of UniEval; raises `DataError` naming the row and the field."""
+    model, index, conversation = _texts(record, _ALONE)
+    return Alone(
+        where=record.where,
+        index=index,
+        model=model,
+        utterances=_utterances(conversation),
+        reply=text(record, judge),
+    )
 
 
-def read_compared(file: Judgements) -> Iterator[Compared]:
-    """Stream the rows of comparisons; raises `DataError` naming the row and the field."""
-    for record in read_rows(file.path):
-        name, left, right, first, second = _texts(record, _COMPARED)
-        index, *players = name.rsplit(";", 2)
-        if sorted(players) != sorted((left, right)):
-            raise DataError(
-                record.where,
-                [f"cmp_index {name!r} does not name {left} and {right}"],
-                "It is <index>;<A>;<B>.",
-            )
-        reply = text(record, file.judge)
-        yield Compared(
-            where=record.where,
-            index=index,
-            left=left,
-            right=right,
-            conversations=(_utterances(first), _utterances(second)),
-            same=first == second or (reply or "").strip() == EXACT_MATCH,
-            reply=reply,
+def read_compared(record: Record, judge: str) -> Compared:
+    """A row of comparisons; raises `DataError` naming the row and the field."""
+    name, left, right, first, second = _texts(record, _COMPARED)
+    index, *players = name.rsplit(";", 2)
+    if sorted(players) != sorted((left, right)):
+        raise DataError(
+            record.where,
+            [f"cmp_index {name!r} does not name {left} and {right}: it is <index>;<A>;<B>"],
         )
+    reply = text(record, judge)
+    return Compared(
+        where=record.where,
+        index=index,
+        left=left,
+        right=right,
+        conversations=(_utterances(first), _utterances(second)),
+        same=first == second or (reply or "").strip() == EXACT_MATCH,
+        reply=reply,
+    )
 
 
 def _judge(path: Path, columns: Iterable[str], known: Sequence[str]) -> str:
@@ -142,5 +139,5 @@ def _texts(record: Record, names: Sequence[str]) -> list[str]:
         f"{name} is missing" for name, value in zip(names, values, strict=True) if value is None
     ]
     if missing:
-        raise DataError(record.where, missing, _ADVICE)
+        raise DataError(record.where, missing)
     return [value for value in values if value is not None]

@@ -12,12 +12,13 @@ from pathlib import Path
 
 from judges.parsers_botchat import UniEvalParser, comparison
 from mmconv.benchmarks.botchat.chains import written
-from mmconv.benchmarks.botchat.dialogue_files import HUMAN, read_dialogues
+from mmconv.benchmarks.botchat.dialogue_files import HUMAN, record_dialogues, scan_rows
 from mmconv.benchmarks.botchat.grading import UNIEVAL
 from mmconv.benchmarks.botchat.layout import Layout
 from mmconv.benchmarks.botchat.options import CHECKPOINTS, SEED, UNCON, UTTERANCES, DupDetect
 from mmconv.benchmarks.botchat.players import GTEVAL, PAIREVAL, Duel
 from mmconv.benchmarks.botchat.published import (
+    ADVICE,
     EXACT_MATCH,
     Alone,
     Compared,
@@ -34,7 +35,8 @@ from mmconv.benchmarks.botchat.scoring import (
     score_loop,
 )
 from mmconv.benchmarks.botchat.tables import build_tables
-from mmconv.benchmarks.rescoring import Rescored
+from mmconv.benchmarks.records import Record
+from mmconv.benchmarks.rescoring import Intake, Rescored
 from mmconv.errors import DataError
 from mmconv.stats import ScoreFrame
 from mmconv.values import Call, Cell, Outcome, Reply, Score, Skipped, Table
@@ -51,19 +53,23 @@ FAULTS = (ROWS, MISSING, EMPTY, EXACT, UNEQUAL, SHORT, OPAQUE)
 _JUDGED = Call(id=UNIEVAL, seat="judge", messages=(), parser=UniEvalParser(utterances=UTTERANCES))
 
 
-def rescore(files: Sequence[Path], dup_detect: DupDetect | None = None) -> Rescored:
+def rescore(
+    files: Sequence[Path], dup_detect: DupDetect | None = None, *, skip_bad: bool = False
+) -> Rescored:
     """The tables of the authors' files: UniEval, GTEval, comparisons of models, dialogues.
 
-    Raises `DataError` for a file that is none of these, and for two rows of one judgement.
+    Raises `DataError` for a file that is none of these, and for rows that are none of its kind or
+    repeat another; `skip_bad` leaves those out.
     """
     settings = dup_detect or DupDetect()
+    intake = Intake(skip_bad=skip_bad)
     reading = _Reading(settings=settings)
     for path in files:
-        reading.read(recognise(path))
+        reading.read(recognise(path), intake)
     judges = ", ".join(dict.fromkeys(reading.judges)) or "nobody"
     layout = Layout(judge=f"judged by {judges}", dup_detect=settings)
     tables = build_tables(reading.frame, layout)
-    return Rescored(tables=(*tables, *_faults(reading.counts)))
+    return intake.rescored((*tables, *_faults(reading.counts)))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,28 +83,39 @@ class _Reading:
     seen: dict[tuple[str, ...], str] = field(default_factory=dict)
     pairs: dict[frozenset[str], str] = field(default_factory=dict)
 
-    def read(self, file: Judgements) -> None:
+    def read(self, file: Judgements, intake: Intake) -> None:
         """Take in one file."""
-        if file.kind == "dialogues":
-            self._add(self._dialogues(file.path))
-            return
-        self.judges.append(file.judge)
-        if file.kind == "alone":
-            for alone in read_alone(file):
-                self._once(alone.where, UNIEVAL, alone.model, alone.index)
-                self._add(self._alone(alone))
-        else:
-            for compared in read_compared(file):
-                self._once(compared.where, compared.left, compared.right, compared.index)
-                self._add(self._compared(compared))
+        indexes: dict[str, str] = {}
+
+        def add(record: Record) -> None:
+            match file.kind:
+                case "alone":
+                    alone = read_alone(record, file.judge)
+                    self._once(record.where, (UNIEVAL, alone.model, alone.index))
+                    self._add(self._alone(alone))
+                case "compared":
+                    compared = read_compared(record, file.judge)
+                    name = (compared.left, compared.right, compared.index)
+                    self._once(record.where, name)
+                    self._add(self._compared(compared))
+                case "dialogues":
+                    self._add(self._dialogues(record, indexes))
+
+        intake.take(file.path, scan_rows(file.path), add, ADVICE)
+        if file.judge:
+            self.judges.append(file.judge)
 
     def _add(self, scores: Iterator[Score]) -> None:
         for score in scores:
             self.frame.append(score)
 
-    def _once(self, where: str, *name: str) -> None:
-        if (earlier := self.seen.setdefault(name, where)) != where:
-            raise DataError(where, [f"{', '.join(name)} is that of {earlier}"], "Give each once.")
+    def _once(self, where: str, *names: tuple[str, ...]) -> None:
+        """Raise `DataError` for what was read before, or take down that it was read here."""
+        if told := [
+            f"{', '.join(name)} is that of {self.seen[name]}" for name in names if name in self.seen
+        ]:
+            raise DataError(where, told)
+        self.seen |= dict.fromkeys(names, where)
 
     def _alone(self, row: Alone) -> Iterator[Score]:
         counts = self.counts.setdefault((UNIEVAL, row.model), Counter())
@@ -144,9 +161,10 @@ class _Reading:
             searched=(own, other),
         )
 
-    def _dialogues(self, path: Path) -> Iterator[Score]:
-        for dialogue in read_dialogues(path):
-            self._once(dialogue.where, "dialogue", dialogue.model, dialogue.index)
+    def _dialogues(self, record: Record, indexes: dict[str, str]) -> Iterator[Score]:
+        found = record_dialogues(record, indexes)
+        self._once(record.where, *(("dialogue", each.model, each.index) for each in found))
+        for dialogue in found:
             scored = Scored(sample=dialogue.index, condition=UNCON, model=dialogue.model)
             yield from score_loop(scored, dialogue.utterances, self.settings)
             for number, each in enumerate(dialogue.utterances[SEED:], start=SEED + 1):

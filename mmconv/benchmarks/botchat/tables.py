@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
+from mmconv.benchmarks.botchat.conditions import changes_table
 from mmconv.benchmarks.botchat.dialogue_tables import dialogue_tables
 from mmconv.benchmarks.botchat.layout import (
     AUTHORS_COLUMN,
@@ -54,6 +55,7 @@ def build_tables(frame: ScoreFrame, layout: Layout) -> list[Table]:
     made = [
         _unieval(frame, layout),
         *_comparisons(frame, layout, compared),
+        changes_table(frame, layout),
         *(_arena(frame, layout, compared[PAIREVAL], dup) for dup in (JUDGE, DUP)),
         _points(frame, layout, compared),
         _judgements(frame, layout, compared),
@@ -189,6 +191,7 @@ def _points(frame: ScoreFrame, layout: Layout, compared: Mapping[str, Matches]) 
             "loop count as both taken for AI.",
             *_loop_notes(layout, DUP),
             layout.compared_note,
+            *layout.notes,
         ),
     )
 

@@ -9,9 +9,10 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from mmconv.benchmarks.cmteval.fields import IDS, STRATEGY, SUBSETS, TURNS, Subset
+from mmconv.benchmarks.cmteval.data import turn_records
+from mmconv.benchmarks.cmteval.fields import IDS, STRATEGY, SUBSETS, Subset
 from mmconv.benchmarks.cmteval.options import CMTEvalOptions
-from mmconv.benchmarks.records import read_records
+from mmconv.benchmarks.records import Record, scan_records
 from mmconv.errors import ConfigError, DataError
 
 REFERENCES = "long-text_summary_QA_data.json"
@@ -50,21 +51,25 @@ def find_references(options: CMTEvalOptions) -> Path:
 
 
 def subset_of(path: Path) -> Subset:
-    """The subset that a file belongs to: by its name, and if that says nothing, by its layout.
-
-    Only Long-Text calls its identifiers `ID`, and only Hard gives its first turn a strategy.
-    """
+    """The subset that a file belongs to: by its name, or by the layout of its first record."""
     named = _IN_NAME.search(path.stem)
     if named is not None:
         return next(subset for subset in SUBSETS if subset == named[1])
-    first = next(read_records(path), None)
+    first = next((each for each in scan_records(path) if isinstance(each, Record)), None)
     if first is None:
         raise DataError(str(path), ["holds no records"])
-    if IDS[1] in first.fields:
+    return subset_by_layout(first)
+
+
+def subset_by_layout(record: Record) -> Subset:
+    """The subset whose fields a dialogue has.
+
+    Only Long-Text calls its identifiers `ID`, and only Hard gives turns a strategy.
+    """
+    if IDS[1] in record.fields:
         return "long-text"
-    turns = first.fields.get(TURNS)
-    opening = turns[0] if isinstance(turns, list) and turns else {}
-    return "hard" if isinstance(opening, dict) and STRATEGY in opening else "standard"
+    strategic = any(STRATEGY in turn.fields for turn in turn_records(record))
+    return "hard" if strategic else "standard"
 
 
 def _named(data: Path | Mapping[Subset, Path]) -> dict[Subset, Path]:

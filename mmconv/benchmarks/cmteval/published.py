@@ -36,8 +36,9 @@ from mmconv.benchmarks.cmteval.fields import (
     TURNS,
     Subset,
 )
-from mmconv.benchmarks.cmteval.files import subset_of
-from mmconv.benchmarks.records import Record, read_records
+from mmconv.benchmarks.cmteval.files import subset_by_layout, subset_of
+from mmconv.benchmarks.records import Record, scan_records
+from mmconv.benchmarks.rescoring import Intake
 from mmconv.errors import DataError
 
 REPLIES_MISSING = "missing replies"
@@ -69,8 +70,10 @@ _TURN_FIELDS = {
     TURN_SCORE,
 }
 _DIALOGUE_FIELDS = {*IDS, PATTERN, PERSONA, TURNS, DIALOGUE_SCORE}
-_JUDGED: tuple[str, ...] = (SYNTHESIS, ADAPTABILITY, REASONS)
+_SCORES = (SYNTHESIS, ADAPTABILITY)
+_JUDGED: tuple[str, ...] = (*_SCORES, REASONS)
 _ROUNDING = 0.005 + 1e-9
+_ADVICE = "Give the authors' files as they are: eval_<subset>_<model>.json."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,27 +113,35 @@ class Published:
         return Counter(fault.kind for fault in self.faults)
 
 
-def read_published(path: Path) -> Published:
-    """Read one file; raises `DataError` where a record is no dialogue at all or stands twice."""
+def read_published(path: Path, intake: Intake) -> Published:
+    """Read one file; raises `DataError` for one without any score.
+
+    A record is bad that is no dialogue at all, stands twice, or is of another subset than the file.
+    """
     subset = subset_of(path)
     found = Published(path=path, model=_model(path, subset), subset=subset)
-    problems = []
     seen: dict[str, str] = {}
-    for record in read_records(path):
+
+    def read(record: Record) -> None:
         dialogue, faults = read_dialogue(record, subset)
         if dialogue is None:
-            problems += [f"{record.where}: {fault}" for fault in faults]
-            continue
+            raise DataError(record.where, faults)
+        if (own := subset_by_layout(record)) != subset:
+            raise DataError(
+                record.where, [f"has the fields of {own}, but the file is taken for {subset}"]
+            )
         if dialogue.id in seen:
-            problems.append(f"{record.where}: {seen[dialogue.id]} has the same identifier")
-        seen.setdefault(dialogue.id, record.where)
+            raise DataError(record.where, [f"{seen[dialogue.id]} has the same identifier"])
+        seen[dialogue.id] = record.where
         found.judged.append(Judged(dialogue=dialogue, reply=_judge_reply(record)))
         found.faults += [
             Fault(kind=DIALOGUE_FAULTS, where=record.where, what=fault) for fault in faults
         ]
         found.faults += _faults(record)
-    if problems or not found.judged:
-        raise DataError(str(path), problems or ["holds no dialogues"])
+
+    intake.take(path, scan_records(path), read, _ADVICE)
+    if found.counts()[SCORES_MISSING] == found.turns * len(_SCORES):
+        raise DataError(str(path), [f"no turn has a score: {' or '.join(_SCORES)}"], _ADVICE)
     return found
 
 
@@ -181,7 +192,7 @@ def _faults(record: Record) -> Iterator[Fault]:
 
 
 def _score_faults(turn: Mapping[str, Any], where: str) -> Iterator[Fault]:
-    for name in (SYNTHESIS, ADAPTABILITY):
+    for name in _SCORES:
         score = _number(turn.get(name))
         if score is None:
             yield Fault(kind=SCORES_MISSING, where=where, what=f"no number in {name}")
@@ -206,7 +217,7 @@ def _difference(fields: Mapping[str, Any], name: str, mean: float, where: str) -
 
 
 def _turn_mean(turn: Mapping[str, Any]) -> float | None:
-    scores = [_number(turn.get(name)) for name in (SYNTHESIS, ADAPTABILITY)]
+    scores = [_number(turn.get(name)) for name in _SCORES]
     numbers = [score for score in scores if score is not None]
     return sum(numbers) / 2 if len(numbers) == 2 else None
 

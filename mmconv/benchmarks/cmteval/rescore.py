@@ -14,23 +14,25 @@ from mmconv.benchmarks.cmteval.grading import JUDGEMENT
 from mmconv.benchmarks.cmteval.published import KINDS, Published, read_published
 from mmconv.benchmarks.cmteval.scoring import score_judgement
 from mmconv.benchmarks.cmteval.tables import Layout, build_tables
-from mmconv.benchmarks.rescoring import Rescored
+from mmconv.benchmarks.rescoring import Intake, Rescored
 from mmconv.errors import DataError
 from mmconv.values import Call, Cell, Reply, Score, Table
 
 _CALL = Call(id=JUDGEMENT, seat="judge", messages=(), parser=turn_scores)
 
 
-def rescore(files: Sequence[Path]) -> Rescored:
+def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> Rescored:
     """The tables of one or more files, of any models and subsets, and what the files hide.
 
-    Raises `DataError` for a file that cannot be read, and for two with one model's same subset.
+    Raises `DataError` for a file that cannot be read, for two with one model's same subset, and for
+    records that are no dialogues of the subset, unless `skip_bad` leaves those out.
     """
-    published = [read_published(path) for path in files]
+    intake = Intake(skip_bad=skip_bad)
+    published = [read_published(path, intake) for path in files]
     _check_distinct(published)
     scores = [score for each in published for score in _scores(each)]
-    tables = build_tables(scores, Layout(judge="the authors' judge"))
-    return Rescored(tables=(*tables, _faults(published), *_fault_list(published)))
+    tables = build_tables(scores, Layout(judge="the judge of the files"))
+    return intake.rescored((*tables, _faults(published), *_fault_list(published)))
 
 
 def _check_distinct(published: Sequence[Published]) -> None:
@@ -71,6 +73,8 @@ def _faults(published: Sequence[Published]) -> Table:
         notes=(
             "Missing dialogues and turns: against the subset as published (Table 2). Merged turns "
             "are counted in the table of judgements: neighbours with equal scores and reasons.",
+            "Which model it is, only a file's name tells; who judged, nothing. Subsets are checked "
+            "by the fields of records.",
         ),
         digits=0,
     )

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from judges.parsers_fbbench import OFFICIAL, ChecklistParser
-from mmconv.benchmarks.bad_records import refusal
 from mmconv.benchmarks.fbbench.data import Sample, off_balance, read_sample
 from mmconv.benchmarks.fbbench.grading import ANSWER, JUDGEMENT
 from mmconv.benchmarks.fbbench.options import CONDITION, Maintenance
 from mmconv.benchmarks.fbbench.scoring import REFUSAL, score_judgement
 from mmconv.benchmarks.fbbench.tables import Layout, build_tables
-from mmconv.benchmarks.records import Record, Unreadable, scan_records
-from mmconv.benchmarks.rescoring import Rescored
+from mmconv.benchmarks.records import Record, scan_records
+from mmconv.benchmarks.rescoring import Intake, Rescored
 from mmconv.errors import DataError
 from mmconv.stats import ScoreFrame
 from mmconv.values import Call, Failure, Outcome, Reply, Score
@@ -37,13 +37,16 @@ _ADVICE = "Give the authors' judgement files as they are."
 _SAME = 1e-9
 
 
-def rescore(files: Sequence[Path], maintenance: Maintenance = "any") -> Rescored:
+def rescore(
+    files: Sequence[Path], maintenance: Maintenance = "any", *, skip_bad: bool = False
+) -> Rescored:
     """The tables of published judgements, one model per file.
 
     Raises `DataError` naming line and field of all records of a file that are no judgement, and of
-    those whose sample has one already.
+    those whose sample has one already; `skip_bad` leaves them out.
     """
-    read = [_read_file(path, maintenance) for path in files]
+    intake = Intake(skip_bad=skip_bad)
+    read = [_read_file(path, maintenance, intake) for path in files]
     judges = dict.fromkeys(judge for each in read for judge in each.judges)
     layout = Layout(judge=", ".join(judges), notes=tuple(each.note for each in read))
     names = [each.name for each in read]
@@ -51,7 +54,7 @@ def rescore(files: Sequence[Path], maintenance: Maintenance = "any") -> Rescored
         each.name if names.count(each.name) == 1 else f"{each.name} ({each.path})": each.frame
         for each in read
     }
-    return Rescored(tables=tuple(build_tables(frames, layout)))
+    return intake.rescored(build_tables(frames, layout))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -79,34 +82,27 @@ class _Judged:
         return f"{self.name}: {self.samples} of the {whole} samples of release {release}{lacking}."
 
 
-def _read_file(path: Path, maintenance: Maintenance) -> _Judged:
+def _read_file(path: Path, maintenance: Maintenance, intake: Intake) -> _Judged:
     judged = _Judged(path=path)
     seen: dict[str, str] = {}
-    bad: dict[str, tuple[str, ...]] = {}
-    for record in scan_records(path):
-        if isinstance(record, Unreadable):
-            bad[record.where] = (record.fault,)
-            continue
-        try:
-            _add(judged, record, seen, maintenance)
-        except DataError as error:
-            bad[record.where] = error.problems
-    if bad or not judged.samples:
-        raise refusal(path, bad, 0, _ADVICE)
+    add = partial(_add, judged, seen, maintenance)
+    intake.take(path, scan_records(path), add, _ADVICE)
     return judged
 
 
-def _add(judged: _Judged, record: Record, seen: dict[str, str], maintenance: Maintenance) -> None:
-    """Take in a record; `seen` has the places of samples that were read before."""
+def _add(judged: _Judged, seen: dict[str, str], maintenance: Maintenance, record: Record) -> None:
+    """Take in a record, or nothing of a bad one; `seen` has the places of samples read before."""
     sample = read_sample(record)
     if sample.id in seen:
         raise DataError(record.where, [f"user_query is that of {seen[sample.id]}"])
+    model, judge = _name(record, "infer_model"), _name(record, "judge_model")
+    scores = tuple(_scores(sample, record, maintenance))
     seen[sample.id] = record.where
-    judged.models[_name(record, "infer_model")] = None
-    judged.judges[_name(record, "judge_model")] = None
+    judged.models[model] = None
+    judged.judges[judge] = None
     judged.samples += 1
     judged.references += sample.reference is not None
-    for score in _scores(sample, record, maintenance):
+    for score in scores:
         judged.frame.append(score)
 
 

@@ -19,7 +19,8 @@ from typing import Any
 import orjson
 
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS, Task
-from mmconv.benchmarks.records import Record, read_records
+from mmconv.benchmarks.records import Record, Unreadable, scan_records
+from mmconv.benchmarks.rescoring import Intake
 from mmconv.errors import DataError
 
 _NAMES = {
@@ -32,6 +33,7 @@ _NAMES = {
 
 _TURN = re.compile(r"[1-9][0-9]?")
 _JUDGED_BY = "_judged-by--"
+_ADVICE = "Give OpenCompass's results, or records of task, id, turn and judgement."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,36 +58,36 @@ class Published:
     means: Mapping[str, float] = field(default_factory=dict)
 
 
-def read_published(files: Sequence[Path]) -> tuple[Published, ...]:
+def read_published(files: Sequence[Path], intake: Intake) -> tuple[Published, ...]:
     """The models that the files hold; the parts of one OpenCompass result are one model.
 
-    Raises `DataError` naming file, record and field for whatever is no judgement of a known task.
+    A record is bad that is no judgement of a known task.
     """
     groups: dict[Path, list[Path]] = {}
     for file in files:
         groups.setdefault(file.parent if _JUDGED_BY in file.parent.name else file, []).append(file)
     names = [group.name if _JUDGED_BY in group.name else group.stem for group in groups]
     return tuple(
-        _published(str(group) if names.count(name) > 1 else name, parts)
+        _published(str(group) if names.count(name) > 1 else name, parts, intake)
         for (group, parts), name in zip(groups.items(), names, strict=True)
     )
 
 
-def _published(name: str, files: Sequence[Path]) -> Published:
-    judgements = []
+def _published(name: str, files: Sequence[Path], intake: Intake) -> Published:
+    judgements: list[Judgement] = []
     means: dict[str, float] = {}
     for file in files:
         records, stated = _open(file)
         means.update(stated)
-        judgements += _judgements(file, records)
+        intake.take(file, records, lambda each: judgements.append(_judgement(each)), _ADVICE)
     return Published(name=name, judgements=tuple(judgements), means=means)
 
 
-def _open(file: Path) -> tuple[Iterator[Record], dict[str, float]]:
+def _open(file: Path) -> tuple[Iterator[Record | Unreadable], dict[str, float]]:
     """A file's entries, and the means that it states."""
     document = _object(file) if file.suffix.lower() == ".json" else None
     if document is None:
-        return read_records(file), {}
+        return scan_records(file), {}
     entries = document.get("details", document)
     if not isinstance(entries, dict):
         raise DataError(str(file), ["details: not an object of entries"])
@@ -108,34 +110,26 @@ def _object(file: Path) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def _entries(file: Path, entries: Mapping[str, Any]) -> Iterator[Record]:
+def _entries(file: Path, entries: Mapping[str, Any]) -> Iterator[Record | Unreadable]:
     for key, entry in entries.items():
         where = f"{file.name} entry {key!r}"
-        if not isinstance(entry, dict):
-            raise DataError(where, [f"holds a {type(entry).__name__}"], "Each must be an object.")
-        yield Record(where=where, fields=entry)
+        if isinstance(entry, dict):
+            yield Record(where=where, fields=entry)
+        else:
+            yield Unreadable(where=where, fault=f"holds a {type(entry).__name__}, not an object")
 
 
-def _judgements(file: Path, records: Iterator[Record]) -> list[Judgement]:
-    found = []
-    problems = []
-    for record in records:
-        values = _values(record)
-        faults = list(_faults(values))
-        problems += [f"{record.where}: {fault}" for fault in faults]
-        if not faults:
-            found.append(
-                Judgement(
-                    task=TASKS[values["task"]],
-                    dialogue=str(values["id"]),
-                    turn=int(values["turn"]),
-                    # a judge that said nothing is a judge that cannot be read
-                    text=values["judgement"] or "",
-                )
-            )
-    if problems or not found:
-        raise DataError(str(file), problems or ["holds no judgements"])
-    return found
+def _judgement(record: Record) -> Judgement:
+    values = _values(record)
+    if faults := list(_faults(values)):
+        raise DataError(record.where, faults)
+    return Judgement(
+        task=TASKS[values["task"]],
+        dialogue=str(values["id"]),
+        turn=int(values["turn"]),
+        # a judge that said nothing is a judge that cannot be read
+        text=values["judgement"] or "",
+    )
 
 
 def _values(record: Record) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from mmconv.benchmarks.mtbench101.scoring import (
 )
 from mmconv.benchmarks.mtbench101.tables import Layout, build_tables
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS, Task
-from mmconv.benchmarks.rescoring import Rescored
+from mmconv.benchmarks.rescoring import Intake, Rescored
 from mmconv.stats import ScoreFrame
 from mmconv.values import Call, Cell, Reply, Score, Table
 
@@ -51,14 +51,16 @@ _CLOSE = 0.0005
 """Files state their average rounded to three digits."""
 
 
-def rescore(files: Sequence[Path]) -> Rescored:
+def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> Rescored:
     """The tables of judgements in files, a model for each file or OpenCompass folder.
 
-    Raises `mmconv.errors.DataError` for what is no judgement. A turn that lies between judged ones
-    and is not there is unscored; of a turn that is there twice we read the first judgement, and by
-    the authors' convention all. Turns that are history only count by the authors' convention.
+    Raises `mmconv.errors.DataError` for what is no judgement; `skip_bad` leaves it out. A turn that
+    lies between judged ones and is not there is unscored; of a turn that is there twice we read the
+    first judgement, and by the authors' convention all. Turns that are history only count by the
+    authors' convention.
     """
-    models = read_published(files)
+    intake = Intake(skip_bad=skip_bad)
+    models = read_published(files, intake)
     entrants = [
         Entrant(name=model.name, frame=ScoreFrame(_scores(model)), condition=CONDITION)
         for model in models
@@ -66,7 +68,7 @@ def rescore(files: Sequence[Path]) -> Rescored:
     one = models[0].name if len(models) == 1 else f"{len(models)} models"
     layout = Layout(candidate=one, judge="the judge of the files")
     faults = _faults(models, tuple(_differences(models, entrants)))
-    return Rescored(tables=(*build_tables(entrants, layout), faults))
+    return intake.rescored((*build_tables(entrants, layout), faults))
 
 
 def _scores(model: Published) -> Iterator[Score]:

@@ -41,9 +41,9 @@ MEAN_TITLE = "mean of turns"
 MINIMUM_TITLE = "minimum of turns"
 
 CONVENTION = (
-    "By our reading the last “Rating: [[n]]” counts, and a dialogue with an unscored turn is not "
-    "scored. By the authors' it is the first [n] anywhere, of any size, and unread turns are "
-    "dropped before the minimum; only the average is rounded."
+    "By our reading the last “Rating: [[n]]” counts, n a whole number, and a dialogue with an "
+    "unscored turn is not scored. By the authors' it is the first [n] anywhere, of any size, and "
+    "unread turns are dropped before the minimum; only the average is rounded."
 )
 MEANS_NOTE = "Average, groups and abilities are plain means of their tasks."
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +136,47 @@ def test_options_and_seats_are_checked(data: Path) -> None:
             seats={"candidate": SEATS["candidate"]},
         )
         Riddles(spec, Library())
+
+
+def seated(data: Path, *seats: str, kind: type[FileBenchmark] = Riddles, **fields: Any) -> RunSpec:
+    """The specification of a run with these seats, once a benchmark was built of it."""
+    spec = RunSpec(
+        benchmark="mine",
+        options={"data": str(data)},
+        seats=dict.fromkeys(seats, SEATS["judge"]),
+        **fields,
+    )
+    kind(spec, Library())
+    return spec
+
+
+def test_a_seat_that_nothing_asks_is_refused(data: Path) -> None:
+    seated(data, "candidate", "judge")
+    with pytest.raises(ConfigError, match="riddles has no seat 'judg'; did you mean judge"):
+        seated(data, "candidate", "judg")
+    with pytest.raises(ConfigError, match="riddles has no seat 'x'; there are: candidate, judge"):
+        seated(data, "candidate", "judge", "x")
+
+
+class Seldom(Bare):
+    """Asks a helper about the last riddle, and in a rescue; one more under another condition."""
+
+    conditions = ("free", "helped")
+
+    def plan(self, sample: Fields, condition: str) -> tuple[Call, ...]:
+        [call] = super().plan(sample, condition)
+        again = replace(call, id="again", seat="rescuer")
+        rare = (replace(call, id="rare", seat="helper"),) if sample["id"] == "3" else ()
+        more = (replace(call, id="more", seat="teacher"),) if condition == "helped" else ()
+        return (replace(call, rescues=(again,)), *rare, *more)
+
+
+def test_seats_of_other_samples_rescues_and_conditions_are_known(data: Path) -> None:
+    every = ("candidate", "rescuer", "helper", "teacher")
+    seated(data, *every, kind=Seldom)
+    seated(data, *every, kind=Seldom, conditions=("free",))
+    with pytest.raises(ConfigError, match="questions has no seat 'helpr'; did you mean helper"):
+        seated(data, *every, "helpr", kind=Seldom)
 
 
 def test_tables_are_means_of_every_metric(data: Path) -> None:

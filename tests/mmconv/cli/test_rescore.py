@@ -17,7 +17,7 @@ from mmconv.errors import ConfigError
 from mmconv.values import Cell, Table
 
 
-def rescore(files: Sequence[Path]) -> Rescored:
+def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> Rescored:
     """One row per file; the files hold a number each."""
     rows = {
         path.stem: {

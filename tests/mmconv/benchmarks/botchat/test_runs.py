@@ -86,7 +86,8 @@ async def test_notes_tell_the_data_and_what_is_cut_of_it(tmp_path: Path) -> None
     assert "GT is the human dialogue, of whatever length it has." in whole["loops"].notes
     assert "GT is the human dialogue, cut after 8 utterances." in cut["loops"].notes
     told = "Of human dialogues with more utterances (1 of 3), the first 8 count."
-    assert (told in whole["gteval"].notes, told in cut["gteval"].notes) == (False, True)
+    for name in ("gteval", "points"):
+        assert (told in whole[name].notes, told in cut[name].notes) == (False, True)
     [note] = [note for note in cut["unieval"].notes if note.startswith("Human length")]
     assert "the length of the human dialogue, 8 at most, for samples" in note
     assert all("at most" not in note for note in whole["unieval"].notes)

@@ -15,7 +15,14 @@ from mmconv.benchmarks.cmteval.rescore import rescore
 from mmconv.errors import DataError
 from mmconv.report.text import to_text
 from mmconv.values import Cell
-from tests.mmconv.benchmarks.cmteval.dialogues import REAL, hard_record, published, record, write
+from tests.mmconv.benchmarks.cmteval.dialogues import (
+    REAL,
+    hard_record,
+    long_record,
+    published,
+    record,
+    write,
+)
 
 SCORES = ((4, 5), (3, 3), (5, 5))
 BOM = b"\xef\xbb\xbf"
@@ -177,6 +184,33 @@ def test_one_model_and_subset_twice_is_refused(tmp_path: Path) -> None:
 def test_what_is_no_dialogue_is_refused(tmp_path: Path, records: list[Any]) -> None:
     with pytest.raises(DataError):
         rescore([write(tmp_path / "eval_standard_a.json", records)])
+
+
+def test_the_subset_of_a_files_name_is_checked_by_its_records(tmp_path: Path) -> None:
+    kinds = {"standard": record, "hard": hard_record, "long-text": long_record}
+    for own, make in kinds.items():
+        scored = [published(make(str(number)), *SCORES) for number in range(9)]
+        for named in kinds:
+            path = write(tmp_path / f"eval_{named}_m.json", scored)
+            if named == own:
+                assert list(tables(path)["scores"]) == [f"m, {own}"]
+                continue
+            with pytest.raises(DataError) as refused:
+                rescore([path])
+            [problem] = refused.value.problems
+            told = f"9 records: has the fields of {own}, but the file is taken for {named} ("
+            assert problem.startswith(told)
+
+
+def test_a_file_that_nobody_judged_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "hard_data.json", [hard_record("1"), hard_record("2")])
+    with pytest.raises(DataError, match="no turn has a score: 统筹能力 or 适应能力"):
+        rescore([path])
+
+
+def test_a_file_whose_name_tells_no_subset_is_taken_by_its_layout(tmp_path: Path) -> None:
+    made = tables(write(tmp_path / "mine.json", [published(hard_record(), *SCORES)]))
+    assert list(made["scores"]) == ["mine, hard"]
 
 
 PUBLISHED = REAL / "eval_long-text_llama3.1-8b.json"

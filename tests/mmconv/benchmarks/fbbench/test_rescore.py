@@ -204,7 +204,7 @@ def test_all_that_is_no_judgement_is_told_at_once(tmp_path: Path) -> None:
         "judged.jsonl line 2",
         "judged.jsonl line 4",
     ]
-    assert "--skip-bad-records" not in str(refused.value)
+    assert "--skip-bad-records goes on with the 2 good records." in str(refused.value)
 
 
 def test_a_sample_judged_twice_is_refused(tmp_path: Path) -> None:

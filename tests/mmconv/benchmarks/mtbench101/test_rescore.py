@@ -257,8 +257,8 @@ def test_a_record_that_is_no_judgement_is_named(
         ({"0": {"prediction": "[[4]]"}}, "entry '0': task: missing"),
         ({"0": "text"}, "entry '0'"),
         ({"details": []}, "details: not an object"),
-        ({}, "holds no judgements"),
-        ([], "holds no judgements"),
+        ({}, "holds no records"),
+        ([], "holds no records"),
     ],
 )
 def test_a_file_of_another_layout_is_refused(tmp_path: Path, content: Any, problem: str) -> None:

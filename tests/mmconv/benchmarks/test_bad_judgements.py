@@ -1,0 +1,224 @@
+"""Files of published judgements with a bad record among good ones, as `mmconv rescore` meets them.
+
+Such a file is refused with all that is wrong; with --skip-bad-records rescoring goes on, and every
+table says so, as those of a run do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from click.testing import CliRunner, Result
+
+from mmconv.benchmarks.botchat.rescore import rescore as rescore_botchat
+from mmconv.benchmarks.cmteval.rescore import rescore as rescore_cmteval
+from mmconv.benchmarks.fbbench.rescore import rescore as rescore_fbbench
+from mmconv.benchmarks.mtbench101.rescore import rescore as rescore_mtbench101
+from mmconv.benchmarks.rescoring import Rescored
+from mmconv.cli.rescore import Rescorer, command
+from mmconv.errors import DataError
+from tests.mmconv.benchmarks.botchat import samples as botchat
+from tests.mmconv.benchmarks.cmteval import dialogues as cmteval
+from tests.mmconv.benchmarks.fbbench import samples as fbbench
+
+RESCORERS: Mapping[str, Rescorer] = {
+    "botchat": rescore_botchat,
+    "cmteval": rescore_cmteval,
+    "fbbench": rescore_fbbench,
+    "mtbench101": rescore_mtbench101,
+}
+NOTE = "1 of 3 records is left out as bad (--skip-bad-records): see the table left_out."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bad:
+    """A benchmark's good judgements, a bad one that stands between them, and what is said of it."""
+
+    benchmark: str
+    file: str
+    good: tuple[Any, Any]
+    bad: Any
+    told: str
+
+    def write(self, folder: Path, *, without: bool = False) -> Path:
+        """The file, or the same without the bad record."""
+        folder.mkdir(exist_ok=True)
+        records = [*self.good] if without else [self.good[0], self.bad, self.good[1]]
+        path = folder / self.file
+        if path.suffix == ".json":
+            path.write_bytes(orjson.dumps(records))
+        else:
+            lines = [each if isinstance(each, bytes) else orjson.dumps(each) for each in records]
+            path.write_bytes(b"\n".join(lines))
+        return path
+
+
+def alone(number: int, **fields: Any) -> dict[str, Any]:
+    said = botchat.lay_out(botchat.dialogue("own", 16))
+    row = {"model": "m", "qidx": number, "index": f"MT-{number}", "conversation": said}
+    return {**row, "gpt4": "Choice: No\nIndex: None", **fields}
+
+
+def pair(number: int, **fields: Any) -> dict[str, Any]:
+    texts = (botchat.dialogue("own", 5), botchat.dialogue("Human", 5))
+    return botchat.compared(f"MT-{number}", "m", "GT", texts, "Choice: Both") | fields
+
+
+def talk(number: int, **fields: Any) -> dict[str, Any]:
+    said = orjson.dumps(botchat.dialogue(f"own {number}", 16)).decode()
+    return {"index": f"MT-{number}", "gpt": said, "vic": said, **fields}
+
+
+def checked(number: int, **fields: Any) -> dict[str, Any]:
+    sample = fbbench.correction(number)
+    judgement = {
+        text: {"评判理由": "有。", "评判结果": "是", "weight": weight}
+        for text, weight in sample["checklist"]
+    }
+    who = {"infer_model": "m", "judge_model": "j", "second_response": "好的。"}
+    return {**sample, **who, "judgement": judgement, "score": 1.0, **fields}
+
+
+def turn(number: int, **fields: Any) -> dict[str, Any]:
+    return {"task": "SI", "id": number, "turn": 1, "judgement": "Rating: [[8]]", **fields}
+
+
+def scored(number: int, **fields: Any) -> list[dict[str, Any]]:
+    return cmteval.published({**cmteval.record(str(number)), **fields}, (4, 5), (3, 3), (5, 5))
+
+
+def hard(number: int) -> list[dict[str, Any]]:
+    return cmteval.published(cmteval.hard_record(str(number)), (4, 5), (3, 3), (5, 5))
+
+
+UNIEVAL = Bad(
+    benchmark="botchat",
+    file="UniEval.jsonl",
+    good=(alone(1), alone(2)),
+    bad=alone(3, model=""),
+    told="UniEval.jsonl line 2: model is missing",
+)
+CHECKED = Bad(
+    benchmark="fbbench",
+    file="judged.jsonl",
+    good=(checked(1), checked(2)),
+    bad=checked(3, judge_model=None),
+    told="judged.jsonl line 2: judge_model is missing",
+)
+TURNS = Bad(
+    benchmark="mtbench101",
+    file="judged.jsonl",
+    good=(turn(1), turn(2)),
+    bad=turn(3, task="XX"),
+    told="judged.jsonl line 2: task: 'XX' is none of",
+)
+SCORED = Bad(
+    benchmark="cmteval",
+    file="eval_standard_m.json",
+    good=(scored(1), scored(2)),
+    bad={"origin_id": "3"},
+    told="eval_standard_m.json item 2: 评测能力 is missing or empty",
+)
+
+BAD: Mapping[str, Bad] = {
+    "botchat, UniEval": UNIEVAL,
+    "botchat, not JSON": replace(UNIEVAL, bad=b"{", told="UniEval.jsonl line 2: not JSON"),
+    "botchat, a row twice": replace(
+        UNIEVAL, bad=alone(1), told="line 2: unieval, m, MT-1 is that of UniEval.jsonl line 1"
+    ),
+    "botchat, comparisons": replace(
+        UNIEVAL,
+        file="GTEval.jsonl",
+        good=(pair(1), pair(2)),
+        bad=pair(3, A="x"),
+        told="GTEval.jsonl line 2: cmp_index 'MT-3;m;GT' does not name x and GT",
+    ),
+    "botchat, dialogues": replace(
+        UNIEVAL,
+        file="convs.jsonl",
+        good=(talk(1), talk(2)),
+        bad=talk(3, vic="hello"),
+        told="convs.jsonl line 2: vic is no JSON list of utterances",
+    ),
+    "fbbench": CHECKED,
+    "fbbench, not JSON": replace(CHECKED, bad=b"{", told="judged.jsonl line 2: not JSON"),
+    "mtbench101": TURNS,
+    "mtbench101, not JSON": replace(TURNS, bad=b"{", told="judged.jsonl line 2: not JSON"),
+    "cmteval": SCORED,
+    "cmteval, no object": replace(SCORED, bad=[1, 2], told="item 2: holds a list, not an object"),
+    "cmteval, another subset": replace(
+        SCORED,
+        bad=hard(3),
+        told="item 2: has the fields of hard, but the file is taken for standard",
+    ),
+}
+
+
+def run(bad: Bad, file: Path, *more: str) -> Result:
+    return CliRunner().invoke(command, [bad.benchmark, "--judgements", str(file), *more])
+
+
+def rescored(bad: Bad, files: Sequence[Path]) -> Rescored:
+    return RESCORERS[bad.benchmark](files, skip_bad=True)
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+def test_a_bad_record_refuses_its_file(bad: Bad, tmp_path: Path) -> None:
+    result = run(bad, bad.write(tmp_path))
+    assert isinstance(result.exception, DataError)
+    assert bad.told in str(result.exception)
+    assert "--skip-bad-records goes on with the 2 good records." in str(result.exception)
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+def test_rescoring_goes_on_without_it_and_every_table_says_so(bad: Bad, tmp_path: Path) -> None:
+    *found, left_out = rescored(bad, [bad.write(tmp_path / "bad")]).tables
+    clean = rescored(bad, [bad.write(tmp_path / "clean", without=True)]).tables
+    assert [(table.name, table.rows) for table in found] == [
+        (table.name, table.rows) for table in clean
+    ]
+    assert all(table.notes[-1] == NOTE for table in found)
+    assert not any(NOTE in table.notes for table in clean)
+    assert left_out.name == "left_out"
+    [(where, row)] = left_out.rows.items()
+    assert bad.told in f"{where}: {row['what is wrong'].value}"
+
+
+def test_the_command_takes_the_option(tmp_path: Path) -> None:
+    result = run(CHECKED, CHECKED.write(tmp_path), "--skip-bad-records")
+    assert result.exit_code == 0, result.output
+    assert NOTE.partition(":")[0] in " ".join(result.stdout.split())
+    assert "Records left out as bad" in result.stdout
+
+
+def test_files_of_one_name_both_tell_their_bad_records(tmp_path: Path) -> None:
+    first, second = (
+        replace(TURNS, good=(turn(number), turn(number + 1))).write(tmp_path / str(number))
+        for number in (1, 5)
+    )
+    *found, left_out = rescored(TURNS, [first, second]).tables
+    assert "2 of 6 records are left out" in found[0].notes[-1]
+    assert [*left_out.rows] == ["judged.jsonl line 2", f"{tmp_path / '5'}: judged.jsonl line 2"]
+
+
+@pytest.mark.parametrize("bad", [UNIEVAL, CHECKED, TURNS, SCORED], ids=lambda bad: bad.benchmark)
+def test_a_file_without_good_records_is_refused_all_the_same(bad: Bad, tmp_path: Path) -> None:
+    path = replace(bad, good=(bad.bad, bad.bad)).write(tmp_path)
+    with pytest.raises(DataError):
+        rescored(bad, [path])
+
+
+def test_a_file_of_another_benchmark_is_told_in_few_lines(tmp_path: Path) -> None:
+    path = tmp_path / "judged.jsonl"
+    path.write_bytes(b"\n".join(orjson.dumps(checked(number)) for number in range(30)))
+    result = run(SCORED, path)
+    assert isinstance(result.exception, DataError)
+    [problem] = result.exception.problems
+    assert problem.startswith("30 records: no origin_id or ID; 评测能力 is missing or empty; ")
+    assert "eval_<subset>_<model>.json" in str(result.exception)
+    assert "--skip-bad-records" not in str(result.exception)
