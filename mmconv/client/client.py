@@ -29,15 +29,18 @@ from mmconv.client.waiting import wait
 from mmconv.dialogues.results import DialogueResult
 
 Picture: TypeAlias = str | Path | bytes | StoredImage | OwnImage
-"""An image: a file's path, the bytes of one, or one that the server keeps already."""
+"""An image: a file's path, the bytes of one, or one that the server keeps already.
+
+What the server keeps may also be named as requests name it: `image:` and its id.
+"""
 
 
 class Client:
     """Talks to the server at `url`, in the name of `token` where it wants one.
 
     A request may take `timeout` seconds. While the server is busy or not up yet, a request is sent
-    again for `patience` seconds. `transport` replaces the network, in tests. All methods raise
-    `ServiceError`.
+    again for `patience` seconds, and so is one that only reads where its connection breaks.
+    `transport` replaces the network, in tests. All methods raise `ServiceError`.
     """
 
     def __init__(
@@ -106,7 +109,7 @@ class Client:
         model: str,
         messages: str | Sequence[Mapping[str, Any]],
         *,
-        images: Sequence[Picture] = (),
+        images: Picture | Sequence[Picture] = (),
         **fields: Any,
     ) -> ChatReply:
         """Ask a model; `messages` are a user's words or OpenAI's messages.
@@ -128,18 +131,20 @@ class Client:
     def dialogue(
         self,
         model: str,
-        turns: Sequence[str | Mapping[str, Any]],
+        turns: str | Sequence[str | Mapping[str, Any]],
         *,
-        images: Sequence[Picture] = (),
+        images: Picture | Sequence[Picture] = (),
         progress: bool = True,
         **fields: Any,
     ) -> DialogueResult:
         """Hold a dialogue and wait for its result, also where the server makes a job of it.
 
         A turn is an instruction, or a mapping with `instruction`, `reference`, `focus_points` and
-        `images`; `images` beside the turns are shown with the first one. `fields` are those of
-        `/v1/dialogues`, such as `conditions`, `judge` and `gradings`.
+        `images`; a text alone is one turn. `images` beside the turns are shown with the first one.
+        `fields` are those of `/v1/dialogues`, such as `conditions`, `judge` and `gradings`.
         """
+        if isinstance(turns, str):
+            turns = [turns]
         body = {
             "model": model,
             "turns": [self._turn(each) for each in turns],
@@ -163,7 +168,7 @@ class Client:
         `fields` are what that judge reads; an `image` may be a file or bytes.
         """
         if isinstance(fields.get("image"), Path | bytes | StoredImage | OwnImage):
-            [fields["image"]] = self._names([fields["image"]])
+            [fields["image"]] = self._names(fields["image"])
         body = {"judge": judge, "benchmark": benchmark, "prompt": prompt, **fields}
         return read(Judgement, self._transport.json("POST", "/v1/judgements", json=body))
 
@@ -200,9 +205,15 @@ class Client:
             return {"instruction": turn}
         return {**turn, "images": self._names(turn["images"])} if "images" in turn else turn
 
-    def _names(self, images: Sequence[Picture]) -> list[str]:
+    def _names(self, images: Picture | Sequence[Picture]) -> list[str]:
         """What requests call the images; those that the server has not are uploaded."""
-        return [
-            each.name if isinstance(each, StoredImage | OwnImage) else self.upload(each).name
-            for each in images
-        ]
+        if isinstance(images, str | Path | bytes | StoredImage | OwnImage):
+            images = [images]
+        return [self._name(each) for each in images]
+
+    def _name(self, image: Picture) -> str:
+        if isinstance(image, StoredImage | OwnImage):
+            return image.name
+        if isinstance(image, str) and image.startswith("image:"):
+            return image
+        return self.upload(image).name

@@ -47,11 +47,10 @@ class Transport:
         while True:
             try:
                 answer = self._http.request(method, path, **fields)
-            except httpx2.ConnectError as error:
-                # Nothing was sent, so nothing is asked twice.
-                problem, wait = _unreachable(self._http.base_url, error), pause
             except httpx2.TransportError as error:
-                raise _unreachable(self._http.base_url, error) from error
+                problem, wait = _unreachable(self._http.base_url, error), pause
+                if not _may_repeat(method, error):
+                    raise problem from error
             else:
                 if answer.is_success:
                     return answer
@@ -65,12 +64,28 @@ class Transport:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def json(self, method: str, path: str, **fields: Any) -> Any:
-        """The JSON that the server answers."""
-        return self.request(method, path, **fields).json()
+        """The JSON that the server answers; raises `ServiceError`, also where it answers other."""
+        answer = self.request(method, path, **fields)
+        try:
+            return answer.json()
+        except ValueError as error:
+            kind = answer.headers.get("content-type", "of no type")
+            raise ServiceError(
+                f"{answer.url}: the answer is no JSON ({kind}); check the address, and ask for no "
+                "stream",
+                status=answer.status_code,
+            ) from error
 
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
+
+
+def _may_repeat(method: str, error: httpx2.TransportError) -> bool:
+    """Whether nothing is done twice: nothing was sent, or what broke off was only to be read."""
+    if method == "GET":
+        return isinstance(error, httpx2.NetworkError | httpx2.RemoteProtocolError)
+    return isinstance(error, httpx2.ConnectError)
 
 
 def _refusal(answer: httpx2.Response) -> ServiceError:

@@ -144,6 +144,8 @@ def _check_head(scope: Scope, settings: Settings) -> None:
     length = headers.get("content-length", "0")
     if not length.isdecimal() or int(length) > settings.sizes.body_bytes:
         raise too_large("the body", settings.sizes.body_bytes)
+    if (encoding := headers.get("content-encoding", "identity")) != "identity":
+        raise Problem(400, f"the body is encoded (Content-Encoding: {encoding}): send it plain")
 
 
 class JsonRoute(APIRoute):

@@ -20,6 +20,7 @@ from images import Facts
 from images.header import read_media_type
 from images.thumbnails import thumbnail
 from images.uploads import Claim
+from mmconv.errors import ImageError
 from mmconv.service.access import Asker, Caller, Chatter, Shared
 from mmconv.service.bodies import too_large
 from mmconv.service.incoming import at_work
@@ -219,9 +220,14 @@ def _own(claim: Claim) -> OwnImage:
 
 
 async def _find(shared: Service, sha256: str) -> bytes:
+    """The file of an image that is here; raises `Problem` 404, also where its file is gone."""
     if not shared.pictures.holds(sha256):
         raise Problem(404, "no image of this id is here", param="image", code="image_not_found")
-    return await at_work(shared, None, shared.pictures.read, sha256)
+    try:
+        async with shared.image_work:
+            return await asyncio.to_thread(shared.pictures.read, sha256)
+    except ImageError as error:
+        raise Problem(404, str(error), param="image", code="image_not_found") from error
 
 
 async def _read(request: Request, most: int) -> tuple[bytes, str]:

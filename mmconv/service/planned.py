@@ -20,6 +20,7 @@ from mmconv.runner import Runner
 from mmconv.service.desk import Desk
 from mmconv.service.elsewhere import StoreElsewhere
 from mmconv.service.problems import Problem
+from mmconv.service.run_faults import reading_data
 from mmconv.service.run_files import clean_call
 from mmconv.values import Failure, Reply
 
@@ -49,11 +50,15 @@ async def planned_sample(desk: Desk, evaluation: Evaluation, sample: str) -> dic
 async def _aside(
     desk: Desk, evaluation: Evaluation, look: Callable[[Evaluation], Coroutine[Any, Any, Made]]
 ) -> Made:
-    """Look at a run in a thread with a loop of its own, while no other request does."""
+    """Look at a run in a thread with a loop of its own, while no other request does.
+
+    Raises `Problem` 409 where its data cannot be read any more.
+    """
     store = StoreElsewhere(evaluation.equipment.store, asyncio.get_running_loop())
     there = replace(evaluation, equipment=replace(evaluation.equipment, store=store))
     async with desk.viewing:
-        return await asyncio.to_thread(lambda: asyncio.run(look(there)))
+        with reading_data(evaluation.spec.options):
+            return await asyncio.to_thread(lambda: asyncio.run(look(there)))
 
 
 async def _page(evaluation: Evaluation, after: str | None, limit: int) -> Page:

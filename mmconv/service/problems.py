@@ -51,7 +51,7 @@ CODES: Mapping[FailureKind, str] = {"context": "context_length_exceeded"}
 """OpenAI's own words for failures, where it has one; else the kind is the code."""
 
 LONGEST = 1000
-"""Characters of a message; it may quote what a client sent."""
+"""Characters of a message; it may quote what a client sent. A longer one ends in `...`."""
 
 UNROUTED = {
     HTTPStatus.NOT_FOUND.phrase: "there is nothing at this path; /docs lists what there is",
@@ -103,7 +103,7 @@ class Problem(HTTPException):
         retry_after: float | None = None,
     ) -> None:
         self.status = status
-        self.message = message[:LONGEST]
+        self.message = message if len(message) <= LONGEST else f"{message[: LONGEST - 4]} ..."
         self.param = param
         self.code = code
         super().__init__(status, self.message, _headers(status, retry_after))

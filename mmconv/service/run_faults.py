@@ -7,7 +7,10 @@ their words do not tell one, the fault lies in the data, which are the operator'
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import PurePath
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -36,9 +39,37 @@ def refusal(error: InputError, spec: RunSpec) -> Problem:
         if isinstance(cause, ValidationError):
             return _of_options(cause, spec)
         cause = cause.__cause__
-    message = without_commands(str(error))
+    message = without_commands(by_name(str(error), _own_options(spec)))
     param = next(_fields(message, spec), "data" if isinstance(error, DataError) else None)
     return Problem(400, presentable(message, UNTOLD), param=param, code=CODE)
+
+
+@contextmanager
+def reading_data(options: Mapping[str, Any]) -> Iterator[None]:
+    """Raise `Problem` 409 where a run's data, or what it is made of else, are there no more.
+
+    `options` are those that say where the data lie.
+    """
+    try:
+        yield
+    except InputError as error:
+        told = presentable(by_name(str(error), options), "the server's log says why")
+        message = f"what the run is made of cannot be read any more: {told}"
+        raise Problem(409, message, code="data_gone") from error
+
+
+def by_name(message: str, options: Mapping[str, Any]) -> str:
+    """The message with the last part of each path that the options hold in place of the path."""
+    paths = [path for path in options.values() if isinstance(path, str) and "/" in path]
+    for path in sorted(paths, key=len, reverse=True):
+        message = message.replace(path, PurePath(path).name)
+    return message
+
+
+def _own_options(spec: RunSpec) -> Mapping[str, Any]:
+    """The options that no client can set."""
+    known = open_options(spec.benchmark)
+    return {name: value for name, value in spec.options.items() if name not in known}
 
 
 def _of_options(error: ValidationError, spec: RunSpec) -> Problem:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import islice
@@ -58,23 +59,33 @@ class Span:
 async def read_aside(read: Callable[Given, Read], *args: Given.args, **named: Given.kwargs) -> Read:
     """Call in a thread what reads a run's folder.
 
-    Raises `Problem` 409 where a file is cut short, of another version, or not there.
+    Raises `Problem` 409 where a file of it is cut short, of another version, or not there. What
+    else is missing is no fault of the run, and passes.
     """
     try:
         return await asyncio.to_thread(read, *args, **named)
     except DataError as error:
-        raise _spoilt(error, f"{Path(error.where).name}: {error.problems[0]}") from error
+        log.warning("a run cannot be given out: %s", error)
+        told = f"{Path(error.where).name}: {error.problems[0]}"
+        words = presentable(told, "its files are spoilt")
+        advice = "remove it (DELETE with purge) and post it again, its replies are kept"
+        message = f"what the run has left cannot be read: {words}; {advice}"
+        raise Problem(409, message, code="files_spoilt") from error
+
+
+def file_status(path: Path) -> os.stat_result:
+    """What the system tells of a run's file; raises `DataError` where it is not there."""
+    with _needed():
+        return path.stat()
+
+
+@contextmanager
+def _needed() -> Iterator[None]:
+    """Raise `DataError` for a run's file that is read within and is not there."""
+    try:
+        yield
     except FileNotFoundError as error:
-        raise _spoilt(error, f"{Path(error.filename or 'a file').name} is not there") from error
-
-
-def _spoilt(error: Exception, told: str) -> Problem:
-    log.warning("a run cannot be given out: %s", error)
-    words = presentable(told, "its files are spoilt")
-    advice = "remove it (DELETE with purge) and post it again, its replies are kept"
-    return Problem(
-        409, f"what the run has left cannot be read: {words}; {advice}", code="files_spoilt"
-    )
+        raise DataError(error.filename, ["there is no such file"]) from error
 
 
 def score_page(
@@ -98,7 +109,7 @@ def score_page(
 
 
 def _ends_line(path: Path, at: int) -> bool:
-    with path.open("rb") as file:
+    with _needed(), path.open("rb") as file:
         file.seek(min(at, path.stat().st_size))
         return file.read(1) == b"\n"
 
@@ -110,7 +121,7 @@ def _is_chosen(score: Mapping[str, Any], chosen: Mapping[str, Any]) -> bool:
 def check_chosen(folder: Path, chosen: Mapping[str, str]) -> None:
     """Raise `Problem` 400 for a value by which no score of the run can be chosen."""
     path = folder / SCORES
-    status = path.stat()
+    status = file_status(path)
     known = _read_values(path, status.st_mtime_ns, status.st_size)
     for name, value in chosen.items():
         if name == "sample":
@@ -162,9 +173,12 @@ def _copy_groups(source: Path, target: IO[bytes], chosen: Mapping[str, str]) -> 
 def _groups(source: Path) -> Iterator[pyarrow.Table]:
     from pyarrow import ArrowException, parquet
 
-    with source.open("rb") as file:
+    with _needed(), source.open("rb") as file:
         try:
             groups = parquet.ParquetFile(file)
+            if not groups.schema_arrow.equals(score_schema()):
+                told = "has other columns; another version of mmconv wrote it, or it was changed"
+                raise DataError(str(source), [told])
             for number in range(groups.num_row_groups):
                 yield groups.read_row_group(number)
         except (ArrowException, OSError) as error:
@@ -227,7 +241,8 @@ def render_tables(folder: Path, name: str | None, form: str) -> str:
     JSON of several is an array. As CSV each of several has its name in a line before it, and a
     blank line between. Raises `Problem` 404.
     """
-    tables = read_tables(folder / TABLES)
+    with _needed():
+        tables = read_tables(folder / TABLES)
     if name is not None:
         return FORMATS[form](_named(tables, name))
     texts = [FORMATS[form](table) for table in tables]
@@ -264,7 +279,7 @@ def _lines(path: Path, sample: str) -> list[dict[str, Any]] | None:
 
 
 def _spans(path: Path) -> Mapping[str, Span]:
-    status = path.stat()
+    status = file_status(path)
     return _read_spans(path, status.st_mtime_ns, status.st_size)
 
 

@@ -127,6 +127,8 @@ def _check_sampling(settings: Settings, request: RunRequest) -> None:
 
 def _check_conditions(benchmark: str, request: RunRequest) -> None:
     known = description(benchmark)
+    if request.conditions == ():
+        raise Problem(400, "conditions: name at least 1, or leave it out", param="conditions")
     for place, name in enumerate(request.conditions or ()):
         if known is not None and name not in known.conditions:
             there = ", ".join(known.conditions)

@@ -24,10 +24,12 @@ from mmconv.service.access import Reader, Shared
 from mmconv.service.desk import Desk, Runs
 from mmconv.service.images import get_image, get_thumbnail
 from mmconv.service.planned import planned_page, planned_sample
-from mmconv.service.problems import Problem, documented, json_response, presentable
+from mmconv.service.problems import Problem, documented, json_response
+from mmconv.service.run_faults import reading_data
 from mmconv.service.run_files import (
     check_chosen,
     chosen_file,
+    file_status,
     pieces,
     read_aside,
     render_tables,
@@ -35,6 +37,7 @@ from mmconv.service.run_files import (
     sample_records,
     score_page,
 )
+from mmconv.service.run_requests import RunRequest
 from mmconv.service.run_shapes import SampleList, SampleTranscript, ScoreList
 from mmconv.service.run_work import open_run
 from mmconv.service.runs import RunId, Word, find_run
@@ -111,6 +114,9 @@ async def run_scores(
     run: RunId, shared: Shared, _caller: Reader, asked: Annotated[ScoreQuery, Query()]
 ) -> Response:
     """Give out scores: in pages or as a file, all or chosen by sample, condition and metric."""
+    if asked.format != "json" and (paged := asked.model_fields_set & {"after", "limit"}):
+        name = min(paged)
+        raise Problem(400, f"{name}: a file holds all that are chosen; leave it out", param=name)
     folder = finished_folder(shared, await find_run(shared, run))
     if asked.chosen:
         await read_aside(check_chosen, folder, asked.chosen)
@@ -127,7 +133,7 @@ async def _score_file(
     name = f"{run}-scores.{form}"
     if not chosen:
         whole = (folder / SCORES).with_suffix(f".{form}")
-        status = await read_aside(whole.stat)
+        status = await read_aside(file_status, whole)
         return FileResponse(whole, media_type=TYPES[form], filename=name, stat_result=status)
     file = await read_aside(chosen_file, folder, chosen, form)
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
@@ -205,9 +211,9 @@ async def about_run(shared: Service, desk: Desk, job: Job) -> About:
     """What a run's data say of its samples; nothing where they are there no more."""
     try:
         evaluation = await readable_run(shared, desk, job)
-    except Problem:
+        return await asyncio.to_thread(evaluation.about)
+    except (InputError, Problem):
         return {}
-    return await asyncio.to_thread(evaluation.about)
 
 
 def finished_folder(shared: Service, job: Job) -> Path:
@@ -225,8 +231,6 @@ def finished_folder(shared: Service, job: Job) -> Path:
 
 async def readable_run(shared: Service, desk: Desk, job: Job) -> Evaluation:
     """The run, ready to be read; raises `Problem` where what it names is there no more."""
-    try:
+    data = shared.settings.data.get(RunRequest.model_validate_json(job.spec).data)
+    with reading_data(data.options if data else {}):
         return await open_run(shared.settings, desk.benchmarks, job)
-    except InputError as error:
-        words = "what the run is made of cannot be read any more"
-        raise Problem(409, presentable(str(error), words), code="data_gone") from error

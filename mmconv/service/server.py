@@ -15,6 +15,7 @@ from types import FrameType
 import uvicorn
 from uvicorn.loops.auto import auto_loop_factory
 
+from mmconv.errors import ConfigError
 from mmconv.runner import collect_rarely
 from mmconv.service.app import open_app
 from mmconv.service.connection import CONNECTIONS, Connection
@@ -37,8 +38,15 @@ class Server(uvicorn.Server):
         self._loop = asyncio.get_running_loop()
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
-        """Listen, and tell where."""
-        await super().startup(sockets=sockets)
+        """Listen, and tell where; raises `mmconv.errors.ConfigError` where that cannot be."""
+        try:
+            await super().startup(sockets=sockets)
+        except SystemExit as error:
+            place = f"{self.config.host}:{self.config.port}"
+            raise ConfigError(
+                f"cannot listen at {place}, as logged above: set another host or port (port 0 "
+                "takes any that is free)"
+            ) from error
         collect_rarely()
         host, port = self.servers[0].sockets[0].getsockname()[:2]
         self._on_start(host, port)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 
 from images import Facts, Library
 from images.uploads import Uploads
+from mmconv.errors import ImageError
 from mmconv.protocols import ImageSource
 from mmconv.runner import Seat
 from mmconv.service.limits import Meters
@@ -19,6 +21,8 @@ from mmconv.service.problems import Problem
 from mmconv.service.settings import Settings
 from mmconv.store import Store
 from mmconv.store.queue import Queue
+
+log = logging.getLogger(__name__)
 
 
 class Pictures(ImageSource):
@@ -33,9 +37,19 @@ class Pictures(ImageSource):
         return self._uploads.holds(sha256) or self._library.holds(sha256)
 
     def read(self, sha256: str) -> bytes:
-        """The original bytes; raises `mmconv.errors.ImageError` if they are not there."""
+        """The original bytes.
+
+        Raises `mmconv.errors.ImageError` if they are not there, in words that clients may read.
+        """
         source: ImageSource = self._uploads if self._uploads.holds(sha256) else self._library
-        return source.read(sha256)
+        try:
+            return source.read(sha256)
+        except ImageError as error:
+            log.warning("an image cannot be given out: %s", error)
+            raise ImageError(
+                f"image {sha256}: its file on the server is gone or was changed; whoever runs the "
+                "server can put it back"
+            ) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

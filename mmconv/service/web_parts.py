@@ -28,6 +28,7 @@ from mmconv.service.compare import CompareQuery, compare_finished
 from mmconv.service.desk import Desk, Runs
 from mmconv.service.planned import planned_page, planned_sample
 from mmconv.service.problems import Problem, documented, json_response
+from mmconv.service.run_files import read_aside
 from mmconv.service.run_results import (
     Sample,
     SampleQuery,
@@ -124,13 +125,12 @@ async def _run_folder(shared: Service, desk: Desk, run: str) -> Path:
     job = await find_run(shared, run)
     folder = finished_folder(shared, job)
     async with desk.reporting:
-        shown = await asyncio.to_thread(shown_folder, shared.settings, job, folder)
+        shown = await read_aside(shown_folder, shared.settings, job, folder)
         parts = shown / f"parts-{__version__}"
         if not parts.exists():
-            content = await asyncio.to_thread(
-                run_content, shown, await about_run(shared, desk, job)
-            )
-            await asyncio.to_thread(write_parts, parts, content)
+            about = await about_run(shared, desk, job)
+            content = await read_aside(run_content, shown, about)
+            await read_aside(write_parts, parts, content)
     return parts
 
 
@@ -155,7 +155,7 @@ async def _write_comparison(
         write_parts(parts, comparison_content(compared, about))
         _keep_newest(parts.parent)
 
-    await asyncio.to_thread(write)
+    await read_aside(write)
 
 
 def _keep_newest(folder: Path) -> None:

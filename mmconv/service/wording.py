@@ -52,8 +52,13 @@ def plainly(problem: Mapping[str, Any]) -> str:
     if kind == "too_short":
         return f"at least {told['min_length']} must be given"
     if kind in ("literal_error", "enum"):
-        return f"one of {told['expected']} is needed"
+        several = re.search(r"(,| or) ", told["expected"])
+        return f"{'one of ' if several else ''}{told['expected']} is needed"
+    if kind == "union_tag_invalid":
+        return f"{told['discriminator']} must be one of {told['expected_tags']}"
+    if kind == "union_tag_not_found":
+        return f"{told['discriminator']} is needed and not there"
     message = str(problem["msg"])
-    for python in ("Value error, ", "Assertion failed, ", "Input "):
+    for python in ("Value error, ", "Assertion failed, ", "Input ", "String "):
         message = message.removeprefix(python)
     return WORDS.get(kind, message)

@@ -80,6 +80,16 @@ def test_a_dialogue_shows_images_at_any_turn(client: Client) -> None:
     assert [len(turn.seen) for turn in found.conditions[0].turns] == [0, 2]
 
 
+def test_a_text_is_one_turn_and_a_picture_one_image(client: Client, tmp_path: Path) -> None:
+    file = tmp_path / "halves.png"
+    file.write_bytes(PNG)
+    kept = client.upload(PNG)
+    for image in (file, str(file), PNG, kept, kept.name):
+        [turn] = client.dialogue("echo", "What is it?", images=image).conditions[0].turns
+        assert (turn.text, [each.sha256 for each in turn.seen]) == ("What is it?", [kept.id])
+    assert client.chat("echo", "What is it?", images=kept.name).text == "What is it?"
+
+
 def test_dialogues_at_once_and_as_a_job(client: Client) -> None:
     small = client.dialogue("echo", ["What is it?", "Why?"], images=[PNG])
     assert [turn.text for turn in small.conditions[0].turns] == ["What is it?", "Why?"]
@@ -164,6 +174,31 @@ def test_a_busy_server_is_asked_again() -> None:
     with Client("http://server", transport=transport) as client:
         assert client.models() == ("echo",)
     assert answers == []
+
+
+def test_only_what_reads_is_sent_again_where_a_connection_breaks() -> None:
+    seen: list[str] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request.method)
+        if len(seen) in (1, 2, 4):
+            raise httpx2.ReadError("broken off")
+        return httpx2.Response(200, json={"data": [{"id": "echo"}]})
+
+    with Client("http://server", transport=httpx2.MockTransport(answer)) as client:
+        assert client.models() == ("echo",)
+        with pytest.raises(ServiceError, match="broken off"):
+            client.chat("echo", "Hi")
+    assert seen == ["GET", "GET", "GET", "POST"]
+
+
+def test_what_is_no_json_is_told() -> None:
+    page = httpx2.MockTransport(lambda _: httpx2.Response(200, html="<html>"))
+    with (
+        Client("http://server", transport=page) as client,
+        pytest.raises(ServiceError, match=r"/v1/models: the answer is no JSON \(text/html"),
+    ):
+        client.models()
 
 
 def test_patience_ends() -> None:

@@ -44,6 +44,16 @@ async def test_all_bodies_together_take_up_so_much_memory(serve: Serve) -> None:
     assert alone.status_code == 400  # no image; but its bytes were taken
 
 
+async def test_an_encoded_body_is_told(serve: Serve) -> None:
+    client = (await serve()).client
+    for path in ("/v1/images", "/v1/chat/completions"):
+        answer = await client.post(path, content=b"x", headers={"Content-Encoding": "gzip"})
+        assert answer.status_code == 400
+        assert "Content-Encoding: gzip" in answer.json()["error"]["message"]
+        plain = await client.post(path, content=b"x", headers={"Content-Encoding": "identity"})
+        assert "Content-Encoding" not in plain.text
+
+
 def test_json_is_bounded_by_values_and_depth() -> None:
     deep = b"[" * DEEPEST + b"]" * DEEPEST
     assert read_json(b'{"a": [1, 2]}', 4) == {"a": [1, 2]}

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from mmconv.errors import StoreError
-from mmconv.service.problems import Problem, invalid, presentable, problem_of_failure
+from mmconv.service.problems import LONGEST, Problem, invalid, presentable, problem_of_failure
 from mmconv.values import Failure
 from tests.mmconv.service.conftest import Served
 
@@ -69,6 +69,11 @@ def test_a_failure_of_the_request_is_told_and_one_of_the_server_is_logged(
 )
 def test_the_type_is_openais(status: int, kind: str) -> None:
     assert Problem(status, "x").body["error"]["type"] == kind
+
+
+def test_a_long_message_is_cut_where_one_sees_it() -> None:
+    assert Problem(400, "x" * LONGEST).message == "x" * LONGEST
+    assert Problem(400, "x" * (LONGEST + 1)).message == "x" * (LONGEST - 4) + " ..."
 
 
 def test_a_wait_is_told_in_whole_seconds_and_never_none() -> None:

@@ -44,6 +44,11 @@ def test_what_the_operator_set_cannot_be_changed() -> None:
     assert resolve(settings(data=data), asked()).options == options
 
 
+def test_no_conditions_are_not_all_of_them() -> None:
+    with pytest.raises(Problem, match="name at least 1, or leave it out"):
+        resolve(settings(), asked(conditions=[]))
+
+
 def test_a_model_is_called_by_its_public_name() -> None:
     secret = {"provider": "hf", "model": "/srv/checkpoints/internal-7b"}
     spec = resolve(settings(models={"a": secret}), asked())

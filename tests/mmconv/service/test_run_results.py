@@ -97,6 +97,8 @@ async def test_a_file_holds_the_scores_that_are_chosen(served: Served) -> None:
     table = await served.client.get(f"/v1/runs/{name}/scores", params=given)
     rows = parquet.read_table(io.BytesIO(table.content)).to_pylist()
     assert [row["value"] for row in rows] == [each["value"] for each in wanted]
+    paged = await served.client.get(f"/v1/runs/{name}/scores", params=given | {"limit": 1})
+    assert (paged.status_code, paged.json()["error"]["param"]) == (400, "limit")
 
 
 @pytest.mark.parametrize("form", ["json", "jsonl", "parquet"])

@@ -203,6 +203,19 @@ async def test_data_that_are_gone_refuse_a_run_and_tell_no_path(
     (tmp_path / "data" / "data.jsonl").unlink()
     answer = await post(running.client, request())
     assert answer.status_code == 400
+    assert answer.json()["error"]["message"].startswith("data.jsonl: 1 problem")
+    assert str(tmp_path) not in answer.text
+
+
+async def test_pictures_that_are_missing_are_named_without_their_folder(
+    running: Served, tmp_path: Path
+) -> None:
+    folder = tmp_path / "data" / "images"
+    picture = sorted(folder.iterdir())[0]
+    picture.unlink()
+    answer = await post(running.client, request())
+    assert answer.status_code == 400
+    assert f"image {picture.name} is not in images" in answer.json()["error"]["message"]
     assert str(tmp_path) not in answer.text
 
 

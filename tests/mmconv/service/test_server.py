@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -45,6 +47,19 @@ def read_all(connection: socket.socket) -> bytes:
     while piece := connection.recv(65_536):
         data += piece
     return data
+
+
+def test_a_port_that_is_taken_is_told(server: ServerProcess, tmp_path: Path) -> None:
+    options = ["--port", str(urlsplit(server.url).port), "--out", str(tmp_path)]
+    code = "from mmconv.cli import main; main()"
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "serve", "--model", "fake/echo", *options],
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 2
+    assert "cannot listen at 127.0.0.1:" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_a_request_under_way_ends_before_the_server_does(start: Start) -> None:

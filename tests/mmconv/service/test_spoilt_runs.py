@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import drawn, ended, request
@@ -83,7 +86,72 @@ async def test_a_file_that_is_gone_is_told(served: Served, form: str) -> None:
     (folder / f"scores.{form}").unlink()
     answer = await served.client.get(f"/v1/runs/{name}/scores", params={"format": form})
     assert answer.status_code == 409, answer.text
-    assert f"scores.{form} is not there" in answer.json()["error"]["message"]
+    assert f"scores.{form}: there is no such file" in answer.json()["error"]["message"]
+
+
+async def test_a_table_of_another_version_is_told(served: Served) -> None:
+    name, folder = await finished(served, limit=1)
+    path = folder / "scores.parquet"
+    parquet.write_table(parquet.read_table(path).drop_columns(["why"]), path)
+    chosen = {"format": "parquet", "metric": "rating"}
+    answer = await served.client.get(f"/v1/runs/{name}/scores", params=chosen)
+    assert answer.status_code == 409, answer.text
+    error = answer.json()["error"]
+    assert error["code"] == "files_spoilt"
+    assert "scores.parquet: has other columns; another version" in error["message"]
+
+
+async def test_a_picture_that_is_gone_is_no_fault_of_the_run(
+    served: Served, tmp_path: Path
+) -> None:
+    name, _ = await finished(served, limit=2)
+    picture = sorted((tmp_path / "data" / "images").iterdir())[0]
+    digest = hashlib.sha256(picture.read_bytes()).hexdigest()
+    picture.unlink()
+    report = await served.client.get(f"/v1/runs/{name}/report")
+    assert report.status_code == 200, report.text
+    assert f"1 pictures are not shown (image {digest}: its file on the server" in report.text
+    image = await served.client.get(f"/v1/runs/{name}/images/{digest}")
+    assert image.status_code == 404
+    assert "whoever runs the server can put it back" in image.json()["error"]["message"]
+    planned = await served.client.get(f"/v1/runs/{name}/samples/1?prompts=true")
+    assert planned.status_code == 409
+    error = planned.json()["error"]
+    assert error["code"] == "data_gone"
+    assert f"images/{picture.name}: cannot be read" in error["message"]
+    for answer in (report, image, planned):
+        assert str(tmp_path) not in answer.text
+
+
+async def test_what_the_server_lacks_is_no_fault_of_the_run(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, folder = await finished(served, limit=1)
+    for asked in ("report", "scores?metric=rating&format=jsonl"):
+        with monkeypatch.context() as patched:
+            error = FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
+            patched.setattr("tempfile.TemporaryDirectory", raising(error))
+            patched.setattr("tempfile.TemporaryFile", raising(error))
+            answer = await served.client.get(f"/v1/runs/{name}/{asked}")
+        assert answer.json()["error"]["code"] == "bug", answer.text
+        assert (await served.client.get(f"/v1/runs/{name}/{asked}")).status_code == 200
+    assert folder.exists()
+
+
+def raising(error: Exception) -> Callable[..., object]:
+    def fail(*_: object, **__: object) -> object:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("file", ["manifest.json", "tables/index.json", "transcripts.jsonl"])
+async def test_the_web_page_tells_what_is_spoilt(served: Served, file: str) -> None:
+    name, folder = await finished(served, limit=2)
+    cut(folder / file)
+    answer = await served.client.get(f"/web/runs/{name}")
+    assert answer.status_code == 409, answer.text
+    assert Path(file).name in answer.json()["error"]["message"]
 
 
 async def test_a_comparison_tells_what_is_spoilt(served: Served, tmp_path: Path) -> None:

@@ -27,7 +27,12 @@ NOT_HERE = "not supported here: leave it out"
         ({"messages": {}}, "messages: a list is needed"),
         ({"max_tokens": "many"}, "max_tokens: a whole number is needed"),
         ({"temperature": 3}, "temperature: should be less than or equal to 2"),
-        ({"n": 2}, "n: one of 1 is needed"),
+        ({"n": 2}, "n: 1 is needed"),
+        (
+            {"messages": [{"role": "tool", "content": "x"}]},
+            "messages[0]: 'role' must be one of 'system', 'developer', 'user', 'assistant'",
+        ),
+        ({"messages": [{"content": "x"}]}, "messages[0]: 'role' is needed and not there"),
     ],
 )
 async def test_no_python_is_spoken(served: Served, change: dict[str, Any], message: str) -> None:
@@ -45,6 +50,13 @@ async def test_a_tuple_is_a_list(served: Served) -> None:
     asked = {"model": "echo", "turns": "What is it?"}
     answer = await served.client.post("/v1/dialogues", json=asked)
     assert answer.json()["error"]["message"] == "turns: a list is needed"
+
+
+async def test_an_empty_text_is_told(served: Served) -> None:
+    asked = {"model": "echo", "turns": [{"instruction": ""}]}
+    answer = await served.client.post("/v1/dialogues", json=asked)
+    told = answer.json()["error"]["message"]
+    assert told == "turns[0].instruction: should have at least 1 character"
 
 
 async def test_where_json_ends_is_told(served: Served) -> None:
