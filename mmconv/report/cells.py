@@ -66,10 +66,16 @@ def stack_parts(table: Table, row: Mapping[str, Cell]) -> Iterator[tuple[str, ..
 def notes_below(
     table: Table, shape: Callable[[str], str] = str, elsewhere: str | None = None
 ) -> list[str]:
-    """The notes, then what is missing and why: rows and columns that lack the same together.
+    """The notes, then what is missing and why; an empty line goes before them."""
+    notes = [*table.notes, *missing_notes(table, elsewhere)]
+    return ["", *map(shape, notes)] if notes else []
 
-    An empty line goes before them. With `elsewhere`, the place where all reasons stand, a long list
-    of them gives way to the most frequent ones.
+
+def missing_notes(table: Table, elsewhere: str | None = None) -> list[str]:
+    """What is missing and why: rows and columns that lack the same together.
+
+    With `elsewhere`, the place where all reasons stand, a long list of them gives way to the most
+    frequent ones.
     """
     lacking: dict[str, list[str]] = {}
     for name, row in table.rows.items():
@@ -77,9 +83,8 @@ def notes_below(
             lacking.setdefault(told, []).append(name)
     missing = [f"missing in {'; '.join(names)}: {told}" for told, names in lacking.items()]
     if elsewhere is not None and sum(map(len, missing)) > LONG:
-        missing = [_in_short(table, elsewhere)]
-    notes = [*table.notes, *missing]
-    return ["", *map(shape, notes)] if notes else []
+        return [_in_short(table, elsewhere)]
+    return missing
 
 
 def shared_notes(tables: Sequence[Table]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What has changed since a finished run was made, and whether that would cost it results.
+"""What has changed since a run was made or scored, and whether that would cost it results.
 
 Scoring writes a run's results anew from the store. Where data, prompts or models are others by
 now, the store holds no answers to what would be asked today. Nothing is written here.
@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from mmconv.errors import DataError
-from mmconv.report.layout import MANIFEST, SUMMARY, Manifest
+from mmconv.report.layout import MANIFEST, TRANSCRIPTS, Manifest
+from mmconv.report.saved_run import read_manifest, read_summary
+from mmconv.report.shortfalls import read_shortfall
 from mmconv.tally import Tally
 
 SHOWN = 5
@@ -26,23 +26,28 @@ _ADVICE = (
 
 
 def check_kept(folder: Path, today: Manifest, tally: Tally, store: str) -> None:
-    """Raise `DataError` where scoring a finished run would leave it with fewer results.
+    """Raise `DataError` where scoring a run would leave it with fewer results than it has.
 
     `today` is the manifest that would be written, `tally` what was found in the store, `store`
-    what that is called. A run that is not finished, or a new folder, has nothing to lose.
+    what that is called. A run that neither came to its end nor was scored has nothing to lose.
     """
-    if not _is_finished(folder):
-        return
     saved = _manifest(folder)
-    losses = list(_losses(saved, today, tally, store))
+    losses = list(_losses(folder, saved, today, tally, store))
     if losses:
         raise DataError(str(folder), [*losses, *_causes(saved, today)], _ADVICE)
 
 
-def _losses(saved: Manifest | None, today: Manifest, tally: Tally, store: str) -> Iterator[str]:
+def _losses(
+    folder: Path, saved: Manifest | None, today: Manifest, tally: Tally, store: str
+) -> Iterator[str]:
+    finished = _is_finished(folder)
+    if not finished and not (folder / TRANSCRIPTS).exists():
+        return
     unasked = sum(seat.unasked for seat in tally.seats.values())
-    if unasked:
+    if finished and unasked:
         yield f"the run was finished, and {store} has no answer to {unasked} of its calls today"
+    if not finished and (lost := tally.lost - _lost(folder)) > 0:
+        yield f"{store} has no answer today to {lost} calls more than when the run was scored"
     if saved is not None and today.samples < saved.samples:
         yield f"the run had {saved.samples} samples, and there are {today.samples} today"
 
@@ -84,16 +89,23 @@ def _differing(before: Any, now: Any) -> list[str]:
 def _is_finished(folder: Path) -> bool:
     """Whether a session of the run ended and does not say that it was stopped."""
     try:
-        summary = orjson.loads((folder / SUMMARY).read_bytes())
-    except FileNotFoundError:
-        return False
-    except (OSError, orjson.JSONDecodeError):
+        summary = read_summary(folder)
+    except DataError:
         return True
-    return not isinstance(summary, dict) or summary.get("complete") is not False
+    return summary is not None and summary.complete
+
+
+def _lost(folder: Path) -> int:
+    """How many calls had no reply; none where that cannot be read, so that any loss is told."""
+    try:
+        shortfall = read_shortfall(folder)
+    except DataError:
+        return 0
+    return shortfall.failed + shortfall.skipped
 
 
 def _manifest(folder: Path) -> Manifest | None:
     try:
-        return Manifest.model_validate_json((folder / MANIFEST).read_bytes())
-    except (OSError, ValueError):
+        return read_manifest(folder)
+    except DataError:
         return None

@@ -153,12 +153,12 @@ def _seat(run: FinishedRun, seat: str) -> tuple[Any, ...]:
     model, sampling = run.spec.seats.get(seat), run.spec.sampling.get(seat)
     return (
         run.manifest.models.get(seat),
-        None if model is None else (model.system, _told_to(model.sampling)),
-        _told_to(sampling),
+        None if model is None else (model.system, _overridden(model.sampling)),
+        _overridden(sampling),
     )
 
 
-def _told_to(sampling: SamplingSpec | None) -> dict[str, Any]:
+def _overridden(sampling: SamplingSpec | None) -> dict[str, Any]:
     """What is overridden; two that are equal as models may not set the same."""
     return {} if sampling is None else sampling.model_dump()
 
@@ -193,7 +193,7 @@ def _model_settings(run: FinishedRun, seat: str) -> dict[str, Any]:
         **{
             f"{whose}.{name}": value
             for whose, sampling in samplings.items()
-            for name, value in _told_to(sampling).items()
+            for name, value in _overridden(sampling).items()
         },
     }
 
@@ -209,7 +209,7 @@ def _settings(run: FinishedRun) -> dict[str, Any]:
         "seed": run.spec.seed,
         **{
             f"sampling.{CANDIDATE}.{name}": value
-            for name, value in _told_to(run.spec.sampling.get(CANDIDATE)).items()
+            for name, value in _overridden(run.spec.sampling.get(CANDIDATE)).items()
         },
         "mmconv": run.manifest.mmconv,
     }

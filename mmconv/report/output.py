@@ -15,7 +15,7 @@ import orjson
 
 from mmconv.errors import ConfigError
 from mmconv.plans import Finished
-from mmconv.report.layout import SCORES, TABLES, TRANSCRIPTS
+from mmconv.report.layout import MANIFEST, SCORES, TABLES, TRANSCRIPTS
 from mmconv.report.records import OrderedLines, whole, write_parquet
 from mmconv.report.saved_run import read_scores
 from mmconv.report.schemas import score_schema, transcript_schema
@@ -81,8 +81,10 @@ class RunFolder:
         write_tables(self.path / TABLES, tables)
         head = [f"# {self.path.name}", ""]
         head += [f"- **{name}**: {value}" for name, value in facts.items()]
-        head += [f"- **more tables**: {', '.join(f'`tables/{table.name}.md`' for table in tables)}"]
-        head += ["- **every call**: `transcripts.jsonl`; **versions and hashes**: `manifest.json`"]
+        head += [
+            f"- **more tables**: {', '.join(f'`{TABLES}/{table.name}.md`' for table in tables)}"
+        ]
+        head += [f"- **every call**: `{TRANSCRIPTS}`; **versions and hashes**: `{MANIFEST}`"]
         shown = all_to_markdown([table for table in tables if not table.detail], TABLES)
         self._write(REPORT, "\n".join([*head, "", shown]).encode())
 

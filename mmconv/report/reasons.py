@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from mmconv.values import SAME_TEXT, UNASKED, UNPARSED
 
-_Told: TypeAlias = tuple[str, str]
+_RunAndWords: TypeAlias = tuple[str, str]
 
 _UNPAIRED = "unpaired: "
 """`mmconv.stats.UNPAIRED`, which would bring numpy along."""
@@ -26,6 +26,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"skipped: turn_(\d+)", r"without an answer in turn \1"),
     (r"skipped: \w+/turn_(\d+)", r"without a verdict on turn \1"),
     (r"skipped: (.+)", r"without \1"),
+    (r"no answer: (.+)", r"without an answer (\1)"),
     (r"no score (.+)", r"without a score \1"),
     (r"only on the (?:left|right)", "in one of the two only"),
 )
@@ -34,12 +35,12 @@ _WORDS: tuple[tuple[str, str], ...] = (
 _OF_A_RUN = re.compile(rf"(.+): ((?:{'|'.join(pattern for pattern, _ in _WORDS)}))")
 
 
-def in_words(reason: str) -> _Told:
+def in_words(reason: str) -> _RunAndWords:
     """Whose reason it is, in a comparison of runs, else an empty text; and the reason in words."""
     bare = reason.removeprefix(_UNPAIRED)
-    told = _told(bare)
+    told = _known_words(bare)
     if told is None and (of_a_run := _OF_A_RUN.fullmatch(bare)):
-        return of_a_run[1], _told(of_a_run[2]) or of_a_run[2]
+        return of_a_run[1], _known_words(of_a_run[2]) or of_a_run[2]
     return "", told or bare
 
 
@@ -56,7 +57,7 @@ def tell_largest(cells: Iterable[Mapping[str, int]], most: int) -> str:
 
     What several cells lack may be the same samples, so that their counts have no sum.
     """
-    largest: Counter[_Told] = Counter()
+    largest: Counter[_RunAndWords] = Counter()
     for cell in cells:
         largest |= _worded(cell)
     listed = _listed(largest.most_common(most))
@@ -66,14 +67,14 @@ def tell_largest(cells: Iterable[Mapping[str, int]], most: int) -> str:
     return f"{listed}; fewer for {others} other reason{'s' if others > 1 else ''}"
 
 
-def _worded(missing: Mapping[str, int]) -> Counter[_Told]:
-    counts: Counter[_Told] = Counter()
+def _worded(missing: Mapping[str, int]) -> Counter[_RunAndWords]:
+    counts: Counter[_RunAndWords] = Counter()
     for reason, count in missing.items():
         counts[in_words(reason)] += count
     return +counts
 
 
-def _listed(counts: Sequence[tuple[_Told, int]]) -> str:
+def _listed(counts: Sequence[tuple[_RunAndWords, int]]) -> str:
     """Counts with their words; those of one run stand together behind its label."""
     by_run: dict[str, list[str]] = {}
     for (run, words), count in counts:
@@ -83,7 +84,7 @@ def _listed(counts: Sequence[tuple[_Told, int]]) -> str:
     )
 
 
-def _told(reason: str) -> str | None:
+def _known_words(reason: str) -> str | None:
     """One of the reasons that `mmconv.values` gives, in words; None for any other."""
     for pattern, words in _WORDS:
         if match := re.fullmatch(pattern, reason):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
@@ -88,22 +89,32 @@ def read_start(folder: Path) -> Start:
 def read_finished(folder: Path, label: str | None = None) -> FinishedRun:
     """A finished run without its records; the label is the candidate's if none is given."""
     spec = _read_document(folder / SPEC, Specified, RUN_AGAIN).spec
-    manifest = _read_document(folder / MANIFEST, Manifest, SCORE_AGAIN)
+    manifest = read_manifest(folder)
     if unnamed := sorted(spec.seats.keys() - manifest.models.keys()):
         problems = [f"models.{seat} is needed and not set" for seat in unnamed]
         raise DataError(str(folder / MANIFEST), problems, SCORE_AGAIN)
     for name in (SCORES, TRANSCRIPTS):
         if not (folder / name).exists():
             raise _unfinished(folder / name)
-    summary = folder / SUMMARY
     return FinishedRun(
         folder=folder,
         label=label or spec.seats[CANDIDATE].label,
         spec=spec,
         manifest=manifest,
-        summary=_read_document(summary, RunSummary, RUN_AGAIN) if summary.exists() else None,
+        summary=read_summary(folder),
         tables=_read_tables(folder),
     )
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """With what a run was made."""
+    return _read_document(folder / MANIFEST, Manifest, SCORE_AGAIN)
+
+
+def read_summary(folder: Path) -> RunSummary | None:
+    """What came of a run's last session; None where no session ended: it was scored at most."""
+    path = folder / SUMMARY
+    return _read_document(path, RunSummary, RUN_AGAIN) if path.exists() else None
 
 
 def read_lines(path: Path, begin: int = 0) -> Iterator[Line]:
@@ -123,6 +134,13 @@ def read_lines(path: Path, begin: int = 0) -> Iterator[Line]:
                 raise _spoilt(path, begin, str(error)) from error
             yield Line(begin, text, record)
             begin += len(text)
+
+
+def read_by_sample(path: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The records of a file, those of one sample together; they stand together in it."""
+    records = (line.record for line in read_lines(path))
+    for sample, held in groupby(records, lambda record: str(record["sample"])):
+        yield sample, list(held)
 
 
 def read_scores(path: Path) -> Iterator[Score]:

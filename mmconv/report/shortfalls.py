@@ -6,11 +6,14 @@ what the headline lacks. Where each was lost, and why, is told by tables and tra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from mmconv.report.transcripts import PARSED
+from mmconv.report.layout import TRANSCRIPTS
+from mmconv.report.saved_run import read_by_sample
+from mmconv.report.verdicts import AGAIN, EXTRACTED, UNREADABLE, fate_of, group_tries
 from mmconv.values import SAME_TEXT, Table
 
 NOTABLE = 0.01
@@ -18,9 +21,6 @@ NOTABLE = 0.01
 
 NOTABLE_LATER = 0.05
 """The same of verdicts that were read in the end, though not from the judge's first reply."""
-
-_EXTRACTION = {"extract"}
-"""What stands behind the ~ in the id of the call that asks what an unreadable judgement says."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,33 +39,22 @@ class Shortfall:
     again: int = 0
     extracted: int = 0
 
-    def add(self, calls: Iterable[Mapping[str, Any]]) -> None:
+    def add(self, calls: Iterable[dict[str, Any]]) -> None:
         """Count records of one sample in `transcripts.jsonl`, all calls of each plan or none.
 
         Calls that would have compared equal texts are left out: nothing is lost with them.
         """
-        tries: dict[tuple[str, str], list[tuple[str, bool]]] = {}
-        for call in calls:
-            if call["problem"] == SAME_TEXT:
-                continue
-            self.calls += 1
-            self.failed += call["state"] == "failure"
-            self.skipped += call["state"] == "skipped"
-            if call["parse"]:
-                name, _, rescue = call["call"].partition("~")
-                read = call["parse"] == PARSED
-                tries.setdefault((call["condition"], name), []).append((rescue, read))
-        for replies in tries.values():
-            self._count_verdict({rescue for rescue, read in replies if read})
-
-    def _count_verdict(self, read: Set[str]) -> None:
-        """Count one verdict by its readable replies, the first of which is named by nothing."""
-        self.verdicts += 1
-        if not read:
-            self.unread += 1
-        elif "" not in read:
-            self.extracted += read == _EXTRACTION
-            self.again += read != _EXTRACTION
+        asked = [call for call in calls if call["problem"] != SAME_TEXT]
+        self.calls += len(asked)
+        self.failed += sum(call["state"] == "failure" for call in asked)
+        self.skipped += sum(call["state"] == "skipped" for call in asked)
+        for tries in group_tries(asked).values():
+            if any(call["parse"] for call in tries):
+                fate = fate_of(tries)
+                self.verdicts += 1
+                self.unread += fate == UNREADABLE
+                self.again += fate == AGAIN
+                self.extracted += fate == EXTRACTED
 
     def sentences(self, least: float = NOTABLE) -> Iterator[str]:
         """What is amiss with more than the share `least` of calls or verdicts."""
@@ -84,6 +73,19 @@ class Shortfall:
             told = _of(sum(later.values()), self.verdicts, "verdicts")
             each = later if len(later) == 1 else [f"{way} ({n:,})" for way, n in later.items()]
             yield f"{told} were read only {' or '.join(each)}."
+
+
+def read_shortfall(folder: Path) -> Shortfall:
+    """What the transcripts of a run's folder tell; raises `DataError` where they cannot be read."""
+    shortfall = Shortfall()
+    for _, calls in read_by_sample(folder / TRANSCRIPTS):
+        shortfall.add(calls)
+    return shortfall
+
+
+def tell_notable(shortfall: Shortfall, tables: Iterable[Table]) -> tuple[str, ...]:
+    """What must be told of a run before the numbers in its tables; nothing where all went well."""
+    return *shortfall.sentences(), *headline_gap(tables)
 
 
 def headline_gap(tables: Iterable[Table]) -> Iterator[str]:

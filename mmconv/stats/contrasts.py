@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 
 from mmconv.stats.column import Column
 from mmconv.stats.estimates import (
@@ -32,12 +32,12 @@ _EMPTY = Column.of(())
 class Quantity:
     """A number that a benchmark's tables show: the weighted sum of its columns' means.
 
-    A column has one row per sample. Weights are relative, and equal where none are given: where a
-    column cannot be compared, the others take its weight over. `group` names quantities of one
-    unit, `scale` brings them into it (100 for percent). `reach` is how far two values can lie apart
-    in the columns' own unit; intervals of differences end there. `shares` names the columns of
-    values in [0, 1] that have a share's interval. A `cautious` one is no surer than its columns,
-    see `mmconv.stats.parts`; a `change` is itself a difference between two conditions.
+    A column has one row per sample. Weights are relative, and equal where none are given. `group`
+    names quantities of one unit, `scale` brings them into it (100 for percent). `reach` is how far
+    two values can lie apart in the columns' own unit; intervals of differences end there. `shares`
+    names the columns of values in [0, 1] that have a share's interval. A `cautious` one is no surer
+    than its columns, see `mmconv.stats.parts`; a `change` is itself a difference between two
+    conditions.
     """
 
     name: str
@@ -71,23 +71,21 @@ def measure(quantity: Quantity) -> Summary:
 def contrast(left: Quantity, right: Quantity, names: tuple[str, str]) -> Contrast:
     """Right - left over the samples that both have a number of; `names` tell the two apart.
 
-    Samples of columns that only one of them has are missing like all others that make no pair.
+    Where a column has no such sample there is no difference: the others' would be that of another
+    quantity. Samples of a column that only one run has are missing like all that make no pair.
     """
     pairs = {
         key: pair(left.columns.get(key, _EMPTY), right.columns.get(key, _EMPTY), names)
         for key in {**left.columns, **right.columns}
     }
-    usable = {key: column for key, column in pairs.items() if column.present.any()}
-    if not usable:
+    if not all(column.present.any() for column in pairs.values()):
         missing = _missing(pairs)
         return Contrast(
             summary=Summary(mean=None, stderr=None, low=None, high=None, n=0, missing=missing)
         )
-    summary = _estimate(usable, left, summarise_share_change)
-    if len(usable) < len(pairs):
-        summary = replace(summary, missing=_missing(pairs))
-    weights = _weights(left, usable)
-    spread = find_spread([(column, weights[key]) for key, column in usable.items()])
+    summary = _estimate(pairs, left, summarise_share_change)
+    weights = _weights(left)
+    spread = find_spread([(column, weights[key]) for key, column in pairs.items()])
     p = None if spread is None else _p_value(summary, spread.freedom)
     return Contrast(summary=bounded(summary, -left.reach, left.reach), p=p)
 
@@ -105,8 +103,8 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
 def _estimate(
     columns: Mapping[str, Column], quantity: Quantity, of_share: Callable[[Column], Summary]
 ) -> Summary:
-    weights = _weights(quantity, columns)
-    if len(quantity.columns) > 1 and not quantity.cautious:
+    weights = _weights(quantity)
+    if len(columns) > 1 and not quantity.cautious:
         return combine(columns, weights)
     own = {
         key: of_share(column) if key in quantity.shares else summarise(column)
@@ -115,12 +113,11 @@ def _estimate(
     return combine_parts(columns, own, weights)
 
 
-def _weights(quantity: Quantity, columns: Iterable[str]) -> dict[str, float]:
-    """The weights of these columns, which take over those of the quantity's other columns."""
-    whole = quantity.weights or dict.fromkeys(quantity.columns, 1 / len(quantity.columns))
-    here = {key: whole[key] for key in columns}
-    share = math.fsum(here.values()) / math.fsum(whole.values())
-    return {key: weight / share for key, weight in here.items()}
+def _weights(quantity: Quantity) -> dict[str, float]:
+    """The weights of the columns, which add up to 1."""
+    relative = quantity.weights or dict.fromkeys(quantity.columns, 1.0)
+    whole = math.fsum(relative.values())
+    return {key: weight / whole for key, weight in relative.items()}
 
 
 def _missing(pairs: Mapping[str, Column]) -> dict[str, int]:

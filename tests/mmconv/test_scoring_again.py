@@ -176,7 +176,8 @@ def test_no_reply_at_all_is_refused_too(desk: Desk) -> None:
     with sqlite3.connect(desk.store) as database:
         database.execute("delete from replies")
     desk.refused()
-    (desk.folder / "summary.json").unlink()
+    for name in ("summary.json", "transcripts.jsonl"):
+        (desk.folder / name).unlink()
     with pytest.raises(StoreError, match="holds no reply of riddles-"):
         desk.score()
 
@@ -197,14 +198,53 @@ def stopped(desk: Desk) -> None:
     desk.change("summary.json", complete=False)
 
 
-@pytest.mark.parametrize("leave", [never_ended, stopped])
+UNFINISHED = pytest.mark.parametrize("leave", [never_ended, stopped])
+
+
+@UNFINISHED
 def test_an_unfinished_run_is_scored_and_told_to_be_one(
     desk: Desk, leave: Callable[[Desk], None]
 ) -> None:
     desk.run()
     desk.forget()
     leave(desk)
-    assert "2 calls were never asked: this run is not finished" in desk.score()
+    (desk.folder / "transcripts.jsonl").unlink()
+    told = "2 calls were never asked: this run is not finished"
+    assert told in desk.score()
+    # it has no more to lose than it had
+    assert told in desk.score()
+
+
+@UNFINISHED
+def test_a_run_that_was_only_scored_keeps_what_it_has(
+    desk: Desk, leave: Callable[[Desk], None]
+) -> None:
+    desk.run()
+    desk.forget()
+    leave(desk)
+    (desk.folder / "transcripts.jsonl").unlink()
+    desk.score()
+    whole = desk.data.read_bytes()
+    desk.write(*riddles()[:-1], {"id": ROWS, "riddle": "What is that?"})
+    assert desk.refused().problems == (
+        f"{desk.store} has no answer today to 2 calls more than when the run was scored",
+        "riddles.jsonl is not the file that the run was made from",
+    )
+    desk.write(*riddles()[:-1])
+    lost, _ = desk.refused().problems
+    assert lost == "the run had 4 samples, and there are 3 today"
+    desk.data.write_bytes(whole)
+    desk.score()
+
+
+def test_transcripts_that_cannot_be_read_are_no_leave_to_lose_results(desk: Desk) -> None:
+    desk.run()
+    never_ended(desk)
+    (desk.folder / "transcripts.jsonl").write_text("{", encoding="utf-8")
+    assert desk.score() == ""
+    desk.forget()
+    (desk.folder / "transcripts.jsonl").write_text("{", encoding="utf-8")
+    desk.refused()
 
 
 def test_a_shard_is_scored_by_itself(desk: Desk) -> None:

@@ -19,7 +19,7 @@ from mmconv.benchmarks.convbench.quantities import (
 )
 from mmconv.benchmarks.convbench.tables import LEVELS
 from mmconv.report.page.content import Section, View
-from mmconv.report.page.display import Grid, Line, Shown, grid, same_size, shown
+from mmconv.report.page.display import Grid, Line, Shown, grid, same_size, shown, why_missing
 from mmconv.report.page.plots import Plot, Point, Series, sideways, upright
 from mmconv.report.page.sentences import DUE, attribution_sentences, delta_sentences
 from mmconv.report.page.symbols import typeset, typeset_name, typeset_table
@@ -75,9 +75,14 @@ def _scores(named: Mapping[str, Table], sentences: Sequence[str]) -> Iterator[Se
     if scores is None:
         return
     gradings = [grading for grading in GRADINGS if grading.title in scores.columns]
-    plots = [_levels_plot(scores, grading) for grading in gradings]
-    if deltas is not None and deltas.rows:
-        plots += [_deltas_plot(deltas, grading) for grading in gradings]
+    plots = [
+        draw(table, grading)
+        for table, draw in ((scores, _levels_plot), (deltas, _deltas_plot))
+        if table is not None
+        for grading in gradings
+        if any(map(_point, _in_column(table, grading.title)))
+    ]
+    printed = [typeset_table(table) for table in (scores, deltas) if table is not None]
     yield Section(
         id="scores",
         title="Scores under the three conditions",
@@ -85,10 +90,11 @@ def _scores(named: Mapping[str, Table], sentences: Sequence[str]) -> Iterator[Se
         sentences=tuple(sentences),
         plots=tuple(plots),
         grids=tuple(_headline(scores, deltas, grading) for grading in gradings),
-        folded=tuple(
-            grid(typeset_table(table), notes=()) for table in (scores, deltas) if table is not None
+        folded=tuple(grid(table, notes=()) for table in printed),
+        notes=(
+            *_own_notes(scores, deltas),
+            *(told for each in printed for told in why_missing(each)),
         ),
-        notes=_own_notes(scores, deltas),
     )
 
 
@@ -170,6 +176,10 @@ def _deltas_plot(deltas: Table, grading: Grading) -> Plot:
     return sideways(f"Gains, {grading.title}", titles, series, zero=True)
 
 
+def _in_column(table: Table, column: str) -> list[Cell | None]:
+    return [row.get(column) for row in table.rows.values()]
+
+
 def _point(cell: Cell | None) -> Point | None:
     if cell is None or not isinstance(cell.value, float):
         return None
@@ -210,7 +220,8 @@ def _categories(named: Mapping[str, Table]) -> Iterator[Section]:
     maps = [
         _heat_map(table, turn)
         for turn, level in LEVELS.items()
-        if (table := named.get(f"categories_{level}")) is not None and table.rows
+        if (table := named.get(f"categories_{level}")) is not None
+        and any(_point(cell) for column in table.columns for cell in _in_column(table, column))
     ]
     if maps:
         yield Section(
@@ -254,7 +265,7 @@ def _shaded(cell: Cell | None, table: Table, grading: Grading) -> Shown | None:
     text = shown(cell, table)
     if text is None or cell is None:
         return None
-    bare = replace(text, interval="", counts="", why=_told(text))
+    bare = replace(text, interval="", counts="", why=_hint(text))
     if not isinstance(cell.value, float):
         return bare
     size = cell.n or 0
@@ -263,7 +274,7 @@ def _shaded(cell: Cell | None, table: Table, grading: Grading) -> Shown | None:
     return replace(bare, shade=shade, size=f"{size:,}", few=size < FEWEST_CLUSTERS)
 
 
-def _told(cell: Shown) -> str:
+def _hint(cell: Shown) -> str:
     """What the pointer tells of a shaded cell: its interval and what stands behind it."""
     return "; ".join(filter(None, (cell.interval, cell.counts, cell.why)))
 

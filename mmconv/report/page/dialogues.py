@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from mmconv.config import CANDIDATE
-from mmconv.report.transcripts import PARSED
-from mmconv.values import UNASKED
+from mmconv.report.reasons import in_words
+from mmconv.report.verdicts import UNREADABLE, Tries, deciding_try, group_tries, is_judgement
+from mmconv.values import UNASKED, UNPARSED
 
 Record: TypeAlias = dict[str, Any]
 """One line of `transcripts.jsonl`, or a part of what the page reads."""
@@ -25,11 +25,6 @@ _NUMBER = re.compile(r"_(\d+)$")
 _DIGITS = re.compile(r"(\d+)")
 
 
-def is_judgement(call: Mapping[str, Any]) -> bool:
-    """Whether a call asks for a verdict: it was filled from a prompt file, by another seat."""
-    return call["seat"] != CANDIDATE and call["prompt"] is not None
-
-
 def call_order(call: str) -> tuple[str, bool, list[Any]]:
     """A key that sorts call ids: those of a group by their turns, then what has no number."""
     group, _, name = call.rpartition("/")
@@ -38,13 +33,13 @@ def call_order(call: str) -> tuple[str, bool, list[Any]]:
 
 def dialogue(calls: Sequence[Record], words: Reader) -> Record:
     """The calls of one plan as `turns`, and the `verdicts` that belong to no answer."""
-    judgements: dict[str, list[Record]] = {}
-    answers = []
-    for call in calls:
-        if is_judgement(call):
-            judgements.setdefault(call["call"].partition("~")[0], []).append(call)
+    judgements: dict[str, Tries] = {}
+    answers: list[Record] = []
+    for (_, name), tries in group_tries(calls).items():
+        if is_judgement(tries[0]):
+            judgements[name] = tries
         else:
-            answers.append(call)
+            answers += tries
     # calls that wait for nothing end in any order; the longer history is the later turn
     answers.sort(key=lambda call: (len(call["messages"] or ()), _natural(call["call"])))
     turns = _turns(answers)
@@ -148,7 +143,8 @@ def _problem(call: Record) -> str | None:
         return f"failed: {call['problem']}"
     if call["state"] == "skipped":
         # of a run under way it says just that
-        return call["problem"] if call["messages"] else f"not asked: {call['problem']}"
+        _, words = in_words(f"skipped: {call['problem']}")
+        return words if call["messages"] else f"not asked, {words}"
     return None
 
 
@@ -157,17 +153,17 @@ def _waits(call: Record) -> bool:
     return bool(call["state"] == "skipped" and call["problem"] == UNASKED)
 
 
-def _verdict(name: str, tries: Sequence[Record], words: Reader) -> Record:
+def _verdict(name: str, tries: Tries, words: Reader) -> Record:
     """A judgement and what became of it; the first reply that could be read decides."""
-    ordered = sorted(tries, key=lambda call: _rescue(call["call"]))
-    read = next((each for each in ordered if each["parse"] == PARSED), None)
+    read = deciding_try(tries)
     if read is None:
-        first = ordered[0]
+        first = tries[0]
         return {
             "call": name,
-            "problem": _problem(first) or first["parse"] or "not read",
+            "problem": _problem(first)
+            or (first["parse"] or "not read").replace(UNPARSED, UNREADABLE),
             **({"waits": True} if _waits(first) else {}),
-            "text": "\n\n".join(each["text"] for each in ordered if each["text"]),
+            "text": "\n\n".join(each["text"] for each in tries if each["text"]),
         }
     scores = {each["name"]: each["value"] for each in read["scores"] or ()}
     verdict = {
@@ -175,13 +171,7 @@ def _verdict(name: str, tries: Sequence[Record], words: Reader) -> Record:
         "said": words(name, read["label"], scores),
         "text": read["rationale"] or read["text"],
     }
-    return verdict | ({"tries": len(ordered)} if len(ordered) > 1 else {})
-
-
-def _rescue(call: str) -> tuple[int, list[Any]]:
-    """The order in which a call's rescues are asked: repeats, then the extraction."""
-    _, _, rescue = call.partition("~")
-    return (0 if not rescue else 1 if rescue.startswith("retry") else 2), _natural(rescue)
+    return verdict | ({"tries": len(tries)} if len(tries) > 1 else {})
 
 
 def _attach(turns: Iterable[Record], verdicts: dict[str, Record]) -> None:

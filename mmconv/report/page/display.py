@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from mmconv.report.cells import one_line, round_number
+from mmconv.report.cells import missing_notes, one_line, round_number
+from mmconv.report.layout import TABLES
 from mmconv.report.reasons import tell_reasons
 from mmconv.values import Cell, Table
 
@@ -65,7 +66,8 @@ class Grid:
 def grid(table: Table, *, notes: Iterable[str] | None = None, most: int = 300) -> Grid:
     """A table as it stands, of which at most so many rows; `more` counts those left out.
 
-    `notes` take the place of its own.
+    `notes` take the place of its own. Below them stands what is missing, and why: hints beside the
+    cells are for those who have a pointer.
     """
     lines = [
         Line(name=name, cells=tuple(shown(row.get(column), table) for column in table.columns))
@@ -78,9 +80,14 @@ def grid(table: Table, *, notes: Iterable[str] | None = None, most: int = 300) -
         title=table.title,
         columns=table.columns,
         lines=tuple(lines[:most]),
-        notes=(*([size] if size else []), *own),
+        notes=(*([size] if size else []), *own, *why_missing(table)),
         more=max(0, len(lines) - most),
     )
+
+
+def why_missing(table: Table) -> list[str]:
+    """What a table lacks, and why: the most frequent reasons where there are many."""
+    return missing_notes(table, f"{TABLES}/{table.name}.txt")
 
 
 def shown(cell: Cell | None, table: Table, *, signed: bool = False) -> Shown | None:

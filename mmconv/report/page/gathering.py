@@ -15,7 +15,7 @@ from mmconv.report.page.dialogues import Reader, Record, dialogue
 from mmconv.report.page.index import Index
 from mmconv.report.page.losses import Losses
 from mmconv.report.page.reading import aligned
-from mmconv.report.shortfalls import Shortfall, headline_gap
+from mmconv.report.shortfalls import Shortfall, tell_notable
 from mmconv.trials import read_trial
 
 SHORT_NAME = 16
@@ -58,11 +58,11 @@ class Gathering:
 
     def shortfalls(self) -> list[str]:
         """What a reader must know of the runs before their numbers, if much is missing."""
-        told = []
+        told: list[str] = []
         for run in self.content.runs:
             prefix = self.content.prefix(run)
             counted = self.losses.shortfalls.get(prefix, Shortfall())
-            sentences = [*counted.sentences(), *headline_gap(run.tables)]
+            sentences = tell_notable(counted, run.tables)
             told += [prefix + " ".join(sentences)] if prefix and sentences else sentences
         return told
 

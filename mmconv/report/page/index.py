@@ -1,7 +1,8 @@
 """The index of the sample browser: what it filters, sorts and lists by, for all samples at once.
 
 A sample's texts are not in it; they stand in blocks (`mmconv.report.page.blocks`). A score is a
-number, or the reason why there is none, or null where the run has no such score.
+number, or the reason why there is none, or null where the run has no such score; `reasons` has the
+words for each reason.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, TypeAlias
 
 from mmconv.report.page.dialogues import Record
 from mmconv.report.page.reading import Group
+from mmconv.report.reasons import in_words
 
 Key: TypeAlias = tuple[int, str, str, int | None]
 """Of which run, under which condition, which metric, of which turn a score is."""
@@ -36,6 +38,7 @@ class Index:
     _keys: dict[Key, int] = field(default_factory=dict)
     _facets: dict[str, dict[tuple[int | None, str], int]] = field(default_factory=dict)
     _marks: dict[str, int] = field(default_factory=dict)
+    _reasons: dict[str, str] = field(default_factory=dict)
     _samples: list[Record] = field(default_factory=list)
 
     def add(self, sample: str, groups: Sequence[Group | None], shown: Record) -> None:
@@ -49,6 +52,7 @@ class Index:
                 place = self._keys.setdefault(key, len(self._keys))
                 if score["value"] is None:
                     reasons[place] = score["why"]
+                    _, self._reasons[score["why"]] = in_words(score["why"])
                 else:
                     values.setdefault(place, []).append(score["value"])
                 self._note_tags(score, tags)
@@ -72,6 +76,7 @@ class Index:
                 for name, (turned, values, _) in facets.items()
             ],
             "marks": list(self._marks),
+            "reasons": self._reasons,
             "samples": [
                 self._compact(entry, {name: ids for name, (_, _, ids) in facets.items()})
                 for entry in self._samples

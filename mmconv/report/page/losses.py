@@ -8,19 +8,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from mmconv.report.layout import SeatSummary
-from mmconv.report.page.dialogues import Record, call_order, is_judgement
+from mmconv.report.page.dialogues import Record, call_order
 from mmconv.report.shortfalls import Shortfall
-from mmconv.report.transcripts import PARSED
-from mmconv.values import SAME_TEXT, Cell, Table
+from mmconv.report.verdicts import (
+    AGAIN,
+    EXTRACTED,
+    FAILED,
+    FATES,
+    NOT_ASKED,
+    UNREADABLE,
+    fate_of,
+    group_tries,
+    is_judgement,
+)
+from mmconv.values import Cell, Table
 
 ANSWERS = ("answered", "cut off", "empty", "filtered", "context dropped", "failed", "not asked")
-READ = ("read at once", "read after another try")
-LOST = ("unreadable", "failed", "not asked")
-NEEDLESS = "of the same text"
-VERDICTS = (*READ, *LOST, NEEDLESS)
+LOST = (UNREADABLE, FAILED, NOT_ASKED)
 Rows: TypeAlias = dict[tuple[str, str], Counter[str]]
 """Condition and call -> how often which fate was met."""
 
@@ -53,25 +60,24 @@ class Losses:
     def add(self, sample: str, calls: Sequence[Record], run: str = "") -> None:
         """Count the calls of one sample; `run` goes before the names of the rows."""
         self.shortfalls.setdefault(run, Shortfall()).add(calls)
-        tries: dict[tuple[str, str], list[Record]] = {}
-        for call in calls:
-            place = f"{run}{call['condition']}", call["call"].partition("~")[0]
-            if is_judgement(call):
-                tries.setdefault(place, []).append(call)
+        for (condition, name), tries in group_tries(calls).items():
+            place = f"{run}{condition}", name
+            if is_judgement(tries[0]):
+                self.verdicts.setdefault(place, Counter())[fate_of(tries)] += 1
             else:
-                self.answers.setdefault(place, Counter()).update(_fates(call))
+                fates = (fate for call in tries for fate in _fates(call))
+                self.answers.setdefault(place, Counter()).update(fates)
+        for call in calls:
             if call["state"] == "failure":
                 problem = call["seat"], call["problem"]
                 self.problems[problem] += 1
                 self.examples.setdefault(problem, sample)
-        for place, calls_made in tries.items():
-            self.verdicts.setdefault(place, Counter())[_verdict_fate(calls_made)] += 1
 
     def tables(self) -> list[Table]:
         """What became of answers and verdicts, and the problems that were met, where there are."""
         made = [
             _counts("answers_by_call", "What became of the answers", ANSWERS, self.answers),
-            _counts("verdicts_by_call", "What became of the verdicts", VERDICTS, self.verdicts),
+            _counts("verdicts_by_call", "What became of the verdicts", FATES, self.verdicts),
         ]
         rows = {
             f"{seat}: {problem}": {
@@ -95,7 +101,9 @@ class Losses:
     def any(self) -> bool:
         """Whether an answer was lost or cut off, or a verdict not read at once."""
         lost = [each[fate] for each in self.answers.values() for fate in ANSWERS[1:]]
-        unread = [each[fate] for each in self.verdicts.values() for fate in (READ[1], *LOST)]
+        unread = [
+            each[fate] for each in self.verdicts.values() for fate in (AGAIN, EXTRACTED, *LOST)
+        ]
         return any(lost) or any(unread)
 
     def sentence(self) -> str:
@@ -133,7 +141,7 @@ def _dollars(cost: float | None) -> str:
     return "no price given" if cost is None else f"{cost:.2f}"
 
 
-def _fates(call: Record) -> list[str]:
+def _fates(call: Mapping[str, Any]) -> list[str]:
     if call["state"] != "reply":
         return ["failed" if call["state"] == "failure" else "not asked"]
     fates = ["answered"]
@@ -146,18 +154,6 @@ def _fates(call: Record) -> list[str]:
     if call["dropped"]:
         fates.append("context dropped")
     return fates
-
-
-def _verdict_fate(tries: Sequence[Record]) -> str:
-    if any(each["parse"] == PARSED for each in tries):
-        first = next(each for each in tries if "~" not in each["call"])
-        return READ[0] if first["parse"] == PARSED else READ[1]
-    if any(each["problem"] == SAME_TEXT for each in tries):
-        return NEEDLESS
-    states = {each["state"] for each in tries}
-    if "reply" in states:
-        return "unreadable"
-    return "failed" if "failure" in states else "not asked"
 
 
 def _counts(name: str, title: str, columns: tuple[str, ...], rows: Rows) -> Table:

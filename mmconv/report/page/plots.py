@@ -73,7 +73,9 @@ def upright(title: str, places: Sequence[str], series: Sequence[Series], ends: E
     axes.set_ylim(*ends)
     axes.grid(axis="y", color=_STAND_INS["line"], linewidth=0.8)
     legend = tuple((each.name, each.colour) for each in series)
-    return Plot(title=title, svg=_svg(figure, title), told=_told(places, series), legend=legend)
+    return Plot(
+        title=title, svg=_svg(figure, title), told=_description(places, series), legend=legend
+    )
 
 
 def sideways(title: str, places: Sequence[str], series: Series, *, zero: bool = False) -> Plot:
@@ -89,7 +91,7 @@ def sideways(title: str, places: Sequence[str], series: Series, *, zero: bool = 
     axes.set_ylim(len(places) - 0.4, -0.6)
     axes.margins(x=0.08)
     axes.grid(axis="x", color=_STAND_INS["line"], linewidth=0.8)
-    return Plot(title=title, svg=_svg(figure, title), told=_told(places, [series]))
+    return Plot(title=title, svg=_svg(figure, title), told=_description(places, [series]))
 
 
 Ends = tuple[float, float]
@@ -125,7 +127,7 @@ def _draw(axes: Axes, place: float, point: Point, colour: str, *, upright: bool)
     axes.plot(*spot, "o", color=paint, markersize=6.5)
 
 
-def _told(places: Sequence[str], series: Sequence[Series]) -> str:
+def _description(places: Sequence[str], series: Sequence[Series]) -> str:
     return "; ".join(
         f"{each.name}, {place}: {point.value:.2f}"
         + (f" ({point.low:.2f} to {point.high:.2f})" if point.low is not None else "")

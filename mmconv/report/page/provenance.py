@@ -50,8 +50,12 @@ def _settings(run: FinishedRun) -> Entries:
         ("samples", str(run.manifest.samples)),
         ("trials", str(run.spec.trials)),
         ("seed", str(run.spec.seed)),
-        *((name, str(value)) for name, value in options.items()),
+        *((name, _plain(value)) for name, value in options.items()),
     )
+
+
+def _plain(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _facts(facts: Mapping[str, Any]) -> Iterator[tuple[str, Entries]]:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 
 from mmconv.report.layout import SCORES, TRANSCRIPTS
 from mmconv.report.page.dialogues import Record
-from mmconv.report.saved_run import read_lines
+from mmconv.report.saved_run import read_by_sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,18 +46,11 @@ def _row(
 
 
 def _groups(folder: Path) -> Iterator[Group]:
-    scored = _by_sample(folder / SCORES)
+    scored = read_by_sample(folder / SCORES)
     ahead = next(scored, None)
-    for sample, calls in _by_sample(folder / TRANSCRIPTS):
+    for sample, calls in read_by_sample(folder / TRANSCRIPTS):
         scores: list[Record] = []
         if ahead is not None and ahead[0] == sample:
             scores = ahead[1]
             ahead = next(scored, None)
         yield Group(sample=sample, calls=calls, scores=scores)
-
-
-def _by_sample(path: Path) -> Iterator[tuple[str, list[Record]]]:
-    """The records of a file, those of one sample together; they stand together in it."""
-    records = (line.record for line in read_lines(path))
-    for sample, held in groupby(records, lambda record: str(record["sample"])):
-        yield sample, list(held)

@@ -36,11 +36,11 @@ def _sentences(deltas: Table) -> Iterator[str]:
         for grading in (DIRECT, PAIRWISE):
             cell = row.get(grading.title)
             if cell is not None and isinstance(cell.value, float):
-                yield f"{start} {_told(cell, cell.value, grading, deltas, meaning)}"
+                yield f"{start} {_gain_or_loss(cell, cell.value, grading, deltas, meaning)}"
                 break
 
 
-def _told(cell: Cell, value: float, grading: Grading, table: Table, meaning: str) -> str:
+def _gain_or_loss(cell: Cell, value: float, grading: Grading, table: Table, meaning: str) -> str:
     unsigned = replace(table, signed=False)
     verb = "gains" if value > 0 else "loses"
     size = f"{number(abs(value), unsigned)} {_UNITS[grading.name]}"
@@ -158,12 +158,12 @@ def _compared(table: Table, baseline: str, other: str, others: Sequence[str]) ->
             and isinstance(row[grading.title].value, float)
         }
         if found:
-            parts = _told_apart(found, table, _UNITS[grading.name])
+            parts = _differences(found, table, _UNITS[grading.name])
             return f"{other} against {baseline}, with nothing given: {'; '.join(parts)}."
     return ""
 
 
-def _told_apart(found: Mapping[str, Cell], table: Table, unit: str) -> Iterator[str]:
+def _differences(found: Mapping[str, Cell], table: Table, unit: str) -> Iterator[str]:
     """First what differs, then what cannot be told, then what has no interval."""
     chance, unknown = [], []
     for level, cell in found.items():

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from mmconv.cli.compare import command
 from mmconv.cli.export import command as export
+from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError
 from mmconv.report.tables import read_tables
 from tests.mmconv.benchmarks.botchat import samples as botchat
@@ -91,6 +92,24 @@ def test_what_differs_besides_the_candidates_is_told_first(
     result = typed(*arguments, "--format", "json")
     assert json.loads(result.stdout)["differences"]
     assert result.stderr.startswith(warning)
+
+
+async def test_what_is_amiss_with_a_run_is_told_before_the_tables(
+    runs: list[Path], tmp_path: Path
+) -> None:
+    judge = ModelSpec(provider="fake", model="unreadable", name="b")
+    bad = await make_run("convbench", tmp_path, BETA, judge, limit=6)
+    arguments = (runs[0], bad, "--despite", "judge")
+    told = [
+        "CAREFUL: beta: 108 of 108 verdicts (100.0 %) could not be read: their scores are missing.",
+        "CAREFUL: beta: R1, direct (1-10), lacks 6 of 6 scores (100.0 %).",
+    ]
+    before, _ = typed(*arguments).stdout.split("Runs of convbench", 1)
+    assert before.splitlines()[2::2] == told
+    result = typed(*arguments, "--format", "json")
+    assert json.loads(result.stdout)["differences"]
+    assert result.stderr.splitlines()[2::2] == told
+    assert "CAREFUL" not in typed(*runs).output
 
 
 async def test_a_history_that_both_runs_have_is_compared_whatever_else_one_has(

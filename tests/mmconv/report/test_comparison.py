@@ -177,6 +177,27 @@ async def test_delta_differences_are_the_difference_of_the_deltas(tmp_path: Path
         assert found == pytest.approx(own[1] - own[0])
 
 
+async def test_a_mean_is_not_compared_without_a_part_of_it(tmp_path: Path) -> None:
+    """R1 was the difference of R2 where no conversation has a score S0 in both runs."""
+    runs = [await make_run("convbench", tmp_path), await make_run("convbench", tmp_path, BETA)]
+    planted = {0: 2.0, 1: 4.0, 2: 6.0, 3: 8.0}
+    for place, run in enumerate(runs):
+        records = [orjson.loads(line) for line in (run / "scores.jsonl").read_bytes().splitlines()]
+        for record in records:
+            if record["metric"] == "rating" and record["condition"] == "free":
+                lost = record["turn"] == 0 and int(record["sample"]) % 2 == place
+                value = None if lost else planted[record["turn"]] + place
+                record |= {"value": value, "why": "unparsed" if lost else None}
+        (run / "scores.jsonl").write_bytes(b"\n".join([*map(orjson.dumps, records), b""]))
+    rows = by_name(compare(runs))["differences"].rows
+    found = {name: rows[name]["direct (1-10)"] for name in ("R1", "R2", "S0", "S1")}
+    assert (found["R2"].value, found["S1"].value) == pytest.approx((1.0, 1.0))
+    assert found["R2"].n == SIZE
+    missing = {f"unpaired: {label}: unparsed": SIZE // 2 for label in ("alpha", "beta")}
+    for name in ("R1", "S0"):
+        assert (found[name].value, found[name].n, found[name].missing) == (None, 0, missing)
+
+
 async def test_several_runs_are_corrected_and_runs_of_one_model_told_apart(tmp_path: Path) -> None:
     runs = [
         await make_run("convbench", tmp_path),

@@ -168,7 +168,7 @@ def test_losses_are_counted_where_they_happened() -> None:
     answers, verdicts, problems = losses.tables()
     assert answers.rows["free, turn_1"]["cut off"].value == 1
     assert answers.rows["free, turn_2"]["failed"].value == 1
-    assert verdicts.rows["free, direct/turn_1"]["read after another try"].value == 1
+    assert verdicts.rows["free, direct/turn_1"]["read when asked again"].value == 1
     assert verdicts.rows["free, direct/turn_2"]["not asked"].value == 1
     assert problems.rows["candidate: timeout"]["for instance sample"].value == "1"
     assert losses.any
@@ -215,6 +215,22 @@ def test_a_share_of_very_few_failures_is_in_no_plot() -> None:
     assert "333" not in plot.told + plot.svg
     [section] = view([failures(perception=few)]).sections
     assert section.plots == ()
+
+
+def test_what_has_no_value_at_all_is_in_no_plot_and_no_map() -> None:
+    lost = Cell(value=None, n=0, missing={"unparsed": 3})
+    columns = {DIRECT.title: lost, PAIRWISE.title: Cell(value=50.0, low=40.0, high=60.0, n=3)}
+    scores = Table(name="scores", title="", columns=tuple(columns), rows={"S1": columns})
+    lacking = deltas(reasoning=lost)
+    cells = {"direct, free": lost}
+    categories = Table(
+        name="categories_perception", title="", columns=tuple(cells), rows={"Count": cells}
+    )
+    [section] = view([scores, lacking, categories]).sections
+    assert [plot.title for plot in section.plots] == [f"Scores, {PAIRWISE.title}"]
+    # the reason is told to those who have no pointer too
+    assert f"missing in S1: {DIRECT.title}: 3 with an unreadable verdict" in section.notes
+    assert any(note.startswith("missing in S\u03022 \u2212 S2: ") for note in section.notes)
 
 
 def test_a_category_s_cell_tells_its_size_and_whether_that_is_small() -> None:

@@ -95,7 +95,7 @@ def test_a_verdict_read_by_a_rescue_counts_its_tries() -> None:
     [verdict] = dialogue([again, unread], verdict_words)["verdicts"]
     assert (verdict["said"], verdict["tries"]) == ("6", 2)
     [verdict] = dialogue([unread], verdict_words)["verdicts"]
-    assert verdict["problem"] == "unparsed: no rating"
+    assert verdict["problem"] == "unreadable: no rating"
     assert verdict["text"] == "hm"
 
 
@@ -103,6 +103,12 @@ def test_a_failure_is_told_in_the_place_of_the_answer() -> None:
     failed = asked("turn_1", [ONE], None, state="failure", problem="timeout", finish=None)
     [turn] = dialogue([failed], verdict_words)["turns"]
     assert turn["answers"][0]["problem"] == "failed: timeout"
+
+
+def test_what_was_not_asked_says_for_want_of_what() -> None:
+    skipped = asked("turn_2", None, None, state="skipped", problem="turn_1", finish=None)
+    [turn] = dialogue([skipped], verdict_words)["turns"]
+    assert turn["answers"][0]["problem"] == "not asked, without an answer in turn 1"
 
 
 def score(turn: int, value: float | None, why: str | None = None, **tags: str) -> Record:
@@ -128,6 +134,7 @@ def test_the_index_has_scores_reasons_and_marks() -> None:
     document = indexed([score(1, 4.0), score(2, None, "unparsed")], [score(1, 4.0), score(1, 5.0)])
     assert document["columns"] == [[0, "free", "rating", 1], [0, "free", "rating", 2]]
     assert [each["s"] for each in document["samples"]] == [[4.0, "unparsed"], [4.5, None]]
+    assert document["reasons"] == {"unparsed": "with an unreadable verdict"}
     assert document["marks"] == ["mended"]
     assert [each.get("m") for each in document["samples"]] == [[0], None]
 
@@ -189,6 +196,7 @@ def test_cells_are_rounded_as_elsewhere_and_tell_what_is_missing() -> None:
     missing, nothing = made.lines[1].cells
     assert missing is not None
     assert (missing.value, missing.why) == ("–", "2 with an unreadable verdict")
+    assert made.notes[-1].endswith(": 2 with an unreadable verdict")
     assert nothing is None
 
 

@@ -19,6 +19,8 @@ from mmconv.values import SAME_TEXT, UNASKED, UNPARSED, Failure, Skipped
         (Skipped(because=UNASKED, reason="unasked").why, "", "not asked yet"),
         (Skipped(because=SAME_TEXT, reason="same_text").why, "", "of the same text"),
         ("no score with perfect perception", "", "without a score with perfect perception"),
+        ("no answer: server", "", "without an answer (server)"),
+        ("unpaired: a: no answer: server", "a", "without an answer (server)"),
         ("unpaired: unparsed", "", "with an unreadable verdict"),
         ("unpaired: only on the left", "", "in one of the two only"),
         ("unpaired: only in alpha", "", "only in alpha"),

@@ -114,7 +114,8 @@ def test_a_text_that_fits_stays_as_it_is(text: str) -> None:
 
 
 words = st.text("ab ", min_size=1, max_size=30)
-numbers = st.builds(Cell, value=st.floats(0, 100), n=st.integers(0, 999))
+reasons = st.dictionaries(words, st.integers(1, 99), max_size=12)
+numbers = st.builds(Cell, value=st.floats(0, 100), n=st.integers(0, 999), missing=reasons)
 texts = st.builds(Cell, value=words)
 
 
@@ -140,7 +141,9 @@ def test_nothing_is_left_out_and_only_names_stand_twice(table: Table, width: int
 
 @given(tables(), st.integers(70, 120))
 def test_no_line_is_wider_than_the_terminal(table: Table, width: int) -> None:
-    assert all(len(line) <= width for line in to_text(table, width).splitlines())
+    for elsewhere in (None, "tables/t.txt"):
+        lines = to_text(table, width, elsewhere).splitlines()
+        assert all(len(line) <= width for line in lines)
 
 
 def _words(text: str) -> Counter[str]:

@@ -142,14 +142,23 @@ def test_weighted_means_are_subtracted_column_by_column() -> None:
     assert found.n == 15
 
 
-def test_what_only_one_run_has_is_left_out_and_the_rest_takes_its_weight() -> None:
+def test_a_mean_of_which_a_part_has_no_pair_is_not_subtracted() -> None:
     shared = _column([1.0, 3.0], "ab")
-    left = Quantity(name="average", columns={"GR": shared, "MR": _column([9.0], "c")})
-    right = Quantity(name="average", columns={"GR": _column([2.0, 5.0], "ab")})
-    found = contrast(left, right, NAMES).summary
-    assert found.mean == pytest.approx(1.5)
-    assert found.n == 2
-    assert found.missing == {"unpaired: only in alpha": 1}
+    whole = Quantity(name="average", columns={"GR": shared, "MR": _column([9.0], "c")})
+    for right, missing in (
+        ({}, {"unpaired: only in alpha": 1}),
+        ({"MR": _column([2.0], "d")}, {"unpaired: only in alpha": 1, "unpaired: only in beta": 1}),
+    ):
+        other = Quantity(name="average", columns={"GR": _column([2.0, 5.0], "ab"), **right})
+        found = contrast(whole, other, NAMES)
+        assert (found.summary.mean, found.summary.low, found.summary.n, found.p) == (
+            None,
+            None,
+            0,
+            None,
+        )
+        assert found.summary.missing == missing
+        assert contrast(other, whole, NAMES).summary.mean is None
 
 
 def alone(name: str, column: Column) -> Quantity:
@@ -185,16 +194,6 @@ def test_shares_that_do_not_change_widen_a_cautious_difference_by_their_own_inte
     assert plain.mean is not None and plain.high is not None and even.high is not None
     half = math.hypot(plain.high - plain.mean, 0.5 * even.high)
     assert (found.low, found.high) == pytest.approx((found.mean - half, found.mean + half))
-
-
-def test_a_part_that_is_left_alone_has_its_own_interval() -> None:
-    share = Column.of([0.0, 0.0, 1.0, 1.0, 0.0, 1.0])
-    left, right = cautious(["a", "b"], a=share, b=share), cautious(["a"], a=Column.of([1.0] * 6))
-    found = contrast(left, right, NAMES).summary
-    own = paired_share_difference(share, Column.of([1.0] * 6))
-    assert own.low is not None
-    assert (found.low, found.high) == (own.low, own.high)
-    assert found.missing == {"unpaired: only in alpha": 6}
 
 
 @pytest.mark.parametrize(("count", "before", "after"), [(20, 0.5, 0.8), (77, 7.0, 7.3)])

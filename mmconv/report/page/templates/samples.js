@@ -105,8 +105,9 @@ const samples = (() => {
     for (const [run, condition] of rows) {
       for (const turn of chosen.turns) {
         const value = chosen.score(sample, run, condition, chosen.scale, turn);
-        const told = `${chosen.label(condition)}, ${chosen.turnName(Number(turn))}: ${value ?? "no score"}`;
         const kind = typeof value === "number" ? null : typeof value === "string" ? "lost" : "none";
+        const score = kind === "lost" ? `no score, ${index.reasons[value]}` : value;
+        const told = `${chosen.label(condition)}, ${chosen.turnName(Number(turn))}: ${score}`;
         const shade = kind ? null : `--shade: ${Math.round(100 * chosen.shade(value))}%`;
         box.append(make("i", { class: kind, title: kind === "none" ? null : told, style: shade }));
       }
