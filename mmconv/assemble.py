@@ -70,12 +70,18 @@ class BenchmarkBuilder(Protocol):
 
 def find_provider(name: str) -> Provider:
     """The provider's module; raises `ConfigError` listing the known ones."""
-    return cast("Provider", _find(name, "provider", PROVIDERS))
+    found = _find(name, "provider", PROVIDERS)
+    if not (hasattr(found, "fingerprint") and hasattr(found, "open_backend")):
+        raise ConfigError(f"provider {name!r}: that module has no fingerprint and open_backend")
+    return cast("Provider", found)
 
 
 def find_benchmark(name: str) -> BenchmarkBuilder:
     """What builds the benchmark; raises `ConfigError` listing the known ones."""
-    return cast("BenchmarkBuilder", _find(name, "benchmark", BENCHMARKS))
+    found = _find(name, "benchmark", BENCHMARKS)
+    if not callable(found):
+        raise ConfigError(f"benchmark {name!r} builds none: name its class, as in MODULE:CLASS")
+    return cast("BenchmarkBuilder", found)
 
 
 def build_benchmark(spec: RunSpec, images: ImageSink) -> Benchmark[Any]:
@@ -125,7 +131,7 @@ def build_seat(spec: ModelSpec, model: Model, sampling: SamplingSpec | None = No
 
 def check_keys(spec: RunSpec, seats: Iterable[str]) -> None:
     """Raise `ConfigError` that names every key that the models on these seats lack."""
-    _check_models(spec, seats, _check_key)
+    _check_models(spec, seats, check_key)
 
 
 def check_sight(spec: RunSpec, calls: Iterable[Call]) -> None:
@@ -157,7 +163,8 @@ def _check_models(spec: RunSpec, seats: Iterable[str], check: Callable[[ModelSpe
         raise ConfigError("\n".join(lines))
 
 
-def _check_key(spec: ModelSpec) -> None:
+def check_key(spec: ModelSpec) -> None:
+    """Raise `ConfigError` for a key that the model needs and that is not set."""
     # Few providers have anything to check before a model is opened.
     getattr(find_provider(spec.provider), "check_key", _check_nothing)(spec)
 

@@ -37,6 +37,10 @@ YAML_FILES = (".yaml", ".yml")
 """How the names of configuration files end."""
 
 
+_SEEDS: dict[str, Any] = {"ge": -(2**63), "lt": 2**63}
+"""The seeds that JSON, and so a key, has room for."""
+
+
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -50,7 +54,7 @@ class SamplingSpec(_Frozen):
     temperature: StrictFloat | None = Field(default=0.0, ge=0)
     top_p: StrictFloat | None = Field(default=None, gt=0, le=1)
     max_tokens: StrictInt = Field(default=1024, gt=0)
-    seed: StrictInt | None = None
+    seed: StrictInt | None = Field(default=None, **_SEEDS)
     stop: tuple[str, ...] = ()
 
     @model_serializer(mode="wrap")
@@ -128,7 +132,7 @@ class RunSpec(_Frozen):
     sampling: Mapping[str, SamplingSpec] = Field(default_factory=dict)
     trials: int = Field(default=1, gt=0)
     limit: int | None = Field(default=None, gt=0)
-    seed: int = 0
+    seed: int = Field(default=0, **_SEEDS)
     prompts: Path | None = None
 
     @field_validator("seats", mode="before")
@@ -217,7 +221,8 @@ def read_document(path: Path) -> dict[str, Any]:
     """Read a YAML file that holds a mapping; raises `ConfigError` naming the file."""
     document = read_yaml(path)
     if not isinstance(document, dict):
-        raise ConfigError(f"{path}: expected a mapping of fields, got {type(document).__name__}")
+        found = "nothing" if document is None else f"a {type(document).__name__}"
+        raise ConfigError(f"{path}: expected a mapping of fields (name: value), found {found}")
     return document
 
 
@@ -265,18 +270,29 @@ def override(document: Mapping[str, Any], overrides: Sequence[str]) -> dict[str,
         dotted, equals, text = item.partition("=")
         if not equals or not dotted:
             raise ConfigError(f"--set {item!r}: expected field.field=value")
-        *parents, last = dotted.split(".")
-        place = result
-        for parent in parents:
-            below = place.setdefault(parent, {})
-            if not isinstance(below, dict):
-                raise ConfigError(f"--set {item!r}: {_why_no_group(parents, parent, below)}")
-            place = below
         try:
-            place[last] = _parse_yaml(text)
+            value = _parse_yaml(text)
         except yaml.YAMLError as error:
             raise ConfigError(f"--set {item!r}: not YAML: {error}") from error
+        set_field(result, dotted, value, f"--set {item!r}")
     return result
+
+
+def set_field(document: dict[str, Any], dotted: str, value: Any, option: str) -> None:
+    """Set the field `a.b` in place; a group on the way that is empty, or not there, is made.
+
+    Raises `ConfigError` naming the option that asks for it, where the field lies below a value.
+    """
+    *parents, last = dotted.split(".")
+    place = document
+    for parent in parents:
+        below = place.get(parent)
+        if below is None:  # as YAML reads a group of which all fields are commented out
+            below = place[parent] = {}
+        if not isinstance(below, dict):
+            raise ConfigError(f"{option}: {_why_no_group(parents, parent, below)}")
+        place = below
+    place[last] = value
 
 
 def _why_no_group(parents: Sequence[str], parent: str, value: Any) -> str:
@@ -300,10 +316,10 @@ def validate(kind: type[Spec], document: Mapping[str, Any], where: str) -> Spec:
 
 def tell_problems(error: ValidationError, kind: type[BaseModel]) -> list[str]:
     """All that is wrong with a document of this kind, field by field, in plain words."""
-    return [_told(problem, kind) for problem in error.errors()]
+    return [_problem_line(problem, kind) for problem in error.errors()]
 
 
-def _told(problem: Mapping[str, Any], kind: type[BaseModel]) -> str:
+def _problem_line(problem: Mapping[str, Any], kind: type[BaseModel]) -> str:
     """One problem in plain words: the field, what is wrong with it, and the nearest right name."""
     place = [str(step) for step in problem["loc"]]
     name = ".".join(place)
@@ -322,19 +338,26 @@ def _fields_at(kind: type[BaseModel], place: Sequence[str]) -> list[str]:
     """The fields that a document of this kind has at a place; none where that is no model's."""
     found: Any = kind
     for step in place:
-        if hasattr(found, "model_fields"):
-            field = found.model_fields.get(step)
-            found = None if field is None else field.annotation
-        else:  # a key of a mapping, or a place in a list
-            found = next(iter(_members(found)[-1:]), None)
-        if NoneType in get_args(found):
-            found = _members(found)[0]
+        found = _without_none(_type_below(found, step))
     return list(getattr(found, "model_fields", ()))
 
 
-def _members(annotation: Any) -> list[Any]:
-    """What a type is made of, but for None and for the dots of a tuple."""
-    return [each for each in get_args(annotation) if each not in (NoneType, ...)]
+def _type_below(annotation: Any, step: str) -> Any:
+    """The type of a model's field, or of what a mapping or list holds; None where there is none."""
+    if hasattr(annotation, "model_fields"):
+        field = annotation.model_fields.get(step)
+        return None if field is None else field.annotation
+    # The last of Mapping[str, X] and tuple[X, ...], the dots left out, is X.
+    held = [each for each in get_args(annotation) if each is not ...]
+    return held[-1] if held else None
+
+
+def _without_none(annotation: Any) -> Any:
+    """X where the type is X or None, any other type as it is."""
+    members = get_args(annotation)
+    if NoneType not in members:
+        return annotation
+    return next(each for each in members if each is not NoneType)
 
 
 def nearest(word: str, known: Sequence[str]) -> str:

@@ -1,8 +1,8 @@
 """Names a checkpoint by what it holds, so that a reply is never looked up under other weights.
 
 Local checkpoints are read, but not in full: small files whole, weights by size and samples. Hub
-names are taken at their word. Whether a checkpoint sees is read off its configuration too. No model
-library is imported and nothing is downloaded.
+names are taken at their word. Whether a checkpoint sees is read off its configuration too, a hub
+name's where its library keeps downloads. No model library is imported and nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +35,33 @@ def is_local(model: str) -> bool:
     return Path(model).expanduser().exists() or model.startswith(("/", "./", "../", "~"))
 
 
-def require_sight(model: str) -> None:
-    """Raise `ConfigError` for a local checkpoint whose configuration speaks of no pictures at all.
+def file_at_hand(model: str, name: str, revision: str | None = None) -> Path | None:
+    """Where a file of a checkpoint lies: in its folder, or where the hub's library keeps downloads.
 
-    Of a hub name, and of a model that brings code of its own, nothing is known here.
+    None for what was not downloaded before. In a folder the file need not be there.
     """
-    file = Path(model).expanduser() / "config.json"
+    if is_local(model):
+        return Path(model).expanduser() / name
+    if find_spec("huggingface_hub") is None:
+        return None
+    from huggingface_hub import try_to_load_from_cache
+
+    try:
+        found = try_to_load_from_cache(model, name, revision=revision)
+    except ValueError:  # a name that the hub could not have is for the server to refuse
+        return None
+    return Path(found) if isinstance(found, str) else None
+
+
+def require_sight(model: str, revision: str | None = None) -> None:
+    """Raise `ConfigError` for a checkpoint whose configuration speaks of no pictures at all.
+
+    Of a hub name that was not downloaded before, and of a model that brings code of its own,
+    nothing is known here.
+    """
+    file = file_at_hand(model, "config.json", revision)
+    if file is None:
+        return
     try:
         config = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -6,13 +6,11 @@ Nothing is downloaded: a hub name is looked up among what its library has downlo
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
-from model_zoo.checkpoints import is_local
+from model_zoo.checkpoints import file_at_hand
 
 SHORTEST, LONGEST = "shortest_edge", "longest_edge"
 """What bounds are called, of an edge or, in some families, of an area."""
@@ -26,7 +24,7 @@ def area_bounds(model: str, revision: str | None = None) -> dict[str, int] | Non
 
     None if it bounds edges, as most do, or if its file is not at hand.
     """
-    for file in _at_hand(model, revision):
+    for file in filter(None, (file_at_hand(model, name, revision) for name in _FILES)):
         with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
             document = json.loads(file.read_text(encoding="utf-8"))
             return _bounds(document.get("image_processor") or document)
@@ -39,16 +37,3 @@ def _bounds(processor: Mapping[str, Any]) -> dict[str, int] | None:
         return None
     size = processor.get("size") or {}
     return {edge: int(processor.get(old) or size[edge]) for edge, old in _OLD_NAMES.items()}
-
-
-def _at_hand(model: str, revision: str | None) -> Iterator[Path]:
-    for name in _FILES:
-        if is_local(model):
-            yield Path(model).expanduser() / name
-        elif find_spec("huggingface_hub") is not None:
-            from huggingface_hub import try_to_load_from_cache
-
-            # a name that the hub could not have is for the server to refuse
-            with suppress(ValueError):
-                if isinstance(found := try_to_load_from_cache(model, name, revision=revision), str):
-                    yield Path(found)

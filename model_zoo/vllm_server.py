@@ -150,7 +150,7 @@ def check_key(spec: ModelSpec) -> None:
 def check_sight(spec: ModelSpec) -> None:
     """Raise `ConfigError` for a checkpoint that takes no images, by its configuration."""
     if spec.base_url is None:
-        require_sight(spec.model)
+        require_sight(spec.model, _options(spec).revision)
 
 
 async def probe(spec: ModelSpec) -> tuple[str, ...] | None:

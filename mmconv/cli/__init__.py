@@ -7,9 +7,9 @@ written, 130 interrupted.
 
 from __future__ import annotations
 
-import errno
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import click
 
@@ -28,7 +28,7 @@ COMMANDS = {
     "scenes": "Draw scenes with questions and true answers about them.",
     "models": "List the models that ship with mmconv.",
     "chat": "Talk to a model, with pictures.",
-    "rescore": "Read published judgements, and print the tables that they lead to.",
+    "rescore": "Read published judgements, and print their tables.",
     "agree": "Compare a judge's ratings with people's.",
     "calibrate": "Fit settings that papers do not publish.",
     "perturb": "Put typing errors and pinyin into what users say.",
@@ -38,8 +38,11 @@ COMMANDS = {
     "demo": "Run the main job on drawn pictures: no data, no key, no GPU.",
 }
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-"""The errors that a full disk brings."""
+_OWN_FOLDERS = [
+    Path(__file__).resolve().parents[2] / package
+    for package in ("configs", "images", "judges", "mmconv", "model_zoo")
+]
+"""What an installation consists of."""
 
 ELSEWHERE = {"serve": "mmconv.service.command"}
 """Commands whose modules lie outside this package."""
@@ -86,12 +89,23 @@ def main() -> None:
         error.show()
         sys.exit(2)
     except OSError as error:
-        # What is about a file or a disk is for the user to mend, and all else a bug.
-        if error.filename is None and error.errno not in NO_ROOM:
+        told = _tell(error)
+        if told is None:
             raise
-        where = "" if error.filename is None else f"{error.filename}: "
-        click.echo(f"Error: {where}{error.strerror}", err=True)
+        click.echo(f"Error: {told}", err=True)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         sys.exit(130)
+
+
+def _tell(error: OSError) -> str | None:
+    """What to tell of a file or a disk, which is for the user to mend; None for all else, a bug."""
+    if error.filename is None:
+        from mmconv.cli.specs import NO_ROOM
+
+        return error.strerror if error.errno in NO_ROOM else None
+    told = f"{error.filename}: {error.strerror}"
+    if any(map(Path(str(error.filename)).resolve().is_relative_to, _OWN_FOLDERS)):
+        return f"{told}; it lies among mmconv's own: unless you named it, install mmconv again"
+    return told

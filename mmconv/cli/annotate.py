@@ -14,14 +14,16 @@ from typing import Any
 import click
 
 from judges import PromptSet
+from mmconv.assemble import check_keys, check_sight
 from mmconv.benchmarks.convbench.annotation import SEAT, Annotator
 from mmconv.benchmarks.convbench.data import Row, Source, Survey, load_rows, survey
 from mmconv.benchmarks.convbench.drafts import DraftFile, Drafting
 from mmconv.cli.progress import line, progress
-from mmconv.cli.session import EXIT_FAILURES, EXIT_INTERRUPTED, stopped_by_interrupt, typed
-from mmconv.cli.specs import FILE
+from mmconv.cli.session import EXIT_FAILURES, stopped_by_interrupt, tell_stopped, typed
+from mmconv.cli.specs import FILE, place
 from mmconv.config import RunSpec, validate
 from mmconv.equipment import Equipment, open_equipment
+from mmconv.errors import ConfigError
 from mmconv.evaluation import Place
 from mmconv.values import Sampling
 
@@ -90,28 +92,32 @@ def command(**chosen: Any) -> None:
 
 async def _annotate(job: Job) -> int:
     """Draft, tell what came of it, and return the exit code."""
+    if job.out.resolve() == job.data.resolve():
+        raise ConfigError(f"--out {job.out}: this is the data file, which is read; name another")
     document = {"benchmark": job.benchmark, "seats": {SEAT: job.annotator}}
     spec = validate(RunSpec, document, "command line")
     annotator = Annotator(
         prompts=PromptSet(job.benchmark, job.prompts), sampling=Sampling(max_tokens=job.max_tokens)
     )
-    async with open_equipment(spec, job.store) as equipment:
+    where = place(Place().out, job.store)
+    async with open_equipment(spec, where.store_url) as equipment:
         found = await equipment.check(partial(survey, job.source))
-        drafting = Drafting(annotator=annotator, file=DraftFile(job.out, job.annotations))
 
         def rows() -> Iterator[Row]:
             return load_rows(job.source, equipment.library, found)
 
+        check_sight(spec, (call for row in rows() for call in annotator.calls(row)))
+        drafting = Drafting(annotator=annotator, file=DraftFile(job.out, job.annotations))
         complete = await _draft(drafting, equipment, drafting.settle(rows()), rows())
         drafting.arrange()
-    for sentence in _told(job, drafting, found):
+    for sentence in _sentences(job, drafting, found):
         click.echo(sentence)
-    return _ended(drafting, complete)
+    return _exit_code(job, drafting, complete)
 
 
 async def _draft(drafting: Drafting, equipment: Equipment, total: int, rows: Iterable[Row]) -> bool:
     started = time.monotonic()
-    runner = equipment.runner()
+    runner = equipment.runner(before_asking=partial(check_keys, equipment.spec, [SEAT]))
     async with progress(equipment.spec, runner.tally, total):
         with stopped_by_interrupt(runner):
             complete = await runner.run(drafting.plans(rows), drafting.finish)
@@ -119,7 +125,7 @@ async def _draft(drafting: Drafting, equipment: Equipment, total: int, rows: Ite
     return complete
 
 
-def _told(job: Job, drafting: Drafting, found: Survey) -> Iterator[str]:
+def _sentences(job: Job, drafting: Drafting, found: Survey) -> Iterator[str]:
     """What was done, what was not, and what a person has to do now."""
     yield f"{drafting.written} drafts written to {job.out}"
     if drafting.copied:
@@ -147,7 +153,7 @@ def _told(job: Job, drafting: Drafting, found: Survey) -> Iterator[str]:
         )
 
 
-def _ended(drafting: Drafting, complete: bool) -> int:
+def _exit_code(job: Job, drafting: Drafting, complete: bool) -> int:
     """The exit code; what stands in the way of 0 is told on standard error."""
     if drafting.faults:
         click.echo(
@@ -157,10 +163,11 @@ def _ended(drafting: Drafting, complete: bool) -> int:
         for row_id, faults in drafting.faults.items():
             click.echo(f"  ID {row_id}: {'; '.join(faults)}", err=True)
     if not complete:
-        click.echo(f"Stopped; what was answered is kept. Resume with:\n  {typed()}", err=True)
-        return EXIT_INTERRUPTED
+        return tell_stopped(job.store)
     if drafting.faults:
-        click.echo(f"What was answered is kept. Ask for the rest with:\n  {typed()}", err=True)
+        click.echo(
+            f"What was answered is kept. Ask for the rest with:\n  {typed(job.store)}", err=True
+        )
         return EXIT_FAILURES
     return 0
 

@@ -21,7 +21,7 @@ def command() -> None:
     """Fit a setting that a paper does not publish."""
 
 
-@command.command(name="botchat")
+@command.command(name="botchat", short_help="Find DupDetect's threshold.")
 @click.option(
     "--dialogues",
     "paths",

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from images import Library
-from mmconv.assemble import build_model, build_seat
+from mmconv.assemble import build_model, build_seat, check_key
 from mmconv.cli.specs import FILE
 from mmconv.config import ModelSpec, SamplingSpec, load_model
 from mmconv.errors import ImageError
@@ -46,6 +46,7 @@ def command(
     )
     # A person who waits would rather be told of a failure than wait for it to pass.
     spec = load_model(model).model_copy(update={"attempts": 1})
+    check_key(spec)
     # A line is read outside of the event loop, so that Ctrl-C ends the program at once.
     with asyncio.Runner() as runner:
         _chat(runner, spec, pictures, sampling)

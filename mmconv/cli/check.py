@@ -8,13 +8,13 @@ from typing import Any
 import click
 
 from mmconv.assemble import is_served
-from mmconv.cli.specs import open_new, place, place_options, read_spec, spec_options
+from mmconv.cli.specs import NAMED, open_new, place, place_options, read_spec, spec_options
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.evaluation import Place
 
 
-@click.command(name="check")
+@click.command(name="check", epilog=NAMED)
 @click.argument("target", metavar="RUN.yaml|BENCHMARK")
 @spec_options
 @place_options

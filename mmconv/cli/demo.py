@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
-from mmconv.cli.session import evaluate
+from mmconv.cli.session import exit_code, run_new
 from mmconv.cli.specs import FILE
 from mmconv.cli.tabling import folded
-from mmconv.config import ModelSpec, RunSpec, load_model
-from mmconv.evaluation import Place, Result, open_evaluation
+from mmconv.config import ModelSpec, RunSpec, validate
+from mmconv.evaluation import Place
 from mmconv.report.page import delta_sentences
 
 MODEL = "pocket"
@@ -22,8 +22,20 @@ SERIES = "demo"
 
 
 @click.command(name="demo")
-@click.option("--out", type=FILE, default=Path("runs/demo"), show_default=True)
-@click.option("--samples", type=click.IntRange(1), default=80, show_default=True)
+@click.option(
+    "--out",
+    type=FILE,
+    default=Path("runs/demo"),
+    show_default=True,
+    help="Folder of the pictures and the run.",
+)
+@click.option(
+    "--samples",
+    type=click.IntRange(1),
+    default=80,
+    show_default=True,
+    help="How many pictures are drawn.",
+)
 @click.option(
     "--candidate",
     default=MODEL,
@@ -37,9 +49,9 @@ def command(out: Path, samples: int, candidate: str) -> None:
     it does where its perception was made perfect: that is what mmconv is for.
     """
     data, images = write_scenes(out / "data", samples, series=SERIES)
-    spec = RunSpec(
-        benchmark="convbench",
-        options={
+    document = {
+        "benchmark": "convbench",
+        "options": {
             "data": str(data),
             "images": str(images),
             # an answer as good as the reference ties with it: a choice between them tells nothing
@@ -47,16 +59,14 @@ def command(out: Path, samples: int, candidate: str) -> None:
             # only an exact answer is rated 10, so that any mistake counts in the attribution
             "failure_rating": 10,
         },
-        seats={
-            "candidate": load_model(candidate),
+        "seats": {
+            "candidate": candidate,
             "judge": ModelSpec(provider="scenes", model="facts", name="judge of scenes"),
         },
-    )
-    result = asyncio.run(_demo(spec, Place(out=out)))
-    click.echo("\n".join(["", *map(folded, delta_sentences(result.tables)[:1])]))
-    click.echo(f"A transcript: {sys.argv[0]} show {result.folder} 1")
-
-
-async def _demo(spec: RunSpec, place: Place) -> Result:
-    async with open_evaluation(spec, place) as evaluation:
-        return await evaluate(evaluation)
+    }
+    spec = validate(RunSpec, document, "command line")
+    result = asyncio.run(run_new(spec, Place(out=out)))
+    if result.complete:
+        click.echo("\n".join(["", *map(folded, delta_sentences(result.tables)[:1])]))
+        click.echo(f"A transcript: {sys.argv[0]} show {result.folder} 1")
+    sys.exit(exit_code(result, store=""))

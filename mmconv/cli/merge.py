@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from mmconv.store import merge
+from mmconv.store.address import require_folder, without_password
 
 
 @click.command(name="merge")
@@ -16,7 +17,11 @@ def command(target: str, sources: tuple[str, ...]) -> None:
     Stores are paths or database URLs. Afterwards run the whole benchmark with --store INTO: it
     finds every reply and writes the tables.
     """
+    require_folder(target, target)
     report = merge(target, sources)
     click.echo(f"{report.added} replies added, {report.present} were there already")
     if report.conflicts:
-        click.echo(f"{report.conflicts} keys hold other texts; those of {target} stand", err=True)
+        click.echo(
+            f"{report.conflicts} keys hold other texts; those of {without_password(target)} stand",
+            err=True,
+        )

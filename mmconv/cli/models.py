@@ -8,6 +8,7 @@ import click
 
 from mmconv.cli.tabling import form_option, print_tables
 from mmconv.config import ModelSpec, load_model, model_files
+from mmconv.errors import ConfigError
 from mmconv.values import Cell, Table
 from model_zoo.fake import STAND_INS
 
@@ -34,8 +35,7 @@ def command(word: str, images: bool, form: str) -> None:
         if (not images or cells[IMAGES].value == "yes") and _holds(word, name, cells)
     }
     if not found:
-        click.echo(f"no shipped model has {word!r} in its name, model, provider or licence")
-        return
+        raise ConfigError(f"no shipped model has {word!r} in its name, model, provider or licence")
     count = len(model_files()) + len(STAND_INS)
     title = f"{len(found)} of {count} models" if word or images else "Models"
     table = Table(name="models", title=title, columns=COLUMNS, rows=found, digits=1)

@@ -11,7 +11,7 @@ import click
 from mmconv.assemble import find_benchmark
 from mmconv.benchmarks.base import FileBenchmark
 from mmconv.benchmarks.describing import DESCRIPTIONS, Description, describe
-from mmconv.cli.specs import SHORT_FORMS
+from mmconv.cli.specs import NAMED, SHORT_FORMS
 from mmconv.cli.tabling import terminal_width
 from mmconv.config import YAML_FILES, read_document
 from mmconv.errors import ConfigError
@@ -31,8 +31,8 @@ _BOUNDS = {"minimum": "from {}", "exclusiveMinimum": "above {}", "maximum": "to 
 _PLAIN = {"boolean": "true or false", "integer": "a whole number", "number": "a number"}
 
 
-@click.command(name="options")
-@click.argument("benchmark", metavar="|".join([*DESCRIPTIONS, "MODULE:CLASS", "RUN.yaml"]))
+@click.command(name="options", epilog=NAMED)
+@click.argument("benchmark", metavar="BENCHMARK|MODULE:CLASS|RUN.yaml")
 def command(benchmark: str) -> None:
     """List a benchmark's seats, conditions and options, with values, defaults and meanings.
 
@@ -53,7 +53,10 @@ def _described(target: str) -> Description:
     """
     name = target
     if target.endswith(YAML_FILES):
-        name = str(read_document(Path(target)).get("benchmark", ""))
+        document = read_document(Path(target))
+        if "benchmark" not in document:
+            raise ConfigError(f"{target}: benchmark is needed and not set")
+        name = str(document["benchmark"])
     if name in DESCRIPTIONS or ":" not in name:
         return describe(name)
     builder = find_benchmark(name)

@@ -19,6 +19,9 @@ from mmconv.report.saved_run import read_scores
 from mmconv.report.transcripts import SCORE_FIELDS
 from mmconv.stats import ScoreFrame
 
+NEEDED = ("sample", "value")
+"""The fields that every rating has."""
+
 _SHOWN = 8
 _ADVICE = "A rating has a sample and a value (a number or a label); a turn is a whole number."
 
@@ -42,17 +45,19 @@ def read_ratings(path: Path, tags: Mapping[str, str] | None = None) -> list[Rati
     """The ratings of a file; where it names no rater, the rater is the file's stem.
 
     Of a run's scores those with all of the `tags` are taken. Raises `DataError` naming file, record
-    and field, for all records in one message; `ConfigError` for tags that no score has.
+    and field, for all records in one message; `ConfigError` for tags that nothing has.
     """
     ratings: list[Rating] = []
     problems: list[str] = []
-    for record in read_records(path):
+    for record in read_records(path, columns=NEEDED):
         if record.fields.keys() >= SCORE_FIELDS:
             return list(_scores(path, tags or {}))
         try:
             ratings.append(_rating(record, path.stem))
         except DataError as error:
             problems += [f"{error.where}: {problem}" for problem in error.problems]
+    if tags:
+        raise ConfigError(f"{path}: only a run's scores have tags, and these are ratings")
     if problems or not ratings:
         raise DataError(str(path), problems or ["holds no rating"], _ADVICE)
     return ratings
@@ -99,6 +104,8 @@ def _scores(path: Path, tags: Mapping[str, str]) -> Iterator[Rating]:
 
 
 def _rating(record: Record, rater: str) -> Rating:
+    if all(name == value for name, value in record.fields.items()):
+        raise DataError(record.where, ["names the columns again: give each table its own file"])
     sample = text(record, "sample")
     if sample is None:
         raise DataError(record.where, ["no sample"])

@@ -9,16 +9,16 @@ from typing import Any
 
 import click
 
-from mmconv.cli.session import EXIT_FAILURES, EXIT_INTERRUPTED, evaluate, typed
-from mmconv.cli.specs import open_new, place, place_options, read_spec, spec_options, writing
+from mmconv.cli.session import MAX_FAILURES, exit_code, run_new
+from mmconv.cli.specs import NAMED, open_new, place, place_options, read_spec, spec_options
 from mmconv.cli.tabling import print_tables
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
-from mmconv.evaluation import Place, Result, Shard
+from mmconv.evaluation import Place, Shard
 from mmconv.report.forecast import forecast
 
 
-@click.command(name="run")
+@click.command(name="run", epilog=NAMED)
 @click.argument("target", metavar="RUN.yaml|BENCHMARK")
 @spec_options
 @place_options
@@ -28,7 +28,7 @@ from mmconv.report.forecast import forecast
 @click.option(
     "--max-failures",
     type=click.FloatRange(0, 1),
-    default=0.01,
+    default=MAX_FAILURES,
     show_default=True,
     help="Leave with exit code 1 if a larger share of calls failed, or of verdicts was unreadable.",
 )
@@ -48,32 +48,8 @@ def command(target: str, out: Path, store: str, shard: str, **chosen: Any) -> No
     if dry_run:
         asyncio.run(_forecast(spec, where, part))
         return
-    result = asyncio.run(_run(spec, where, part, page=page))
-    lost = result.tally.lost / max(1, result.tally.ended)
-    unread = result.shortfall.unread / max(1, result.shortfall.verdicts)
-    if not result.complete:
-        click.echo(f"Stopped; what was answered is kept. Resume with:\n  {typed()}", err=True)
-        sys.exit(EXIT_INTERRUPTED)
-    if lost > max_failures:
-        click.echo(
-            f"{lost:.1%} of the calls failed or were skipped (allowed: {max_failures:.1%}); "
-            f"{result.folder / 'transcripts.jsonl'} says why. Run again to ask them again.",
-            err=True,
-        )
-        sys.exit(EXIT_FAILURES)
-    if unread > max_failures:
-        click.echo(
-            f"{unread:.1%} of the verdicts could not be read (allowed: {max_failures:.1%}); "
-            f"`mmconv show {result.folder} SAMPLE` prints what the judge said.",
-            err=True,
-        )
-        sys.exit(EXIT_FAILURES)
-
-
-async def _run(spec: RunSpec, where: Place, part: Shard, *, page: bool) -> Result:
-    async with open_new(spec, where, part) as evaluation:
-        with writing(evaluation.folder):
-            return await evaluate(evaluation, page=page)
+    result = asyncio.run(run_new(spec, where, part, page=page))
+    sys.exit(exit_code(result, store, max_failures))
 
 
 async def _forecast(spec: RunSpec, where: Place, part: Shard) -> None:

@@ -13,7 +13,14 @@ from mmconv.errors import ConfigError
 
 
 @click.command(name="scenes")
-@click.option("--n", "count", type=click.IntRange(1), default=100, show_default=True)
+@click.option(
+    "--n",
+    "count",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    help="How many pictures are drawn.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of what is drawn.")
 @click.option(
     "--difficulty",

@@ -14,15 +14,33 @@ from pathlib import Path
 import click
 
 from mmconv.cli.progress import line, progress
+from mmconv.cli.specs import open_new, writing
 from mmconv.cli.tabling import print_tables
-from mmconv.evaluation import Evaluation, Result
-from mmconv.report.layout import TABLES
+from mmconv.config import RunSpec
+from mmconv.evaluation import Evaluation, Place, Result, Shard
+from mmconv.report.layout import TABLES, TRANSCRIPTS
 from mmconv.report.output import PAGE
 from mmconv.report.shortfalls import headline_gap
 from mmconv.runner import Runner, collect_rarely
+from mmconv.store.address import has_password, without_password
 
 EXIT_FAILURES = 1
 EXIT_INTERRUPTED = 130
+
+MAX_FAILURES = 0.01
+"""The share of calls that may fail, and of verdicts that may be unreadable, where none is given."""
+
+
+async def run_new(
+    spec: RunSpec, where: Place, part: Shard | None = None, *, page: bool = True
+) -> Result:
+    """Make a run or go on with it, and print what `evaluate` does.
+
+    Raises as `mmconv.cli.specs.open_new` does, and `ConfigError` where it cannot write.
+    """
+    async with open_new(spec, where, part) as evaluation:
+        with writing(evaluation.folder):
+            return await evaluate(evaluation, page=page)
 
 
 async def evaluate(evaluation: Evaluation, *, offline: bool = False, page: bool = True) -> Result:
@@ -62,9 +80,45 @@ def _losses(result: Result) -> Iterator[str]:
     yield from (f"CAREFUL: {told}" for told in notable)
 
 
-def typed() -> str:
-    """The command that was typed: what to run again."""
-    return shlex.join(["mmconv", *sys.argv[1:]])
+def exit_code(result: Result, store: str, max_failures: float = MAX_FAILURES) -> int:
+    """The exit code of a run; what stands in the way of 0 is told on standard error.
+
+    `store` is the one that was given on the command line, `max_failures` a share from 0 to 1.
+    """
+    if not result.complete:
+        return tell_stopped(store)
+    lost = result.tally.lost / max(1, result.tally.ended)
+    if lost > max_failures:
+        click.echo(
+            f"{lost:.1%} of the calls failed or were skipped (allowed: {max_failures:.1%}); "
+            f"{result.folder / TRANSCRIPTS} says why. Run again to ask them again.",
+            err=True,
+        )
+        return EXIT_FAILURES
+    unread = result.shortfall.unread / max(1, result.shortfall.verdicts)
+    if unread > max_failures:
+        click.echo(
+            f"{unread:.1%} of the verdicts could not be read (allowed: {max_failures:.1%}); "
+            f"`mmconv show {result.folder} SAMPLE` prints what the judge said.",
+            err=True,
+        )
+        return EXIT_FAILURES
+    return 0
+
+
+def tell_stopped(store: str) -> int:
+    """Say how to go on with what was interrupted, and return the exit code."""
+    click.echo(f"Stopped; what was answered is kept. Resume with:\n  {typed(store)}", err=True)
+    return EXIT_INTERRUPTED
+
+
+def typed(store: str) -> str:
+    """The command that was typed, to run it again, without the password in its `store`'s URL."""
+    arguments, advice = sys.argv[1:], ""
+    if has_password(store):
+        arguments = [each.replace(store, without_password(store)) for each in arguments]
+        advice = "\n  (without the store's password: put it in again, or set PGPASSWORD)"
+    return shlex.join(["mmconv", *arguments]) + advice
 
 
 @contextmanager

@@ -9,6 +9,8 @@ from pathlib import Path
 import click
 
 from mmconv.cli.specs import FILE, enter_run
+from mmconv.config import nearest
+from mmconv.errors import ConfigError
 from mmconv.evaluation import Evaluation, open_evaluation
 from mmconv.plans import Asked, Finished
 from mmconv.report.transcripts import judged_as
@@ -34,13 +36,12 @@ def command(run: Path, sample: str, condition: str, with_judge: bool) -> None:
 async def _show(folder: Path, sample: str, condition: str, with_judge: bool) -> None:
     spec, place, shard = enter_run(folder)
     async with open_evaluation(spec, place, shard, create=False) as evaluation:
+        known = evaluation.benchmark.conditions
+        if condition and condition not in known:
+            raise ConfigError(f"{folder} has no condition {condition!r}{nearest(condition, known)}")
         found = await _finished(evaluation, sample, condition)
-    if not found:
-        raise click.ClickException(
-            f"{folder} has no sample {sample!r}"
-            + (f" under {condition!r}" if condition else "")
-            + f"; `mmconv show {folder}` lists them"
-        )
+    if sample and not found:
+        raise ConfigError(f"{folder} has no sample {sample!r}; `mmconv show {folder}` lists them")
     for finished in found:
         if sample:
             click.echo("\n".join(transcript(finished, with_judge=with_judge)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -12,14 +13,28 @@ import click
 
 from mmconv.assemble import BENCHMARKS
 from mmconv.benchmarks.describing import DESCRIPTIONS, describe
-from mmconv.cli import NO_ROOM
-from mmconv.config import YAML_FILES, RunSpec, nearest, override, read_document, validate
+from mmconv.config import (
+    YAML_FILES,
+    RunSpec,
+    nearest,
+    override,
+    read_document,
+    set_field,
+    validate,
+)
 from mmconv.errors import ConfigError
 from mmconv.evaluation import Evaluation, Place, Shard, open_evaluation, read_run
+from mmconv.store.address import require_folder
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 FILE = click.Path(path_type=Path)
+
+NAMED = f"Benchmarks: {', '.join(sorted(BENCHMARKS))}."
+"""What stands below the help of commands that take a benchmark by its name."""
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+"""The errors that a full disk brings."""
 
 SHORT_FORMS = {
     "candidate": "seats.candidate",
@@ -101,13 +116,11 @@ def place_options(command: Command) -> Command:
 
 
 def place(out: Path, store: str) -> Place:
-    """Where the run is written; raises `ConfigError` for a store in a folder that is not there.
+    """Where the run is written; raises `StoreError` for a store in a folder that is not there.
 
     The folder of the runs, where the default one lies, is made.
     """
-    folder = out if not store or "://" in store else Path(store).parent
-    if folder.absolute() != out.absolute() and not folder.is_dir():
-        raise ConfigError(f"--store {store}: there is no folder {folder}; make it first")
+    require_folder(store, f"--store {store}", made=out)
     return Place(out=out, store=store)
 
 
@@ -170,10 +183,13 @@ def read_spec(target: str, chosen: Mapping[str, Any]) -> RunSpec:
         raise ConfigError(
             f"{target!r} is neither a .yaml file nor a benchmark ({', '.join(sorted(BENCHMARKS))})"
         )
+    document.setdefault("seats", {})
     for option, field in SHORT_FORMS.items():
         value = chosen.get(option)
         if value is not None:
-            _put(document, field, _listed(value) if option in LISTS else _plain(value))
+            named = f"--{option.replace('_', '-')}"
+            given = _listed(value, named) if option in LISTS else _plain(value)
+            set_field(document, field, given, named)
     spec = validate(RunSpec, override(document, chosen.get("overrides") or ()), where)
     _check_seats(spec, where)
     return spec
@@ -191,16 +207,12 @@ def _check_seats(spec: RunSpec, where: str) -> None:
             )
 
 
-def _put(document: dict[str, Any], field: str, value: Any) -> None:
-    *parents, last = field.split(".")
-    for parent in parents:
-        document = document.setdefault(parent, {})
-    document[last] = value
-
-
 def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _listed(value: str) -> list[str]:
-    return [part.strip() for part in value.split(",") if part.strip()]
+def _listed(value: str, option: str) -> list[str]:
+    parts = [part.strip() for part in value.split(",") if part.strip()]
+    if not parts:
+        raise ConfigError(f"{option} is empty: name what is wanted, or leave the option out")
+    return parts

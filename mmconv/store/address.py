@@ -5,9 +5,33 @@ A path of an SQLite file is an address too, and has none.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from sqlalchemy import URL
 
+from mmconv.errors import StoreError
 from mmconv.store.schema import SECRETS, read_address
+
+
+def require_folder(address: str, named: str, made: Path | None = None) -> None:
+    """Raise `StoreError` for an SQLite file in a folder that is not there, and for no address.
+
+    `named` is how the message names the store; the folder `made` will be there in time.
+    """
+    url = read_address(address)
+    if url.get_backend_name() != "sqlite" or not url.database:
+        return
+    folder = Path(url.database).parent
+    if not folder.is_dir() and (made is None or folder.absolute() != made.absolute()):
+        raise StoreError(f"{named}: there is no folder {folder}; make it first")
+
+
+def has_password(address: str) -> bool:
+    """Whether the address holds what may not be written down; raises `StoreError` for none."""
+    if "://" not in address:
+        return False
+    whole = read_address(address).render_as_string(hide_password=False)
+    return without_password(address) != whole
 
 
 def without_password(address: str) -> str:

@@ -205,10 +205,10 @@ def tell_failures(engine: Engine) -> None:
 
     A disk may be full, a server gone. What is wrong with a statement itself stays a bug.
     """
-    event.listen(engine, "handle_error", _told)
+    event.listen(engine, "handle_error", _store_error)
 
 
-def _told(failed: ExceptionContext) -> StoreError | None:
+def _store_error(failed: ExceptionContext) -> StoreError | None:
     """The error to raise in place of the driver's; None leaves that one."""
     error, kind = failed.original_exception, type(failed.sqlalchemy_exception)
     if kind not in (OperationalError, DatabaseError):

@@ -1,4 +1,4 @@
-"""Names that no provider and no benchmark can have are told, whatever signs they hold."""
+"""Names that stand for no provider or benchmark are told, whatever signs they hold."""
 
 from __future__ import annotations
 
@@ -14,3 +14,13 @@ def test_what_is_no_name_of_a_module_is_not_known(name: str) -> None:
         find_provider(name)
     with pytest.raises(ConfigError, match=r"benchmark '.*' is not known; there are: .*convbench"):
         find_benchmark(name)
+
+
+def test_a_module_that_is_no_provider_is_told() -> None:
+    with pytest.raises(ConfigError, match=r"'os\.path': that module has no fingerprint"):
+        find_provider("os.path")
+
+
+def test_a_module_that_builds_no_benchmark_is_told() -> None:
+    with pytest.raises(ConfigError, match=r"name its class, as in MODULE:CLASS"):
+        find_benchmark("tests.example_benchmark")

@@ -34,6 +34,10 @@ def test_a_run_file_is_read_with_overrides_on_top(tmp_path: Path) -> None:
     )
 
 
+def test_an_override_fills_an_empty_group() -> None:
+    assert override({"a": None}, ["a.b=1"]) == {"a": {"b": 1}}
+
+
 def test_overriding_leaves_the_original_alone() -> None:
     document = {"a": {"b": 1}}
     assert override(document, ["a.b=2", "c.d=x"]) == {"a": {"b": 2}, "c": {"d": "x"}}
@@ -101,6 +105,14 @@ def test_a_key_may_stand_in_several_mappings_and_override_what_is_merged(tmp_pat
     file = tmp_path / "run.yaml"
     file.write_text("one: &one {a: 1, b: 2}\ntwo: {<<: *one, a: 3}\n")
     assert read_document(file) == {"one": {"a": 1, "b": 2}, "two": {"a": 3, "b": 2}}
+
+
+@pytest.mark.parametrize(("text", "found"), [("", "nothing"), ("- a\n", "a list")])
+def test_a_file_without_fields_is_told(tmp_path: Path, text: str, found: str) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=rf"run\.yaml: expected a mapping .*, found {found}$"):
+        read_document(file)
 
 
 def test_what_is_needed_is_named() -> None:

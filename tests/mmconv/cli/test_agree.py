@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import orjson
 import pytest
 from click.testing import CliRunner, Result
@@ -316,3 +317,33 @@ def test_missing_libraries_are_named(desk: Desk, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(agree, "LIBRARIES", ("krippendorff", "no_such_library"))
     judge = desk.csv("judge.csv", "sample,value", "a,1")
     assert "pip install no_such_library" in desk.refusal(judge, judge)
+
+
+def test_a_tag_of_ratings_is_refused(desk: Desk) -> None:
+    judge = desk.csv("judge.csv", "sample,value", "a,1")
+    told = desk.refusal(judge, judge, more=["--tag", "reading=ours"])
+    assert told == f"{judge}: only a run's scores have tags, and these are ratings"
+
+
+def test_two_tables_in_a_file_are_not_joined(desk: Desk) -> None:
+    """A second header would be a unit of its own where values are labels."""
+    rows = ("a,good", "b,bad", "", "sample,value", "c,good")
+    both = desk.csv("both.csv", "sample,value", *rows)
+    told = desk.refusal(both, desk.csv("ann.csv", "sample,value", "a,good", "b,bad"))
+    assert "both.csv row 5: names the columns again: give each table its own file" in told
+
+
+def test_several_sheets_of_ratings_are_not_taken_for_one(desk: Desk) -> None:
+    book = openpyxl.Workbook()
+    book.create_sheet("notes").append(["what this is about"])
+    for name in ("ann", "ben"):
+        sheet = book.create_sheet(name)
+        sheet.append(["sample", "value"])
+        sheet.append(["a", 1])
+    path = desk.folder / "people.xlsx"
+    book.save(path)
+    told = desk.refusal(desk.csv("judge.csv", "sample,value", "a,1"), str(path))
+    assert "the sheets ann, ben name as many of the columns: which one is meant?" in told
+    book.remove(book["ben"])
+    book.save(path)
+    assert desk.run(desk.csv("judge.csv", "sample,value", "a,1"), str(path)).exit_code == 0

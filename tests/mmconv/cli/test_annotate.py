@@ -331,6 +331,35 @@ class TestWhatGoesWrong:
         with pytest.raises(ConfigError, match=r"name it \.jsonl"):
             desk.annotate()
 
+    def test_a_model_that_takes_no_images_is_refused(self, desk: Desk) -> None:
+        """The first row lacks only what is drafted without a picture."""
+        desk.rows({key: text for key, text in HUMAN.items() if key not in CATEGORIES}, {})
+        with (desk.path / "model.yaml").open("a") as file:
+            file.write("about: {images: false}\n")
+        told = (
+            r"annotator \(model\): its model file says .*\nconvbench shows its images to annotator"
+        )
+        with pytest.raises(ConfigError, match=told):
+            desk.annotate()
+        assert not desk.out.exists()
+        assert desk.annotate("--limit=1").exit_code == 0
+
+    def test_a_key_that_is_not_set_is_told_with_its_seat(
+        self, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+        with pytest.raises(
+            ConfigError, match=r"^annotator \(gpt-4o\): .*OPENAI_API_KEY is not set"
+        ):
+            desk.annotate("--annotator=gpt-4o")
+
+    def test_drafts_are_not_added_to_the_data(self, desk: Desk) -> None:
+        before = desk.data.read_bytes()
+        desk.out = desk.data
+        with pytest.raises(ConfigError, match="this is the data file, which is read"):
+            desk.annotate()
+        assert desk.data.read_bytes() == before
+
     def test_an_unknown_model_is_refused(self, desk: Desk) -> None:
         with pytest.raises(ConfigError, match="no shipped model"):
             desk.annotate("--annotator=nobody")

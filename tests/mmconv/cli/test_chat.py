@@ -97,3 +97,11 @@ def test_a_command_that_there_is_not_is_told_and_not_said(tmp_path: Path, line: 
     assert f"({line!r} is not said: the one command is /image PATH" in told.output
     [(messages, _)] = asked
     assert messages[-1].parts == (Text(text=" /quit is a word"),)
+
+
+def test_a_key_that_is_not_set_is_told_before_anything_is_typed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    result = CliRunner().invoke(command, ["gpt-4o"], input="")
+    assert "OPENAI_API_KEY is not set" in str(result.exception)

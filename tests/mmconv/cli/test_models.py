@@ -79,6 +79,7 @@ def test_those_that_take_images_can_be_chosen() -> None:
 
 def test_a_word_that_nothing_has_is_said() -> None:
     result = CliRunner().invoke(commands, ["models", "no-such-model"])
-    assert result.output == (
-        "no shipped model has 'no-such-model' in its name, model, provider or licence\n"
+    assert isinstance(result.exception, ConfigError)
+    assert str(result.exception) == (
+        "no shipped model has 'no-such-model' in its name, model, provider or licence"
     )

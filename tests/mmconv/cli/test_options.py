@@ -88,9 +88,14 @@ def test_a_benchmark_of_ones_own_is_listed(tmp_path: Path) -> None:
         ("tests.gone:Riddles", "there is no module 'tests.gone'"),
         ("mmconv.benchmarks.botchat.benchmark:build", "is no FileBenchmark"),
         ("gone.yaml", "gone.yaml: No such file"),
+        ("seats.yaml", "seats.yaml: benchmark is needed and not set"),
     ],
 )
-def test_what_has_no_options_to_list_is_told(target: str, message: str) -> None:
+def test_what_has_no_options_to_list_is_told(
+    target: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("seats.yaml").write_text("seats: {candidate: fake/echo}\n")
     result = CliRunner().invoke(commands, ["options", target])
     assert result.exit_code != 0
     assert message in str(result.exception) + result.output

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from mmconv import cli
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands, main
 from mmconv.errors import ConfigError, StoreError
@@ -67,6 +70,12 @@ class TestSight:
         assert told.startswith("judge (judge): its model file says")
         assert typed("run", *DATA, *seats).exit_code == 0
 
+    def test_of_the_demo_before_the_store_knows_of_a_run(self) -> None:
+        told = refused("demo", "--samples", "1", "--candidate", "qwen2.5-7b")
+        assert told.startswith("candidate (qwen2.5-7b): its model file says that it takes no image")
+        with closing(sqlite3.connect("runs/demo/store.sqlite")) as store:
+            assert store.execute("SELECT count(*) FROM runs").fetchone() == (0,)
+
     def test_what_is_not_known_goes_on(self) -> None:
         assert typed("check", *DATA, *FAKES).exit_code == 0
 
@@ -99,12 +108,36 @@ class TestStore:
             "run", *DATA, *FAKES, "--store", "data"
         )
 
-    def test_no_folder_is_made_for_it(self, here: Path) -> None:
-        told = refused("run", *DATA, *FAKES, "--store", "deep/down/store.sqlite")
-        assert told == "--store deep/down/store.sqlite: there is no folder deep/down; make it first"
+    @pytest.mark.parametrize("store", ["deep/down/s.sqlite", "sqlite:///deep/down/s.sqlite"])
+    @pytest.mark.parametrize(
+        "command",
+        [
+            ("run", *DATA, *FAKES),
+            ("check", *DATA, *FAKES),
+            ("annotate", *DATA, "--annotator", "fake/echo", "--out", "drafts.jsonl"),
+        ],
+    )
+    def test_no_folder_is_made_for_it(
+        self, here: Path, command: tuple[str, ...], store: str
+    ) -> None:
+        told = refused(*command, "--store", store)
+        assert told == f"--store {store}: there is no folder deep/down; make it first"
         assert not (here / "deep").exists()
 
-    @pytest.mark.parametrize("store", [(), ("--store", "new/runs/all.sqlite")])
+    @pytest.mark.parametrize("store", ["deep/all.sqlite", "sqlite:///deep/all.sqlite"])
+    def test_no_folder_is_made_to_merge_into(self, here: Path, store: str) -> None:
+        told = refused("merge", store, "one.sqlite")
+        assert told == f"{store}: there is no folder deep; make it first"
+        assert not (here / "deep").exists()
+
+    @pytest.mark.parametrize(
+        "store",
+        [
+            (),
+            ("--store", "new/runs/all.sqlite"),
+            ("--store", "sqlite:///new/runs/all.sqlite"),
+        ],
+    )
     def test_that_of_the_runs_is_made(self, store: tuple[str, ...]) -> None:
         assert typed("check", *DATA, *FAKES, "--out", "new/runs", *store).exit_code == 0
 
@@ -164,6 +197,11 @@ class TestClosedFolder:
         [
             (OSError(errno.EACCES, "Permission denied", "a/b"), "Error: a/b: Permission denied\n"),
             (OSError(errno.ENOSPC, "No space left on device"), "Error: No space left on device\n"),
+            (
+                FileNotFoundError(errno.ENOENT, "No such file or directory", cli.__file__),
+                f"Error: {cli.__file__}: No such file or directory; it lies among mmconv's own: "
+                "unless you named it, install mmconv again\n",
+            ),
         ],
     )
     def test_any_command_ends_with_a_line(

@@ -114,8 +114,14 @@ def test_a_transcript_tells_own_turns_from_reference_turns(here: Path) -> None:
     listed = typed("show", str(run_folder(here))).output
     assert "2  perception: 8 of 8 calls answered" in listed
     wrong = typed("show", str(run_folder(here)), "nobody")
-    assert wrong.exit_code != 0
-    assert "has no sample 'nobody'" in wrong.output
+    assert isinstance(wrong.exception, ConfigError)
+    assert "has no sample 'nobody'; `mmconv show" in str(wrong.exception)
+
+
+def test_a_condition_that_a_run_does_not_have_is_told(here: Path) -> None:
+    run("--limit", "1")
+    told = str(typed("show", str(run_folder(here)), "--condition", "perceptoin").exception)
+    assert told.endswith(" has no condition 'perceptoin'; did you mean perception?")
 
 
 def test_a_turn_of_a_prompt_file_is_no_reference_turn(here: Path) -> None:
@@ -150,6 +156,7 @@ def test_a_dry_run_counts_and_asks_nothing(here: Path) -> None:
         (("run", "gone.yaml"), ConfigError, "gone.yaml: No such file"),
         (("run", "convbensh"), ConfigError, "neither a .yaml file nor a benchmark"),
         (("run", "convbench", *FAKES), ConfigError, "data is needed and not set"),
+        (("run", "convbench"), ConfigError, "nothing to evaluate: name the model (--candidate"),
         (("check", "convbench", "--judge", "fake/judge"), ConfigError, "nothing to evaluate"),
         (("score", "nowhere"), ConfigError, "no run lies here"),
     ],
@@ -165,6 +172,7 @@ def test_what_is_wrong_is_told(
 @pytest.mark.parametrize(
     ("more", "error", "message"),
     [
+        (("--conditions", ""), ConfigError, "--conditions is empty: name what is wanted"),
         (("--conditions", "fre"), ConfigError, "no condition 'fre'"),
         (("--set", "options.ordr=both"), ConfigError, "did you mean order?"),
         (("--set", "nonsense"), ConfigError, "expected field.field=value"),
@@ -174,6 +182,8 @@ def test_what_is_wrong_is_told(
         (("--images", "gone"), DataError, "there is no such folder"),
         (("--candidate", "hf"), ConfigError, "provider/model"),
         (("--candidate", "nobody/x"), ConfigError, "provider 'nobody' is not known"),
+        (("--set", f"seed={2**63}"), ConfigError, "seed: Input should be less than"),
+        (("--set", f"sampling.judge.seed={-(2**64)}"), ConfigError, "greater than or equal"),
     ],
 )
 def test_a_wrong_option_is_told(
@@ -182,6 +192,18 @@ def test_a_wrong_option_is_told(
     result = run(*more)
     assert isinstance(result.exception, error)
     assert message in str(result.exception)
+
+
+def test_options_fill_a_group_that_is_empty_in_the_run_file(here: Path) -> None:
+    (here / "empty.yaml").write_text("benchmark: convbench\noptions:\n  # data: x\nseats:\n")
+    data = ("--data", "data/data.jsonl", "--images", "data/images")
+    assert typed("check", "empty.yaml", *data, *FAKES).exit_code == 0
+
+
+def test_an_option_of_a_group_that_is_a_value_is_told(here: Path) -> None:
+    (here / "wrong.yaml").write_text("benchmark: convbench\nseats: 3\n")
+    told = str(typed("run", "wrong.yaml", *FAKES).exception)
+    assert told == "--candidate: 'seats' is a value, not a group of fields"
 
 
 def test_trials_repeat_every_sample(here: Path) -> None:
@@ -206,7 +228,6 @@ def test_generating_only_needs_no_judge(here: Path) -> None:
 
 def test_models_are_listed_by_word() -> None:
     assert "qwen2.5-vl-7b" in typed("models", "qwen2.5-vl").output
-    assert "no shipped model" in typed("models", "no-such-name").output
 
 
 def test_verdicts_that_cannot_be_read_are_counted_by_verdict(here: Path) -> None:

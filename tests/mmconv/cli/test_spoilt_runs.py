@@ -46,7 +46,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
             with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
                 patch.setattr(sys, "argv", ["mmconv", *RUN, *more])
                 main()
-            assert ended.value.code is None
+            assert not ended.value.code
     finally:
         os.chdir(before)
     return here
@@ -135,7 +135,7 @@ def lines(path: Path) -> int:
 
 def done(told: Typed) -> Typed:
     """It ended well."""
-    assert told.code is None, told
+    assert not told.code, told
     return told
 
 

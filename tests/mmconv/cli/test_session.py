@@ -1,0 +1,82 @@
+"""How commands end: exit codes, and the command that goes on, without passwords."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mmconv.cli import commands, merge
+from mmconv.cli.session import typed
+from mmconv.runner import Runner
+from mmconv.store.merging import MergeReport
+
+
+@pytest.mark.parametrize(
+    ("store", "shown"),
+    [
+        ("postgresql://ann:s3cr%40t@db/mm", "postgresql+psycopg://ann@db/mm"),
+        ("postgresql://db/mm?user=ann&password=s3cr%40t", "postgresql+psycopg://db/mm?user=ann"),
+    ],
+)
+@pytest.mark.parametrize("form", ["--store {}", "--store={}"])
+def test_a_password_is_not_repeated(
+    monkeypatch: pytest.MonkeyPatch, form: str, store: str, shown: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["mmconv", "run", *form.format(store).split(), "a b.yaml"])
+    told = typed(store)
+    assert "s3cr" not in told
+    command, advice = told.split("\n")
+    assert shlex.split(command) == ["mmconv", "run", *form.format(shown).split(), "a b.yaml"]
+    assert advice == "  (without the store's password: put it in again, or set PGPASSWORD)"
+
+
+@pytest.mark.parametrize("store", ["", "all.sqlite", "postgres://ann@db/mm"])
+def test_a_command_without_a_password_is_repeated_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, store: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["mmconv", "run", "mine.yaml", f"--store={store}"])
+    assert typed(store) == f"mmconv run mine.yaml --store={store}"
+
+
+def test_merging_does_not_repeat_a_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    unlike = MergeReport(added=0, present=1, conflicts=1)
+    monkeypatch.setattr(merge, "merge", lambda *_stores: unlike)
+    result = CliRunner().invoke(commands, ["merge", "postgres://ann:s3cr@db/mm", "one.sqlite"])
+    assert (
+        result.stderr == "1 keys hold other texts; those of postgresql+psycopg://ann@db/mm stand\n"
+    )
+
+
+class TestDemo:
+    """The demo ends as a run does."""
+
+    def test_with_failed_calls(self, tmp_path: Path) -> None:
+        (tmp_path / "broken.yaml").write_text(
+            "provider: fake\nmodel: failing\nattempts: 1\noptions: {rate: 1, kinds: [malformed]}\n"
+        )
+        result = demo(tmp_path, "--candidate", str(tmp_path / "broken.yaml"))
+        assert result.exit_code == 1
+        assert "ConvBench scores of broken, judged by" in result.stdout
+        assert "100.0% of the calls failed or were skipped (allowed: 1.0%)" in result.stderr
+
+    def test_interrupted(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        asking = Runner.run
+
+        async def stopped(self: Runner, *arguments: Any) -> bool:
+            self.stop()
+            return await asking(self, *arguments)
+
+        monkeypatch.setattr(Runner, "run", stopped)
+        result = demo(tmp_path, "--candidate", "fake/echo")
+        assert result.exit_code == 130
+        assert "Stopped; what was answered is kept. Resume with:" in result.stderr
+        assert "A transcript" not in result.output
+
+
+def demo(folder: Path, *more: str) -> Result:
+    return CliRunner().invoke(commands, ["demo", "--samples", "1", "--out", str(folder), *more])
