@@ -1,8 +1,9 @@
 """Where names become objects: providers, benchmarks and seats, imported when they are asked for.
 
-This is the only module that knows both the engine and what plugs into it. To add a benchmark or a
-provider, add a line to one of the two tables; a package that is installed beside mmconv can be
-named as `package.module` (provider) or `package.module:attribute` (benchmark) without one.
+This is the only module that knows both the engine and what plugs into it. Shipped benchmarks are
+those of `mmconv.benchmarks.registry`, shipped providers those listed here; a package that is
+installed beside mmconv can be named as `package.module` (provider) or `package.module:attribute`
+(benchmark) without being listed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any, Protocol, cast
 
+from mmconv.benchmarks.registry import TITLES
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec, nearest
 from mmconv.errors import BackendError, ConfigError
 from mmconv.protocols import Backend, Benchmark, ImageSink, ImageSource
@@ -27,14 +29,6 @@ PROVIDERS = {
     "scenes": "model_zoo.scene_judge",
     "simulated": "model_zoo.simulated",
     "vllm": "model_zoo.vllm_server",
-}
-
-BENCHMARKS = {
-    "botchat": "mmconv.benchmarks.botchat.benchmark:build",
-    "convbench": "mmconv.benchmarks.convbench.benchmark:build",
-    "cmteval": "mmconv.benchmarks.cmteval.benchmark:build",
-    "fbbench": "mmconv.benchmarks.fbbench.benchmark:build",
-    "mtbench101": "mmconv.benchmarks.mtbench101.benchmark:build",
 }
 
 
@@ -78,7 +72,8 @@ def find_provider(name: str) -> Provider:
 
 def find_benchmark(name: str) -> BenchmarkBuilder:
     """What builds the benchmark; raises `ConfigError` listing the known ones."""
-    found = _find(name, "benchmark", BENCHMARKS)
+    shipped = {each: f"mmconv.benchmarks.{each}.benchmark:build" for each in TITLES}
+    found = _find(name, "benchmark", shipped)
     if not callable(found):
         raise ConfigError(f"benchmark {name!r} builds none: name its class, as in MODULE:CLASS")
     return cast("BenchmarkBuilder", found)

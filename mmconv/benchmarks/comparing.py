@@ -7,9 +7,9 @@ subtracted, and from what, is told in `mmconv.stats.contrasts`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from typing import TypeAlias, cast
 
+from mmconv.benchmarks.registry import TITLES, find_part
 from mmconv.config import RunSpec
 from mmconv.stats import Quantity, ScoreFrame
 
@@ -20,22 +20,12 @@ Names do not depend on what else a run has: those of one condition are the same 
 condition alone and in one of several.
 """
 
-COMPARED = {
-    "botchat": "mmconv.benchmarks.botchat.compared:compared_quantities",
-    "cmteval": "mmconv.benchmarks.cmteval.compared:compared_quantities",
-    "convbench": "mmconv.benchmarks.convbench.compared:compared_quantities",
-    "fbbench": "mmconv.benchmarks.fbbench.compared:compared_quantities",
-    "mtbench101": "mmconv.benchmarks.mtbench101.compared:compared_quantities",
-}
-"""Benchmark -> its function, imported when it is named."""
-
 
 def find_quantities(benchmark: str) -> ComparedQuantities:
-    """The benchmark's own function, or `plain_means`."""
-    if benchmark not in COMPARED:
+    """The function of a shipped benchmark, or `plain_means`."""
+    if benchmark not in TITLES:
         return plain_means
-    module, _, attribute = COMPARED[benchmark].partition(":")
-    return cast("ComparedQuantities", getattr(import_module(module), attribute))
+    return cast("ComparedQuantities", find_part(benchmark, "compared:compared_quantities"))
 
 
 def plain_means(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
+from mmconv.benchmarks.registry import TITLES, find_part
 from mmconv.config import validate
 from mmconv.errors import ConfigError
 
@@ -21,15 +21,6 @@ Options = TypeVar("Options", bound=BaseModel)
 
 CANDIDATE = "The model that is evaluated."
 JUDGE = "The model that judges; not needed with generate_only."
-
-DESCRIPTIONS = {
-    "botchat": "mmconv.benchmarks.botchat.options:DESCRIPTION",
-    "cmteval": "mmconv.benchmarks.cmteval.options:DESCRIPTION",
-    "convbench": "mmconv.benchmarks.convbench.options:DESCRIPTION",
-    "fbbench": "mmconv.benchmarks.fbbench.options:DESCRIPTION",
-    "mtbench101": "mmconv.benchmarks.mtbench101.options:DESCRIPTION",
-}
-"""Benchmark -> its description, imported when it is named."""
 
 ANY_SEAT = "NAME"
 """What stands among the seats of a benchmark that has seats of any other name too."""
@@ -53,13 +44,10 @@ class Description:
 
 
 def describe(benchmark: str) -> Description:
-    """The benchmark's description; raises `ConfigError` that lists those that have one."""
-    if benchmark not in DESCRIPTIONS:
-        raise ConfigError(
-            f"no options of {benchmark!r} are known; there are: {', '.join(DESCRIPTIONS)}"
-        )
-    module, _, attribute = DESCRIPTIONS[benchmark].partition(":")
-    return cast("Description", getattr(import_module(module), attribute))
+    """The description of a shipped benchmark; raises `ConfigError` that lists them."""
+    if benchmark not in TITLES:
+        raise ConfigError(f"no options of {benchmark!r} are known; there are: {', '.join(TITLES)}")
+    return cast("Description", find_part(benchmark, "options:DESCRIPTION"))
 
 
 def read_options(kind: type[Options], options: Mapping[str, Any], benchmark: str) -> Options:

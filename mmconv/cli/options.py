@@ -10,7 +10,8 @@ import click
 
 from mmconv.assemble import find_benchmark
 from mmconv.benchmarks.base import FileBenchmark
-from mmconv.benchmarks.describing import DESCRIPTIONS, Description, describe
+from mmconv.benchmarks.describing import Description, describe
+from mmconv.benchmarks.registry import TITLES
 from mmconv.cli.specs import NAMED, SHORT_FORMS
 from mmconv.cli.tabling import terminal_width
 from mmconv.config import YAML_FILES, read_document
@@ -57,7 +58,7 @@ def _described(target: str) -> Description:
         if "benchmark" not in document:
             raise ConfigError(f"{target}: benchmark is needed and not set")
         name = str(document["benchmark"])
-    if name in DESCRIPTIONS or ":" not in name:
+    if name in TITLES or ":" not in name:
         return describe(name)
     builder = find_benchmark(name)
     if isinstance(builder, type) and issubclass(builder, FileBenchmark):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
 import click
 
+from mmconv.benchmarks.registry import RESCORED, find_part
 from mmconv.benchmarks.rescoring import Rescored, as_published
 from mmconv.cli.tabling import print_tables, save_tables, table_options
 from mmconv.errors import ConfigError
@@ -22,19 +22,11 @@ class Rescorer(Protocol):
         ...
 
 
-RESCORERS = {
-    "fbbench": "mmconv.benchmarks.fbbench.rescore:rescore",
-    "cmteval": "mmconv.benchmarks.cmteval.rescore:rescore",
-    "mtbench101": "mmconv.benchmarks.mtbench101.rescore:rescore",
-    "botchat": "mmconv.benchmarks.botchat.rescore:rescore",
-}
-"""Benchmark -> the function that reads its authors' judgements, imported when it is named."""
-
 _EXISTING = click.Path(exists=True, path_type=Path)
 
 
 @click.command(name="rescore", options_metavar="", no_args_is_help=True)
-@click.argument("benchmark", metavar="|".join(RESCORERS))
+@click.argument("benchmark", metavar="|".join(RESCORED))
 @click.option(
     "--judgements",
     "files",
@@ -71,9 +63,8 @@ def command(
 
 
 def _find(benchmark: str) -> Rescorer:
-    if benchmark not in RESCORERS:
+    if benchmark not in RESCORED:
         raise ConfigError(
-            f"no judgements of {benchmark!r} can be read; there are: {', '.join(RESCORERS)}"
+            f"no judgements of {benchmark!r} can be read; there are: {', '.join(RESCORED)}"
         )
-    module, _, attribute = RESCORERS[benchmark].partition(":")
-    return cast("Rescorer", getattr(import_module(module), attribute))
+    return cast("Rescorer", find_part(benchmark, "rescore:rescore"))

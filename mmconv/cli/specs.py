@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import click
 
-from mmconv.assemble import BENCHMARKS
-from mmconv.benchmarks.describing import DESCRIPTIONS, describe
+from mmconv.benchmarks.describing import describe
+from mmconv.benchmarks.registry import TITLES
 from mmconv.config import (
     YAML_FILES,
     RunSpec,
@@ -30,7 +30,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 FILE = click.Path(path_type=Path)
 
-NAMED = f"Benchmarks: {', '.join(sorted(BENCHMARKS))}."
+NAMED = f"Benchmarks: {', '.join(TITLES)}."
 """What stands below the help of commands that take a benchmark by its name."""
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -175,13 +175,13 @@ def read_spec(target: str, chosen: Mapping[str, Any]) -> RunSpec:
     the benchmark does not have.
     """
     document: dict[str, Any]
-    if target in BENCHMARKS:
+    if target in TITLES:
         document, where = {"benchmark": target}, "command line"
     elif target.endswith(YAML_FILES):
         document, where = read_document(Path(target)), target
     else:
         raise ConfigError(
-            f"{target!r} is neither a .yaml file nor a benchmark ({', '.join(sorted(BENCHMARKS))})"
+            f"{target!r} is neither a .yaml file nor a benchmark ({', '.join(TITLES)})"
         )
     document.setdefault("seats", {})
     for option, field in SHORT_FORMS.items():
@@ -197,7 +197,7 @@ def read_spec(target: str, chosen: Mapping[str, Any]) -> RunSpec:
 
 def _check_seats(spec: RunSpec, where: str) -> None:
     """Raise `ConfigError` for a seat that no call would be asked of; our benchmarks tell theirs."""
-    if spec.benchmark not in DESCRIPTIONS:
+    if spec.benchmark not in TITLES:
         return
     known = describe(spec.benchmark)
     for seat in spec.seats:

@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 from mmconv.benchmarks.judgements import JudgementRequest
 from mmconv.benchmarks.mtbench101.taxonomy import REFERENCED
-from mmconv.report.page.views import NAMES
+from mmconv.benchmarks.registry import TITLES
 from mmconv.service.access import Asker, Reader, Shared
 from mmconv.service.judgements import AnyJudgement
 from mmconv.service.problems import documented, json_response
@@ -159,7 +159,7 @@ def _data_set(name: str, data: DataSpec) -> DataSet:
     known = description(data.benchmark)
     return DataSet(
         name=name,
-        benchmark=BenchmarkName(id=data.benchmark, name=NAMES.get(data.benchmark, data.benchmark)),
+        benchmark=BenchmarkName(id=data.benchmark, name=TITLES.get(data.benchmark, data.benchmark)),
         conditions={} if known is None else known.conditions,
         seats={} if known is None else known.seats,
         options=tuple(each for each in _options(data.benchmark) if each.name not in data.options),

@@ -14,7 +14,8 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
-from mmconv.benchmarks.describing import DESCRIPTIONS, Description, describe
+from mmconv.benchmarks.describing import Description, describe
+from mmconv.benchmarks.registry import TITLES
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec
 from mmconv.keys import hash_json
 from mmconv.service.problems import Problem
@@ -171,7 +172,7 @@ def open_options(benchmark: str) -> frozenset[str]:
 
 def description(benchmark: str) -> Description | None:
     """What a benchmark of ours can be told; None for one from elsewhere."""
-    return describe(benchmark) if benchmark in DESCRIPTIONS else None
+    return describe(benchmark) if benchmark in TITLES else None
 
 
 def _leaves(annotation: Any) -> Iterator[Any]:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from mmconv.benchmarks.botchat.dialogue_files import StoredDialogue, read_dialogues
 from mmconv.benchmarks.botchat.options import SEED
-from mmconv.benchmarks.describing import DESCRIPTIONS
+from mmconv.benchmarks.registry import TITLES
 from mmconv.config import RunSpec, tell_problems
 from mmconv.errors import DataError
 from mmconv.trials import read_trial
@@ -132,7 +132,7 @@ def _models(path: Path) -> dict[str, str]:
         fault = f"this is no folder of a run ({path.name} cannot be read)"
         raise DataError(str(path.parent), [fault]) from error
     spec = _read(content, _Start, str(path), _RUN_AGAIN).spec
-    if spec.benchmark != "botchat" and spec.benchmark in DESCRIPTIONS:
+    if spec.benchmark != "botchat" and spec.benchmark in TITLES:
         fault = f"this is a run of {spec.benchmark}"
         raise DataError(str(path.parent), [fault], "Name the folder of a BotChat run.")
     return {seat: model.label for seat, model in spec.seats.items()}

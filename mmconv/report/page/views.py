@@ -6,20 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from mmconv.benchmarks.registry import TITLES
 from mmconv.report.comparison import Comparison
 from mmconv.report.page import convbench, convbench_compared, generic
 from mmconv.report.page.content import NOTHING, About, Content, View
 from mmconv.report.saved_run import read_finished
 from mmconv.values import Table
-
-NAMES = {
-    "convbench": "ConvBench",
-    "fbbench": "FB-Bench",
-    "cmteval": "CMT-Eval",
-    "mtbench101": "MT-Bench-101",
-    "botchat": "BotChat",
-}
-"""Benchmark -> how its authors write it."""
 
 
 def view_of(benchmark: str, tables: Sequence[Table] = ()) -> View:
@@ -30,7 +22,7 @@ def view_of(benchmark: str, tables: Sequence[Table] = ()) -> View:
 def run_content(folder: Path, about: About = NOTHING) -> Content:
     """A finished run; raises `InputError` where the folder holds none."""
     run = read_finished(folder)
-    title = f"{run.label} on {NAMES.get(run.spec.benchmark, run.spec.benchmark)}"
+    title = f"{run.label} on {TITLES.get(run.spec.benchmark, run.spec.benchmark)}"
     view = view_of(run.spec.benchmark, run.tables)
     return Content(title=title, runs=(run,), view=view, tables=run.tables, about=about)
 
@@ -42,7 +34,7 @@ def comparison_content(comparison: Comparison, about: About = NOTHING) -> Conten
     """
     runs = tuple(read_finished(folder, label) for label, folder in comparison.folders.items())
     benchmark = runs[0].spec.benchmark
-    own_name = NAMES.get(benchmark, benchmark)
+    own_name = TITLES.get(benchmark, benchmark)
     tables = [
         replace(table, title=table.title.replace(f"Runs of {benchmark},", f"Runs of {own_name},"))
         for table in comparison.tables

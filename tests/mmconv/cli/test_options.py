@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mmconv.benchmarks.describing import DESCRIPTIONS, describe
+from mmconv.benchmarks.describing import describe
+from mmconv.benchmarks.registry import TITLES
 from mmconv.cli import commands
 
 
@@ -25,7 +26,7 @@ def entry(text: str, name: str) -> str:
     return " ".join(match[1].split())
 
 
-@pytest.mark.parametrize("benchmark", DESCRIPTIONS)
+@pytest.mark.parametrize("benchmark", TITLES)
 def test_every_seat_condition_and_option_is_listed(benchmark: str) -> None:
     described, text = describe(benchmark), told(benchmark)
     for meanings in (described.seats, described.conditions):

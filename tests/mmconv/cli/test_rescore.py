@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,8 +12,9 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 
+from mmconv.benchmarks.registry import RESCORED, TITLES
 from mmconv.benchmarks.rescoring import Rescored
-from mmconv.cli.rescore import RESCORERS, command
+from mmconv.cli.rescore import command
 from mmconv.errors import ConfigError
 from mmconv.values import Cell, Table
 
@@ -39,7 +41,13 @@ def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> Rescored:
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(RESCORERS, "made", f"{__name__}:rescore")
+    monkeypatch.setattr("mmconv.cli.rescore.RESCORED", (*RESCORED, "made"))
+    monkeypatch.setitem(sys.modules, "mmconv.benchmarks.made.rescore", sys.modules[__name__])
+
+
+def test_those_that_can_be_rescored_are_registered() -> None:
+    able = [name for name in TITLES if find_spec(f"mmconv.benchmarks.{name}.rescore")]
+    assert able == [*RESCORED]
 
 
 @pytest.fixture
@@ -137,8 +145,6 @@ def test_the_authors_numbers_are_reproduced(benchmark: str) -> None:
     file = AUTHORS / benchmark / name
     if not file.is_file():
         pytest.skip(f"{name} is not there")
-    if find_spec(f"mmconv.benchmarks.{benchmark}") is None:
-        pytest.skip(f"{benchmark} is not there")
     result = run(benchmark, "--judgements", str(file), "--format", "json")
     assert result.exit_code == 0, result.output
     document: dict[str, dict[str, dict[str, Any]]] = orjson.loads(result.stdout)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from mmconv.assemble import BENCHMARKS
 from mmconv.benchmarks.describing import describe
+from mmconv.benchmarks.registry import TITLES
 from mmconv.service.catalogue import PromptInfo, prompts
 from mmconv.service.run_requests import open_options
 from tests.mmconv.benchmarks.requests import KINDS, REQUESTS
@@ -70,14 +70,14 @@ def other(name: str, field: str) -> Any:
 
 async def test_data_sets_are_listed_with_conditions_and_options(serve: Serve) -> None:
     options = {"data": "x.jsonl", "minimum": False}
-    data = {name: {"benchmark": name, "options": {"data": "x"}} for name in BENCHMARKS}
+    data = {name: {"benchmark": name, "options": {"data": "x"}} for name in TITLES}
     data["fixed"] = {"benchmark": "mtbench101", "options": options}
     data["foreign"] = {"benchmark": "somebody.riddles:Riddles", "options": {}}
     served = await serve(data=data)
     answer = await served.client.get("/v1/data")
     listed = {each["name"]: each for each in answer.json()["data"]}
     assert list(listed) == list(data)
-    for name in BENCHMARKS:
+    for name in TITLES:
         told = listed[name]
         assert {each["name"] for each in told["options"]} == open_options(name)
         assert told["conditions"]

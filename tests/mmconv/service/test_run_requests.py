@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mmconv.assemble import BENCHMARKS
+from mmconv.benchmarks.registry import TITLES
 from mmconv.service.problems import Problem
 from mmconv.service.run_requests import RunRequest, name_run, open_options, resolve
 from mmconv.service.settings import Settings
@@ -25,7 +25,7 @@ def asked(**fields: Any) -> RunRequest:
     return RunRequest.model_validate({"data": "set", "seats": {"candidate": "a"}} | fields)
 
 
-@pytest.mark.parametrize("benchmark", BENCHMARKS)
+@pytest.mark.parametrize("benchmark", TITLES)
 def test_options_that_name_files_are_the_operators(benchmark: str) -> None:
     allowed = open_options(benchmark)
     assert not allowed & FILES

@@ -1,0 +1,29 @@
+"""The benchmarks that are shipped, and where the parts of each lie.
+
+Each is a package beside this module: `benchmark:build` makes it for a run, `options:DESCRIPTION`
+tells what it can be told, `compared:compared_quantities` by what its runs are compared, and
+`rescore:rescore`, where it has one, reads the judgements that its authors made.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+TITLES = {
+    "botchat": "BotChat",
+    "cmteval": "CMT-Eval",
+    "convbench": "ConvBench",
+    "fbbench": "FB-Bench",
+    "mtbench101": "MT-Bench-101",
+}
+"""Benchmark -> how its authors write it."""
+
+RESCORED = ("botchat", "cmteval", "fbbench", "mtbench101")
+"""The benchmarks whose authors' judgements can be read."""
+
+
+def find_part(benchmark: str, part: str) -> Any:
+    """A part of a shipped benchmark, such as `options:DESCRIPTION`, imported when asked for."""
+    module, _, name = part.partition(":")
+    return getattr(import_module(f"{__package__}.{benchmark}.{module}"), name)
