@@ -31,6 +31,9 @@ PROVIDERS = {
     "vllm": "model_zoo.vllm_server",
 }
 
+SERVED = ("openai", "vllm")
+"""The providers that can ask a server at a `base_url`."""
+
 
 class Provider(Protocol):
     """A module of `model_zoo`: how one kind of model is named in keys, and how it is opened.
@@ -102,6 +105,11 @@ def build_seats(spec: RunSpec, images: ImageSource) -> dict[str, Seat]:
 
 def build_model(spec: ModelSpec, images: ImageSource) -> Model:
     """A model that is loaded at its first call; raises `ConfigError` as its provider does."""
+    if spec.provider in PROVIDERS and spec.provider not in SERVED and spec.base_url is not None:
+        raise ConfigError(
+            f"model {spec.label}: provider {spec.provider} asks no server; leave out base_url, or "
+            f"name one of {', '.join(SERVED)}"
+        )
     provider = find_provider(spec.provider)
 
     async def open_backend() -> Backend:

@@ -17,12 +17,12 @@ from mmconv.config import RunSpec
 from mmconv.runner import Runner, Seat
 from mmconv.store import Store
 
-Checked = TypeVar("Checked")
+Data = TypeVar("Data")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equipment:
-    """What calls are made with: a store, an image library, and models on their seats."""
+    """The store, the library and the seats of one run; `facts` are those of images, by hash."""
 
     spec: RunSpec
     store: Store
@@ -30,16 +30,16 @@ class Equipment:
     seats: dict[str, Seat]
     facts: dict[str, Facts]
 
-    async def check(self, read: Callable[[Library], Checked]) -> Checked:
+    async def read_data(self, read: Callable[[Library], Data]) -> Data:
         """Read data in a thread, and keep in the store what that finds out about images."""
-        return await asyncio.to_thread(self._check, read)
+        return await asyncio.to_thread(self._read_data, read)
 
-    def _check(self, read: Callable[[Library], Checked]) -> Checked:
+    def _read_data(self, read: Callable[[Library], Data]) -> Data:
         known = set(self.facts)
-        checked = read(self.library)
+        data = read(self.library)
         new = (asdict(fact) for sha256, fact in self.facts.items() if sha256 not in known)
         self.store.add_image_facts(new)
-        return checked
+        return data
 
     def runner(
         self, *, offline: bool = False, before_asking: Callable[[], None] | None = None

@@ -362,7 +362,7 @@ async def open_evaluation(
             spec=spec,
             place=place,
             equipment=equipment,
-            benchmark=await equipment.check(partial(build_benchmark, spec)),
+            benchmark=await equipment.read_data(partial(build_benchmark, spec)),
             shard=shard or Shard(),
             named=folder,
         )

@@ -101,7 +101,7 @@ async def _annotate(job: Job) -> int:
     )
     where = place(Place().out, job.store)
     async with open_equipment(spec, where.store_url) as equipment:
-        found = await equipment.check(partial(survey, job.source))
+        found = await equipment.read_data(partial(survey, job.source))
 
         def rows() -> Iterator[Row]:
             return load_rows(job.source, equipment.library, found)

@@ -36,7 +36,7 @@ class Benchmarks:
         async with self._building:
             found = self._built.get(name)
             if found is None:
-                found = await self._equipment(spec).check(partial(build_benchmark, spec))
+                found = await self._equipment(spec).read_data(partial(build_benchmark, spec))
                 self._built[name] = found
                 if len(self._built) > KEPT:
                     self._built.popitem(last=False)

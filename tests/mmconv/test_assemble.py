@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mmconv.assemble import find_benchmark, find_provider
+from images import Library
+from mmconv.assemble import build_model, find_benchmark, find_provider
+from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError
 
 
@@ -24,3 +26,9 @@ def test_a_module_that_is_no_provider_is_told() -> None:
 def test_a_module_that_builds_no_benchmark_is_told() -> None:
     with pytest.raises(ConfigError, match=r"name its class, as in MODULE:CLASS"):
         find_benchmark("tests.example_benchmark")
+
+
+def test_an_address_is_refused_where_no_server_is_asked() -> None:
+    spec = ModelSpec(provider="hf", model="/x", base_url="http://localhost:8000/v1")
+    with pytest.raises(ConfigError, match="provider hf asks no server; leave out base_url"):
+        build_model(spec, Library())
