@@ -1,8 +1,8 @@
-"""How a candidate's answers ended: whether they were cut off or empty, and how long they are.
+"""How a candidate's answers ended: whether they were cut off, filtered or empty, and how long.
 
 Every benchmark scores this beside its judgements, so that a bad score can be told from a short
-budget, or from a model that said nothing: its judge is asked all the same. No judgement is read
-here.
+budget, from a server's content filter, or from a model that said nothing: its judge is asked all
+the same. No judgement is read here.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from mmconv.stats import Column
 
 TRUNCATED = "truncated"
+FILTERED = "filtered"
 EMPTY = "empty"
 TOKENS = "tokens"
-METRICS = (TRUNCATED, EMPTY, TOKENS)
-"""`truncated` (by `max_tokens` or a content filter) and `empty` (nothing but blanks) are 0 or 1;
-`tokens` counts what was generated."""
+METRICS = (TRUNCATED, FILTERED, EMPTY, TOKENS)
+"""`truncated` (by `max_tokens`), `filtered` (held back or ended by a content filter) and `empty`
+(nothing but blanks) are 0 or 1; `tokens` counts what was generated."""
 
-SHARES = {TRUNCATED: "cut off (%)", EMPTY: "empty (%)"}
+SHARES = {TRUNCATED: "cut off (%)", FILTERED: "filtered (%)", EMPTY: "empty (%)"}
 """The metrics that are 0 or 1, each with the column of its share."""
 
 COLUMNS = (*SHARES.values(), TOKENS)
@@ -39,7 +40,9 @@ def ending(metric: str, outcome: Outcome) -> tuple[float | None, str | None]:
     if not isinstance(outcome, Reply):
         return None, outcome.why
     if metric == TRUNCATED:
-        return float(outcome.finish in {"length", "filter"}), None
+        return float(outcome.finish == "length"), None
+    if metric == FILTERED:
+        return float(outcome.finish == "filter"), None
     if metric == EMPTY:
         return float(not outcome.text.strip()), None
     if outcome.output_tokens is None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from mmconv.benchmarks.bad_records import bad_records_note, bad_records_table, refusal
 from mmconv.benchmarks.records import Record, Unreadable
 from mmconv.errors import DataError
+from mmconv.stats import tell_intervals
 from mmconv.values import Cell, Table
 
 _NOISE = 10
@@ -68,9 +69,9 @@ class Intake:
             self.left_out[f"{path.parent}: {where}" if where in self.left_out else where] = faults
 
     def rescored(self, tables: Iterable[Table]) -> Rescored:
-        """The tables, each with a note of what was left out, and the list of it."""
+        """The tables, each with what its brackets are and what was left out, and the list of it."""
         told = tuple(bad_records_note(self.left_out, self.good))
-        noted = (replace(table, notes=(*table.notes, *told)) for table in tables)
+        noted = (replace(table, notes=(*table.notes, *told)) for table in tell_intervals(tables))
         return Rescored(tables=(*noted, *bad_records_table(self.left_out)))
 
 

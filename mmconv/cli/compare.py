@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,11 +12,10 @@ import click
 from mmconv.cli.report import data_of
 from mmconv.cli.specs import FILE
 from mmconv.cli.tabling import folded, print_tables, table_options
-from mmconv.report.compared_runs import KINDS
+from mmconv.report.compared_runs import KINDS, tell_shortfall
 from mmconv.report.comparison import Comparison, compare
 from mmconv.report.layout import TABLES
 from mmconv.report.saved_run import read_finished
-from mmconv.report.shortfalls import read_shortfall, tell_notable
 from mmconv.report.tables import write_tables
 
 PAGE = "comparison.html"
@@ -44,10 +43,15 @@ def command(
     Their tables are printed as one, and how far each run differs from the baseline: paired per
     sample, with 95 % intervals, the number of pairs, and what made no pair. Runs over other data or
     by another judge or other prompts are refused, unless --despite says so. Where much of a run is
-    missing, that is told first. --out also takes a page with the runs' conversations side by side.
+    missing, that is told first. Of more than two runs the scores stand before the differences;
+    `mmconv leaderboard` ranks them. --out also takes a page with the conversations side by side.
     """
     comparison = compare(runs, baseline=baseline, despite=despite)
-    for warning in (*comparison.warnings, *_shortfalls(comparison)):
+    runs_by_label = comparison.folders.items()
+    amiss = (
+        told for label, run in runs_by_label for told in tell_shortfall(read_finished(run, label))
+    )
+    for warning in (*comparison.warnings, *amiss):
         # other forms are read by programs
         click.echo(f"{folded(warning)}\n", err=form != "table")
     printed = [table for table in comparison.tables if form != "table" or not table.detail]
@@ -58,14 +62,6 @@ def command(
         write_tables(out / TABLES, comparison.tables)
         page = asyncio.run(_write_page(comparison, out / PAGE))
         click.echo(f"The tables are in {out / TABLES}, the page is {page}", err=True)
-
-
-def _shortfalls(comparison: Comparison) -> Iterator[str]:
-    """How much of each run is missing, if much is, as the run itself told it."""
-    for label, folder in comparison.folders.items():
-        tables = read_finished(folder).tables
-        for told in tell_notable(read_shortfall(folder), tables):
-            yield f"CAREFUL: {label}: {told}"
 
 
 async def _write_page(comparison: Comparison, page: Path) -> Path:

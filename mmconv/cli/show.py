@@ -13,6 +13,7 @@ from mmconv.config import nearest
 from mmconv.errors import ConfigError
 from mmconv.evaluation import Evaluation, open_evaluation
 from mmconv.plans import Asked, Finished
+from mmconv.report.changes import check_shown
 from mmconv.report.transcripts import judged_as
 from mmconv.values import Failure, Image, Message, Outcome, Ref, Reply, Skipped, Text
 
@@ -30,12 +31,12 @@ def command(run: Path, sample: str, condition: str, with_judge: bool) -> None:
     Without SAMPLE, list the samples with how far they are. Nothing is asked: prompts are planned
     again and replies read from the store.
     """
-    asyncio.run(_show(run, sample, condition, with_judge))
+    asyncio.run(_show(run.absolute(), sample, condition, with_judge))
 
 
 async def _show(folder: Path, sample: str, condition: str, with_judge: bool) -> None:
     spec, place, shard = enter_run(folder)
-    async with open_evaluation(spec, place, shard, create=False) as evaluation:
+    async with open_evaluation(spec, place, shard, create=False, folder=folder) as evaluation:
         known = evaluation.benchmark.conditions
         if condition and condition not in known:
             raise ConfigError(f"{folder} has no condition {condition!r}{nearest(condition, known)}")
@@ -60,13 +61,19 @@ def _how_far(finished: Finished) -> str:
 
 
 async def _finished(evaluation: Evaluation, sample: str, condition: str) -> list[Finished]:
+    """What the store holds of the chosen calls; raises `DataError` as `check_shown` does."""
     chosen = (
         plan
         for plan, _ in evaluation.plans()
         if sample in ("", plan.sample) and condition in ("", plan.condition)
     )
     found: list[Finished] = []
-    await evaluation.runner(offline=True).run(chosen, found.append)
+    runner = evaluation.runner(offline=True)
+    await runner.run(chosen, found.append)
+    unasked = sum(seat.unasked for seat in runner.tally.seats.values())
+    if unasked:
+        store = evaluation.place.absolute_store
+        check_shown(evaluation.folder, evaluation.manifest(), unasked, store)
     return sorted(found, key=lambda finished: finished.plan.order)
 
 

@@ -1,7 +1,8 @@
 """What has changed since a run was made or scored, and whether that would cost it results.
 
-Scoring writes a run's results anew from the store. Where data, prompts or models are others by
-now, the store holds no answers to what would be asked today. Nothing is written here.
+Scoring writes a run's results anew from the store, and showing prints them. Where data, prompts or
+models are others by now, the store holds no answers to what would be asked today. Nothing is
+written here.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _ADVICE = (
     "to ask what is missing."
 )
 
+_UNSHOWN = f"Put back what has changed; what was asked then stands in {TRANSCRIPTS}."
+
 
 def check_kept(folder: Path, today: Manifest, tally: Tally, store: str) -> None:
     """Raise `DataError` where scoring a run would leave it with fewer results than it has.
@@ -37,6 +40,25 @@ def check_kept(folder: Path, today: Manifest, tally: Tally, store: str) -> None:
         raise DataError(str(folder), [*losses, *_causes(saved, today)], _ADVICE)
 
 
+def check_shown(folder: Path, today: Manifest, unasked: int, store: str) -> None:
+    """Raise `DataError` where a run would be shown as it never was.
+
+    `unasked` counts the calls to be shown, at least one, that the store has no answer to. A run
+    that never came to its end may have some; it is refused if something is known to have changed.
+    """
+    saved = _manifest(folder)
+    finished = _is_finished(folder)
+    known = () if saved is None else tuple(_differences(saved, today))
+    if finished or known:
+        causes = _causes(saved, today) if finished else known
+        raise DataError(str(folder), [_unanswered(finished, unasked, store), *causes], _UNSHOWN)
+
+
+def _unanswered(finished: bool, unasked: int, store: str) -> str:
+    state = "finished" if finished else "stopped"
+    return f"the run was {state}, and {store} has no answer to {unasked} of its calls today"
+
+
 def _losses(
     folder: Path, saved: Manifest | None, today: Manifest, tally: Tally, store: str
 ) -> Iterator[str]:
@@ -45,7 +67,7 @@ def _losses(
         return
     unasked = sum(seat.unasked for seat in tally.seats.values())
     if finished and unasked:
-        yield f"the run was finished, and {store} has no answer to {unasked} of its calls today"
+        yield _unanswered(finished, unasked, store)
     if not finished and (lost := tally.lost - _lost(folder)) > 0:
         yield f"{store} has no answer today to {lost} calls more than when the run was scored"
     if saved is not None and today.samples < saved.samples:

@@ -17,6 +17,7 @@ from typing import Any
 from mmconv.config import CANDIDATE, ModelSpec, SamplingSpec
 from mmconv.errors import ConfigError
 from mmconv.report.saved_run import FinishedRun, read_finished
+from mmconv.report.shortfalls import read_shortfall, tell_notable
 
 KINDS = ("data", "judge", "prompts")
 """What must be alike in runs that are compared."""
@@ -105,6 +106,26 @@ def check_clusters(
     return refuse_or_warn([("data", told)] if moved else [], despite)
 
 
+def check_samples(
+    clusters: tuple[Mapping[str, str], Mapping[str, str]],
+    labels: tuple[str, str],
+    despite: Collection[str],
+) -> tuple[str, ...]:
+    """The same where runs are to be over the same samples, since nothing of them is paired."""
+    first, other = clusters
+    told = (
+        f"the data differ: {labels[0]} has {len(first)} samples, {labels[1]} {len(other)}, and "
+        f"{len(first.keys() & other.keys())} are in both"
+    )
+    return refuse_or_warn([("data", told)] if first.keys() != other.keys() else [], despite)
+
+
+def tell_shortfall(run: FinishedRun) -> Iterator[str]:
+    """How much of a run is missing, if much is, as the run itself told it."""
+    for told in tell_notable(read_shortfall(run.folder), run.tables):
+        yield f"WARNING: {run.label}: {told}"
+
+
 def refuse_or_warn(found: Sequence[tuple[str, str]], despite: Collection[str]) -> tuple[str, ...]:
     """A warning for each mismatch; raises `ConfigError` for kinds that are not among `despite`."""
     refused = {kind: told for kind, told in found if kind not in despite}
@@ -114,7 +135,7 @@ def refuse_or_warn(found: Sequence[tuple[str, str]], despite: Collection[str]) -
             f"{'; '.join(told for kind, told in found if kind in refused)}. A difference between "
             f"the runs would not be the candidates' alone; {options} compares them all the same"
         )
-    return tuple(f"CAREFUL: {told}." for _, told in found)
+    return tuple(f"WARNING: {told}." for _, told in found)
 
 
 def other_settings(first: FinishedRun, other: FinishedRun) -> Iterator[str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mmconv.benchmarks.comparing import find_quantities
+from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.report.compared_runs import (
     check_alike,
@@ -20,14 +21,12 @@ from mmconv.report.compared_runs import (
     open_runs,
     other_settings,
 )
+from mmconv.report.ranks import LEVEL
 from mmconv.report.saved_run import FinishedRun
 from mmconv.report.side_by_side import Named, merge_tables
 from mmconv.stats import INTERVALS, Contrast, Quantity, ScoreFrame, as_cell, contrast, holm
 from mmconv.stats.parts import CAUTIOUS
 from mmconv.values import Cell, Table
-
-LEVEL = 0.05
-"""The share of true differences of zero that are allowed to be called differences."""
 
 PAIRED = (
     "Paired per sample: n counts the samples of which both runs have every number that a row is "
@@ -88,27 +87,35 @@ def compare(
     notes = tuple(
         dict.fromkeys([*warnings, *(note for other in others for note in other.warnings)])
     )
-    made = [
-        _runs(measured, others, notes),
-        _differences(measured, others, notes, change=False),
-        _differences(measured, others, notes, change=True),
-    ]
-    taken = {table.name for table in made}
+    sizes = _runs(measured, others, notes)
+    differences = [_differences(measured, others, notes, change=change) for change in (False, True)]
+    taken = {sizes.name, *(table.name for table in differences)}
     merged = merge_tables(
         [
             Named(label=run.label, candidate=run.candidate, tables=run.tables)
             for run in (first, *rest)
         ]
     )
+    own = [_warned(table, notes) for table in merged if table.name not in taken]
+    # of many runs nobody reads differences before the scores that differ
+    leading = 0 if len(rest) == 1 else 1
     return Comparison(
         baseline=first.label,
         folders={run.label: run.folder for run in (first, *rest)},
         warnings=notes,
         tables=(
-            *(table for table in made if table.rows),
-            *(_warned(table, notes) for table in merged if table.name not in taken),
+            sizes,
+            *own[:leading],
+            *(table for table in differences if table.rows),
+            *own[leading:],
         ),
     )
+
+
+def quantities_by_key(frame: ScoreFrame, spec: RunSpec) -> dict[_Key, Quantity]:
+    """What a run is compared by, by name and group."""
+    found = find_quantities(spec.benchmark)(frame, spec)
+    return {(each.name, each.group): each for each in found}
 
 
 def _baseline_first(folders: Sequence[Path], baseline: Path | None) -> list[Path]:
@@ -123,11 +130,8 @@ def _baseline_first(folders: Sequence[Path], baseline: Path | None) -> list[Path
 
 def _measure(run: FinishedRun) -> _Measured:
     frame = ScoreFrame(run.scores())
-    found = find_quantities(run.spec.benchmark)(frame, run.spec)
     return _Measured(
-        run=run,
-        samples=frame.clusters(),
-        quantities={(each.name, each.group): each for each in found},
+        run=run, samples=frame.clusters(), quantities=quantities_by_key(frame, run.spec)
     )
 
 

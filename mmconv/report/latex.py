@@ -14,6 +14,7 @@ from itertools import zip_longest
 from typing import TypeAlias
 
 from mmconv.report.cells import NONE, check_table, is_text, notes_below, one_line, stack_parts
+from mmconv.report.counts import tell_counts_once
 from mmconv.values import Cell, Table
 
 _Lines: TypeAlias = list[list[str]]
@@ -51,6 +52,7 @@ _BEYOND = re.compile("[^\u0000-\u024f\u2010-\u2026\u20ac]")
 def to_latex(table: Table) -> str:
     """A `table` environment, a `longtable` if there are many rows; parts stacked in a cell."""
     check_table(table)
+    table = tell_counts_once(table)
     rows = [_cells(table, name, row) for name, row in table.rows.items()]
     body = [line for lines in rows for line in _row(lines)]
     notes = sum(1 + len(note) // _NOTE_WIDTH for note in notes_below(table))

@@ -1,16 +1,20 @@
 """What a reader must know of a run before its numbers: how much of it is missing, if much is.
 
-Counted are calls without a reply, verdicts that could not be read or only from another reply, and
-what the headline lacks. Where each was lost, and why, is told by tables and transcripts.
+Counted are answers that are not what the model would have said, calls without a reply, verdicts
+that could not be read or only from another reply, and what the headline lacks. Where each was lost,
+and why, is told by tables and transcripts.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+from mmconv.benchmarks.answers import EMPTY, FILTERED, TRUNCATED
+from mmconv.config import CANDIDATE
 from mmconv.report.layout import TRANSCRIPTS
 from mmconv.report.saved_run import read_by_sample
 from mmconv.report.verdicts import AGAIN, EXTRACTED, UNREADABLE, fate_of, group_tries
@@ -22,6 +26,15 @@ NOTABLE = 0.01
 NOTABLE_LATER = 0.05
 """The same of verdicts that were read in the end, though not from the judge's first reply."""
 
+NOTABLE_ENDINGS = 0.05
+"""The same of a turn's answers that were cut off, filtered or empty, one by one."""
+
+MOST_TURNS = 6
+"""So many turns are named in a sentence, those with the largest share first."""
+
+_Turn: TypeAlias = tuple[str, str]
+"""A condition and the call for the answer."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Shortfall:
@@ -29,6 +42,8 @@ class Shortfall:
 
     `skipped` calls were not asked. `unread` verdicts are those of which no reply could be read; of
     those read, `again` took a later reply of the judge, `extracted` that to the extraction prompt.
+    The candidate's replies are in `answers` by turn, and in `ended` by the metrics of
+    `mmconv.benchmarks.answers` too; `limits` has how many tokens those that were cut off have.
     """
 
     calls: int = 0
@@ -38,6 +53,9 @@ class Shortfall:
     unread: int = 0
     again: int = 0
     extracted: int = 0
+    answers: Counter[_Turn] = field(default_factory=Counter)
+    ended: dict[str, Counter[_Turn]] = field(default_factory=dict)
+    limits: set[int | None] = field(default_factory=set)
 
     def add(self, calls: Iterable[dict[str, Any]]) -> None:
         """Count records of one sample in `transcripts.jsonl`, all calls of each plan or none.
@@ -48,6 +66,9 @@ class Shortfall:
         self.calls += len(asked)
         self.failed += sum(call["state"] == "failure" for call in asked)
         self.skipped += sum(call["state"] == "skipped" for call in asked)
+        for call in asked:
+            if call["seat"] == CANDIDATE and call["state"] == "reply":
+                self._add_answer(call)
         for tries in group_tries(asked).values():
             if any(call["parse"] for call in tries):
                 fate = fate_of(tries)
@@ -55,6 +76,40 @@ class Shortfall:
                 self.unread += fate == UNREADABLE
                 self.again += fate == AGAIN
                 self.extracted += fate == EXTRACTED
+
+    def _add_answer(self, call: dict[str, Any]) -> None:
+        turn = call["condition"], call["call"]
+        self.answers[turn] += 1
+        ends = {
+            TRUNCATED: call["finish"] == "length",
+            FILTERED: call["finish"] == "filter",
+            EMPTY: not call["text"].strip(),
+        }
+        for metric, is_so in ends.items():
+            self.ended.setdefault(metric, Counter())[turn] += is_so
+        if ends[TRUNCATED]:
+            self.limits.add(call["output_tokens"])
+
+    def endings(self) -> Iterator[str]:
+        """Which turns' scores tell of something else than the model, and of what."""
+        [limit] = self.limits if len(self.limits) == 1 else [None]
+        of_tokens = "on tokens" if limit is None else f"of {limit:,} tokens"
+        scores = "so that scores of these turns tell of"
+        for metric, what in (
+            (TRUNCATED, f"were cut off, {scores} the limit {of_tokens}, not of the model"),
+            (FILTERED, f"were held back by a filter, {scores} that filter, not of the model"),
+            (EMPTY, f"are empty and judged all the same, {scores} answers that are not there"),
+        ):
+            counts = self.ended.get(metric, Counter())
+            shares = {turn: counts[turn] / self.answers[turn] for turn in counts}
+            turns = [turn for turn, share in shares.items() if share > NOTABLE_ENDINGS]
+            turns.sort(key=lambda turn: (-shares[turn], turn))
+            if turns:
+                told = [_of_turn(turn, counts[turn], self.answers[turn]) for turn in turns]
+                more = len(told) - MOST_TURNS
+                others = [f"and {more} more turns"] if more > 0 else []
+                listed = "; ".join([*told[:MOST_TURNS], *others])
+                yield f"More than {100 * NOTABLE_ENDINGS:g} % of a turn's answers {what}: {listed}."
 
     def sentences(self, least: float = NOTABLE) -> Iterator[str]:
         """What is amiss with more than the share `least` of calls or verdicts."""
@@ -85,7 +140,7 @@ def read_shortfall(folder: Path) -> Shortfall:
 
 def tell_notable(shortfall: Shortfall, tables: Iterable[Table]) -> tuple[str, ...]:
     """What must be told of a run before the numbers in its tables; nothing where all went well."""
-    return *shortfall.sentences(), *headline_gap(tables)
+    return *shortfall.endings(), *shortfall.sentences(), *headline_gap(tables)
 
 
 def headline_gap(tables: Iterable[Table]) -> Iterator[str]:
@@ -101,6 +156,12 @@ def headline_gap(tables: Iterable[Table]) -> Iterator[str]:
 
 def _of(part: int, whole: int, what: str) -> str:
     return f"{part:,} of {whole:,} {what} ({100 * part / whole:.1f} %)"
+
+
+def _of_turn(turn: _Turn, part: int, whole: int) -> str:
+    condition, call = turn
+    place = f"{condition}, {call.replace('_', ' ')}"
+    return f"{place} ({part:,} of {whole:,}, {100 * part / whole:.1f} %)"
 
 
 def _listed(*parts: tuple[int, str]) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from mmconv.stats import INTERVALS
 from mmconv.values import Cell, Table
 
 _ANY = "candidate"
@@ -90,11 +91,12 @@ def _rows(having: Sequence[tuple[Named, Table]]) -> dict[str, dict[str, Cell]]:
 
 
 def _notes(having: Sequence[tuple[Named, Table]]) -> tuple[str, ...]:
-    """What all tables say, and whose it is where they do not."""
+    """What all tables say, and whose it is where they do not; a rule is nobody's."""
     notes = dict.fromkeys(note for _, table in having for note in table.notes)
     told: list[str] = []
     for note in notes:
         whose = [run for run, table in having if note in table.notes]
         known = len(whose) == len(having) or any(run.is_named(note) for run in whose)
-        told.append(note if known else f"{', '.join(run.label for run in whose)}: {note}")
+        labels = ", ".join(run.label for run in whose)
+        told.append(note if known or note == INTERVALS else f"{labels}: {note}")
     return tuple(told)

@@ -19,6 +19,7 @@ from mmconv.stats.estimates import (
     summarise,
     summarise_share,
     summarise_share_change,
+    tell_intervals,
 )
 from mmconv.stats.frame import ScoreFrame
 from mmconv.stats.ratios import summarise_ratio
@@ -43,4 +44,5 @@ __all__ = [
     "summarise_ratio",
     "summarise_share",
     "summarise_share_change",
+    "tell_intervals",
 ]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from statistics import NormalDist
@@ -26,7 +26,7 @@ import numpy as np
 
 from mmconv.stats.column import Column
 from mmconv.stats.spread import find_spread
-from mmconv.values import Cell, Summary
+from mmconv.values import Cell, Summary, Table
 
 UNPAIRED = "unpaired: "
 """What the reason of a sample begins with that makes no pair."""
@@ -40,8 +40,10 @@ With 2 to 4 of them Student's t is 12.7 to 3.2: the interval would tell of that 
 ROUNDING = 1e-12
 """Differences below this share of the numbers that they come from are the computer's rounding."""
 
+_BRACKETS = "Brackets hold "
+
 INTERVALS = (
-    "Brackets hold 95 % intervals: Wilson's for shares, Agresti and Min's for paired differences "
+    f"{_BRACKETS}95 % intervals: Wilson's for shares, Agresti and Min's for paired differences "
     "of shares, Fieller's for net shares, Student's t for the rest, cut at the ends of the scale. "
     "Scores of one image, or of one sample with its trials, are a cluster. Where no two share one, "
     "Wilson's is the textbook's; otherwise it takes their effective number and Student's t "
@@ -49,7 +51,7 @@ INTERVALS = (
     f"{FEWEST_CLUSTERS} clusters, nor by Student's t where all values are equal, nor of a net "
     "share of very few failures."
 )
-"""The rule for all intervals, as tables tell it."""
+"""The rule for all intervals but a bootstrap's, as tables tell it."""
 
 NORMAL = NormalDist().inv_cdf(0.975)
 """The 97.5 % quantile of the normal distribution."""
@@ -209,6 +211,21 @@ def as_cell(summary: Summary, scale: float = 1.0) -> Cell:
         low=scaled(summary.low),
         high=scaled(summary.high),
     )
+
+
+def tell_intervals(tables: Iterable[Table]) -> tuple[Table, ...]:
+    """The tables; those with intervals get the note `INTERVALS`, unless one tells its own rule."""
+    return tuple(
+        replace(table, notes=(*table.notes, INTERVALS)) if _is_untold(table) else table
+        for table in tables
+    )
+
+
+def _is_untold(table: Table) -> bool:
+    """Whether a table has intervals, and no note that says what they are."""
+    cells = (cell for row in table.rows.values() for cell in row.values())
+    told = any(note.startswith(_BRACKETS) for note in table.notes)
+    return not told and any(cell.low is not None for cell in cells)
 
 
 def _estimate(terms: Sequence[tuple[Column, float]], n: int, missing: Mapping[str, int]) -> Summary:

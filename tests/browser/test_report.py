@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import orjson
 import pytest
 from playwright.async_api import Page, expect
 
+from mmconv.report.page import write_page
 from tests.browser.conftest import Opener
 from tests.mmconv.report.page_runs import HOSTILE, OTHER_CATEGORY, SIZE
 
@@ -108,13 +110,28 @@ async def test_what_the_attribution_says_is_a_filter(run: Path, opened: Opener) 
     blamed = [
         name.split("/")[2]
         for name, row in table["rows"].items()
-        if name.startswith("direct/reasoning/") and row["laid to"]["value"] == "perception"
+        if name.startswith("direct/reasoning/") and row["attributed to"]["value"] == "perception"
     ]
     assert blamed
-    mark = "reasoning failed, laid to perception (direct)"
+    mark = "reasoning failed, attributed to perception (direct)"
     await page.select_option("select[name=show]", label=mark)
     await expect_list(page, sorted(blamed, key=int))
     await expect(page.locator("#detail .mark", has_text=mark)).to_be_visible()
+
+
+async def test_answers_that_a_filter_held_back_are_found(
+    run: Path, opened: Opener, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(run.parent, tmp_path / "run")
+    records = map(orjson.loads, (folder / "scores.jsonl").read_bytes().splitlines())
+    held = {"sample": "3", "metric": "filtered", "condition": "free", "turn": 1}
+    changed = [
+        record | {"value": 1.0} if held.items() <= record.items() else record for record in records
+    ]
+    (folder / "scores.jsonl").write_bytes(b"\n".join(map(orjson.dumps, changed)) + b"\n")
+    page = await opened(write_page(folder))
+    await page.select_option("select[name=show]", label="answer filtered")
+    await expect_list(page, ["3"])
 
 
 async def test_condition_and_score_filter_and_sort(run: Path, opened: Opener) -> None:

@@ -149,6 +149,7 @@ def _arena(frame: ScoreFrame, layout: Layout, rows_of: Matches, dup: str) -> Tab
             "Elo: from 1000, K = 32, scale 400; the median over draws of dialogues, played in "
             "random orders (the authors' order is not public). Bradley-Terry: on Elo's scale with "
             "a mean of 1000. A tie is half a win for each. Computed by evalica.",
+            "Brackets hold the middle 95 % of the draws of dialogues.",
             *((_UNBOUNDED_DRAWS,) if any(map(_lacks_interval, rows.values())) else ()),
             *_loop_notes(layout, dup),
             *layout.notes,

@@ -1,12 +1,12 @@
 """Which level a mistake comes from: the counterfactual reading of the two ablations.
 
-A creation that fails freely is laid to perception if perfect perception mends it, else to
-reasoning if perfect reasoning mends it, else to creation itself; a failed reasoning likewise to
-perception or to reasoning. A score below its grading's threshold is a failure.
+A creation that fails freely is attributed to perception if it passes with perfect perception, else
+to reasoning if it passes with perfect reasoning, else to creation itself; a failed reasoning
+likewise to perception or to reasoning. A score below its grading's threshold is a failure.
 
 Shares are over the failures that have a score under every condition. To count each failure that
-the rule can lay would favour perception: what perfect perception mends is laid without a score
-under perfect reasoning, what it does not mend is not.
+the rule can attribute would favour perception: what perfect perception mends needs no score under
+perfect reasoning for it, what it does not mend does.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ Failed: TypeAlias = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blame:
-    """One failed turn, and the level that it is laid to; None where that cannot be told.
+    """One failed turn, and the level that it is attributed to; None where that cannot be told.
 
-    `why` tells which score it lacks: then the shares do not count it, even if it can be laid.
+    `why` tells which score it lacks: then the shares do not count it, even if it has a level.
     """
 
     sample: str
     cluster: str
     level: str
-    laid_to: str | None
+    attributed_to: str | None
     why: str | None = None
 
 
@@ -61,8 +61,8 @@ class _Course:
         return f"no score with perfect {_blamed(self.level)[self.passed.index(None) - 1]}"
 
     @property
-    def laid_to(self) -> str | None:
-        """The first level whose perfection mends it, else its own; None if a score is in the way.
+    def attributed_to(self) -> str | None:
+        """The first level that mends it once perfect, else its own; None if a score is in the way.
 
         For a turn that fails freely.
         """
@@ -78,7 +78,7 @@ class _Course:
 
 
 def blames(frame: ScoreFrame, grading: Grading, threshold: float) -> Iterator[Blame]:
-    """Every failed creation and reasoning, laid to a level where the ablations allow it.
+    """Every failed creation and reasoning, attributed to a level where the ablations allow it.
 
     A level is left out where the run did not ask for the conditions that it needs.
     """
@@ -89,13 +89,13 @@ def blames(frame: ScoreFrame, grading: Grading, threshold: float) -> Iterator[Bl
                     sample=each.sample,
                     cluster=each.cluster,
                     level=level,
-                    laid_to=each.laid_to,
+                    attributed_to=each.attributed_to,
                     why=each.why,
                 )
 
 
 def shares(found: Iterable[Blame]) -> dict[tuple[str, str], Summary]:
-    """(failed level, blamed level) -> the share of the failures that are laid to it.
+    """(failed level, blamed level) -> the share of the failures that are attributed to it.
 
     `n` counts the failures with a score under every condition, `missing` those without.
     """
@@ -105,7 +105,7 @@ def shares(found: Iterable[Blame]) -> dict[tuple[str, str], Summary]:
     return {
         (level, blamed): summarise_share(
             Column.of(
-                [None if each.why else float(each.laid_to == blamed) for each in failures],
+                [None if each.why else float(each.attributed_to == blamed) for each in failures],
                 samples=[each.sample for each in failures],
                 clusters=[each.cluster for each in failures],
                 reasons=[each.why for each in failures],
@@ -162,7 +162,7 @@ def _courses(frame: ScoreFrame, grading: Grading, level: str, threshold: float) 
 
 
 def _blamed(level: str) -> tuple[str, ...]:
-    """The levels that a failed one can be laid to, in their order."""
+    """The levels that a failed one can be attributed to, in their order."""
     return (*(blamed for blamed, _, _ in CHAINS[level][1]), level)
 
 

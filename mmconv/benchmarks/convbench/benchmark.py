@@ -188,4 +188,5 @@ def _notes(spec: RunSpec, found: Survey) -> Iterator[str]:
     yield from bad_records_note(found.left_out, found.rows)
     if unused := found.unused_annotations:
         place, (fault, *_) = next(iter(unused.items()))
-        yield f"{len(unused)} annotations are not used, for instance {place}: {fault}."
+        which = "1 annotation is" if len(unused) == 1 else f"{len(unused)} annotations are"
+        yield f"{which} not used, for instance {place}: {fault}."

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
-from mmconv.benchmarks.bad_records import BadRecords, refusal
+from mmconv.benchmarks.bad_records import BadRecords, Intake, refusal
 from mmconv.benchmarks.convbench.columns import (
     CAPTION,
     CATEGORIES,
@@ -28,8 +28,8 @@ from mmconv.benchmarks.convbench.columns import (
     read_id,
     read_texts,
 )
-from mmconv.benchmarks.convbench.pictures import ImageFolder, check_ahead
 from mmconv.benchmarks.convbench.sides import Side, read_sides
+from mmconv.benchmarks.pictures import ImageFolder, check_ahead
 from mmconv.benchmarks.records import Record, Unreadable, scan_records
 from mmconv.errors import DataError
 from mmconv.protocols import ImageSink
@@ -114,28 +114,21 @@ def survey(source: Source, library: ImageSink) -> Survey:
     `library.add_file` is called from several threads. Raises `DataError` with all problems in one
     message; with `source.skip_bad` only where a file cannot be read or no row is left.
     """
-    images, joined = _images(source, library), _Pass(source)
-    rows = beyond = drafts = 0
-    left_out: dict[str, tuple[str, ...]] = {}
+    images, joined = ImageFolder(source.images, library), _Pass(source)
+    intake = Intake(limit=source.limit, skip_bad=source.skip_bad)
+    drafts = 0
 
-    def is_full() -> bool:
-        taken = rows if source.skip_bad else rows + len(left_out)
-        return source.limit is not None and taken >= source.limit
+    def wanted(candidate: _Candidate) -> tuple[str, ...]:
+        name = candidate.texts.get(IMAGE)
+        return () if intake.is_full or not name else (name,)
 
-    def wanted(candidate: _Candidate) -> str | None:
-        return None if is_full() else candidate.texts.get(IMAGE)
-
-    for candidate, image_fault in check_ahead(joined, wanted, images):
+    for candidate, image_faults in check_ahead(joined, wanted, images):
         # an image that was looked at ahead of its turn may turn out not to be wanted
-        if is_full():
-            beyond += 1
-            continue
-        joined.keep(candidate)
-        if faults := (*candidate.faults, *filter(None, [image_fault])):
-            left_out[candidate.place] = faults
-        else:
-            rows += 1
-            drafts += candidate.draft
+        if not intake.is_full:
+            joined.keep(candidate)
+        good = intake.add(candidate.place, (*candidate.faults, *image_faults))
+        drafts += good and candidate.draft
+    rows, beyond, left_out = intake.good, intake.beyond, intake.bad
     found = Survey(
         rows=rows,
         beyond=beyond,
@@ -164,15 +157,6 @@ def load_rows(source: Source, library: ImageSink, found: Survey) -> Iterator[Row
             raise DataError(candidate.place, candidate.faults, advice)
         image = library.add_file(str(source.images / candidate.texts[IMAGE]))
         yield _row(candidate, candidate.id, image)
-
-
-def _images(source: Source, library: ImageSink) -> ImageFolder:
-    if source.images.is_file():
-        advice = "Name the folder that the images are in."
-        raise DataError(str(source.images), ["this is a file, not a folder"], advice)
-    if not source.images.is_dir():
-        raise DataError(str(source.images), ["there is no such folder"], "Check the images folder.")
-    return ImageFolder(source.images, library)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

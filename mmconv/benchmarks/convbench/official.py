@@ -1,15 +1,16 @@
 """The authors' win rates: wins over a constant, in which what is unscored is a loss.
 
 Source: the aggregation in the authors' ConvBenchEval/score.py. It stands beside our estimates,
-labelled; over a part of the rows there is none, since the constant takes in all of them.
+labelled; over a part of the rows there is none, since the constant takes in all of them. Where both
+orders are judged, each is one comparison, of which the constant counts two for each row.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mmconv.benchmarks.convbench.quantities import DELTAS, MEANS, PAIRWISE, QUANTITIES, column
-from mmconv.stats import ScoreFrame
+from mmconv.benchmarks.convbench.quantities import DELTAS, MEANS, PAIRWISE, QUANTITIES
+from mmconv.stats import Column, ScoreFrame
 from mmconv.trials import read_trial
 from mmconv.values import Cell
 
@@ -58,8 +59,9 @@ class OfficialRates:
         times = f" in each of {trials} trials" if trials > 1 else ""
         over = f"{self.convention.denominator}{times}"
         bad = self.convention.left_out
+        half = "; a win in one of two orders is half of one" if self._orders > 1 else ""
         lost = f"what is unscored counts as lost{f', and {bad} left out as bad' if bad else ''}"
-        return (f"{OFFICIAL}: wins over {over}; {lost}.",)
+        return (f"{OFFICIAL}: wins over {over}{half}; {lost}.",)
 
     def score(self, name: str) -> dict[str, Cell]:
         """The cell of a quantity, R1 or R2, under the column's title."""
@@ -80,17 +82,28 @@ class OfficialRates:
     def _is_whole(self) -> bool:
         return count_samples(self.frame) >= self.convention.rows
 
+    @property
+    def _orders(self) -> int:
+        """In how many orders each row was judged."""
+        judged = (self._verdicts(name) for name in QUANTITIES)
+        return max(len(found) // max(1, len(set(found.samples))) for found in judged)
+
+    def _verdicts(self, name: str) -> Column:
+        """One value per verdict."""
+        condition, turn = QUANTITIES[name]
+        return self.frame.select(metric=PAIRWISE.metric, condition=condition, turn=turn)
+
     def _rate(self, name: str) -> float | None:
         """From 0 to 1; None where nothing was judged."""
         if name in MEANS:
             rates = [(weight, self._rate(part)) for part, weight in MEANS[name].items()]
             found = [weight * rate for weight, rate in rates if rate is not None]
             return sum(found) if len(found) == len(rates) else None
-        wins = column(self.frame, PAIRWISE, *QUANTITIES[name]).values
-        found = [value for value in wins if value is not None]
-        if not found:
+        wins = [value for value in self._verdicts(name).values if value is not None]
+        if not wins:
             return None
-        return sum(found) / (self.convention.denominator * self.convention.trials)
+        comparisons = self.convention.denominator * self.convention.trials * self._orders
+        return sum(wins) / comparisons
 
 
 def count_samples(frame: ScoreFrame) -> int:

@@ -36,7 +36,7 @@ class GradingOptions(BaseModel):
     focus_points: bool = True
     """Whether the judge of the creation turn reads them."""
     turn_judgements: bool = True
-    """Whether the overall judge reads the judgements of the turns."""
+    """Whether the overall judge reads the judgements of the turns, and so needs every one."""
     skipped_turns: Literal["none", "canned"] = "none"
     """What it reads of turns that are the reference: nothing, or a verdict for the human."""
     judge_sees_image: bool = False

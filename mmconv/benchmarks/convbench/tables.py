@@ -6,7 +6,8 @@ authors' convention stands beside ours, labelled. How a table looks on paper is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -29,7 +30,7 @@ from mmconv.benchmarks.convbench.quantities import (
     estimate,
     mean,
 )
-from mmconv.stats import FEWEST_CLUSTERS, INTERVALS, ScoreFrame, as_cell, summarise_share
+from mmconv.stats import FEWEST_CLUSTERS, ScoreFrame, as_cell, summarise_share
 from mmconv.values import Cell, Score, Table
 
 LEVELS = {1: "perception", 2: "reasoning", 3: "creation"}
@@ -37,17 +38,41 @@ LEVELS = {1: "perception", 2: "reasoning", 3: "creation"}
 TIE = 0.5
 """A win in one order and a loss in the other."""
 
+CITED = (
+    "Net shares, the ones to cite: by how much the failures fall in number once one more level is "
+    "perfect, less those that this adds, so that chance cancels out; the failed level keeps what "
+    "is left, and a share below 0 or above 100 % means that perfect turns add failures."
+)
+"""What net shares are, as their table tells it."""
+
+NOT_CITED = (
+    "To find samples by and not to cite: each failure is attributed to the first level before it "
+    "that makes it a success once perfect, else to its own, and a model that answers anew every "
+    "time succeeds by chance too, for which the earlier levels, perception most, are blamed here."
+)
+"""What shares by the rule for single samples are, as their table tells it."""
+
 FOLLOWED = (
     "n counts the failures that have a score under every condition. The others are missing: the "
     "shares hold for them too if it is by chance that they lack a score."
 )
 """Which failures the shares are of, as tables tell it."""
 
+LOST_TURNS = (
+    "An overall verdict, and R1 with it, is missing where a turn's is: its judge reads those on "
+    "the turns. Running the same command again asks for those that failed; --set "
+    "options.turn_judgements=false has the whole judged without them, by another prompt."
+)
+"""Why S0 and R1 lack more than S1 to S3, as tables tell it."""
+
 PARTS = (
     "R1 and R2 are made of the means S1 to S0, each over all samples that have it; their n counts "
     "the samples that have every part."
 )
 """What R1 and R2 are over, as tables tell it."""
+
+
+_LOST_TURN = re.compile(r"skipped: \w+/turn_\d")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +94,6 @@ class Layout:
 def build_tables(scores: Iterable[Score], layout: Layout) -> list[Table]:
     """All tables that the scores have something for."""
     frame = ScoreFrame(scores)
-    layout = replace(layout, notes=(INTERVALS, *layout.notes))
     metrics = set(frame.distinct("metric"))
     gradings = [grading for grading in GRADINGS if grading.metric in metrics]
     made: list[Table] = []
@@ -101,7 +125,7 @@ def _scores(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table
         title=f"ConvBench scores of {layout.candidate}, judged by {layout.judge}",
         columns=("meaning", *(grading.title for grading in gradings), *official.columns),
         rows=rows,
-        notes=(*official.notes, *_parts(means), *layout.notes),
+        notes=(*official.notes, *_parts(means), *_lost_turns(rows), *layout.notes),
     )
 
 
@@ -164,9 +188,9 @@ def _net_attribution(frame: ScoreFrame, gradings: list[Grading], layout: Layout)
         columns=tuple(_failures(grading) for grading in gradings),
         rows=rows,
         notes=(
-            f"{_failing(layout)} A level's share is by how much their number falls once it is "
-            "perfect too: what that mends less what it spoils. The level itself keeps what is "
-            f"left. Of fewer than {FEWEST_CLUSTERS} failures nothing is told.",
+            CITED,
+            f"Of fewer than {FEWEST_CLUSTERS} failures nothing is told.",
+            _failing(layout),
             FOLLOWED,
             *layout.notes,
         ),
@@ -178,14 +202,15 @@ def _attribution(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> 
     for grading in gradings:
         found = blames(frame, grading, layout.threshold(grading))
         for (level, blamed), share in shares(found).items():
-            row = rows.setdefault(f"{level} failed: laid to {blamed}", {})
+            row = rows.setdefault(f"{level} failed: attributed to {blamed}", {})
             row[_failures(grading)] = as_cell(share, 100.0)
     return Table(
         name="attribution",
-        title="Which level's perfection mends a failure, luck included (% of failures)",
+        title="Which level turns a failure into a success once perfect, chance included "
+        "(% of failures)",
         columns=tuple(_failures(grading) for grading in gradings),
         rows=rows,
-        notes=(_rule(layout), FOLLOWED, *layout.notes),
+        notes=(NOT_CITED, _failing(layout), FOLLOWED, *layout.notes),
     )
 
 
@@ -193,7 +218,7 @@ def _blamed(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table
     """The samples behind the attribution: grading/failed level/sample -> the level blamed."""
     rows = {
         f"{grading.name}/{each.level}/{each.sample}": {
-            "laid to": Cell(value=each.laid_to or f"unknown: {each.why}"),
+            "attributed to": Cell(value=each.attributed_to or f"unknown: {each.why}"),
             "in the shares": Cell(value=_in_shares(each)),
         }
         for grading in gradings
@@ -202,9 +227,9 @@ def _blamed(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table
     return Table(
         name="attribution_samples",
         title="The samples behind the attribution",
-        columns=("laid to", "in the shares"),
+        columns=("attributed to", "in the shares"),
         rows=rows,
-        notes=(_rule(layout), FOLLOWED),
+        notes=(NOT_CITED, _failing(layout), FOLLOWED),
         detail=True,
     )
 
@@ -212,7 +237,7 @@ def _blamed(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table
 def _in_shares(blame: Blame) -> str:
     if blame.why is None:
         return "yes"
-    return "no" if blame.laid_to is None else f"no: {blame.why}"
+    return "no" if blame.attributed_to is None else f"no: {blame.why}"
 
 
 def _categories(frame: ScoreFrame, gradings: list[Grading], turn: int, layout: Layout) -> Table:
@@ -318,6 +343,12 @@ def _parts(means: Iterable[Cell]) -> tuple[str, ...]:
     return (PARTS,) if any(cell.missing for cell in means) else ()
 
 
+def _lost_turns(rows: Mapping[str, Mapping[str, Cell]]) -> tuple[str, ...]:
+    """Why an overall score is missing, where it is for want of a turn's verdict."""
+    reasons = {why for row in rows.values() for cell in row.values() for why in cell.missing}
+    return (LOST_TURNS,) if any(_LOST_TURN.fullmatch(why) for why in reasons) else ()
+
+
 def _failures(grading: Grading) -> str:
     return f"{grading.name} failures"
 
@@ -327,12 +358,4 @@ def _failing(layout: Layout) -> str:
     return (
         f"A rating under {layout.failure_rating:g}, or a lost pairwise judgement, is a failure; "
         f"one win in two orders is {tie}."
-    )
-
-
-def _rule(layout: Layout) -> str:
-    return (
-        f"{_failing(layout)} It is laid to the first level before it whose perfection mends it, "
-        "else to its own. A model that answers anew every time mends some by luck; net shares take "
-        "that off."
     )

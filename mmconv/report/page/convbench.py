@@ -21,7 +21,12 @@ from mmconv.benchmarks.convbench.tables import LEVELS
 from mmconv.report.page.content import Section, View
 from mmconv.report.page.display import Grid, Line, Shown, grid, same_size, shown, why_missing
 from mmconv.report.page.plots import Plot, Point, Series, sideways, upright
-from mmconv.report.page.sentences import DUE, attribution_sentences, delta_sentences
+from mmconv.report.page.sentences import (
+    DUE,
+    attribution_sentences,
+    count_failures,
+    delta_sentences,
+)
 from mmconv.report.page.symbols import typeset, typeset_name, typeset_table
 from mmconv.stats.estimates import FEWEST_CLUSTERS
 from mmconv.values import Cell, Table
@@ -48,10 +53,13 @@ _SIDE = re.compile(r"pairwise_([AB])/")
 def view(tables: Sequence[Table]) -> View:
     """The sections of a run, from its tables."""
     named = {table.name: table for table in tables}
-    lead, *more = delta_sentences(tables) or ("",)
-    sections = [*_scores(named, more), *_attribution(named), *_categories(named)]
+    caused, changed = _causes(named.get("attribution_net")), delta_sentences(tables)
+    # what caused the failures is the paper's question; what else is known stands in the sections
+    lead = caused or changed[:1]
+    told = [sentence for sentence in changed if sentence not in lead]
+    sections = [*_scores(named, told), *_attribution(named, lead), *_categories(named)]
     return View(
-        lead=(lead,) if lead else (),
+        lead=lead,
         sections=tuple(sections),
         words=verdict_words,
         marks=_marks(named.get("attribution_samples")),
@@ -186,20 +194,28 @@ def _point(cell: Cell | None) -> Point | None:
     return Point(value=cell.value, low=cell.low, high=cell.high)
 
 
-def _attribution(named: Mapping[str, Table]) -> Iterator[Section]:
+def _attribution(named: Mapping[str, Table], said: Sequence[str]) -> Iterator[Section]:
     table = named.get("attribution_net")
     if table is None:
         return
     by_sample = named.get("attribution")
+    told = attribution_sentences(table, table.columns[0])
     yield Section(
         id="attribution",
         title="Which level the failures come from",
         short="Attribution",
-        sentences=attribution_sentences(table, table.columns[0]),
+        sentences=tuple(sentence for sentence in told if sentence not in said),
         plots=tuple(plot for column in table.columns for plot in _blame_plots(table, column)),
         folded=tuple(grid(each, notes=()) for each in (table, by_sample) if each is not None),
         notes=_own_notes(table, by_sample),
     )
+
+
+def _causes(table: Table | None) -> tuple[str, ...]:
+    """Which level the failures come from, by the first grading, if that is known of any."""
+    if table is None or not count_failures(table, table.columns[0]):
+        return ()
+    return attribution_sentences(table, table.columns[0])
 
 
 def _blame_plots(table: Table, column: str) -> Iterator[Plot]:
@@ -213,7 +229,8 @@ def _blame_plots(table: Table, column: str) -> Iterator[Plot]:
         titles = [name.replace(DUE, " \N{LEFTWARDS ARROW} ").capitalize() for name in told]
         points = tuple(map(_point, told.values()))
         series = Series(name="share of the failures", colour="series-2", points=points)
-        yield sideways(f"Source of {column} (%)", titles, series, zero=True)
+        title = f"Source of {column} (%), n = {count_failures(table, column)}"
+        yield sideways(title, titles, series, zero=True)
 
 
 def _categories(named: Mapping[str, Table]) -> Iterator[Section]:
@@ -280,12 +297,13 @@ def _hint(cell: Shown) -> str:
 
 
 def _marks(table: Table | None) -> dict[str, tuple[str, ...]]:
-    """Sample -> what its failures are laid to."""
+    """Sample -> what its failures are attributed to."""
     marks: dict[str, list[str]] = {}
     for name, row in table.rows.items() if table else ():
         grading, level, sample = name.split("/", 2)
-        blamed = str(row["laid to"].value)
+        # runs of before have another title there
+        blamed = str(row[table.columns[0]].value) if table else ""
         if not blamed.startswith("unknown"):
-            mark = f"{level} failed, laid to {blamed} ({grading})"
+            mark = f"{level} failed, attributed to {blamed} ({grading})"
             marks.setdefault(sample, []).append(mark)
     return {sample: tuple(found) for sample, found in marks.items()}

@@ -67,40 +67,87 @@ _UNITS = {DIRECT.name: "points of 10", PAIRWISE.name: "percentage points of wins
 
 def attribution_sentences(table: Table, column: str) -> tuple[str, ...]:
     """Which level the failures of each level are due to, from the table `attribution_net`."""
-    found: dict[str, list[tuple[str, Cell]]] = {}
+    found: dict[str, dict[str, Cell]] = {}
     for name, row in table.rows.items():
         level, due, blamed = name.partition(DUE)
         if due and column in row:
-            found.setdefault(level, []).append((blamed, row[column]))
-    return tuple(filter(None, (_blamed(level, cells, table) for level, cells in found.items())))
+            found.setdefault(level, {})[blamed] = row[column]
+    return tuple(_blamed(level, cells, table) for level, cells in found.items())
+
+
+def count_failures(table: Table, column: str) -> str:
+    """How many failures of each level the column's shares are of, for what shows shares alone."""
+    levels: dict[str, Cell] = {}
+    for name, row in table.rows.items():
+        if column in row and row[column].low is not None:
+            levels.setdefault(name.partition(DUE)[0], row[column])
+    return ", ".join(f"{_of_all(cell)} in {level}" for level, cell in levels.items())
 
 
 DUE = " failed: due to "
 """What stands in a row's name between the level that failed and the level that is blamed."""
 
 
-def _blamed(level: str, cells: Sequence[tuple[str, Cell]], table: Table) -> str:
-    """One level's sentence: "most" stands there only where the whole interval is above a half.
+def _blamed(level: str, cells: Mapping[str, Cell], table: Table) -> str:
+    """One level's sentence, which claims what the intervals bear: see `_claim`.
 
     Without an interval a net share of few failures may be anything, and is not told.
     """
-    known = [each for each in cells if each[1].low is not None]
+    known = {blamed: cell for blamed, cell in cells.items() if cell.low is not None}
     if not known:
-        return _too_few(level, cells[0][1])
-    blamed, cell = max(known, key=_surely)
+        return _too_few(level, next(iter(cells.values())))
+    blamed = max(known, key=lambda each: _surely(known[each]))
+    cell = known.pop(blamed)
     whole = replace(table, digits=0)
-    low, high = (number(end or 0.0, whole) for end in (cell.low, cell.high))
+    return f"{_claim(level, blamed, cell, known.values())}{_size(level, blamed, cell, whole)}."
+
+
+def _claim(level: str, blamed: str, cell: Cell, others: Iterable[Cell]) -> str:
+    """What may be said of the largest share.
+
+    It is "most" where its whole interval is above a half and above those of the others, "some"
+    where that is above 0.
+    """
     source = f"{level} itself" if blamed == level else blamed
-    followed = f"; {cell.n} of {_all(cell)} failures followed" if any(cell.missing.values()) else ""
-    share = f"{number(_share(cell), whole)} % net (95 % interval {low} to {high} %{followed})"
-    lowest, _ = _surely((blamed, cell))
+    lowest, _ = _surely(cell)
     if not lowest:
         return (
-            f"With {cell.n} failures in {level}, where they come from cannot be told from chance; "
-            f"the largest share is that of {source}, {share}."
+            f"Where failures in {level} come from cannot be told from chance; the largest share is "
+            f"that of {source}: "
         )
-    amount = "Most" if lowest > HALF else "Some"
-    return f"{amount} failures in {level} come from {source}: {share}."
+    above = all(other.high is not None and lowest > other.high for other in others)
+    amount = "Most" if lowest > HALF and above else "Some"
+    return f"{amount} failures in {level} come from {source}: "
+
+
+def _size(level: str, blamed: str, cell: Cell, whole: Table) -> str:
+    """The share with its interval and n; one of more than all failures is told as what it means."""
+    counted = f"{_of_all(cell)} failures{' followed' if any(cell.missing.values()) else ''}"
+    value, low, high = (each or 0.0 for each in (_share(cell), cell.low, cell.high))
+    # what is printed as 0 or 100 % is neither below nor above it
+    below, over = low <= -HALF_UP, high >= ALL + HALF_UP
+    if value < ALL + HALF_UP:
+        start = "below 0" if below else number(low, whole)
+        end = "over 100" if over else number(high, whole)
+        beyond = [*(["below 0"] if below else []), *(["over 100 %"] if over else [])]
+        means = f"stand{'s' if len(beyond) == 1 else ''} for failures that perfect turns add"
+        harm = f"; {' and '.join(beyond)} {means}" if beyond else ""
+        return f"{number(value, whole)} % net (95 % interval {start} to {end} %; {counted}{harm})"
+    if blamed != level:
+        return (
+            f"perfect {blamed} takes away more than all of them, since the perfect turn before it "
+            f"adds some ({counted})"
+        )
+    ends = " to ".join(_more_or_fewer(end - ALL, whole) for end in (low, high))
+    added = _more_or_fewer(value - ALL, whole)
+    return (
+        f"perfect earlier turns take none of them away on balance, and with them there are {added} "
+        f"(95 % interval {ends}; {counted})"
+    )
+
+
+def _more_or_fewer(percent: float, whole: Table) -> str:
+    return f"{number(abs(percent), whole)} % {'fewer' if percent < 0 else 'more'}"
 
 
 def _too_few(level: str, cell: Cell) -> str:
@@ -112,18 +159,25 @@ def _too_few(level: str, cell: Cell) -> str:
     return f"Of {failures} failures in {level}, {followed} could be followed: too few to attribute."
 
 
+def _of_all(cell: Cell) -> str:
+    """The failures that were followed, of all where some were not."""
+    return f"{cell.n} of {_all(cell)}" if any(cell.missing.values()) else str(cell.n)
+
+
 def _all(cell: Cell) -> int:
     """What a cell counts and what it lacks."""
     return (cell.n or 0) + sum(cell.missing.values())
 
 
-HALF = 50.0
-"""A net share in percent above which it is most of the failures."""
+HALF, ALL = 50.0, 100.0
+"""Net shares in percent: above the first it is most of the failures, above the second no part."""
+
+HALF_UP = 0.5
+"""From here on a share without decimals is rounded away from zero."""
 
 
-def _surely(blamed: tuple[str, Cell]) -> tuple[float, float]:
+def _surely(cell: Cell) -> tuple[float, float]:
     """Shares that are surely above 0 go before others; among those the larger share does."""
-    cell = blamed[1]
     return (0.0 if cell.low is None else max(cell.low, 0.0)), _share(cell)
 
 

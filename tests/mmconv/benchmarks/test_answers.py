@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.benchmarks.answers import COLUMNS, EMPTY, METRICS, ending
+from mmconv.benchmarks.answers import COLUMNS, EMPTY, FILTERED, METRICS, TRUNCATED, ending
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.evaluation import Place, open_evaluation
-from mmconv.values import Failure, Reply, Table
+from mmconv.values import Failure, Finish, Reply, Table
 from tests.mmconv.benchmarks.few_records import DATA
 
 SILENT = ModelSpec(provider="fake", model="scripted", options={"script": {".*": ""}})
@@ -35,12 +35,21 @@ async def test_empty_answers_are_counted(tmp_path: Path, benchmark: str) -> None
     table = await endings(benchmark, tmp_path)
     assert "empty (%)" in table.columns
     assert {row["empty (%)"].value for row in table.rows.values()} == {100.0}
-    assert {row["cut off (%)"].value for row in table.rows.values()} == {0.0}
+    for column in ("cut off (%)", "filtered (%)"):
+        assert {row[column].value for row in table.rows.values()} == {0.0}
 
 
 @pytest.mark.parametrize(("text", "empty"), [("", 1.0), (" \n", 1.0), ("No.", 0.0)])
 def test_blanks_alone_are_no_answer(text: str, empty: float) -> None:
     assert ending(EMPTY, Reply(text=text)) == (empty, None)
+
+
+@pytest.mark.parametrize(
+    ("finish", "ended"), [("stop", (0, 0)), ("length", (1, 0)), ("filter", (0, 1))]
+)
+def test_a_filter_is_no_limit(finish: Finish, ended: tuple[int, int]) -> None:
+    reply = Reply(text="I cannot", finish=finish)
+    assert (ending(TRUNCATED, reply)[0], ending(FILTERED, reply)[0]) == ended
 
 
 @pytest.mark.parametrize("metric", METRICS)

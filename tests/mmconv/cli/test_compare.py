@@ -17,7 +17,7 @@ from mmconv.errors import ConfigError
 from mmconv.report.tables import read_tables
 from tests.mmconv.benchmarks.botchat import samples as botchat
 from tests.mmconv.benchmarks.mtbench101 import dialogues as mtbench101
-from tests.mmconv.report.runs import BETA, JUDGE, make_run
+from tests.mmconv.report.runs import BETA, FAILING, JUDGE, make_run
 
 RATED = mtbench101.records()
 """The dialogues of the runs of MT-Bench-101."""
@@ -69,6 +69,19 @@ def test_other_formats_are_for_programs(runs: list[Path]) -> None:
     assert [row["row"] for row in csv.DictReader(rows)][:3] == ["R1", "R2", "S1"]
 
 
+async def test_of_more_than_two_runs_the_scores_stand_first_as_they_were_named(
+    runs: list[Path], tmp_path: Path
+) -> None:
+    gamma = await make_run("convbench", tmp_path, FAILING)
+    tables = json.loads(typed(gamma, runs[1], runs[0], "--format", "json").stdout)
+    names = ["runs", "scores", "differences", "delta_differences", "deltas"]
+    assert [*tables][:5] == names
+    assert [*tables["runs"]] == ["gamma", "beta", "alpha"]
+    assert [*tables["scores"]][:3] == ["R1, gamma", "R1, beta", "R1, alpha"]
+    assert [*tables["differences"]][:2] == ["R1, beta", "R1, alpha"]
+    assert "Scores: each run minus gamma" in typed(gamma, runs[1], runs[0]).stdout
+
+
 def test_the_baseline_can_be_named(runs: list[Path]) -> None:
     result = typed(*runs, "--baseline", runs[1])
     assert "Scores: alpha minus beta" in result.output
@@ -79,7 +92,7 @@ def test_what_differs_besides_the_candidates_is_told_first(
 ) -> None:
     arguments = (runs[0], milder, "--despite", "judge")
     warning = (
-        "CAREFUL: the judge differs: arbiter in alpha, b in beta; options.lowest is not set and 4."
+        "WARNING: the judge differs: arbiter in alpha, b in beta; options.lowest is not set and 4."
     )
     result = typed(*arguments, "--out", tmp_path / "compared")
     assert result.exit_code == 0, result.output
@@ -101,15 +114,15 @@ async def test_what_is_amiss_with_a_run_is_told_before_the_tables(
     bad = await make_run("convbench", tmp_path, BETA, judge, limit=6)
     arguments = (runs[0], bad, "--despite", "judge")
     told = [
-        "CAREFUL: beta: 108 of 108 verdicts (100.0 %) could not be read: their scores are missing.",
-        "CAREFUL: beta: R1, direct (1-10), lacks 6 of 6 scores (100.0 %).",
+        "WARNING: beta: 108 of 108 verdicts (100.0 %) could not be read: their scores are missing.",
+        "WARNING: beta: R1, direct (1-10), lacks 6 of 6 scores (100.0 %).",
     ]
     before, _ = typed(*arguments).stdout.split("Runs of convbench", 1)
     assert before.splitlines()[2::2] == told
     result = typed(*arguments, "--format", "json")
     assert json.loads(result.stdout)["differences"]
     assert result.stderr.splitlines()[2::2] == told
-    assert "CAREFUL" not in typed(*runs).output
+    assert "WARNING" not in typed(*runs).output
 
 
 async def test_a_history_that_both_runs_have_is_compared_whatever_else_one_has(

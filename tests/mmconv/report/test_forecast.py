@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.plans import Plan
-from mmconv.report.forecast import ANSWER_TOKENS, forecast
-from mmconv.values import Call, Message, Ref, Sampling, Text
+from mmconv.report.forecast import ANSWER_TOKENS, Forecast
+from mmconv.values import Call, Message, Ref, Reply, Sampling, Text
 
 SPEC = RunSpec(benchmark="b", seats={"judge": ModelSpec(provider="fake", model="judge")})
 
@@ -34,6 +37,33 @@ def test_an_answer_is_as_long_as_its_call_tells(
         sampling=Sampling(max_tokens=1),
     )
     plan = Plan(order=0, sample="1", condition="free", calls=(first, second))
-    row = forecast(SPEC, [plan]).rows["judge"]
-    assert row["output tokens"].value == tokens + 1
-    assert row["input tokens"].value == 1 + tokens
+    row = estimated(plan, {})
+    assert row["output tokens"] == tokens + 1
+    assert row["input tokens"] == 1 + tokens
+
+
+def test_calls_that_the_store_holds_are_told_and_cost_nothing() -> None:
+    def call(name: str, *parts: Text | Ref, **options: Any) -> Call:
+        return Call(id=name, seat="judge", messages=(Message(role="user", parts=parts),), **options)
+
+    first, second = call("first", Text(text="Why?")), call("second", Text(text="Why not?"))
+    third = call("third", Ref(call="first"))
+    both = (Ref(call="first"),), (Ref(call="second"),)
+    fourth = call("fourth", *both[0], *both[1], compares=both)
+    plan = Plan(order=0, sample="1", condition="free", calls=(first, second, third, fourth))
+    before = estimated(plan, {})
+    assert (before["calls"], before["stored"], before["to ask"]) == (4, 0, 4)
+    one = {"first": Reply(text="w" * 40)}
+    row = estimated(plan, one)
+    assert (row["calls"], row["stored"], row["to ask"]) == (4, 1, 3)
+    assert row["output tokens"] == 3 * ANSWER_TOKENS
+    assert row["input tokens"] == 2 + 10 + (10 + ANSWER_TOKENS)
+    alike = estimated(plan, one | {"second": Reply(text="w" * 40)})
+    assert (alike["calls"], alike["stored"], alike["to ask"]) == (3, 2, 1)
+
+
+def estimated(plan: Plan, replies: Mapping[str, Reply]) -> dict[str, Any]:
+    """The row of the judge."""
+    forecast = Forecast(SPEC)
+    forecast.add(plan, replies)
+    return {name: cell.value for name, cell in forecast.table.rows["judge"].items()}

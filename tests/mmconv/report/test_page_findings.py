@@ -79,20 +79,31 @@ def attributed(perception: Cell, creation: Cell) -> str:
     ("creation", "expected"),
     [
         (
-            Cell(value=102.0, low=88.0, high=111.0, n=20),
-            "Most failures in creation come from creation itself: 102 % net (95 % interval 88 to "
-            "111 %).",
+            Cell(value=102.5, low=88.0, high=111.0, n=20),
+            "Most failures in creation come from creation itself: perfect earlier turns take none "
+            "of them away on balance, and with them there are 3 % more (95 % interval 12 % fewer "
+            "to 11 % more; 20 failures).",
         ),
         (
             Cell(value=72.0, low=49.0, high=95.0, n=20),
             "Some failures in creation come from creation itself: 72 % net (95 % interval 49 to "
-            "95 %).",
+            "95 %; 20 failures).",
+        ),
+        (
+            Cell(value=100.4, low=-0.4, high=100.4, n=20),
+            "Where failures in creation come from cannot be told from chance; the largest share is "
+            "that of creation itself: 100 % net (95 % interval 0 to 100 %; 20 failures).",
+        ),
+        (
+            Cell(value=80.0, low=60.0, high=130.0, n=20),
+            "Most failures in creation come from creation itself: 80 % net (95 % interval 60 to "
+            "over 100 %; 20 failures; over 100 % stands for failures that perfect turns add).",
         ),
         (
             Cell(value=100.0, low=-11.0, high=182.0, n=12),
-            "With 12 failures in creation, where they come from cannot be told from chance; the "
-            "largest share is that of creation itself, 100 % net (95 % interval \N{MINUS SIGN}11 "
-            "to 182 %).",
+            "Where failures in creation come from cannot be told from chance; the largest share is "
+            "that of creation itself: 100 % net (95 % interval below 0 to over 100 %; 12 failures; "
+            "below 0 and over 100 % stand for failures that perfect turns add).",
         ),
         (
             Cell(value=67.0, n=3),
@@ -123,7 +134,57 @@ def test_what_most_failures_come_from_is_claimed_as_far_as_the_interval_bears(
 def test_a_sure_share_goes_before_a_larger_one_that_may_be_chance() -> None:
     unsure = Cell(value=80.0, low=-20.0, high=180.0, n=12)
     sure = Cell(value=55.0, low=51.0, high=60.0, n=12)
-    assert attributed(unsure, sure).startswith("Most failures in creation come from creation")
+    assert attributed(unsure, sure).startswith("Some failures in creation come from creation")
+
+
+@pytest.mark.parametrize(("high", "amount"), [(50.0, "Most"), (60.0, "Some")])
+def test_most_is_said_only_where_the_intervals_lie_apart(high: float, amount: str) -> None:
+    largest = Cell(value=70.0, low=55.0, high=95.0, n=30)
+    other = Cell(value=30.0, low=5.0, high=high, n=30)
+    assert attributed(largest, other).startswith(f"{amount} failures in creation come from perc")
+
+
+def test_a_share_of_more_than_all_failures_is_told_as_what_it_means() -> None:
+    cells = {
+        "perception": Cell(value=-30.0, low=-60.0, high=-5.0, n=30),
+        "reasoning": Cell(value=120.0, low=90.0, high=150.0, n=30),
+        "creation": Cell(value=10.0, low=0.0, high=30.0, n=30),
+    }
+    [sentence] = attribution_sentences(failures(**cells), "direct failures")
+    assert sentence == (
+        "Most failures in creation come from reasoning: perfect reasoning takes away more than all "
+        "of them, since the perfect turn before it adds some (30 failures)."
+    )
+
+
+def test_the_headline_tells_what_caused_the_failures_before_what_changes() -> None:
+    gain = deltas(reasoning=Cell(value=0.83, low=0.41, high=1.25, n=90))
+    scores = Table(name="scores", title="", columns=(), rows={})
+    share = Cell(value=72.0, low=55.0, high=95.0, n=20)
+    shown = view([scores, gain, failures(creation=share)])
+    assert shown.lead == attribution_sentences(failures(creation=share), "direct failures")
+    assert shown.sections[0].sentences == delta_sentences([gain])
+    few = failures(creation=Cell(value=67.0, n=3))
+    unknown = view([scores, gain, few])
+    assert unknown.lead == view([scores, gain]).lead == delta_sentences([gain])
+    assert unknown.sections[1].sentences == ("3 failures in creation: too few to attribute.",)
+
+
+def test_a_plot_of_the_attribution_tells_how_many_failures_it_is_of() -> None:
+    followed = Cell(value=26.0, low=-12.0, high=54.0, n=19, missing={"no score": 5})
+    [section] = view([failures(perception=followed)]).sections
+    [plot] = section.plots
+    assert plot.title == "Source of direct failures (%), n = 19 of 24 in creation"
+
+
+@pytest.mark.parametrize("title", ["laid to", "attributed to"])
+def test_the_samples_of_runs_of_before_are_marked_too(title: str) -> None:
+    row = {title: Cell(value="perception"), "in the shares": Cell(value="yes")}
+    table = Table(
+        name="attribution_samples", title="", columns=(*row,), rows={"direct/creation/7": row}
+    )
+    marks = {"7": ("creation failed, attributed to perception (direct)",)}
+    assert view([table]).marks == marks
 
 
 def test_a_comparison_says_what_differs_and_what_cannot_be_told() -> None:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from mmconv.report.shortfalls import Shortfall, headline_gap
+from mmconv.report.shortfalls import Shortfall, headline_gap, tell_notable
 from mmconv.values import SAME_TEXT, Cell, Table
 
 
 def call(name: str, parse: str | None = None, **fields: Any) -> dict[str, Any]:
     told = {"call": name, "condition": "free", "state": "reply", "problem": None, "parse": parse}
-    return told | fields
+    ended = {"seat": "candidate", "text": "Yes.", "finish": "stop", "output_tokens": 2}
+    return told | ended | fields
 
 
 def judged(*replies: str) -> list[dict[str, Any]]:
     """The records of one verdict: its call and the rescues that were asked."""
     names = ("direct/turn_1", "direct/turn_1~retry_1", "direct/turn_1~extract")
-    return [call(name, parse) for name, parse in zip(names, replies, strict=False)]
+    tries = zip(names, replies, strict=False)
+    return [call(name, parse, seat="judge") for name, parse in tries]
 
 
 def counted(*samples: list[dict[str, Any]]) -> Shortfall:
@@ -78,3 +80,48 @@ def test_the_headline_s_gap_is_that_of_the_first_row() -> None:
     assert list(headline_gap([empty, table(meaning=meaning, direct=whole, pairwise=gap)])) == told
     assert list(headline_gap([table(meaning=meaning, direct=whole)])) == []
     assert list(headline_gap([])) == []
+
+
+def ended(name: str, count: int, well: int = 0, **fields: Any) -> list[list[dict[str, Any]]]:
+    """Samples whose answers to a call ended in a way, and others whose answers ended well."""
+    return [[call(name, **fields)]] * count + [[call(name)]] * well
+
+
+def test_turns_that_were_cut_off_are_told_first_and_by_their_limit() -> None:
+    cut: dict[str, Any] = {"finish": "length", "output_tokens": 64}
+    records = ended("turn_3", 2, well=6, **cut) + ended("turn_2", 1, well=19, **cut)
+    records += ended("turn_3", 8, condition="reasoning", **cut)
+    records += [[call("direct/turn_1", "unparsed: no", seat="judge")]]
+    cut_off, unread = tell_notable(counted(*records), [])
+    assert cut_off == (
+        "More than 5 % of a turn's answers were cut off, so that scores of these turns tell of the "
+        "limit of 64 tokens, not of the model: reasoning, turn 3 (8 of 8, 100.0 %); free, turn 3 "
+        "(2 of 8, 25.0 %)."
+    )
+    assert unread.startswith("1 of 1 verdicts ")
+
+
+def test_a_limit_that_is_not_the_same_is_not_named() -> None:
+    records = ended("turn_1", 1, finish="length", output_tokens=64)
+    records += ended("turn_1", 1, finish="length", output_tokens=None)
+    [told] = counted(*records).endings()
+    assert "tell of the limit on tokens, not of the model: free, turn 1 (2 of 2" in told
+
+
+def test_answers_that_a_filter_held_back_or_that_are_empty_are_told() -> None:
+    records = ended("turn_1", 6, well=4, finish="filter", text="I cannot")
+    records += ended("turn_2", 1, well=1, text=" ")
+    filtered, empty = counted(*records).endings()
+    assert filtered == (
+        "More than 5 % of a turn's answers were held back by a filter, so that scores of these "
+        "turns tell of that filter, not of the model: free, turn 1 (6 of 10, 60.0 %)."
+    )
+    assert empty.endswith("tell of answers that are not there: free, turn 2 (1 of 2, 50.0 %).")
+
+
+def test_only_the_candidate_s_answers_count_and_only_their_worst_turns_are_named() -> None:
+    other = ended("turn_1", 9, finish="length", seat="opponent")
+    assert list(counted(*other).endings()) == []
+    many = [each for turn in range(8) for each in ended(f"turn_{turn}", 1, text="")]
+    [told] = counted(*many).endings()
+    assert told.endswith("free, turn 5 (1 of 1, 100.0 %); and 2 more turns.")

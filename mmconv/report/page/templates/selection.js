@@ -76,6 +76,7 @@ const selection = (index, state) => {
     },
     mark: (sample, name) => (sample.m ?? []).includes(Number(name)),
     cut: (sample) => numbers(sample, columns({ ...picked(), metric: "truncated" })).some(Boolean),
+    filtered: (sample) => numbers(sample, columns({ ...picked(), metric: "filtered" })).some(Boolean),
     failed: (sample) =>
       reasons(sample, columns({ ...picked(), metric: "truncated" })).some((why) => /^(failed|skipped)/.test(why)),
     unread: (sample) => reasons(sample, columns(picked())).includes("unparsed"),
@@ -91,7 +92,7 @@ const selection = (index, state) => {
     index.runs.slice(1).forEach((name, at) => groups.push([`${name} against ${index.runs[0]}`, compare(`run${at + 1}`, `with ${name}`)]));
     for (const name of others) groups.push([`${label(name)} against ${label(first)}`, compare(name, `with ${label(name)}`)]);
     if (index.marks.length) groups.push(["Failures", index.marks.map((mark, at) => [`mark:${at}`, mark])]);
-    groups.push(["Lost", [["cut", "answer cut off"], ["failed", "answer failed"], ["unread", "verdict unreadable"], ["missing", "score missing"]]]);
+    groups.push(["Lost", [["cut", "answer cut off"], ["filtered", "answer filtered"], ["failed", "answer failed"], ["unread", "verdict unreadable"], ["missing", "score missing"]]]);
     return groups;
   }
 

@@ -84,7 +84,7 @@ def test_what_can_be_laid_without_a_score_is_not_counted_for_it() -> None:
     frame = creations(["fpp", "ffp", "fff"] * 4 + ["fp?", "f?p"] * 20)
     found = attribution.shares(blames(frame, DIRECT, 6.0))
     assert [each.mean for each in found.values()] == pytest.approx([1 / 3] * 3)
-    laid = [each.laid_to for each in blames(frame, DIRECT, 6.0)]
+    laid = [each.attributed_to for each in blames(frame, DIRECT, 6.0)]
     assert (laid.count("perception"), laid.count(None)) == (24, 20)
 
 

@@ -1,0 +1,95 @@
+"""`mmconv leaderboard` as it is typed; what it is made of is tested in report."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mmconv.cli.leaderboard import command
+from mmconv.errors import ConfigError
+from mmconv.report.tables import read_tables
+from tests.mmconv.report.page_runs import simulated_run
+from tests.mmconv.report.runs import ALPHA, FAILING, SIZE, make_run
+
+
+def typed(*arguments: object) -> Result:
+    return CliRunner().invoke(command, [str(each) for each in arguments])
+
+
+@pytest.fixture(name="runs")
+async def _runs(tmp_path: Path) -> list[Path]:
+    rates = {"bad": 0.95, "good": 0.05}
+    return [await simulated_run(tmp_path, name, rate) for name, rate in rates.items()]
+
+
+def test_a_table_is_short_and_has_each_count_once(runs: list[Path]) -> None:
+    told = typed(*runs).stdout
+    lines = told.splitlines()
+    assert lines[0] == "ConvBench, direct (1-10)"
+    assert lines[2].split() == ["rank", "R1", "R2", "S1", "S2", "S3", "S0", "missing", "(%)"]
+    assert [line.split()[0] for line in lines[4:6]] == ["good", "bad"]
+    assert lines[4].count(f"n={SIZE}") == 1
+    assert "Columns without n have that of R1, and lack what it lacks." in told
+
+
+def test_it_fits_a_narrow_terminal(runs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mmconv.cli.tabling.terminal_width", lambda: 80)
+    told = typed(*runs).stdout
+    assert "S0" in told
+    assert max(map(len, told.splitlines())) <= 80
+
+
+def test_columns_and_their_order_can_be_chosen(runs: list[Path]) -> None:
+    lines = typed(*runs, "--sort", "S1", "--columns", "S1, rank").stdout.splitlines()
+    assert lines[2].split() == ["S1", "rank"]
+    assert "perfect earlier turns" not in "\n".join(lines)
+    result = typed(*runs, "--columns", " , ")
+    assert isinstance(result.exception, ConfigError)
+    assert "--columns is empty" in str(result.exception)
+
+
+def test_other_formats_keep_all_counts(runs: list[Path]) -> None:
+    document = json.loads(typed(*runs, "--format", "json").stdout)
+    cell = document["leaderboard_direct"]["good"]["S1"]
+    assert cell["n"] == SIZE
+    assert cell["low"] is not None
+    table = typed(*runs, "--format", "csv").stdout.split("# ")[1]
+    name, *rows = table.splitlines()
+    assert name == "leaderboard_direct"
+    first = next(csv.DictReader(rows))
+    assert (first["row"], first["S1.n"], first["S1.missing"]) == ("good", str(SIZE), "0")
+    markdown = typed(*runs, "--format", "md").stdout
+    assert "**ConvBench, direct (1-10)**" in markdown
+    assert f"n={SIZE}" in markdown
+
+
+def test_latex_has_a_table_for_each_grading(runs: list[Path]) -> None:
+    latex = typed(*runs, "--format", "tex").stdout
+    assert latex.count(r"\toprule") == 7
+    assert r" & rank & $R_1$ & $R_2$ & $S_1$ & $S_2$ & $S_3$ & $S_0$ & missing (\%) \\" in latex
+    scores = latex.split(r"\bottomrule", 1)[0]
+    assert scores.count(f"n={SIZE}") == 2
+
+
+def test_the_tables_are_written_in_all_formats(runs: list[Path], tmp_path: Path) -> None:
+    result = typed(*runs, "--out", tmp_path / "board")
+    assert result.exit_code == 0, result.output
+    assert f"The tables are in {tmp_path / 'board'}" in result.stderr
+    tables = read_tables(tmp_path / "board")
+    assert tables[0].rows["good"]["S1"].n == SIZE
+    assert (tmp_path / "board" / "leaderboard_direct.tex").is_file()
+
+
+async def test_what_is_amiss_is_told_first_and_once(tmp_path: Path) -> None:
+    runs = [await make_run("convbench", tmp_path, each) for each in (ALPHA, FAILING)]
+    told = typed(*runs).stdout
+    assert told.startswith("WARNING: gamma: ")
+    warning = told.splitlines()[0]
+    assert told.count(warning) == 1
+    result = typed(*runs, "--format", "csv")
+    assert "WARNING" not in result.stdout
+    assert result.stderr.startswith(warning)
