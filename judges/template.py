@@ -5,6 +5,8 @@ heading is a line that is exactly `# system`, `# user` or `# assistant`; its mes
 line break before the next heading or the end of the file, and is sent to the byte.
 
 - `{{name}}` is a slot; names are lower-case letters, digits and underscores.
+- A prompt that replaces another has the same slots. One that is not to show what fills some of them
+  says so in its note, in a line `leaves out: answer_1, answer_2`.
 - Backslashes right before a slot are halved; one left over makes the braces literal, so
   `\{{name}}` is sent as `{{name}}`.
 - A line of a message that looks like a role heading is written with a backslash before it.
@@ -38,7 +40,9 @@ _ONE_PIECE = (str, Text, Image, Ref)
 
 _HEADING = re.compile(r"# (system|user|assistant)")
 _HEADING_LIKE = re.compile(r"(\\*)(#[ \t]*(?:system|user|assistant)[ \t\r]*)", re.IGNORECASE)
-_SLOT = re.compile(r"(\\*)\{\{([a-z][a-z0-9_]*)\}\}")
+_NAME = r"[a-z][a-z0-9_]*"
+_SLOT = re.compile(rf"(\\*)\{{\{{({_NAME})\}}\}}")
+_LEAVES_OUT = re.compile(r"leaves out:(.*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +64,8 @@ class Template:
 class Prompt:
     """A prompt file as read; `digest` is the SHA-256 (hex) of the file's bytes.
 
-    A message without slots stands in it as it is sent.
+    A message without slots stands in it as it is sent. `slots` are filled; those that its note
+    leaves out are among them, and go nowhere.
     """
 
     name: str
@@ -91,8 +96,8 @@ class PromptSet:
     """The prompts of one benchmark: shipped files, some replaced by those of a user's folder.
 
     Shipped files are read when asked for; a benchmark that is not shipped brings its `own` prompts.
-    Raises `PromptError` if the folder does not exist, if one of its .md files replaces no prompt,
-    or has other slots than the one it replaces.
+    Raises `PromptError` if the folder does not exist or holds no .md file, if one of these replaces
+    no prompt, or has other slots than the one it replaces.
     """
 
     def __init__(
@@ -124,13 +129,19 @@ class PromptSet:
     def _replace(self, folder: Path) -> None:
         if not folder.is_dir():
             raise PromptError(f"{folder}: no such folder of prompts")
-        for file in _listed(folder):
+        files = _listed(folder)
+        if not files:
+            raise PromptError(
+                f"{folder} holds no .md file, so no prompt would be replaced; "
+                f"the prompts of {self._benchmark} are {', '.join(self.names)}"
+            )
+        for file in files:
             name = file.name.removesuffix(".md")
             if name not in self.names:
                 raise PromptError(f"{file}: {self._unknown(name)}")
             replacement = _read_prompt(file, name)
             if problems := _differences(self[name].slots, replacement.slots):
-                raise PromptError(f"{file}: {problems}")
+                raise PromptError(f"{file}: {problems}{_advice(self[name], replacement)}")
             self._read[name] = replacement
 
     def _unknown(self, name: str) -> str:
@@ -142,11 +153,14 @@ def parse_prompt(text: str, name: str) -> Prompt:
     """Read the text of a prompt file; raises `PromptError` naming the prompt and the line."""
     messages: list[Template | Message] = []
     role: Role | None = None
+    left_out: set[str] = set()
     body: list[str] = []
     for number, line in enumerate(_lines(text), start=1):
         heading = _HEADING.fullmatch(line)
         if heading is None:
             body.append(_plain_line(line, name, number))
+            if role is None:
+                left_out |= _left_out(line, name, number)
             continue
         if role is not None:
             messages.append(_message(role, "\n".join(body)))
@@ -158,11 +172,14 @@ def parse_prompt(text: str, name: str) -> Prompt:
         )
     messages.append(_message(role, "\n".join(body)))
     parts = [part for message in messages for part in message.parts]
+    used = frozenset(part.name for part in parts if isinstance(part, Gap))
+    if both := sorted(used & left_out):
+        raise PromptError(f"prompt {name!r}: it leaves out {', '.join(both)}, and uses it")
     return Prompt(
         name=name,
         digest=hash_bytes(text.encode()),
         messages=tuple(messages),
-        slots=frozenset(part.name for part in parts if isinstance(part, Gap)),
+        slots=used | left_out,
     )
 
 
@@ -210,6 +227,29 @@ def _differences(wanted: frozenset[str], given: frozenset[str]) -> str:
         if names
     ]
     return f"slots {'; '.join(lists)}" if lists else ""
+
+
+def _advice(shipped: Prompt, replacement: Prompt) -> str:
+    """How to leave slots out on purpose, where some are missing."""
+    missing = sorted(shipped.slots - replacement.slots)
+    if not missing:
+        return ""
+    line = f"leaves out: {', '.join(missing)}"
+    return f"; to leave them out on purpose, put a line {line!r} above the first role heading"
+
+
+def _left_out(line: str, name: str, number: int) -> set[str]:
+    """The slots that this line of a note leaves out."""
+    match = _LEAVES_OUT.fullmatch(line.strip())
+    if match is None:
+        return set()
+    names = [each.strip() for each in match[1].split(",")]
+    if wrong := [each for each in names if re.fullmatch(_NAME, each) is None]:
+        raise PromptError(
+            f"prompt {name!r}, line {number}: {wrong[0]!r} names no slot; "
+            "expected names with commas, as in 'leaves out: answer_1, answer_2'"
+        )
+    return set(names)
 
 
 def _lines(text: str) -> list[str]:

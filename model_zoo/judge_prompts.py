@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from mmconv.errors import Refused
+from mmconv.errors import ConfigError, Refused
 from mmconv.keys import hash_bytes
 from mmconv.values import Message, Text
 
@@ -39,6 +39,14 @@ def read_task(messages: Sequence[Message]) -> Task:
         turns=(int(match[2]),) if match[2] else (1, 2, 3),
         texts={name: value for name, _, value in slots},
     )
+
+
+def refuse_foreign(messages: Sequence[Message], judge: str, advice: str) -> None:
+    """Raise `ConfigError` for messages that are no prompt of the judge's own, filled or not."""
+    try:
+        read_task(messages)
+    except ValueError as error:
+        raise ConfigError(str(foreign(judge, str(error), advice))) from error
 
 
 def draw_side(task: Task) -> str:

@@ -32,7 +32,7 @@ from mmconv.errors import ConfigError
 from mmconv.keys import hash_json
 from mmconv.protocols import ImageSource
 from mmconv.values import Message, Reply, Sampling
-from model_zoo.judge_prompts import Task, draw_side, foreign, read_task
+from model_zoo.judge_prompts import Task, draw_side, foreign, read_task, refuse_foreign
 
 Similarity: TypeAlias = Callable[[str, str], float]
 """How much of the second text (the reference) is found in the first one: 0 to 100."""
@@ -78,6 +78,11 @@ def fingerprint(spec: ModelSpec) -> str:
     return hash_json(
         ["reference", _REVISION, _metric(spec), version("sacrebleu"), options.model_dump()]
     )
+
+
+def check_prompt(messages: Sequence[Message]) -> None:
+    """Raise `ConfigError` for messages that are no prompt of this judge's own, filled or not."""
+    refuse_foreign(messages, _JUDGE, _ADVICE)
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> ReferenceJudge:

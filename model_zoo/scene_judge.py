@@ -28,7 +28,7 @@ from mmconv.errors import ConfigError
 from mmconv.keys import hash_json
 from mmconv.protocols import ImageSource
 from mmconv.values import Message, Reply, Sampling
-from model_zoo.judge_prompts import Task, draw_side, foreign, read_task
+from model_zoo.judge_prompts import Task, draw_side, foreign, read_task, refuse_foreign
 
 MODEL = "facts"
 """The one model of this provider."""
@@ -51,6 +51,11 @@ def fingerprint(spec: ModelSpec) -> str:
     """Hash of what decides a reply: the revision of this judge."""
     _check_spec(spec)
     return hash_json(["scenes", _REVISION, MODEL])
+
+
+def check_prompt(messages: Sequence[Message]) -> None:
+    """Raise `ConfigError` for messages that are no prompt of this judge's own, filled or not."""
+    refuse_foreign(messages, _JUDGE, _ADVICE)
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> SceneJudge:

@@ -35,7 +35,7 @@ def test_the_section_is_short() -> None:
 
 
 def test_the_example_is_the_one_that_is_checked_and_typed() -> None:
-    assert block("python") == (ROOT / "tests" / "example_benchmark.py").read_text(encoding="utf-8")
+    assert block("python") == (ROOT / "tests" / "readme_benchmark.py").read_text(encoding="utf-8")
 
 
 def test_the_example_runs_as_the_readme_says(tmp_path: Path) -> None:
@@ -59,3 +59,11 @@ def test_the_example_runs_as_the_readme_says(tmp_path: Path) -> None:
     assert (score["sample"], score["metric"], score["why"]) == ("1", "fit", None)
     assert 1 <= score["value"] <= 10
     assert f"fit  {score['value']:.2f} n=1" in done.stdout
+    [transcripts] = tmp_path.glob("runs/*/transcripts.jsonl")
+    calls = {
+        call["call"]: call for call in map(orjson.loads, transcripts.read_bytes().splitlines())
+    }
+    shown, *later = calls["turn_2"]["messages"]
+    assert "image" in shown["parts"][0]
+    assert calls["turn_1"]["messages"] == [shown]
+    assert [message["role"] for message in later] == ["assistant", "user"]

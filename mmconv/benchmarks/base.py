@@ -2,7 +2,7 @@
 
 A subclass names its fields and prompts, and says which calls a sample needs (`plan`) and how
 replies are read (`score`); the class itself is then what builds the benchmark. Data of several
-files, pictures, options and official aggregations need a package of their own, such as `convbench`.
+files, options and official aggregations need a package of their own, such as `convbench`.
 """
 
 from __future__ import annotations
@@ -15,29 +15,22 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel, ConfigDict
 
 from judges import Prompt, PromptSet
-from mmconv.benchmarks.bad_records import (
-    BadRecords,
-    bad_records_list,
-    bad_records_note,
-    bad_records_table,
-    refusal,
-)
+from mmconv.benchmarks.bad_records import bad_records_list, bad_records_note, bad_records_table
 from mmconv.benchmarks.describing import ANY_SEAT, Description, named_conditions
-from mmconv.benchmarks.records import Record, Unreadable, read_records, scan_records, text
+from mmconv.benchmarks.own_code import telling_plan, telling_score
+from mmconv.benchmarks.samples import ID, Fields, Source, load, survey
 from mmconv.config import RunSpec, nearest, validate
-from mmconv.errors import ConfigError, DataError
+from mmconv.errors import BenchmarkError, ConfigError, PlanError
+from mmconv.graph import check
 from mmconv.keys import hash_file
 from mmconv.protocols import ImageSink
-from mmconv.values import Call, Outcome, Score, Table
+from mmconv.values import UNASKED, Call, Outcome, Score, Skipped, Table
 
-Fields: TypeAlias = Mapping[str, str]
-"""A sample: the declared fields of its record, as text."""
+__all__ = ["Calls", "Fields", "FileBenchmark", "FileOptions", "ImageOptions", "Outcomes", "Scores"]
 
 Calls: TypeAlias = Mapping[str, Call]
 Outcomes: TypeAlias = Mapping[str, Outcome]
 Scores: TypeAlias = Iterable[Score]
-
-ID = "id"
 
 
 class FileOptions(BaseModel):
@@ -53,47 +46,72 @@ class FileOptions(BaseModel):
     """Go on without incomplete or unreadable records; the report lists them."""
 
 
+class ImageOptions(FileOptions):
+    """The options where records name images."""
+
+    images: Path
+    """The folder that the records' images are in."""
+
+
 class FileBenchmark(ABC):
     """See `mmconv.protocols.Benchmark`. Every record has an `id` and the `fields`, none empty.
 
-    Numbers in fields are taken as text. `prompts` are those that a user may replace (`--prompts`);
-    `plan` gets at them by `prompt`. `scale` is the lowest and the highest value that a score can
-    have; intervals of means end there.
+    Numbers in fields are taken as text. Each of the `image_fields` holds the name of a file in the
+    folder that the option `images` names, or a list of names ([] where there is no image); a sample
+    has them as `sample.images[field]`, to stand among the parts of any message. `prompts` are those
+    that a user may replace (`--prompts`); `plan` gets at them by `prompt`. `scale` is the lowest
+    and the highest value that a score can have; intervals of means end there.
 
-    Raises `ConfigError` for a wrong option, a seat without a model or a model on a seat that no
-    sample asks, `DataError` for bad records,
-    `PromptError` for a file that replaces no prompt.
+    Building one checks the options and the records. `plan` and `score` are not called before
+    `check_plans`, so that a subclass may go on with its own state after `super().__init__`.
+
+    Raises `ConfigError` for a wrong option, `DataError` for bad records and images, `PromptError`
+    for a file that replaces no prompt.
     """
 
     name: str
     fields: tuple[str, ...]
+    image_fields: tuple[str, ...] = ()
     prompts: tuple[Prompt, ...] = ()
     conditions: tuple[str, ...] = ("free",)
     notes: tuple[str, ...] = ()
     scale: tuple[float, float] | None = None
 
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        """Have what the subclass's own methods raise told with the sample."""
+        super().__init_subclass__(**arguments)
+        for method, telling in (("plan", telling_plan), ("score", telling_score)):
+            if method in vars(cls):
+                setattr(cls, method, telling(vars(cls)[method]))
+
     def __init__(self, spec: RunSpec, images: ImageSink) -> None:
-        options = validate(FileOptions, spec.options, f"options of {self.name}")
-        self._data, self._sheet = options.data, options.sheet
+        self._check_declared()
+        options = validate(self._option_kind(), spec.options, f"options of {self.name}")
         known = self.conditions
         self.conditions = named_conditions(self.name, spec.conditions, known) or known
         if spec.prompts is not None and not self.prompts:
             raise ConfigError(f"{self.name} has no prompts to replace; leave out --prompts")
         self._prompts = PromptSet(self.name, spec.prompts, own=self.prompts)
-        self.size, self._left_out = self._survey()
-        if not self.size or (self._left_out and not options.skip_bad_records):
-            needed = ", ".join((ID, *self.fields))
-            advice = f"Every record needs {needed}."
-            raise refusal(self._data, self._left_out, self.size, advice)
-        self.notes = (*self.notes, *bad_records_note(self._left_out, self.size))
-        self._check_seats(spec)
+        self._library, self._seats = images, tuple(spec.seats)
+        self._source = Source(
+            data=options.data,
+            sheet=options.sheet,
+            fields=self.fields,
+            image_fields=self.image_fields,
+            images=options.images if isinstance(options, ImageOptions) else Path(),
+            skip_bad=options.skip_bad_records,
+            limit=spec.limit,
+        )
+        self._survey = survey(self._source, images)
+        self.size = self._survey.good
+        self.notes = (*self.notes, *bad_records_note(self._survey.bad, self.size))
 
     @classmethod
     def describe(cls) -> Description:
         """What `mmconv options` prints of the class."""
-        needed = ", ".join((ID, *cls.fields))
+        needed = ", ".join((ID, *cls.fields, *cls.image_fields))
         return Description(
-            options=FileOptions,
+            options=cls._option_kind(),
             conditions=dict.fromkeys(cls.conditions, f"What {cls.__name__} makes of it."),
             unnamed=", ".join(cls.conditions),
             seats={ANY_SEAT: f"Every seat that {cls.__name__} asks; records need {needed}."},
@@ -103,16 +121,14 @@ class FileBenchmark(ABC):
     def facts(self) -> Mapping[str, Any]:
         """Hashes of the data file and the prompts, and the records left out."""
         return {
-            "data": {self._data.name: hash_file(self._data)},
+            "data": {self._source.data.name: hash_file(self._source.data)},
             "prompts": self._prompts.digests(),
-            "left_out": bad_records_list(self._left_out),
+            "left_out": bad_records_list(self._survey.bad),
         }
 
     def load(self) -> Iterator[Fields]:
-        """Stream the records' fields."""
-        columns = (ID, *self.fields)
-        records = read_records(self._data, self._sheet, columns=columns, skip=self._left_out)
-        return (self._fields(record) for record in records)
+        """Stream the good records, up to the run's limit."""
+        return load(self._source, self._library, self._survey.bad)
 
     def key(self, sample: Fields) -> str:
         """The record's id."""
@@ -152,48 +168,60 @@ class FileBenchmark(ABC):
         table = Table(
             name=self.name, title=self.name, columns=self.conditions, rows=rows, notes=self.notes
         )
-        return [table, *bad_records_table(self._left_out)]
+        return [table, *bad_records_table(self._survey.bad)]
 
-    def _survey(self) -> tuple[int, BadRecords]:
-        """Read all records: how many are good, and what is wrong with the others."""
-        bad: dict[str, tuple[str, ...]] = {}
-        first: dict[str, str] = {}
-        for record in scan_records(self._data, self._sheet, columns=(ID, *self.fields)):
-            if isinstance(record, Unreadable):
-                bad[record.where] = (record.fault,)
-                continue
-            try:
-                key = self._fields(record)[ID]
-            except DataError as error:
-                bad[record.where] = error.problems
-                continue
-            if key in first:
-                bad[record.where] = (f"id {key!r} is that of {first[key]}",)
-            first.setdefault(key, record.where)
-        return len(first), bad
+    def check_plans(self) -> None:
+        """Plan all samples, and score the first as if no call had brought a reply.
 
-    def _fields(self, record: Record) -> Fields:
-        texts = {name: text(record, name) for name in (ID, *self.fields)}
-        given = {name: value for name, value in texts.items() if value is not None}
-        if missing := [f"no {name}" for name in texts if name not in given]:
-            raise DataError(record.where, missing)
-        return given
+        Raises `ConfigError` for a seat without a model or a model on a seat that no sample asks,
+        `BenchmarkError` for what `plan` and `score` raise, and for calls that cannot be asked.
+        """
+        needed: dict[str, None] = {}
+        for number, sample in enumerate(self.load()):
+            for condition in self.conditions:
+                calls = self.plan(sample, condition)
+                try:
+                    check(calls)
+                except PlanError as error:
+                    where = f"{self.name}: plan of sample {self.key(sample)!r} under {condition}"
+                    raise BenchmarkError(f"{where}: {error}") from error
+                needed |= _seats(calls)
+                if not number:
+                    lost = Skipped(because=UNASKED, reason="unasked")
+                    by_id = {call.id: call for call in calls}
+                    self.score(sample, condition, by_id, dict.fromkeys(by_id, lost))
+        self._check_seats(needed)
 
-    def _check_seats(self, spec: RunSpec) -> None:
-        needed = self._asked(next(self.load()), self.conditions)
+    def _check_seats(self, needed: Mapping[str, None]) -> None:
         known = dict(needed)
-        if not spec.seats.keys() <= known.keys():
-            # a seat may be one of other samples, or of a condition that this run leaves out
+        if not known.keys() >= {*self._seats}:
+            # a seat may be one of a condition that this run leaves out
             for sample in self.load():
-                known |= self._asked(sample, type(self).conditions)
-        for seat in spec.seats:
-            if seat not in known:
+                for condition in type(self).conditions:
+                    known |= _seats(self.plan(sample, condition))
+        for seat in self._seats:
+            # records that the run does not come to may ask it
+            if seat not in known and not self._survey.beyond:
                 raise ConfigError(f"{self.name} has no seat {seat!r}{nearest(seat, list(known))}")
         for seat in needed:
-            if seat not in spec.seats:
+            if seat not in self._seats:
                 raise ConfigError(f"{self.name} needs a model: name a {seat}")
 
-    def _asked(self, sample: Fields, conditions: Iterable[str]) -> dict[str, None]:
-        """The seats that the sample's calls and their rescues ask, in their order."""
-        calls = (call for condition in conditions for call in self.plan(sample, condition))
-        return {each.seat: None for call in calls for each in (call, *call.rescues)}
+    def _check_declared(self) -> None:
+        kind = type(self)
+        for needed in ("name", "fields"):
+            if not hasattr(kind, needed):
+                raise ConfigError(f"{kind.__name__} is a benchmark without `{needed}`: set it")
+        for several in ("fields", "image_fields", "conditions"):
+            if isinstance(given := getattr(kind, several), str):
+                told = f"{kind.__name__}.{several} is {given!r}, and no tuple"
+                raise ConfigError(f"{told}: write ({given!r},)")
+
+    @classmethod
+    def _option_kind(cls) -> type[FileOptions]:
+        return ImageOptions if cls.image_fields else FileOptions
+
+
+def _seats(calls: Iterable[Call]) -> dict[str, None]:
+    """The seats that the calls and their rescues ask, in their order."""
+    return {each.seat: None for call in calls for each in (call, *call.rescues)}

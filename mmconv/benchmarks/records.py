@@ -108,6 +108,18 @@ def text(record: Record, field: str) -> str | None:
     )
 
 
+def texts(record: Record, field: str) -> tuple[str, ...] | None:
+    """A field that holds a text or a list of texts, None where one is absent or empty.
+
+    Raises `DataError` as `text` does.
+    """
+    value = record.fields.get(field)
+    listed = value if isinstance(value, list) else [value]
+    found = [text(Record(where=record.where, fields={field: each}), field) for each in listed]
+    given = tuple(each for each in found if each is not None)
+    return given if len(given) == len(found) else None
+
+
 def _sheet(path: Path, sheet: str | None, columns: Collection[str]) -> Iterator[Record]:
     with open_sheet(path, sheet, columns) as (label, rows):
         yield from _table(path, rows, label)

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from judges import PromptSet
-from mmconv.assemble import check_keys, check_sight
+from mmconv.assemble import check_calls, check_keys
 from mmconv.benchmarks.convbench.annotation import SEAT, Annotator
 from mmconv.benchmarks.convbench.data import Row, Source, Survey, load_rows, survey
 from mmconv.benchmarks.convbench.drafts import DraftFile, Drafting
@@ -25,6 +25,7 @@ from mmconv.config import RunSpec, validate
 from mmconv.equipment import Equipment, open_equipment
 from mmconv.errors import ConfigError
 from mmconv.evaluation import Place
+from mmconv.tally import Halt
 from mmconv.values import Sampling
 
 SHOWN = 20
@@ -106,23 +107,26 @@ async def _annotate(job: Job) -> int:
         def rows() -> Iterator[Row]:
             return load_rows(job.source, equipment.library, found)
 
-        check_sight(spec, (call for row in rows() for call in annotator.calls(row)))
+        check_calls(spec, (call for row in rows() for call in annotator.calls(row)))
         drafting = Drafting(annotator=annotator, file=DraftFile(job.out, job.annotations))
-        complete = await _draft(drafting, equipment, drafting.settle(rows()), rows())
+        complete, halt = await _draft(drafting, equipment, drafting.settle(rows()), rows())
         drafting.arrange()
     for sentence in _sentences(job, drafting, found):
         click.echo(sentence)
-    return _exit_code(job, drafting, complete)
+    return _exit_code(job, drafting, complete, halt)
 
 
-async def _draft(drafting: Drafting, equipment: Equipment, total: int, rows: Iterable[Row]) -> bool:
+async def _draft(
+    drafting: Drafting, equipment: Equipment, total: int, rows: Iterable[Row]
+) -> tuple[bool, Halt | None]:
+    """Ask for the drafts; whether that went to its end, and why it stopped by itself, if it did."""
     started = time.monotonic()
     runner = equipment.runner(before_asking=partial(check_keys, equipment.spec, [SEAT]))
     async with progress(equipment.spec, runner.tally, total):
         with stopped_by_interrupt(runner):
             complete = await runner.run(drafting.plans(rows), drafting.finish)
     click.echo(line(equipment.spec, runner.tally, time.monotonic() - started))
-    return complete
+    return complete, runner.tally.halt
 
 
 def _sentences(job: Job, drafting: Drafting, found: Survey) -> Iterator[str]:
@@ -153,7 +157,7 @@ def _sentences(job: Job, drafting: Drafting, found: Survey) -> Iterator[str]:
         )
 
 
-def _exit_code(job: Job, drafting: Drafting, complete: bool) -> int:
+def _exit_code(job: Job, drafting: Drafting, complete: bool, halt: Halt | None) -> int:
     """The exit code; what stands in the way of 0 is told on standard error."""
     if drafting.faults:
         click.echo(
@@ -163,7 +167,7 @@ def _exit_code(job: Job, drafting: Drafting, complete: bool) -> int:
         for row_id, faults in drafting.faults.items():
             click.echo(f"  ID {row_id}: {'; '.join(faults)}", err=True)
     if not complete:
-        return tell_stopped(job.store)
+        return tell_stopped(job.store, halt)
     if drafting.faults:
         click.echo(
             f"What was answered is kept. Ask for the rest with:\n  {typed(job.store)}", err=True

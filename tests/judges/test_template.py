@@ -245,3 +245,51 @@ def test_a_replacement_that_can_not_be_opened(tmp_path: Path) -> None:
     (tmp_path / "direct_extract.md").mkdir()
     with pytest.raises(PromptError, match=r"direct_extract\.md: Is a directory"):
         PromptSet("convbench", tmp_path)
+
+
+class TestSlotsLeftOut:
+    """A prompt that is not to show what fills a slot says so in its note."""
+
+    def test_they_are_filled_and_go_nowhere(self) -> None:
+        prompt = parsed("Blind.\n leaves out: caption,answer_1 \n# user\n{{answer_2}}\n")
+        assert prompt.slots == {"caption", "answer_1", "answer_2"}
+        assert prompt.fill({"caption": "c", "answer_1": Ref(call="t"), "answer_2": "b"}) == (
+            Message(role="user", parts=(Text(text="b"),)),
+        )
+        with pytest.raises(PromptError, match="slots missing caption"):
+            prompt.fill({"answer_1": "a", "answer_2": "b"})
+
+    def test_a_line_of_a_message_leaves_out_nothing(self) -> None:
+        assert parsed("# user\nleaves out: caption\n{{answer}}\n").slots == {"answer"}
+
+    @pytest.mark.parametrize(
+        ("note", "told"),
+        [
+            ("leaves out:", r"line 1: '' names no slot; expected names with commas"),
+            ("leaves out: a, The rest", r"line 1: 'The rest' names no slot"),
+            ("leaves out: x", "it leaves out x, and uses it"),
+        ],
+    )
+    def test_a_wrong_line_is_told(self, note: str, told: str) -> None:
+        with pytest.raises(PromptError, match=rf"prompt 'sample'.*{told}"):
+            parsed(f"{note}\n# user\n{{{{x}}}}\n")
+
+    def test_a_replacement_may_leave_out_what_it_names_and_nothing_else(
+        self, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "direct_extract.md"
+        file.write_text("leaves out: judgement\n# user\nSay 5.\n")
+        filled = PromptSet("convbench", tmp_path)["direct_extract"].fill({"judgement": "A."})
+        assert filled == (Message(role="user", parts=(Text(text="Say 5."),)),)
+        file.write_text("leaves out: judgement, taste\n# user\nSay 5.\n")
+        with pytest.raises(PromptError, match=r"slots superfluous taste$"):
+            PromptSet("convbench", tmp_path)
+        file.write_text("# user\nSay 5.\n")
+        with pytest.raises(PromptError, match="put a line 'leaves out: judgement' above the first"):
+            PromptSet("convbench", tmp_path)
+
+
+def test_a_folder_without_prompts_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "direct_extract.txt").write_text("# user\n{{judgement}}\n")
+    with pytest.raises(PromptError, match=r"holds no \.md file, .* are .*direct_extract"):
+        PromptSet("convbench", tmp_path)

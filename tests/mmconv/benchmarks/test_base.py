@@ -1,4 +1,4 @@
-"""A benchmark over one file of records, with the README's example as the benchmark."""
+"""A benchmark over one file of records, with riddles as the benchmark."""
 
 from __future__ import annotations
 
@@ -98,9 +98,9 @@ def test_all_that_is_wrong_is_told_in_one_message(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         build(bad)
     assert caught.value.problems == (
-        "bad.jsonl line 1: no riddle",
+        "bad.jsonl line 1 (id 1): no riddle",
         "bad.jsonl line 3: no id",
-        "bad.jsonl line 4: id '2' is that of bad.jsonl line 2",
+        "bad.jsonl line 4 (id 2): id '2' is that of bad.jsonl line 2",
     )
     assert "needs id, riddle" in str(caught.value)
 
@@ -135,7 +135,7 @@ def test_options_and_seats_are_checked(data: Path) -> None:
             options={"data": str(data)},
             seats={"candidate": SEATS["candidate"]},
         )
-        Riddles(spec, Library())
+        Riddles(spec, Library()).check_plans()
 
 
 def seated(data: Path, *seats: str, kind: type[FileBenchmark] = Riddles, **fields: Any) -> RunSpec:
@@ -146,7 +146,7 @@ def seated(data: Path, *seats: str, kind: type[FileBenchmark] = Riddles, **field
         seats=dict.fromkeys(seats, SEATS["judge"]),
         **fields,
     )
-    kind(spec, Library())
+    kind(spec, Library()).check_plans()
     return spec
 
 
@@ -217,7 +217,7 @@ def test_bad_records_can_be_left_out_and_all_tables_say_so(tmp_path: Path) -> No
     assert [sample["id"] for sample in benchmark.load()] == ["2"]
     table, left_out = benchmark.tables([])
     assert "1 of 2 records is left out" in table.notes[0]
-    assert left_out.rows["bad.jsonl line 1"]["what is wrong"].value == "no riddle"
+    assert left_out.rows["bad.jsonl line 1 (id 1)"]["what is wrong"].value == "no riddle"
     assert not left_out.detail
 
 
@@ -234,8 +234,8 @@ def test_what_many_records_lack_is_told_once(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         build(write(tmp_path / "wrong.jsonl", *records))
     [told] = caught.value.problems
-    assert told.startswith("30 records: no riddle (wrong.jsonl line 1, 2, 3, ")
-    assert told.endswith(", 19, 20 and 10 more)")
+    assert told.startswith("30 records: no riddle (wrong.jsonl line 1 (id 0), 2 (id 1), ")
+    assert told.endswith(", 20 (id 19) and 10 more)")
 
 
 def test_an_unknown_condition_is_refused(data: Path) -> None:

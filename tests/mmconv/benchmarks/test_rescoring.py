@@ -1,10 +1,11 @@
-"""Numbers as they are printed of published judgements: rounded as the authors' code rounds."""
+"""The tables of published judgements: rounded as the authors' code rounds, with what they hold."""
 
 from __future__ import annotations
 
 import pytest
 
-from mmconv.benchmarks.rescoring import as_published
+from mmconv.benchmarks.rescoring import Intake, as_published
+from mmconv.stats import INTERVALS
 from mmconv.values import Cell, Table
 
 
@@ -31,3 +32,19 @@ def test_texts_and_gaps_stay() -> None:
     cells = {"b": Cell(value="gpt"), "c": Cell(value=None, n=0, missing={"unparsed": 2})}
     made = Table(name="a", title="A", columns=("b", "c"), rows={"r": cells})
     assert as_published([made])[0].rows["r"] == cells
+
+
+@pytest.mark.parametrize(
+    ("cell", "own", "told"),
+    [
+        (Cell(value=1.0, n=9, low=0.5, high=1.5), (), (INTERVALS,)),
+        (Cell(value=1.0, n=9), (), ()),
+        (Cell(value=1.0, n=9, low=0.5, high=1.5), ("Brackets hold draws.",), ()),
+    ],
+)
+def test_what_the_brackets_hold_is_told_where_there_are_any(
+    cell: Cell, own: tuple[str, ...], told: tuple[str, ...]
+) -> None:
+    made = Table(name="a", title="A", columns=("b",), rows={"r": {"b": cell}}, notes=own)
+    [table] = Intake().rescored([made]).tables
+    assert table.notes == (*own, *told)

@@ -195,4 +195,6 @@ def test_a_rating_without_an_interval_has_its_reason(
     arena = tables(write(tmp_path / "PairEval.tsv", rows))["arena"]
     assert (arena.rows["gpt"]["Bradley-Terry, N=5"].low is None) is told
     assert arena.rows["gpt"]["Elo, N=5"].low is not None
+    brackets = [note for note in arena.notes if note.startswith("Brackets hold")]
+    assert brackets == ["Brackets hold the middle 95 % of the draws of dialogues."]
     assert any(note.startswith("A Bradley-Terry rating without") for note in arena.notes) is told

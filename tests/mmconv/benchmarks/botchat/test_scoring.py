@@ -163,6 +163,7 @@ def test_an_utterance_is_measured() -> None:
         "words": 2,
         "tokens": None,
         "truncated": 1,
+        "filtered": 0,
         "empty": 0,
         "dropped": 2,
     }

@@ -178,10 +178,10 @@ class TestCommand:
         result = self.run(file, tmp_path / "out.json", look_alikes, "--field", "user")
         assert result.exit_code == 0
         assert "0 of 1 queries changed" in result.stdout
-        assert "CAREFUL" in result.stderr
+        assert "WARNING" in result.stderr
         assert "does user hold any?" in result.stderr
         assert (
-            "CAREFUL"
+            "WARNING"
             not in self.run(
                 write(tmp_path / "standard_data.json", [record("1", 5)]),
                 tmp_path / "more.json",

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from judges.parsers_fbbench import ChecklistParser
+from mmconv.benchmarks.answers import METRICS
 from mmconv.benchmarks.fbbench.data import Sample
 from mmconv.benchmarks.fbbench.options import Maintenance
 from mmconv.benchmarks.fbbench.scoring import score_answer, score_judgement
@@ -126,22 +127,31 @@ def test_an_answer_that_failed_is_no_answer() -> None:
 @pytest.mark.parametrize(
     ("outcome", "expected"),
     [
-        (ANSWERED, {"truncated": (0.0, None), "empty": (0.0, None), "tokens": (5.0, None)}),
+        (
+            ANSWERED,
+            {
+                "truncated": (0.0, None),
+                "filtered": (0.0, None),
+                "empty": (0.0, None),
+                "tokens": (5.0, None),
+            },
+        ),
         (
             Reply(text="好", finish="length"),
             {
                 "truncated": (1.0, None),
+                "filtered": (0.0, None),
                 "empty": (0.0, None),
                 "tokens": (None, "not told by the server"),
             },
         ),
         (
             Failure(kind="context", message="too long", attempts=1),
-            dict.fromkeys(("truncated", "empty", "tokens"), (None, "failed: context")),
+            dict.fromkeys(METRICS, (None, "failed: context")),
         ),
         (
             Skipped(because="not asked yet"),
-            dict.fromkeys(("truncated", "empty", "tokens"), (None, "skipped: not asked yet")),
+            dict.fromkeys(METRICS, (None, "skipped: not asked yet")),
         ),
     ],
 )

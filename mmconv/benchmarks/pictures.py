@@ -1,0 +1,94 @@
+"""The images that records name: found in their folder and checked ahead, in threads.
+
+Decoding is the slow part of a survey, a few milliseconds an image. How an image is decoded and
+where it is kept is the library's business; here is only what goes to it, and when.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path, PurePath
+from typing import TypeAlias, TypeVar
+
+from mmconv.errors import DataError, ImageError
+from mmconv.protocols import ImageSink
+
+Item = TypeVar("Item")
+
+_Checks: TypeAlias = Mapping[str, Future[str | None]]
+"""An image's name -> what is wrong with it."""
+
+_THREADS = 4
+_LOOKAHEAD = 32
+
+
+class ImageFolder:
+    """A folder of images: adds them to a library by file name, and says what stands in the way.
+
+    `missing` are the complaints so far about images that are not there. Raises `DataError` for a
+    path that is no folder.
+    """
+
+    def __init__(self, path: Path, library: ImageSink) -> None:
+        if path.is_file():
+            advice = "Name the folder that the images are in."
+            raise DataError(str(path), ["this is a file, not a folder"], advice)
+        if not path.is_dir():
+            raise DataError(str(path), ["there is no such folder"], "Check the images folder.")
+        self.missing: set[str] = set()
+        self._path = path
+        self._library = library
+        self._by_stem = {each.stem: each.name for each in sorted(path.iterdir())}
+
+    def add(self, name: str) -> str | None:
+        """Add an image; returns what is wrong with it, None if nothing is."""
+        inside = PurePath(name)
+        if inside.is_absolute() or ".." in inside.parts:
+            return f"image {name!r} does not lie inside the images folder"
+        path = self._path / inside
+        if path.is_dir():
+            return f"image {name} is a folder, not a file"
+        if not path.is_file():
+            fault = f"image {name} is not in {self._path.name}{self._hint(inside)}"
+            self.missing.add(fault)
+            return fault
+        try:
+            self._library.add_file(str(path))
+        except ImageError as error:
+            return str(error)
+        return None
+
+    def _hint(self, missing: PurePath) -> str:
+        """What to say of a file that has the name of a missing one up to its suffix."""
+        other = self._by_stem.get(missing.stem)
+        if other is None or not (self._path / other).is_file():
+            return ""
+        return f", but {other} is: the suffix differs"
+
+
+def check_ahead(
+    items: Iterable[Item], names: Callable[[Item], Iterable[str]], folder: ImageFolder
+) -> Iterator[tuple[Item, tuple[str, ...]]]:
+    """Each item, in order, with all that is wrong with the images that it `names`.
+
+    At most a few dozen items are looked ahead, so that memory does not grow with their number.
+    """
+    waiting: deque[tuple[Item, _Checks]] = deque()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for item in items:
+            # An image that is being checked for an item just before is not decoded beside it.
+            checks = {name: check for _, each in waiting for name, check in each.items()}
+            wanted = dict.fromkeys(names(item))
+            own = {name: checks.get(name) or pool.submit(folder.add, name) for name in wanted}
+            waiting.append((item, own))
+            if len(waiting) > _LOOKAHEAD:
+                yield _checked(*waiting.popleft())
+        while waiting:
+            yield _checked(*waiting.popleft())
+
+
+def _checked(item: Item, checks: _Checks) -> tuple[Item, tuple[str, ...]]:
+    faults = (check.result() for check in checks.values())
+    return item, tuple(fault for fault in faults if fault is not None)
