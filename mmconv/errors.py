@@ -5,6 +5,7 @@
     MmconvError
     ├── InputError          what the user gave is wrong: the command ends with exit code 2
     │   ├── ConfigError     a configuration file, an option, a model name
+    │   ├── BenchmarkError  a benchmark of one's own: its code raises, or returns what it must not
     │   ├── DataError       a data file: names the file, the record and the field
     │   ├── ImageError      an image that cannot be read safely
     │   └── PromptError     a prompt file or what is filled into it
@@ -15,7 +16,8 @@
         ├── Transient       worth asking again, after `retry_after` seconds where known
         └── Refused         asking again would bring the same answer
 
-`Unparsed` and `BackendError` never reach the user: the runner turns them into values.
+The runner turns `Unparsed` and `BackendError` into values; only where a model cannot be opened does
+a `BackendError` reach the user.
 """
 
 from __future__ import annotations
@@ -29,6 +31,10 @@ FailureKind = Literal[
     "rate_limit",
     "server",
     "malformed",
+    "authentication",
+    "forbidden",
+    "quota",
+    "not_found",
     "context",
     "rejected",
     "memory",
@@ -46,6 +52,13 @@ class InputError(MmconvError):
 
 class ConfigError(InputError):
     """A configuration file, an option or a model name is wrong."""
+
+
+class BenchmarkError(InputError):
+    """The code of a benchmark of one's own raises, or returns what it must not.
+
+    The message names the method, the sample and the condition, and shows the lines of that code.
+    """
 
 
 class ImageError(InputError):

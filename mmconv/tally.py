@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from mmconv.errors import FailureKind
 from mmconv.values import Failure, Outcome, Reply
 
 
@@ -16,7 +17,8 @@ class SeatTally:
     was under way brought it. `needless` calls would have compared equal texts, and nothing is lost
     with them. `input_tokens` and `output_tokens` are of the calls asked now; the totals include
     those of `stored` ones. `unasked` are those of the `skipped` ones that wait for a run that asks.
-    `examples` has one message for each kind of failure.
+    `unmetered` are those of the `asked` ones whose tokens nobody told. `examples` has one message
+    for each kind of failure; `last_retry` and `last_failure` are the latest kinds, or "".
     """
 
     asked: int = 0
@@ -27,12 +29,15 @@ class SeatTally:
     needless: int = 0
     retried: int = 0
     truncated: int = 0
+    unmetered: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     total_input_tokens: int = 0
     total_output_tokens: int = 0
     failures: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
+    last_retry: str = ""
+    last_failure: str = ""
 
     @property
     def ended(self) -> int:
@@ -47,11 +52,17 @@ class SeatTally:
             self.failed += 1
             self.failures[outcome.kind] += 1
             self.examples.setdefault(outcome.kind, outcome.message)
+            self.last_failure = outcome.kind
         elif outcome.reason == "same_text":
             self.needless += 1
         else:
             self.skipped += 1
             self.unasked += outcome.reason == "unasked"
+
+    def count_retry(self, kind: FailureKind) -> None:
+        """Count an attempt that failed, after which the call is asked again."""
+        self.retried += 1
+        self.last_retry = kind
 
     def _count_reply(self, reply: Reply, *, stored: bool) -> None:
         self.truncated += reply.finish == "length"
@@ -61,16 +72,31 @@ class SeatTally:
             self.stored += 1
             return
         self.asked += 1
+        self.unmetered += reply.input_tokens is None or reply.output_tokens is None
         self.input_tokens += reply.input_tokens or 0
         self.output_tokens += reply.output_tokens or 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Halt:
+    """Why a run stopped by itself, and the failure that was the last to show it, if one did."""
+
+    reason: str
+    failure: Failure | None = None
+
+    @property
+    def told(self) -> str:
+        """All of it, for whoever runs it."""
+        return self.reason if self.failure is None else f"{self.reason}: {self.failure.told}"
+
+
 @dataclass(slots=True, kw_only=True)
 class Tally:
-    """A run's counts: plans opened and finished, and calls by seat."""
+    """A run's counts: plans opened and finished, calls by seat; and why it stopped by itself."""
 
     plans: int = 0
     finished: int = 0
+    halt: Halt | None = None
     seats: dict[str, SeatTally] = field(default_factory=dict)
 
     def seat(self, name: str) -> SeatTally:

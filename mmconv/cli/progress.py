@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 
 from mmconv.config import RunSpec
-from mmconv.report.summary import cost
+from mmconv.report.summary import session_cost
 from mmconv.tally import Tally
 
 LINE_SECONDS = 10.0
@@ -29,27 +29,34 @@ async def progress(spec: RunSpec, tally: Tally, total: int) -> AsyncIterator[Non
 
 
 def line(spec: RunSpec, tally: Tally, seconds: float) -> str:
-    """What has happened so far, in one line: calls, rate, what was lost, cost.
+    """What has happened so far, in one line: calls, rate, what was lost and why lately, cost.
 
     Replies are reused that the store held, or that an equal call of this run brought.
     """
-    parts = [f"{tally.ended:,} calls", f"{tally.asked / max(seconds, 1e-9):.1f}/s"]
-    stored = sum(seat.stored for seat in tally.seats.values())
-    retried = sum(seat.retried for seat in tally.seats.values())
-    if stored:
-        parts.append(f"{stored:,} replies reused")
-    if retried:
-        parts.append(f"{retried:,} retried")
-    if tally.lost:
-        parts.append(f"{tally.lost:,} failed or skipped")
-    prices = [
-        cost(spec.seats[name], seat.input_tokens, seat.output_tokens)
-        for name, seat in tally.seats.items()
-    ]
-    known = [price for price in prices if price is not None]
-    if known:
-        parts.append(f"${sum(known):.2f}")
+    seats = tally.seats.values()
+    parts = [counted(tally.ended, "call"), f"{tally.asked / max(seconds, 1e-9):.1f}/s"]
+    if stored := sum(seat.stored for seat in seats):
+        parts.append(f"{counted(stored, 'reply', 'replies')} reused")
+    if retried := sum(seat.retried for seat in seats):
+        parts.append(f"{retried:,} retried{_why(seat.last_retry for seat in seats)}")
+    if failed := sum(seat.failed for seat in seats):
+        parts.append(f"{failed:,} failed{_why(seat.last_failure for seat in seats)}")
+    if skipped := sum(seat.skipped for seat in seats):
+        parts.append(f"{skipped:,} skipped")
+    if (dollars := session_cost(spec, tally)) is not None:
+        parts.append(f"${dollars:.2f}")
     return ", ".join(parts)
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """A number with its noun; `many` is the plural where that is not `one` with an s."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def _why(latest: Iterable[str]) -> str:
+    """The latest reason of each seat, in brackets."""
+    reasons = dict.fromkeys(filter(None, latest))
+    return f" ({', '.join(reasons)})" if reasons else ""
 
 
 async def _live(spec: RunSpec, tally: Tally, total: int) -> None:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import click
 
+from mmconv.cli.budget import Budget
 from mmconv.cli.session import MAX_FAILURES, exit_code, run_new
 from mmconv.cli.specs import NAMED, open_new, place, place_options, read_spec, spec_options
 from mmconv.cli.tabling import print_tables
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
-from mmconv.evaluation import Place, Shard
-from mmconv.report.forecast import forecast
+from mmconv.evaluation import Place
+from mmconv.identity import Shard
+from mmconv.report.forecast import Forecast
+
+AT_ONCE = 500
+"""How many plans are looked up in the store together."""
 
 
 @click.command(name="run", epilog=NAMED)
@@ -24,7 +30,15 @@ from mmconv.report.forecast import forecast
 @place_options
 @click.option("--shard", default="1/1", metavar="I/N", help="Run only one of N equal parts.")
 @click.option("--page/--no-page", default=True, help="Write report.html at the end.")
-@click.option("--dry-run", is_flag=True, help="Count calls and tokens, ask nothing.")
+@click.option(
+    "--dry-run", is_flag=True, help="Count calls that are to be asked, and tokens; ask nothing."
+)
+@click.option(
+    "--max-cost",
+    type=click.FloatRange(0),
+    metavar="DOLLARS",
+    help="Stop when what was asked in this session costs more; the models' files need prices.",
+)
 @click.option(
     "--max-failures",
     type=click.FloatRange(0, 1),
@@ -41,21 +55,27 @@ def command(target: str, out: Path, store: str, shard: str, **chosen: Any) -> No
     hf//checkpoints/llava, vllm//checkpoints/x, openai/gpt-4o, reference/chrf.
     """
     dry_run, page = chosen.pop("dry_run"), chosen.pop("page")
-    max_failures = chosen.pop("max_failures")
+    max_failures, max_cost = chosen.pop("max_failures"), chosen.pop("max_cost")
     spec = read_spec(target, chosen)
     where = place(out, store)
     part = Shard.parse(shard)
+    budget = None if max_cost is None else Budget(spec, max_cost)
     if dry_run:
         asyncio.run(_forecast(spec, where, part))
         return
-    result = asyncio.run(run_new(spec, where, part, page=page))
+    result = asyncio.run(run_new(spec, where, part, page=page, budget=budget))
     sys.exit(exit_code(result, store, max_failures))
 
 
 async def _forecast(spec: RunSpec, where: Place, part: Shard) -> None:
     async with open_new(spec, where, part) as evaluation:
+        runner, found = evaluation.runner(offline=True), Forecast(spec)
         plans = (plan for plan, _ in evaluation.plans())
-        print_tables([forecast(spec, plans)], "table")
+        while some := [*islice(plans, AT_ONCE)]:
+            held = await asyncio.gather(*map(runner.recall, some))
+            for plan, replies in zip(some, held, strict=True):
+                found.add(plan, replies)
+        print_tables([found.table], "table")
         try:
             evaluation.check_keys()
         except ConfigError as error:

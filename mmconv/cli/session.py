@@ -13,16 +13,19 @@ from pathlib import Path
 
 import click
 
-from mmconv.cli.progress import line, progress
+from mmconv.cli.budget import Budget
+from mmconv.cli.progress import counted, line, progress
 from mmconv.cli.specs import open_new, writing
 from mmconv.cli.tabling import print_tables
 from mmconv.config import RunSpec
-from mmconv.evaluation import Evaluation, Place, Result, Shard
+from mmconv.evaluation import Evaluation, Place, Result
+from mmconv.identity import Shard
 from mmconv.report.layout import TABLES, TRANSCRIPTS
 from mmconv.report.output import PAGE
-from mmconv.report.shortfalls import headline_gap
+from mmconv.report.shortfalls import tell_notable
 from mmconv.runner import Runner, collect_rarely
 from mmconv.store.address import has_password, without_password
+from mmconv.tally import Halt
 
 EXIT_FAILURES = 1
 EXIT_INTERRUPTED = 130
@@ -32,7 +35,12 @@ MAX_FAILURES = 0.01
 
 
 async def run_new(
-    spec: RunSpec, where: Place, part: Shard | None = None, *, page: bool = True
+    spec: RunSpec,
+    where: Place,
+    part: Shard | None = None,
+    *,
+    page: bool = True,
+    budget: Budget | None = None,
 ) -> Result:
     """Make a run or go on with it, and print what `evaluate` does.
 
@@ -40,44 +48,61 @@ async def run_new(
     """
     async with open_new(spec, where, part) as evaluation:
         with writing(evaluation.folder):
-            return await evaluate(evaluation, page=page)
+            return await evaluate(evaluation, page=page, budget=budget)
 
 
-async def evaluate(evaluation: Evaluation, *, offline: bool = False, page: bool = True) -> Result:
+async def evaluate(
+    evaluation: Evaluation,
+    *,
+    offline: bool = False,
+    page: bool = True,
+    budget: Budget | None = None,
+) -> Result:
     """Run, or with `offline` score again; prints the tables and where they lie.
 
-    The first Ctrl-C lets the calls under way finish, the second one does not.
+    The first Ctrl-C lets the calls under way finish, as a `budget` that is spent does; the second
+    one does not.
     """
     collect_rarely()
     runner = evaluation.runner(offline=offline)
+    if budget is not None:
+        runner.enough = budget.spent
     async with progress(evaluation.spec, runner.tally, evaluation.plan_count):
         with stopped_by_interrupt(runner):
             result = await evaluation.run(runner, page=page)
-    printed = [table for table in result.tables if not table.detail]
-    print_tables(printed, "table", folder=Path(TABLES))
-    click.echo()
+    if result.complete:
+        printed = [table for table in result.tables if not table.detail]
+        print_tables(printed, "table", folder=Path(TABLES))
+        click.echo()
     for message in _losses(result):
         click.echo(message, err=True)
-    told = line(evaluation.spec, result.tally, result.seconds)
-    click.echo(f"{told}; {result.seconds:.1f} s")
-    click.echo(f"Everything is in {result.folder}")
-    if result.complete and page:
-        click.echo(f"The report: {result.folder / PAGE}")
+    told = f"{line(evaluation.spec, result.tally, result.seconds)}; {result.seconds:.1f} s"
+    if result.complete:
+        click.echo(f"{told}\nEverything is in {result.folder}")
+        if page:
+            click.echo(f"The report: {result.folder / PAGE}")
+    else:
+        ended = f"{result.tally.finished} of {evaluation.plan_count} conversations"
+        click.echo(f"NOT FINISHED, no results yet: {ended}; {told}")
     gc.freeze()  # What is left goes with the process; looking through it would take its time.
     return result
 
 
 def _losses(result: Result) -> Iterator[str]:
-    """What was not answered or not read, with an example for each kind of failure."""
+    """What was not answered, with an example for each kind of failure, and what was not read."""
     for name, seat in result.tally.seats.items():
         for kind, count in seat.failures.items():
-            yield f"{count} calls of {name} failed ({kind}), for instance: {seat.examples[kind]}"
+            failed = f"{counted(count, 'call')} of {name} failed ({kind})"
+            yield f"{failed}, for instance: {seat.examples[kind]}"
     unasked = sum(seat.unasked for seat in result.tally.seats.values())
     if unasked:
-        yield f"{unasked} calls were never asked: this run is not finished"
-    notable = [*result.shortfall.sentences(), *headline_gap(result.tables)]
+        never = "was never asked" if unasked == 1 else "were never asked"
+        yield f"{counted(unasked, 'call')} {never}: this run is not finished"
+    if not result.complete:
+        return
+    notable = tell_notable(result.shortfall, result.tables)
     yield from (told for told in result.shortfall.sentences(least=0) if told not in notable)
-    yield from (f"CAREFUL: {told}" for told in notable)
+    yield from (f"WARNING: {told}" for told in notable)
 
 
 def exit_code(result: Result, store: str, max_failures: float = MAX_FAILURES) -> int:
@@ -86,7 +111,7 @@ def exit_code(result: Result, store: str, max_failures: float = MAX_FAILURES) ->
     `store` is the one that was given on the command line, `max_failures` a share from 0 to 1.
     """
     if not result.complete:
-        return tell_stopped(store)
+        return tell_stopped(store, result.tally.halt)
     lost = result.tally.lost / max(1, result.tally.ended)
     if lost > max_failures:
         click.echo(
@@ -106,10 +131,12 @@ def exit_code(result: Result, store: str, max_failures: float = MAX_FAILURES) ->
     return 0
 
 
-def tell_stopped(store: str) -> int:
-    """Say how to go on with what was interrupted, and return the exit code."""
+def tell_stopped(store: str, halt: Halt | None) -> int:
+    """Say why a run stopped by itself, and how to go on with it; returns the exit code."""
+    if halt is not None:
+        click.echo(halt.told, err=True)
     click.echo(f"Stopped; what was answered is kept. Resume with:\n  {typed(store)}", err=True)
-    return EXIT_INTERRUPTED
+    return EXIT_INTERRUPTED if halt is None or halt.failure is None else EXIT_FAILURES
 
 
 def typed(store: str) -> str:

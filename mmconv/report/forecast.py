@@ -1,14 +1,18 @@
-"""What a run would cost: calls and estimated tokens per seat, before anything is asked."""
+"""What a run would cost: calls and estimated tokens per seat, before anything is asked.
+
+Which calls the store holds is looked up elsewhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from mmconv.config import RunSpec
+from mmconv.graph import dependencies, is_needless
 from mmconv.plans import Plan
 from mmconv.report.summary import cost
-from mmconv.values import Call, Cell, Image, Part, Table, Text
+from mmconv.values import Call, Cell, Image, Part, Reply, Table, Text
 
 CHARACTERS_PER_TOKEN = 4.0
 """Of text in Latin letters; a Chinese character counts as a token."""
@@ -20,36 +24,57 @@ ANSWER_TOKENS = 300
 """What an answer is taken to be long where its call does not tell, unless it is bounded below."""
 
 
+COLUMNS = ("model", "calls", "stored", "to ask", "input tokens", "output tokens", "US dollars")
+
+
 @dataclass(slots=True)
 class _Count:
-    calls: int = 0
+    stored: int = 0
+    unasked: int = 0
     input_tokens: float = 0.0
     output_tokens: float = 0.0
 
 
-def forecast(spec: RunSpec, plans: Iterable[Plan]) -> Table:
-    """Count the calls of all plans and estimate their tokens; rescues are not foreseen."""
-    counts: dict[str, _Count] = {}
-    for plan in plans:
-        answers = {call.id: _answer(call) for call in plan.calls}
+@dataclass(slots=True)
+class Forecast:
+    """Counts of a run's calls, and estimates of what those take that are still to be asked."""
+
+    spec: RunSpec
+    counts: dict[str, _Count] = field(default_factory=dict)
+
+    def add(self, plan: Plan, replies: Mapping[str, Reply]) -> None:
+        """Count a plan's calls; `replies` are those that the store holds. Rescues are not foreseen.
+
+        A call that is known to compare equal texts is not counted.
+        """
+        answers = {call.id: _answer(call, replies) for call in plan.calls}
         for call in plan.calls:
-            count = counts.setdefault(call.seat, _Count())
-            count.calls += 1
+            if dependencies(call) <= replies.keys() and is_needless(call, replies):
+                continue
+            count = self.counts.setdefault(call.seat, _Count())
+            if call.id in replies:
+                count.stored += 1
+                continue
+            count.unasked += 1
             count.input_tokens += sum(_tokens(part, answers) for part in _parts(call))
             count.output_tokens += answers[call.id]
-    rows = {seat: _row(spec, seat, count) for seat, count in counts.items()}
-    return Table(
-        name="forecast",
-        title="What this run would ask",
-        columns=("model", "calls", "input tokens", "output tokens", "US dollars"),
-        rows=rows,
-        notes=(
-            f"Tokens are estimates: {CHARACTERS_PER_TOKEN:g} characters or one Chinese sign, and "
-            f"{PIXELS_PER_TOKEN:g} pixels, a token; {ANSWER_TOKENS} tokens an answer, or as many "
-            "as published ones have. Calls that the store already holds are counted too.",
-        ),
-        digits=0,
-    )
+
+    @property
+    def table(self) -> Table:
+        """A row for each seat."""
+        return Table(
+            name="forecast",
+            title="What this run would ask",
+            columns=COLUMNS,
+            rows={seat: _row(self.spec, seat, count) for seat, count in self.counts.items()},
+            notes=(
+                "Tokens and dollars are of the calls to ask, without those that the store holds; "
+                f"tokens are estimates: {CHARACTERS_PER_TOKEN:g} characters or one Chinese sign, "
+                f"and {PIXELS_PER_TOKEN:g} pixels, a token; {ANSWER_TOKENS} tokens an answer, or "
+                "as many as published ones have.",
+            ),
+            digits=0,
+        )
 
 
 def _row(spec: RunSpec, seat: str, count: _Count) -> dict[str, Cell]:
@@ -57,14 +82,18 @@ def _row(spec: RunSpec, seat: str, count: _Count) -> dict[str, Cell]:
     price = cost(model, count.input_tokens, count.output_tokens)
     return {
         "model": Cell(value=model.label),
-        "calls": Cell(value=float(count.calls)),
+        "calls": Cell(value=float(count.stored + count.unasked)),
+        "stored": Cell(value=float(count.stored)),
+        "to ask": Cell(value=float(count.unasked)),
         "input tokens": Cell(value=count.input_tokens),
         "output tokens": Cell(value=count.output_tokens),
         "US dollars": Cell(value="not priced" if price is None else f"{price:.2f}"),
     }
 
 
-def _answer(call: Call) -> float:
+def _answer(call: Call, replies: Mapping[str, Reply]) -> float:
+    if call.id in replies:
+        return _tokens(Text(text=replies[call.id].text), {})
     expected = ANSWER_TOKENS if call.expected_tokens is None else call.expected_tokens
     return float(min(call.sampling.max_tokens, expected))
 
@@ -74,7 +103,7 @@ def _parts(call: Call) -> Iterator[Part]:
         yield from message.parts
 
 
-def _tokens(part: Part, answers: dict[str, float]) -> float:
+def _tokens(part: Part, answers: Mapping[str, float]) -> float:
     if isinstance(part, Text):
         wide = sum(character > "\u2e7f" for character in part.text)
         return wide + (len(part.text) - wide) / CHARACTERS_PER_TOKEN

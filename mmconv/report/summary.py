@@ -14,6 +14,9 @@ from mmconv.tally import SeatTally, Tally
 PACKAGES = ("torch", "transformers", "accelerate", "bitsandbytes", "vllm", "openai", "sacrebleu")
 """Packages whose version can change a reply or a score."""
 
+STAND_INS = ("fake", "simulated")
+"""Providers that make up what they reply."""
+
 
 def software() -> dict[str, Any]:
     """Versions of mmconv, Python and the packages that matter, where they are installed."""
@@ -41,9 +44,11 @@ def summary(spec: RunSpec, tally: Tally, complete: bool, seconds: float) -> RunS
 
 
 def stand_ins(spec: RunSpec) -> tuple[str, ...]:
-    """A note for every reader of the run's numbers, if models of provider `fake` answered in it."""
+    """A note for every reader of the run's numbers, if `STAND_INS` answered in it."""
     seats = [
-        f"{seat} ({model.label})" for seat, model in spec.seats.items() if model.provider == "fake"
+        f"{seat} ({model.label})"
+        for seat, model in spec.seats.items()
+        if model.provider in STAND_INS
     ]
     if not seats:
         return ()
@@ -58,6 +63,16 @@ def cost(model: ModelSpec, input_tokens: float, output_tokens: float) -> float |
     if model.price is None:
         return None
     return (input_tokens * model.price.input + output_tokens * model.price.output) / 1e6
+
+
+def session_cost(spec: RunSpec, tally: Tally) -> float | None:
+    """Price in US dollars of the calls asked now; None where no model's file gives a price."""
+    prices = [
+        cost(spec.seats[name], seat.input_tokens, seat.output_tokens)
+        for name, seat in tally.seats.items()
+    ]
+    known = [price for price in prices if price is not None]
+    return sum(known) if known else None
 
 
 def _seat(model: ModelSpec, counts: SeatTally) -> SeatSummary:

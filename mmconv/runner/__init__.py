@@ -1,4 +1,4 @@
-"""The one impure shell: schedules calls, retries them, commits replies, turns errors into values.
+"""Where plans are carried out: calls are scheduled, retried and committed, errors become values.
 
 `Runner` drives plans; a `Model` is asked through its slots; a `Seat` is where a model sits. Nothing
 here knows a benchmark, a prompt file or a model library.

@@ -4,7 +4,8 @@ A call starts when everything that it refers to has replied; it is looked up in 
 asked if it is not there, and committed before anything that needs it starts. Equal calls under way
 at the same time are one request, whichever runner of the store asks it. Plans are taken in lazily,
 so memory does not grow with their number. What fails is a `Failure`, what needs it is `Skipped`;
-any other exception is a bug and stops the run, and what was answered is kept.
+any other exception is a bug and stops the run, and what was answered is kept. A model that cannot
+answer stops it too, as `stop` does.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from mmconv.errors import MmconvError, PlanError, Unparsed
 from mmconv.graph import chain_lengths, check, dependencies, is_needless, resolve
 from mmconv.keys import content_key
 from mmconv.plans import Asked, Finished, Plan
+from mmconv.runner.halting import Streaks
 from mmconv.runner.seat import Seat, Stopped
 from mmconv.store import Store
-from mmconv.tally import Tally
+from mmconv.tally import Halt, Tally
 from mmconv.values import SAME_TEXT, UNASKED, Call, Failure, Outcome, Reply, Skipped
 
 OPEN_PLANS = 64
@@ -40,8 +42,10 @@ class Runner:
     `offline` asks nothing: what the store does not hold has failed before, or was never asked.
     `window` bounds how many plans are open at once, until models are opened that together answer
     more calls than that. `before_asking` is called once, before the first call that the store does
-    not hold; what it raises ends the run with nothing asked. A runner is made where its event loop
-    runs.
+    not hold; what it raises ends the run with nothing asked. A run stops where a model cannot
+    answer (see `mmconv.runner.halting`), unless it `goes_on`, as where others ask the same models,
+    which stopping stops too. `enough` may be set: it is called after each call that was asked, and
+    what it says is why the run stops then. A runner is made where its event loop runs.
     """
 
     def __init__(
@@ -52,6 +56,7 @@ class Runner:
         window: int = OPEN_PLANS,
         offline: bool = False,
         before_asking: Callable[[], None] | None = None,
+        goes_on: bool = False,
     ) -> None:
         self._seats = seats
         self._store = store
@@ -60,15 +65,18 @@ class Runner:
         self._slots: dict[int, int] = {}
         self.offline = offline
         self._before_asking = before_asking
+        self._goes_on = goes_on
+        self._streaks = Streaks()
+        self.enough: Callable[[Tally], str | None] | None = None
         self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.tally = Tally()
 
     async def run(self, plans: Iterable[Plan], on_finished: Callable[[Finished], None]) -> bool:
         """Run all plans; `on_finished` gets each as it ends, in any order.
 
-        Returns whether the run went to its end, False if `stop` ended it early. Exceptions other
-        than a model's failure come out as they are; a call that somebody cancelled, so that its
-        plan has no end, is a `RuntimeError`.
+        Returns whether the run went to its end, False if `stop` ended it early, or the run itself
+        (then `tally.halt` tells why). Exceptions other than a model's failure come out as they are;
+        a call that somebody cancelled, so that its plan has no end, is a `RuntimeError`.
         """
         self._store.look_again()
         try:
@@ -149,7 +157,8 @@ class Runner:
         if self._before_asking is not None:
             self._before_asking()
             self._before_asking = None
-        model = self._seats[asked.call.seat].model
+        seat = self._seats[asked.call.seat]
+        model = seat.model
         self._make_room(id(model), await model.open())
         outcome = await model.ask(
             asked.messages,
@@ -159,10 +168,24 @@ class Runner:
             pinned=asked.call.kept,
             tally=self.tally.seat(asked.call.seat),
         )
+        failed = self._streaks.note(id(model), outcome)
         if isinstance(outcome, Failure):
+            if failed and not self._goes_on:
+                self._stop_because(_cannot_answer(asked.call.seat, seat.label, failed, outcome))
             await self._store.add_failure(asked.key, outcome)
             return outcome
         return await self._store.put(asked.key, model.fingerprint, outcome)
+
+    def count(self, seat: str, outcome: Outcome, *, stored: bool) -> None:
+        """Count how a call ended, and stop where that is enough."""
+        self.tally.seat(seat).count(outcome, stored=stored)
+        if self.enough is not None and not stored and (reason := self.enough(self.tally)):
+            self._stop_because(Halt(reason=reason))
+
+    def _stop_because(self, halt: Halt) -> None:
+        if not self._stopping.done():
+            self.tally.halt = halt
+            self.stop()
 
     def _make_room(self, model: int, slots: int) -> None:
         """Let so many plans be open that none of the models' slots wants for calls."""
@@ -170,6 +193,16 @@ class Runner:
         for _ in range(sum(self._slots.values()) - self._window):
             self._window += 1
             self._room.release()
+
+    async def recall(self, plan: Plan) -> dict[str, Reply]:
+        """The replies to a plan's calls, rescues aside, that the store holds; nothing is asked."""
+        replies: dict[str, Reply] = {}
+        for call in check(plan.calls):
+            if dependencies(call) <= replies.keys():
+                reply = await self._store.get(self.address(call, replies).key)
+                if reply is not None:
+                    replies[call.id] = reply
+        return replies
 
     def address(self, call: Call, replies: Mapping[str, Reply]) -> Asked:
         """Resolve a call whose needs are met, as its seat would send it."""
@@ -238,7 +271,7 @@ class _OpenPlan:
 
     def _settle(self, call: Call, outcome: Outcome, *, stored: bool) -> None:
         self.outcomes[call.id] = outcome
-        self.runner.tally.seat(call.seat).count(outcome, stored=stored)
+        self.runner.count(call.seat, outcome, stored=stored)
         if isinstance(outcome, Reply):
             self.replies[call.id] = outcome
         for dependent in self.waiting.get(call.id, ()):
@@ -279,6 +312,13 @@ def _next_rescue(call: Call, root: Call, outcome: Outcome) -> Call | None:
             return None
     position = 0 if call is root else root.rescues.index(call) + 1
     return root.rescues[position] if position < len(root.rescues) else None
+
+
+def _cannot_answer(seat: str, label: str, failed: int, last: Failure) -> Halt:
+    named = f"{seat} ({label})" if label else seat
+    return Halt(
+        reason=f"{named} cannot answer: {failed} calls failed, one after the other", failure=last
+    )
 
 
 def _foremost(failed: BaseExceptionGroup[BaseException]) -> BaseException:

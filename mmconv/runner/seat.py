@@ -37,10 +37,12 @@ class Seat:
     """A place at the table: a model, and what it is sent beside the benchmark's messages.
 
     `system` is the model's own system prompt, sent where the benchmark sends none; `sampling`
-    overrides the benchmark's, field by field. Two seats may share one model, and its slots.
+    overrides the benchmark's, field by field. Two seats may share one model, and its slots. `label`
+    is what the model is called.
     """
 
     model: Model
+    label: str = ""
     system: str | None = None
     sampling: Mapping[str, Any] = field(default_factory=dict)
 
@@ -120,7 +122,7 @@ class Model:
                     return Failure(kind=error.kind, message=message, attempts=attempt)
                 if attempt >= self._attempts:
                     return Failure(kind=error.kind, message=str(error), attempts=attempt)
-                tally.retried += 1
+                tally.count_retry(error.kind)
                 await self._wait(self._delay(attempt, error.retry_after))
             else:
                 self._slots.grow()

@@ -87,8 +87,13 @@ def read_settings(
     for each in models:
         name, equals, model = each.partition("=")
         document.setdefault("models", {})[name] = model if equals else name
-    where = "command line" if path is None else str(path)
-    return validate(Settings, override(document, overrides), where)
+    document = override(document, overrides)
+    if path is None and not document.get("models"):
+        raise ConfigError(
+            "nothing to serve: name a model, as in `mmconv serve --model pocket`, or a file of "
+            "settings that does (configs/serve.yaml lists them all)"
+        )
+    return validate(Settings, document, "command line" if path is None else str(path))
 
 
 def make_token(name: str) -> str:

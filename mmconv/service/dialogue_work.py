@@ -27,7 +27,7 @@ from mmconv.service.incoming import Incoming, incoming
 from mmconv.service.offline_judges import convbench_only
 from mmconv.service.problems import Problem, words_of_failure
 from mmconv.service.prompt_files import prompt_set
-from mmconv.service.run_work import Progress
+from mmconv.service.run_work import Progress, stopped_by_itself
 from mmconv.service.state import Service
 from mmconv.store.jobs import Ending, Job
 from mmconv.values import Failure, Image, Outcome
@@ -79,7 +79,7 @@ class DialogueWork:
         self._total = len(plans)
         self._runner = Runner(seats, self._shared.store, window=len(plans))
         if self._stopped or not await self._runner.run(plans, finished.append):
-            return None
+            return stopped_by_itself(self._runner.tally, self.progress())
         result = presented(dialogue, finished)
         return Ending(
             state="done",

@@ -22,6 +22,7 @@ from starlette.responses import Response
 
 from mmconv.errors import FailureKind, InputError
 from mmconv.service.wording import plainly, without_commands
+from mmconv.tally import Halt
 from mmconv.values import Failure
 
 log = logging.getLogger(__name__)
@@ -40,6 +41,10 @@ FAILED: Mapping[FailureKind, tuple[int, str]] = {
     "rate_limit": (503, "the model's server is busy; ask again later"),
     "server": (502, "the model's server failed"),
     "malformed": (502, "the model's server sent what is no answer"),
+    "authentication": (502, "the model's server does not accept the key that it is sent"),
+    "forbidden": (400, "the model's server does not allow the request"),
+    "quota": (502, "what was paid for at the model's server is used up"),
+    "not_found": (502, "the model's server does not have the model"),
     "context": (400, "the messages are longer than the model's context"),
     "rejected": (400, "the model refused the request"),
     "memory": (400, "the request does not fit into the model's memory"),
@@ -152,6 +157,14 @@ def words_of_failure(kind: FailureKind, message: str) -> str:
     """
     status, words = FAILED[kind]
     return words if status >= 500 else presentable(message, words)
+
+
+def words_of_halt(halt: Halt) -> str:
+    """Why a job stopped by itself, as its owner may know it; what is left out is logged."""
+    if halt.failure is None:
+        return halt.reason
+    log.warning("%s", halt.told)
+    return f"{halt.reason}: {words_of_failure(halt.failure.kind, halt.failure.message)}"
 
 
 def ending() -> Problem:

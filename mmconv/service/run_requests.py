@@ -8,15 +8,15 @@ or run.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any, get_args
+from collections.abc import Mapping
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from mmconv.benchmarks.describing import Description, describe
 from mmconv.benchmarks.registry import TITLES
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec
+from mmconv.identity import OPERATIONAL, file_options
 from mmconv.keys import hash_json
 from mmconv.service.problems import Problem
 from mmconv.service.prompt_files import prompt_folder
@@ -87,7 +87,8 @@ def resolve(settings: Settings, request: RunRequest) -> RunSpec:
 
 def name_run(request: RunRequest, spec: RunSpec) -> str:
     """The run's id: what it is of, and a hash of all that it depends on. Safe in a URL."""
-    digest = hash_json([request.data, spec.model_dump(mode="json")])[:12]
+    told = spec.model_dump(mode="json", exclude={"seats": {"__all__": set(OPERATIONAL)}})
+    digest = hash_json([request.data, told])[:12]
     candidate = re.sub(r"[^A-Za-z0-9._-]+", "-", request.seats["candidate"])[:40]
     return f"{request.data}-{candidate}-{digest}"
 
@@ -166,19 +167,11 @@ def _own_options(settings: Settings, data: DataSpec, given: Mapping[str, Any]) -
 def open_options(benchmark: str) -> frozenset[str]:
     """The options of a benchmark of ours that name no files; none of one from elsewhere."""
     known = description(benchmark)
-    fields = {} if known is None else known.options.model_fields
-    return frozenset(name for name, each in fields.items() if Path not in _leaves(each.annotation))
+    if known is None:
+        return frozenset()
+    return frozenset(known.options.model_fields) - file_options(known.options)
 
 
 def description(benchmark: str) -> Description | None:
     """What a benchmark of ours can be told; None for one from elsewhere."""
     return describe(benchmark) if benchmark in TITLES else None
-
-
-def _leaves(annotation: Any) -> Iterator[Any]:
-    """The types that an annotation is made of."""
-    arguments = get_args(annotation)
-    if not arguments:
-        yield annotation
-    for argument in arguments:
-        yield from _leaves(argument)

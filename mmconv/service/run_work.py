@@ -13,7 +13,7 @@ from mmconv.errors import ConfigError
 from mmconv.evaluation import Evaluation
 from mmconv.runner import Runner
 from mmconv.service.benchmarks import Benchmarks
-from mmconv.service.problems import Problem
+from mmconv.service.problems import Problem, words_of_halt
 from mmconv.service.run_requests import RunRequest, name_run, resolve
 from mmconv.service.settings import Settings
 from mmconv.store.jobs import Ending, Job
@@ -121,7 +121,7 @@ class RunWork:
             return None
         result = await self._evaluation.run(self._runner, page=False)
         if not result.complete:
-            return None
+            return stopped_by_itself(self._runner.tally, self.progress())
         told = {
             "folder": result.folder.name,
             "scores": result.scores,
@@ -149,6 +149,13 @@ async def open_run(settings: Settings, benchmarks: Benchmarks, job: Job) -> Eval
     if name_run(request, spec) != job.id:
         raise ConfigError("what this run names is configured otherwise by now; post it again")
     return await benchmarks.evaluation(spec)
+
+
+def stopped_by_itself(tally: Tally, progress: dict[str, Any]) -> Ending | None:
+    """The end of a job whose runner stopped before its own, where nobody else had it stopped."""
+    if tally.halt is None:
+        return None
+    return Ending(state="failed", progress=progress, error=words_of_halt(tally.halt))
 
 
 def _progress(tally: Tally, total: int, pace: Pace, seconds: float) -> Progress:

@@ -32,7 +32,7 @@ async def carry_out(
     loaded. A call that fails is an outcome.
     """
     finished: list[Finished] = []
-    runner = Runner(seats, shared.store, window=len(plans))
+    runner = Runner(seats, shared.store, window=len(plans), goes_on=True)
     calls = sum(len(plan.calls) for plan in plans)
     with shared.meters.of(caller.name).calling(caller.limits, calls):
         try:

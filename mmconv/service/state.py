@@ -20,6 +20,7 @@ from mmconv.service.models import Models
 from mmconv.service.problems import Problem
 from mmconv.service.settings import Settings
 from mmconv.store import Store
+from mmconv.store.address import require_folder
 from mmconv.store.queue import Queue
 
 log = logging.getLogger(__name__)
@@ -103,6 +104,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
     Raises `mmconv.errors.ConfigError` for a model's options, `StoreError` for the database.
     """
     url = settings.place.store_url
+    require_folder(url, "the database", made=settings.out)
     async with AsyncExitStack() as stack:
         store = await asyncio.to_thread(Store, url)
         stack.push_async_callback(store.aclose)

@@ -88,7 +88,8 @@ def _endpoint(spec: ModelSpec) -> Endpoint:
 
 
 def _url(spec: ModelSpec) -> str:
-    if spec.base_url is None:
+    url = spec.address
+    if url is None:
         if spec.provider != "openai":
             raise ConfigError(
                 f"model {spec.label}: base_url is missing, such as http://host:8000/v1"
@@ -96,7 +97,7 @@ def _url(spec: ModelSpec) -> str:
         return _DEFAULT_URL
     wrong = ConfigError(f"model {spec.label}: base_url must be like http://host:8000/v1")
     try:
-        address = urlsplit(spec.base_url)
+        address = urlsplit(url)
         if address.scheme not in {"http", "https"} or not address.hostname or address.port == 0:
             raise wrong
     except ValueError as error:
@@ -106,4 +107,4 @@ def _url(spec: ModelSpec) -> str:
             f"model {spec.label}: base_url may hold no user, password or query; name the variable "
             "that holds the key in api_key_env"
         )
-    return spec.base_url.rstrip("/")
+    return url.rstrip("/")

@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from mmconv.errors import BackendError, Refused, Transient
+from mmconv.errors import BackendError, FailureKind, Refused, Transient
 from mmconv.values import Finish, Reply, SeenImage
 from model_zoo.reasoning import split_reasoning
 
@@ -32,6 +32,27 @@ _FINISHES: Mapping[Any, Finish] = {
 }
 
 _BUSY = frozenset({408, 409})
+
+_REFUSALS: Mapping[int, FailureKind] = {
+    401: "authentication",
+    402: "quota",
+    403: "forbidden",
+    404: "not_found",
+}
+"""What a status tells of that no other request will mend."""
+
+_REFUSAL_CODES: Mapping[str, FailureKind] = {
+    "insufficient_quota": "quota",
+    "billing_hard_limit_reached": "quota",
+    "invalid_api_key": "authentication",
+    "model_not_found": "not_found",
+}
+"""OpenAI's words for the same; they go before the status."""
+
+# What Anthropic and Gemini say of the same with status 400.
+_NO_CREDIT = re.compile(r"credit balance is too low", re.IGNORECASE)
+_BAD_KEY = re.compile(r"API key not valid", re.IGNORECASE)
+
 _LONGEST_EXCERPT = 500
 
 # What OpenAI, vLLM, SGLang, llama.cpp, TGI, Anthropic and Gemini say to a prompt that is too long.
@@ -103,7 +124,18 @@ def read_failure(
         return Refused("context", message)
     if status >= 500 or status in _BUSY:
         return Transient("server", message, retry_after=_retry_after(headers))
-    return Refused("rejected", message + _advice(status, endpoint))
+    kind = _refusal(status, code, words)
+    return Refused(kind, message + _advice(kind, endpoint))
+
+
+def _refusal(status: int, code: str, words: str) -> FailureKind:
+    if code in _REFUSAL_CODES:
+        return _REFUSAL_CODES[code]
+    if _NO_CREDIT.search(words):
+        return "quota"
+    if _BAD_KEY.search(words):
+        return "authentication"
+    return _REFUSALS.get(status, "not_found" if 300 <= status < 400 else "rejected")
 
 
 def _texts(message: Mapping[str, Any], finish: Finish) -> tuple[str | None, str]:
@@ -166,12 +198,12 @@ def _excerpt(data: bytes) -> str:
     return " ".join(data.decode("utf-8", "replace").split())[:_LONGEST_EXCERPT]
 
 
-def _advice(status: int, endpoint: Endpoint) -> str:
-    if status in {401, 403}:
+def _advice(kind: FailureKind, endpoint: Endpoint) -> str:
+    if kind in {"authentication", "forbidden"}:
         if endpoint.key_env is None:
             return " (no key was sent: name the variable that holds it in the model's api_key_env)"
         return f" (check the key in the environment variable {endpoint.key_env})"
-    if status == 404 or 300 <= status < 400:
+    if kind == "not_found":
         return (
             f" (check that the server serves a model named {endpoint.model!r}, and that base_url "
             f"{endpoint.url} is right: it usually ends in /v1)"

@@ -47,6 +47,25 @@ def test_fingerprint_names_nothing_else() -> None:
     assert fingerprint(identity="x") == fingerprint("http://b/v1", identity="x")
 
 
+async def test_a_url_is_filled_in_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = spec(base_url="${MMCONV_TEST_URL}", options={"identity": "x"})
+    monkeypatch.delenv("MMCONV_TEST_URL", raising=False)
+    # What only reads replies needs no address of a model that has an identity.
+    assert openai_api.fingerprint(named) == fingerprint(model="some/model", identity="x")
+    with pytest.raises(ConfigError, match="variable MMCONV_TEST_URL is not set"):
+        openai_api.check_key(named)
+    with pytest.raises(ConfigError, match="variable MMCONV_TEST_URL is not set"):
+        fingerprint("${MMCONV_TEST_URL}")
+    monkeypatch.setenv("MMCONV_TEST_URL", "http://a/v1/")
+    assert fingerprint("${MMCONV_TEST_URL}") == fingerprint("http://a/v1")
+    opened = await openai_api.open_backend(named, NoImages())
+    await opened.aclose()
+    monkeypatch.setenv("MMCONV_TEST_URL", "http://me:secret@host/v1")
+    with pytest.raises(ConfigError, match="no user, password or query") as raised:
+        openai_api.check_key(named)
+    assert "secret" not in str(raised.value)
+
+
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no such option": ({"options": {"max_pixel": 1}}, "max_pixel"),
     "our own field": ({"options": {"extra_body": {"stream": True}}}, "stream cannot be set here"),

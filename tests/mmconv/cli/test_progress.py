@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
-from mmconv.cli.progress import line
+from mmconv.cli.progress import counted, line
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.tally import SeatTally, Tally
+from mmconv.values import Failure, Reply
 
 MODEL = ModelSpec(provider="fake", model="echo")
-SPEC = RunSpec(benchmark="riddles", seats={"candidate": MODEL})
+SPEC = RunSpec(benchmark="riddles", seats={"candidate": MODEL, "judge": MODEL})
 
 
 def test_a_first_run_with_equal_calls_reuses_replies() -> None:
-    seat = SeatTally(asked=2000, stored=1500, failed=3, skipped=1, retried=4)
+    seat = SeatTally(asked=2000, stored=1500, skipped=1)
     told = line(SPEC, Tally(seats={"candidate": seat}), 10.0)
-    assert told == "3,504 calls, 200.0/s, 1,500 replies reused, 4 retried, 4 failed or skipped"
+    assert told == "3,501 calls, 200.0/s, 1,500 replies reused, 1 skipped"
+
+
+def test_the_latest_reason_of_each_seat_is_told() -> None:
+    candidate, judge = SeatTally(), SeatTally(stored=1)
+    candidate.count_retry("timeout")
+    candidate.count_retry("rate_limit")
+    candidate.count_retry("rate_limit")
+    judge.count_retry("connection")
+    judge.count(Failure(kind="connection", message="no", attempts=8), stored=False)
+    told = line(SPEC, Tally(seats={"candidate": candidate, "judge": judge}), 10.0)
+    assert told == (
+        "2 calls, 0.0/s, 1 reply reused, 4 retried (rate_limit, connection), 1 failed (connection)"
+    )
+
+
+def test_replies_whose_tokens_nobody_told_are_counted_if_they_were_asked_now() -> None:
+    seat = SeatTally()
+    for reply in (Reply(text="", input_tokens=1), Reply(text="", output_tokens=1)):
+        seat.count(reply, stored=True)
+        seat.count(reply, stored=False)
+    seat.count(Reply(text="", input_tokens=1, output_tokens=1), stored=False)
+    assert seat.unmetered == 2
+
+
+def test_one_call_is_no_calls() -> None:
+    assert [counted(count, "call") for count in (0, 1, 2)] == ["0 calls", "1 call", "2 calls"]

@@ -70,6 +70,8 @@ def test_an_id_stands_for_all_that_a_run_depends_on(tmp_path: Path) -> None:
         named(settings(models={"a": {"provider": "fake", "model": "judge"}}), asked()),
     }
     assert len({first, *others}) == 5
+    patient = {"provider": "fake", "model": "echo", "attempts": 99, "max_concurrency": 1}
+    assert first == named(settings(models={"a": patient}), asked())
 
 
 def test_a_seat_that_the_benchmark_has_not_is_named() -> None:

@@ -105,7 +105,7 @@ async def test_a_file_holds_the_scores_that_are_chosen(served: Served) -> None:
 @pytest.mark.parametrize(
     ("field", "words"),
     [
-        ("metric", "there are: truncated, empty, tokens, rating, win"),
+        ("metric", "there are: truncated, filtered, empty, tokens, rating, win"),
         ("condition", "there are: free, perception, reasoning"),
         ("sample", "no score is of a sample of this name"),
     ],
@@ -289,7 +289,7 @@ async def test_what_cannot_be_compared_is_refused(served: Served, tmp_path: Path
         assert words in answer.json()["error"]["message"]
         assert str(tmp_path) not in answer.text
     despite = await get(served.client, "compare", runs=f"{first},{other}", despite="judge")
-    assert any("CAREFUL" in note for table in despite["tables"] for note in table["notes"])
+    assert any("WARNING" in note for table in despite["tables"] for note in table["notes"])
 
 
 async def test_a_run_tells_the_name_of_its_folder(served: Served) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 from collections.abc import Iterator
@@ -8,9 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mmconv.errors import ConfigError
+from mmconv.errors import ConfigError, StoreError
 from mmconv.service.command import command, make_token, read_settings
 from mmconv.service.settings import SCOPES, Allowance, Settings, Sizes, TokenSpec
+from mmconv.service.state import open_service
 
 SHIPPED = Path(__file__).parents[3] / "configs" / "serve.yaml"
 
@@ -75,9 +77,32 @@ def test_two_tokens_may_not_be_the_same() -> None:
         )
 
 
-def test_nothing_to_serve_is_told() -> None:
-    with pytest.raises(ConfigError, match="models is needed"):
-        read_settings(None, [], {}, [])
+def test_nothing_to_serve_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"name a model, as in `mmconv serve --model pocket`, or"):
+        read_settings(None, [], {}, ["port=9"])
+    empty = tmp_path / "serve.yaml"
+    empty.write_text("port: 9\n")
+    with pytest.raises(ConfigError, match=r"serve\.yaml: .*\n  models is needed and not set"):
+        read_settings(empty, [], {}, [])
+
+
+def test_a_database_in_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    database = tmp_path / "no" / "x.db"
+    settings = Settings.model_validate(
+        {
+            "models": {"m": "fake/echo"},
+            "out": str(tmp_path / "runs"),
+            "database": f"sqlite:///{database}",
+        }
+    )
+
+    async def opened() -> None:
+        async with open_service(settings):
+            pass
+
+    with pytest.raises(StoreError, match=rf"the database: there is no folder {database.parent}"):
+        asyncio.run(opened())
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["bad name!", "../a", "", "a\n", "a" * 65])

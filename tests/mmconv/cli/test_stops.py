@@ -1,0 +1,153 @@
+"""Runs that stop by themselves, as a user sees them; what they cost, and what is left of them."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+from click.testing import CliRunner, Result
+
+from mmconv.benchmarks.convbench.scenes import write_scenes
+from mmconv.cli import commands
+from mmconv.cli.budget import Budget
+from mmconv.config import ModelSpec, PriceSpec, RunSpec
+from mmconv.errors import ConfigError
+from mmconv.tally import SeatTally, Tally
+from tests.mock_server import mock_server
+
+ROWS = 8
+"""Enough that 20 calls of the candidate need no other."""
+
+PRICED = ("--candidate", "echo.yaml", "--judge", "judge.yaml")
+FAKE_JUDGE = ("--judge", "fake/judge")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path) -> Iterator[Path]:
+    """A folder of the test's own as the working directory, with data and models."""
+    before = Path.cwd()
+    write_scenes(tmp_path / "data", ROWS)
+    for name in ("echo", "judge"):
+        (tmp_path / f"{name}.yaml").write_text(
+            f"provider: fake\nmodel: {name}\nmax_concurrency: 2\n"
+            "options: {seconds: 0.01}\nprice: {input: 10, output: 40}\n"
+        )
+    os.chdir(tmp_path)
+    yield tmp_path
+    os.chdir(before)
+
+
+def run(*more: str) -> Result:
+    data = ("--data", "data/data.jsonl", "--images", "data/images")
+    return CliRunner().invoke(commands, ["run", "convbench", *data, "--no-page", *more])
+
+
+def served(url: str) -> str:
+    """The file of a model on that server, whatever its address."""
+    Path("served.yaml").write_text(
+        f"provider: openai\nmodel: mock\nbase_url: {url}\nattempts: 1\nmax_concurrency: 1\n"
+        "options: {identity: mock}\n"
+    )
+    return "served.yaml"
+
+
+def nowhere() -> str:
+    """A URL that nobody serves."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+
+
+def check_stopped(result: Result, code: int) -> None:
+    assert result.exit_code == code, result.output
+    assert "Stopped; what was answered is kept. Resume with:\n  mmconv" in result.stderr
+    [told] = result.stdout.splitlines()
+    assert told.startswith("NOT FINISHED, no results yet: ")
+    assert f" of {3 * ROWS} conversations; " in told
+
+
+def test_a_server_that_is_not_there_ends_the_run_and_is_named() -> None:
+    result = run(*FAKE_JUDGE, "--candidate", served(nowhere()))
+    check_stopped(result, 1)
+    assert (
+        "candidate (served) cannot answer: 20 calls failed, one after the other: "
+        "connection after 1 attempt: "
+    ) in result.stderr
+    assert " failed (connection)" in result.stdout
+
+
+def test_a_wrong_address_ends_it_soon_and_the_right_one_goes_on() -> None:
+    with mock_server() as url:
+        wrong = run(*FAKE_JUDGE, "--candidate", served(url.replace("/v1", "/v2")))
+        check_stopped(wrong, 1)
+        assert "3 calls failed, one after the other: not_found after 1 attempt" in wrong.stderr
+        assert "is right: it usually ends in /v1)" in wrong.stderr
+        assert run(*FAKE_JUDGE, "--candidate", served(url)).exit_code == 0
+
+
+def test_a_run_stops_when_it_costs_more_and_goes_on_without_asking_again() -> None:
+    stopped = run(*PRICED, "--max-cost", "0.05")
+    check_stopped(stopped, 130)
+    assert "--max-cost 0.05: the calls of this session have cost $0.0" in stopped.stderr
+    [first] = Path("runs").glob("convbench-*/summary.json")
+    spent = orjson.loads(first.read_bytes())["seats"]
+    assert 0.05 < sum(seat["cost_usd"] for seat in spent.values()) < 0.1
+    assert run(*PRICED, "--max-cost", "100").exit_code == 0
+    whole = orjson.loads(first.read_bytes())["seats"]
+    for name, seat in whole.items():
+        assert seat["stored"] >= spent[name]["asked"] > 0
+
+
+def test_a_model_without_a_price_is_refused_a_budget() -> None:
+    result = run(*FAKE_JUDGE, "--candidate", "echo.yaml", "--max-cost", "5")
+    assert isinstance(result.exception, ConfigError)
+    assert "--max-cost: no price is known of judge (judge); write `price: {input: 2.5" in str(
+        result.exception
+    )
+    assert not Path("runs").exists()
+
+
+def test_a_model_that_counts_no_tokens_ends_a_budget_unless_it_is_free() -> None:
+    def spent(price: PriceSpec) -> str | None:
+        model = ModelSpec(provider="openai", model="m", price=price)
+        budget = Budget(RunSpec(benchmark="riddles", seats={"candidate": model}), 5)
+        return budget.spent(Tally(seats={"candidate": SeatTally(asked=1, unmetered=1)}))
+
+    assert spent(PriceSpec(input=0, output=0)) is None
+    told = spent(PriceSpec(input=0, output=1))
+    assert told == (
+        "--max-cost: what candidate (m) costs is not known: its server does not tell how many "
+        "tokens a reply takes"
+    )
+
+
+def test_a_dry_run_tells_what_is_left_to_ask() -> None:
+    def told() -> dict[str, list[int]]:
+        lines = [line.split() for line in run(*PRICED, "--dry-run").output.splitlines()]
+        rows = {line[0]: line for line in lines if line[:1] in (["candidate"], ["judge"])}
+        return {name: [*map(int, row[2:5])] for name, row in rows.items()}
+
+    before = {"candidate": [6 * ROWS, 0, 6 * ROWS], "judge": [18 * ROWS, 0, 18 * ROWS]}
+    assert told() == before
+    run(*PRICED, "--max-cost", "0.05")
+    [path] = Path("runs").glob("convbench-*/summary.json")
+    seats = orjson.loads(path.read_bytes())["seats"]
+    for name, (calls, stored, left) in told().items():
+        assert calls == before[name][0]
+        assert stored == seats[name]["asked"] > 0
+        assert left == calls - stored
+    run(*PRICED)
+    assert {row[2] for row in told().values()} == {0}
+
+
+def test_one_call_is_told_as_one() -> None:
+    failing = "{provider: fake, model: failing, attempts: 1, options: {rate: 1, kinds: [server]}}"
+    seat = ("--set", f"seats.candidate={failing}", "--limit", "1", "--conditions", "reasoning")
+    assert (
+        "1 call of candidate failed (server), for instance: made to fail"
+        in run(*FAKE_JUDGE, *seat).stderr
+    )

@@ -1,0 +1,174 @@
+"""A run that stops by itself: for a model that cannot answer, or because it was enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from mmconv.errors import BackendError, FailureKind, Refused, Transient
+from mmconv.plans import Plan
+from mmconv.runner import Runner, Seat
+from mmconv.runner.halting import HOPELESS, MOST_FAILED, MOST_HOPELESS
+from mmconv.store import Store
+from mmconv.tally import Halt, Tally
+from mmconv.values import Call, Failure, Message, Reply, Sampling, Text
+from tests.mmconv.runner.test_driver import Scripted, chain_of_two, seat_for
+
+PLANS = [chain_of_two(order, f"w{order}") for order in range(60)]
+
+
+def failing(error: BackendError, fails: Callable[[int], bool]) -> Scripted:
+    """A model that fails some of its calls, by their number, and takes one at a time."""
+
+    def answer(text: str, sampling: Sampling) -> Reply:
+        if fails(len(backend.prompts)):
+            raise error
+        return Reply(text="yes")
+
+    backend = Scripted(answer, most=1)
+    return backend
+
+
+ONE_MORE = 1
+"""The call that has the slot already when the last of them fails."""
+
+
+def always(_number: int) -> bool:
+    return True
+
+
+async def run(store: Store, backend: Scripted) -> tuple[bool, Tally]:
+    named = Seat(model=seat_for(backend, attempts=1).model, label="gpt")
+    runner = Runner({"candidate": named}, store)
+    return await runner.run(PLANS, lambda _: None), runner.tally
+
+
+def halt(calls: int, kind: FailureKind, message: str) -> Halt:
+    return Halt(
+        reason=f"candidate (gpt) cannot answer: {calls} calls failed, one after the other",
+        failure=Failure(kind=kind, message=message, attempts=1),
+    )
+
+
+@pytest.mark.parametrize("kind", sorted(HOPELESS))
+async def test_a_model_that_no_one_can_ask_stops_the_run_soon(
+    store: Store, kind: FailureKind
+) -> None:
+    backend = failing(Refused(kind, "HTTP 4xx: no."), always)
+    complete, tally = await run(store, backend)
+    assert not complete
+    assert len(backend.prompts) == MOST_HOPELESS + ONE_MORE
+    assert tally.halt == halt(MOST_HOPELESS, kind, "HTTP 4xx: no.")
+    assert tally.halt.told.endswith(f"other: {kind} after 1 attempt: HTTP 4xx: no.")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Transient("connection", "nobody there"),
+        Transient("timeout", "no reply"),
+        Transient("server", "HTTP 502"),
+        Transient("rate_limit", "HTTP 429", retry_after=86_400.0),
+        Refused("forbidden", "HTTP 403"),
+    ],
+)
+async def test_a_model_that_is_not_there_stops_it_after_some_more(
+    store: Store, error: BackendError
+) -> None:
+    backend = failing(error, always)
+    complete, tally = await run(store, backend)
+    assert not complete
+    assert len(backend.prompts) == MOST_FAILED + ONE_MORE
+    assert tally.halt is not None
+    assert tally.halt.reason == halt(MOST_FAILED, error.kind, "").reason
+
+
+@pytest.mark.parametrize("kind", ["context", "rejected", "memory", "image"])
+async def test_what_lies_with_the_calls_stops_nothing(store: Store, kind: FailureKind) -> None:
+    backend = failing(Refused(kind, "no"), always)
+    complete, tally = await run(store, backend)
+    assert (complete, tally.halt) == (True, None)
+    assert len(backend.prompts) == len(PLANS)
+
+
+async def test_a_reply_between_them_begins_the_count_anew(store: Store) -> None:
+    backend = failing(Transient("server", "HTTP 500"), lambda number: bool(number % MOST_FAILED))
+    complete, tally = await run(store, backend)
+    assert (complete, tally.halt) == (True, None)
+    assert tally.seat("candidate").failed > MOST_FAILED
+
+
+async def test_a_quota_that_is_used_up_midway_stops_it_and_more_of_it_resumes(
+    store: Store,
+) -> None:
+    backend = failing(Refused("quota", "Pay."), lambda number: number > 10)
+    complete, tally = await run(store, backend)
+    assert not complete
+    assert tally.halt == halt(MOST_HOPELESS, "quota", "Pay.")
+    assert len(backend.prompts) == 10 + MOST_HOPELESS + ONE_MORE
+    again = failing(Refused("quota", "Pay."), lambda _: False)
+    complete, tally = await run(store, again)
+    assert (complete, tally.halt) == (True, None)
+    seat = tally.seat("candidate")
+    assert seat.asked == len(again.prompts)
+    assert seat.asked + seat.stored == 2 * len(PLANS)
+    assert seat.stored >= 10
+
+
+async def test_seats_that_share_a_model_are_counted_together(store: Store) -> None:
+    backend = failing(Refused("authentication", "no"), always)
+    model = seat_for(backend).model
+    seats = {name: Seat(model=model) for name in ("candidate", "judge")}
+
+    def plan(order: int) -> Plan:
+        said = Message(role="user", parts=(Text(text=f"w{order}"),))
+        seat = "judge" if order % 2 else "candidate"
+        calls = (Call(id="only", seat=seat, messages=(said,)),)
+        return Plan(order=order, sample=str(order), condition="free", calls=calls)
+
+    assert not await Runner(seats, store).run(map(plan, range(9)), lambda _: None)
+    assert len(backend.prompts) == MOST_HOPELESS + ONE_MORE
+
+
+async def test_a_runner_of_others_models_goes_on_and_stops_none(store: Store) -> None:
+    backend = failing(Refused("quota", "Pay."), lambda number: number <= 5)
+    runner = Runner({"candidate": seat_for(backend)}, store, goes_on=True)
+    assert await runner.run(PLANS, lambda _: None)
+    assert (runner.tally.halt, runner.tally.seat("candidate").failed) == (None, 5)
+
+
+async def test_it_stops_as_soon_as_it_is_told_that_it_is_enough(store: Store) -> None:
+    backend = Scripted(lambda *_: Reply(text="yes"), most=1, seconds=0.05)
+    runner = Runner({"candidate": seat_for(backend)}, store)
+    runner.enough = lambda tally: "seven are enough" if tally.asked >= 7 else None
+    assert not await runner.run(PLANS, lambda _: None)
+    assert len(backend.prompts) == 7 + ONE_MORE
+    assert runner.tally.halt == Halt(reason="seven are enough")
+    assert runner.tally.halt.told == "seven are enough"
+
+
+async def test_whoever_stopped_it_needs_no_reason(store: Store) -> None:
+    def answer(text: str, sampling: Sampling) -> Reply:
+        if len(backend.prompts) == MOST_HOPELESS:
+            runner.stop()
+        raise Refused("quota", "Pay.")
+
+    backend = Scripted(answer, most=1)
+    runner = Runner({"candidate": seat_for(backend)}, store)
+    assert not await runner.run(PLANS, lambda _: None)
+    assert runner.tally.halt is None
+
+
+async def test_what_the_store_holds_of_a_plan_is_found_as_far_as_its_needs_are_known(
+    store: Store,
+) -> None:
+    backend = failing(Refused("context", "long"), lambda number: number == 2)
+    runner = Runner({"candidate": seat_for(backend)}, store)
+    assert await runner.recall(PLANS[0]) == {}
+    assert await runner.run([PLANS[0]], lambda _: None)
+    assert await runner.recall(PLANS[0]) == {"first": Reply(text="yes")}
+    assert await runner.run([PLANS[0]], lambda _: None)
+    asked = len(backend.prompts)
+    assert {*await runner.recall(PLANS[0])} == {"first", "second"}
+    assert len(backend.prompts) == asked
