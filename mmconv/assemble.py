@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any, Protocol, cast
 
+from mmconv.benchmarks.base import FileBenchmark
 from mmconv.benchmarks.registry import TITLES
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec, nearest
 from mmconv.errors import BackendError, ConfigError
@@ -40,7 +41,8 @@ class Provider(Protocol):
 
     The two are apart so that resuming a finished run, rescoring and showing load no model. A module
     may also have `check_key(spec)`, which raises `ConfigError` for a key that is not set,
-    `check_sight(spec)`, which raises it for a model that is known, unloaded, to take no images, and
+    `check_sight(spec)`, which raises it for a model that is known, unloaded, to take no images,
+    `check_prompt(messages)`, which raises it for prompts that no model of it reads, and
     `probe(spec)`, which asks the model's server for the names it serves (None: there is no server
     yet) or raises `BackendError`.
     """
@@ -79,12 +81,17 @@ def find_benchmark(name: str) -> BenchmarkBuilder:
     found = _find(name, "benchmark", shipped)
     if not callable(found):
         raise ConfigError(f"benchmark {name!r} builds none: name its class, as in MODULE:CLASS")
+    if lacking := getattr(found, "__abstractmethods__", ()):
+        raise ConfigError(f"benchmark {name!r} does not define {' and '.join(sorted(lacking))}")
     return cast("BenchmarkBuilder", found)
 
 
 def build_benchmark(spec: RunSpec, images: ImageSink) -> Benchmark[Any]:
     """The benchmark that a run asks for, its options and data checked."""
-    return find_benchmark(spec.benchmark)(spec, images)
+    benchmark = find_benchmark(spec.benchmark)(spec, images)
+    if isinstance(benchmark, FileBenchmark):
+        benchmark.check_plans()
+    return benchmark
 
 
 def build_seats(spec: RunSpec, images: ImageSource) -> dict[str, Seat]:
@@ -127,6 +134,7 @@ def build_seat(spec: ModelSpec, model: Model, sampling: SamplingSpec | None = No
     """A seat for a model, with its file's system prompt and sampling; `sampling` goes before it."""
     return Seat(
         model=model,
+        label=spec.label,
         system=spec.system,
         sampling={**_set_fields(spec.sampling), **_set_fields(sampling)},
     )
@@ -137,17 +145,22 @@ def check_keys(spec: RunSpec, seats: Iterable[str]) -> None:
     _check_models(spec, seats, check_key)
 
 
-def check_sight(spec: RunSpec, calls: Iterable[Call]) -> None:
-    """Raise `ConfigError` that names every model that gets images from these calls and takes none.
+def check_calls(spec: RunSpec, calls: Iterable[Call]) -> None:
+    """Raise `ConfigError` for models that are known not to take what these calls show them.
 
-    Of many models this is not known before they are asked; those go on.
+    It names those that get images and take none, or a judge that reads no prompts but its own. Of
+    many models this is not known before they are asked; those go on.
     """
-    seats = dict.fromkeys(call.seat for call in calls if _holds_image(call.messages))
+    sighted: dict[str, None] = {}
+    for call in calls:
+        _check_prompt(spec.seats[call.seat], call)
+        if _holds_image(call.messages):
+            sighted[call.seat] = None
     try:
-        _check_models(spec, seats, _check_sight)
+        _check_models(spec, sighted, _check_sight)
     except ConfigError as error:
         raise ConfigError(
-            f"{error}\n{spec.benchmark} shows its images to {', '.join(seats)}; "
+            f"{error}\n{spec.benchmark} shows its images to {', '.join(sighted)}; "
             "`mmconv models --images` lists models that take them"
         ) from error
 
@@ -172,13 +185,21 @@ def check_key(spec: ModelSpec) -> None:
     getattr(find_provider(spec.provider), "check_key", _check_nothing)(spec)
 
 
+def _check_prompt(spec: ModelSpec, call: Call) -> None:
+    check = getattr(find_provider(spec.provider), "check_prompt", _check_nothing)
+    try:
+        check(call.messages)
+    except ConfigError as error:
+        raise ConfigError(f"{call.seat} ({spec.label}): {error}") from error
+
+
 def _check_sight(spec: ModelSpec) -> None:
     if spec.about.images is False:
         raise ConfigError("its model file says that it takes no images (about.images)")
     getattr(find_provider(spec.provider), "check_sight", _check_nothing)(spec)
 
 
-def _check_nothing(_spec: ModelSpec) -> None:
+def _check_nothing(_given: object) -> None:
     """What a provider checks that cannot tell."""
 
 

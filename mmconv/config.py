@@ -8,6 +8,7 @@ them. No object is built from a spec here: that is `mmconv.assemble`.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib import resources
@@ -30,12 +31,16 @@ from pydantic import (
 )
 
 from mmconv.errors import ConfigError
+from mmconv.strict_yaml import RepeatedKey, parse_yaml
 
 Spec = TypeVar("Spec", bound=BaseModel)
 
 YAML_FILES = (".yaml", ".yml")
 """How the names of configuration files end."""
 
+
+_REFERENCE = re.compile(r"\$\{([^}]*)\}")
+"""A variable of the environment, as `base_url` names it."""
 
 _SEEDS: dict[str, Any] = {"ge": -(2**63), "lt": 2**63}
 """The seeds that JSON, and so a key, has room for."""
@@ -71,38 +76,57 @@ class PriceSpec(_Frozen):
 
 
 class AboutSpec(_Frozen):
-    """What helps to choose a model, as its card says; nothing that is asked of it depends on this.
+    """What helps to choose a model, as its card says; nothing that it is asked depends on this."""
 
-    `parameters` are in billions, of a mixture all of them. `images` says whether it takes any; a
-    run that would show some to a model that takes none is refused.
-    """
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
     parameters: float | None = Field(default=None, gt=0)
+    """Billions of parameters, of a mixture all of them."""
     images: bool | None = None
+    """Whether it takes images; a run that would show some to a model that takes none is refused."""
     licence: str = ""
+    """Its licence, as `mmconv models` prints it."""
 
 
 class ModelSpec(_Frozen):
     """A model is data: which backend speaks to it, and how.
 
-    `model` is a path, a hub name or a server's model name. `options` belong to the provider. A
-    secret is named by its environment variable in `api_key_env`, never written here. `about` is no
-    part of a run: it is never written out.
+    `about` is no part of a run: it is never written out.
     """
 
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
     provider: str
+    """What speaks to it: openai (any compatible server), vllm, hf, pocket, ..., or a module."""
     model: str
+    """The server's name of the model; for hf and vllm a hub name or a checkpoint's folder."""
     name: str = ""
+    """What tables call it; if empty, as the file is called, or as `model` ends."""
     about: AboutSpec = Field(default=AboutSpec(), exclude=True)
     system: str | None = None
+    """A system prompt that goes before every conversation that has none."""
     base_url: str | None = None
+    """Where a server answers, like http://localhost:8000/v1; the environment fills in ${NAME}."""
     api_key_env: str | None = None
+    """The environment variable that holds the key; OPENAI_API_KEY for openai without a URL."""
     max_concurrency: int | None = Field(default=None, gt=0)
+    """Calls under way at once; else 64 for a server, 128 per rank of a vLLM that is started here,
+    two batches for hf."""
     timeout: float = Field(default=600.0, gt=0)
+    """Seconds after which a call to a server that has not answered counts as failed."""
     attempts: int = Field(default=8, gt=0)
+    """How often a call is asked at most while it times out, is refused for its rate, and so on."""
     price: PriceSpec | None = None
+    """Dollars per million tokens, `input` and `output`."""
     sampling: SamplingSpec | None = None
+    """Goes before the benchmark's: temperature, top_p, max_tokens, seed, stop."""
     options: Mapping[str, Any] = Field(default_factory=dict)
+    """What the provider takes besides, as its module in `model_zoo` tells; the rest is refused."""
+
+    @property
+    def address(self) -> str | None:
+        """The `base_url` with what the environment says; `ConfigError` for what is not set."""
+        return self.base_url and _REFERENCE.sub(lambda found: secret(found[1]) or "", self.base_url)
 
     @property
     def label(self) -> str:
@@ -141,7 +165,7 @@ class RunSpec(_Frozen):
         if not isinstance(value, Mapping):
             return value
         return {
-            seat: _named_model(model) if isinstance(model, str) else model
+            seat: _seat_fields(model) if isinstance(model, str) else model
             for seat, model in value.items()
         }
 
@@ -185,8 +209,14 @@ def load_model(name: str) -> ModelSpec:
 
     Raises `ConfigError` naming what was looked for.
     """
+    fields, where = _find_model(name)
+    return validate(ModelSpec, fields, where)
+
+
+def _find_model(name: str) -> tuple[dict[str, Any], str]:
+    """The fields of a model that is named so, and where they stand."""
     if name.endswith(YAML_FILES):
-        return read_spec(Path(name), ModelSpec)
+        return read_document(Path(name)), name
     if name.startswith((".", "/", "~")):
         raise ConfigError(
             f"model {name!r} is a path, but neither a .yaml file nor of the form provider/model; "
@@ -194,22 +224,33 @@ def load_model(name: str) -> ModelSpec:
         )
     shipped = model_files()
     if name in shipped:
-        return read_spec(shipped[name], ModelSpec)
+        return read_document(shipped[name]), str(shipped[name])
     provider, slash, model = name.partition("/")
     if not slash or not provider or not model:
         raise ConfigError(
             f"model {name!r} is no shipped model (see `mmconv models`), no .yaml file, "
             f"and not of the form provider/model{nearest(name, list(shipped)) if not slash else ''}"
         )
-    return ModelSpec(provider=provider, model=model)
+    return {"provider": provider, "model": model}, name
 
 
-def _named_model(name: str) -> ModelSpec:
-    """A model as `load_model` finds it, under its file's name where it has none of its own."""
-    model = load_model(name)
-    if model.name or not name.endswith(YAML_FILES):
-        return model
-    return model.model_copy(update={"name": Path(name).stem})
+def _model_fields(name: str) -> dict[str, Any]:
+    """The fields of the model that `load_model` finds; raises as that does."""
+    fields, where = _find_model(name)
+    validate(ModelSpec, fields, where)
+    return fields
+
+
+def _seat_fields(name: str) -> dict[str, Any]:
+    """The same under the file's name, where that gives no other."""
+    fields = _model_fields(name)
+    if name.endswith(YAML_FILES) and not fields.get("name"):
+        fields["name"] = Path(name).stem
+    return fields
+
+
+_MODELS = {"seats": _seat_fields, "models": _model_fields}
+"""Groups of models, which may be names, and what such a name stands for there."""
 
 
 def read_spec(path: Path, kind: type[Spec], overrides: Sequence[str] = ()) -> Spec:
@@ -229,51 +270,33 @@ def read_document(path: Path) -> dict[str, Any]:
 def read_yaml(path: Path) -> Any:
     """Read a YAML file; raises `ConfigError` naming the file, and the line of a repeated key."""
     try:
-        return _parse_yaml(path.read_text(encoding="utf-8"))
+        return parse_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}") from error
-    except _RepeatedKey as error:
+    except RepeatedKey as error:
         raise ConfigError(f"{path} {error}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not YAML: {error}") from error
 
 
-class _RepeatedKey(yaml.YAMLError):
-    """A mapping has one key twice."""
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML by its own rule that a mapping has each key once; the library takes the last value."""
-
-    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        mapping = super().compose_mapping_node(anchor)
-        lines: dict[tuple[str, str], int] = {}
-        for key, _ in mapping.value:
-            if isinstance(key, yaml.ScalarNode):
-                name, line = (key.tag, key.value), key.start_mark.line + 1
-                if name in lines:
-                    raise _RepeatedKey(
-                        f"line {line}: {key.value!r} stands on line {lines[name]} too"
-                    )
-                lines[name] = line
-        return mapping
-
-
-def _parse_yaml(text: str) -> Any:
-    return yaml.load(text, _Loader)
-
-
 def override(document: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """A copy of `document` with each `a.b=value` set; raises `ConfigError` for a bad one."""
+    """A copy of `document` with each `a.b=value` set.
+
+    Raises `ConfigError` for a bad one, and for one that undoes an earlier one.
+    """
     result = _copy(document)
+    earlier: list[str] = []
     for item in overrides:
         dotted, equals, text = item.partition("=")
         if not equals or not dotted:
             raise ConfigError(f"--set {item!r}: expected field.field=value")
         try:
-            value = _parse_yaml(text)
+            value = parse_yaml(text)
         except yaml.YAMLError as error:
             raise ConfigError(f"--set {item!r}: not YAML: {error}") from error
+        if undone := [each for each in earlier if f"{each}.".startswith(f"{dotted}.")]:
+            raise ConfigError(f"--set {item!r}: {undone[0]} was set before; leave one of them out")
+        earlier.append(dotted)
         set_field(result, dotted, value, f"--set {item!r}")
     return result
 
@@ -281,28 +304,21 @@ def override(document: Mapping[str, Any], overrides: Sequence[str]) -> dict[str,
 def set_field(document: dict[str, Any], dotted: str, value: Any, option: str) -> None:
     """Set the field `a.b` in place; a group on the way that is empty, or not there, is made.
 
-    Raises `ConfigError` naming the option that asks for it, where the field lies below a value.
+    A model by its name becomes the fields that the name stands for. Raises `ConfigError` naming the
+    option that asks for it, where the field lies below a value.
     """
     *parents, last = dotted.split(".")
     place = document
-    for parent in parents:
+    for depth, parent in enumerate(parents):
         below = place.get(parent)
         if below is None:  # as YAML reads a group of which all fields are commented out
             below = place[parent] = {}
+        if isinstance(below, str) and depth == 1 and parents[0] in _MODELS:
+            below = place[parent] = _MODELS[parents[0]](below)
         if not isinstance(below, dict):
-            raise ConfigError(f"{option}: {_why_no_group(parents, parent, below)}")
+            raise ConfigError(f"{option}: {parent!r} is a value, not a group of fields")
         place = below
     place[last] = value
-
-
-def _why_no_group(parents: Sequence[str], parent: str, value: Any) -> str:
-    """Why a field below `parent` cannot be set, and what to do if that is a model by its name."""
-    if parents[0] in ("seats", "models") and len(parents) > 1:
-        return (
-            f"{'.'.join(parents[:2])} is {value!r}, a model by its name, of which no field can be "
-            "set here; write a model file of your own that sets it, and name that"
-        )
-    return f"{parent!r} is a value, not a group of fields"
 
 
 def validate(kind: type[Spec], document: Mapping[str, Any], where: str) -> Spec:

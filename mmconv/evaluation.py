@@ -8,7 +8,6 @@ and Parquet, `tables/`, `summary.json`. Resuming is running the same specificati
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
@@ -20,18 +19,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mmconv import __version__
-from mmconv.assemble import build_benchmark, check_keys, check_sight
+from mmconv.assemble import build_benchmark, check_calls, check_keys
 from mmconv.config import CANDIDATE, RunSpec, database_url
 from mmconv.equipment import Equipment, open_equipment
 from mmconv.errors import ConfigError, InputError, StoreError
-from mmconv.keys import hash_json
+from mmconv.identity import Shard, identify
 from mmconv.plans import Finished, Plan
 from mmconv.protocols import Benchmark
 from mmconv.report.changes import check_kept
 from mmconv.report.layout import MANIFEST, SPEC, SUMMARY, Manifest, ShardNumber, Start
 from mmconv.report.output import Records, RunFolder, import_ahead
 from mmconv.report.saved_run import read_start
-from mmconv.report.shortfalls import Shortfall, headline_gap
+from mmconv.report.shortfalls import Shortfall, tell_notable
 from mmconv.report.summary import software, stand_ins, summary
 from mmconv.runner import Runner
 from mmconv.store.address import with_password, without_password
@@ -59,22 +58,6 @@ class Place:
         """The same, whatever folder it is read from, and without a password."""
         url = self.store_url
         return without_password(url) if "://" in url else str(Path(url).absolute())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shard:
-    """One of `count` equal parts of a run's samples: those whose number leaves `index`."""
-
-    index: int = 0
-    count: int = 1
-
-    @classmethod
-    def parse(cls, text: str) -> Shard:
-        """Read `3/16`, counting from 1; raises `ConfigError` for anything else."""
-        match = re.fullmatch(r"(\d+)/(\d+)", text)
-        if match is None or not 1 <= int(match[1]) <= int(match[2]):
-            raise ConfigError(f"--shard {text!r}: expected i/n with i from 1 to n")
-        return cls(index=int(match[1]) - 1, count=int(match[2]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,12 +93,13 @@ class Evaluation:
 
     @property
     def run_id(self) -> str:
-        """Benchmark, candidate and a hash of the specification; shards are told apart."""
-        candidate = self.spec.seats[CANDIDATE]
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{self.benchmark.name}-{candidate.label}")
-        digest = hash_json(self.spec.model_dump(mode="json"))[:8]
-        part = f"-{self.shard.index + 1}of{self.shard.count}" if self.shard.count > 1 else ""
-        return f"{name}-{digest}{part}"
+        """Benchmark, candidate and a hash of what decides results; shards are told apart."""
+        return identify(self.spec, self.benchmark, self.fingerprints, self.shard)
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """Those of the models, by seat."""
+        return {name: seat.model.fingerprint for name, seat in self.equipment.seats.items()}
 
     @property
     def folder(self) -> Path:
@@ -171,12 +155,12 @@ class Evaluation:
 
         A run needs them as soon as it asks anything; scoring, showing and counting do without.
         """
-        self.check_sight()
+        self.check_calls()
         self.check_keys()
 
-    def check_sight(self) -> None:
-        """Raise `ConfigError` for models that get images and are known to take none."""
-        check_sight(self.spec, self._first_calls())
+    def check_calls(self) -> None:
+        """Raise `ConfigError` for models that are known not to take what they would be shown."""
+        check_calls(self.spec, self._first_calls())
 
     def check_keys(self) -> None:
         """Raise `ConfigError` for keys that are not set, of the seats that are asked."""
@@ -214,7 +198,7 @@ class Evaluation:
             if not runner.tally.replies:
                 output.withdraw()
             raise
-        output.write_json(MANIFEST, self._manifest().model_dump())
+        output.write_json(MANIFEST, self.manifest().model_dump())
         await self.equipment.close_models()
         tables = await self._conclude(output, records.shortfall) if complete else ()
         seconds = time.monotonic() - started
@@ -237,7 +221,7 @@ class Evaluation:
     def _check_kept(self, tally: Tally) -> None:
         """Refuse to write results of no reply, or of fewer than a finished run has."""
         store = self.place.absolute_store
-        check_kept(self.folder, self._manifest(), tally, store)
+        check_kept(self.folder, self.manifest(), tally, store)
         if not tally.replies:
             raise StoreError(f"{store} holds no reply of {self.run_id}")
 
@@ -262,11 +246,14 @@ class Evaluation:
         return tables
 
     def _make_tables(self, output: RunFolder, shortfall: Shortfall) -> tuple[Table, ...]:
-        made = self.benchmark.tables(output.scores())
+        # numpy comes with it, and only the end of a run needs it
+        from mmconv.stats import tell_intervals
+
+        made = tell_intervals(self.benchmark.tables(output.scores()))
         said = (*stand_ins(self.spec), *self._told_of_trials())
         tables = tuple(replace(table, notes=(*said, *table.notes)) for table in made)
-        told = " ".join([*shortfall.sentences(), *headline_gap(tables)])
-        output.write_tables(tables, ({"careful": told} if told else {}) | self._facts())
+        told = " ".join(tell_notable(shortfall, tables))
+        output.write_tables(tables, ({"warning": told} if told else {}) | self._facts())
         return tables
 
     def _told_of_trials(self) -> Iterator[str]:
@@ -296,14 +283,15 @@ class Evaluation:
             shard=ShardNumber(index=self.shard.index, count=self.shard.count),
         )
 
-    def _manifest(self) -> Manifest:
+    def manifest(self) -> Manifest:
+        """What the run is made from as it is today: hashes, models, versions."""
         return Manifest(
             run=self.run_id,
             benchmark=self.benchmark.name,
             conditions=self.benchmark.conditions,
             samples=self.samples,
             seed=self.spec.seed,
-            models={name: seat.model.fingerprint for name, seat in self.equipment.seats.items()},
+            models=self.fingerprints,
             facts=self.benchmark.facts,
             notes=self.notes,
             **software(),

@@ -24,8 +24,9 @@ class Backend(Protocol):
         """Answer once.
 
         `affinity` is equal for the calls of one conversation, so that replicas can keep its
-        prefix in one cache. Raises `mmconv.errors.Transient` or `mmconv.errors.Refused`; any
-        other exception is a bug and stops the run.
+        prefix in one cache. Raises `mmconv.errors.Transient` or `Refused`, and `ImageError` for
+        an image that is gone: these become a failure of the call. Anything else ends the run:
+        another `InputError` (a server that died, say) with its message, the rest as a bug.
         """
         ...
 

@@ -215,3 +215,12 @@ def test_a_missing_file_is_told_by_its_path(tmp_path: Path) -> None:
     file = tmp_path / "gone.yaml"
     with pytest.raises(ConfigError, match=re.escape(f"{file}: No such file")):
         load_model(str(file))
+
+
+def test_the_example_of_a_whole_file_sets_every_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VLLM_URL", raising=False)
+    text = (Path(FILES["gpt-4o"]).parent / "README.md").read_text(encoding="utf-8")
+    example = text.partition("```yaml\n")[2].partition("```")[0]
+    spec = ModelSpec.model_validate(yaml.safe_load(example))
+    assert spec.model_fields_set == ModelSpec.model_fields.keys()
+    assert find_provider(spec.provider).fingerprint(spec)

@@ -1,13 +1,14 @@
 """The command line: thin commands over `mmconv.evaluation`, imported when they are used.
 
 Errors that mmconv raises on purpose are printed without a traceback. Exit codes: 0 done, 1 done
-but more calls failed than allowed, 2 bad configuration or input, or a place that cannot be read or
-written, 130 interrupted.
+but more calls failed than allowed, or stopped because a model cannot answer, 2 bad configuration or
+input, or a place that cannot be read or written, 130 interrupted, or stopped by --max-cost.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -22,6 +23,7 @@ COMMANDS = {
     "show": "Show what a model saw and said, sample by sample.",
     "report": "Write the page of a run again.",
     "compare": "Compare runs of one benchmark, with paired differences.",
+    "leaderboard": "Rank runs of one benchmark, a row each.",
     "export": "Write a run as a log of another tool (Inspect).",
     "check": "Check a configuration and its data, asking nothing.",
     "options": "List what a benchmark can be told.",
@@ -48,7 +50,37 @@ ELSEWHERE = {"serve": "mmconv.service.command"}
 """Commands whose modules lie outside this package."""
 
 
-class LazyGroup(click.Group):
+class Group(click.Group):
+    """A group whose commands refuse an option that is given twice and takes one value.
+
+    The library takes the last value and says nothing.
+    """
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command and its arguments; raises `click.UsageError` that names the option."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None and not ctx.resilient_parsing:
+            settings = command.context_settings
+            with command.context_class(command, ctx, name, **settings) as below:
+                _refuse_repeated(command, below, rest)
+        return name, command, rest
+
+
+def _refuse_repeated(command: click.Command, ctx: click.Context, args: Sequence[str]) -> None:
+    given: set[click.Parameter] = set()
+    for option in command.make_parser(ctx).parse_args(list(args))[2]:
+        if option in given and isinstance(option, click.Option) and _takes_one(option):
+            raise click.UsageError(f"{option.opts[-1]} is given twice, and takes one value.", ctx)
+        given.add(option)
+
+
+def _takes_one(option: click.Option) -> bool:
+    return not (option.multiple or option.is_flag or option.count)
+
+
+class LazyGroup(Group):
     """A group whose commands are modules of this package or `ELSEWHERE`, loaded when named.
 
     The list of commands comes from `COMMANDS`, so that help is quick.

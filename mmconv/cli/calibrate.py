@@ -12,11 +12,12 @@ from mmconv.benchmarks.botchat.dialogue_files import HUMAN, StoredDialogue
 from mmconv.benchmarks.botchat.loops import calibrate, highest_similarity
 from mmconv.benchmarks.botchat.options import UTTERANCES, Similarity
 from mmconv.benchmarks.botchat.recorded import stored_dialogues
+from mmconv.cli import Group
 from mmconv.cli.specs import FILE
 from mmconv.errors import ConfigError
 
 
-@click.group(name="calibrate")
+@click.group(cls=Group, name="calibrate")
 def command() -> None:
     """Fit a setting that a paper does not publish."""
 
@@ -101,7 +102,7 @@ def _check(threshold: float, rate: float, highest: Sequence[float], wanted: floa
             "other --similarity"
         )
     click.echo(
-        f"CAREFUL: no threshold gives {wanted:.1%}; {rate:.1%} is the nearest, since many "
+        f"WARNING: no threshold gives {wanted:.1%}; {rate:.1%} is the nearest, since many "
         "dialogues have the same highest similarity.",
         err=True,
     )

@@ -1,4 +1,4 @@
-"""`mmconv models`: the models that ship with mmconv, and what helps to choose one."""
+"""`mmconv models`: the models that have a name, what helps to choose one, and what a file sets."""
 
 from __future__ import annotations
 
@@ -6,37 +6,65 @@ from collections.abc import Iterator, Mapping
 
 import click
 
+from mmconv.cli.options import print_sections, tell_fields
 from mmconv.cli.tabling import form_option, print_tables
 from mmconv.config import ModelSpec, load_model, model_files
 from mmconv.errors import ConfigError
 from mmconv.values import Cell, Table
 from model_zoo.fake import STAND_INS
+from model_zoo.reference import METRICS
+from model_zoo.scene_judge import MODEL as FACTS
+
+SIMULATED = {
+    "candidate": "answers with planted mistakes, at known rates",
+    "judge": "marks simulated/candidate",
+}
+"""What each model of the provider `simulated` does."""
 
 PARAMETERS = "parameters (billions)"
 IMAGES = "images"
 TERMS = "licence, or price per million tokens"
 MODEL = "model"
+FIELDS = (
+    "Fields of a model file; in a run file, under seats.SEAT, or by --set seats.SEAT.FIELD=VALUE"
+)
+
+NEED_NO_FILE = {
+    **{
+        f"reference/{metric}": f"offline judge of ConvBench: overlap of texts by {name}"
+        for metric, name in METRICS.items()
+    },
+    f"scenes/{FACTS}": "offline judge of drawn scenes: fact by fact",
+    **{f"simulated/{name}": f"simulated: {does}" for name, does in SIMULATED.items()},
+    **{f"fake/{name}": f"stand-in: {does}" for name, does in STAND_INS.items()},
+}
+"""What is no model and has no file: name -> what it does."""
+
 COLUMNS = (PARAMETERS, IMAGES, TERMS, MODEL)
 
 
 @click.command(name="models")
 @click.argument("word", default="")
 @click.option("--images", is_flag=True, help="Only models that take images.")
+@click.option("--fields", is_flag=True, help="List what a model file can set, and end.")
 @form_option
-def command(word: str, images: bool, form: str) -> None:
+def command(word: str, images: bool, fields: bool, form: str) -> None:
     """List the shipped models, or those with WORD in their name, model, provider or licence.
 
-    What is not told is not known, or changes. Any other model is named provider/model, or by a
-    .yaml file of your own.
+    What is not told is not known, or changes. Those that need no file stand at the end; any other
+    model is named provider/model, or by a .yaml file of your own.
     """
+    if fields:
+        print_sections([(FIELDS, tell_fields(ModelSpec))])
+        return
     found = {
         name: cells
-        for name, cells in (*_described(), *_stand_ins())
+        for name, cells in (*_described(), *_without_files())
         if (not images or cells[IMAGES].value == "yes") and _holds(word, name, cells)
     }
     if not found:
         raise ConfigError(f"no shipped model has {word!r} in its name, model, provider or licence")
-    count = len(model_files()) + len(STAND_INS)
+    count = len(model_files()) + len(NEED_NO_FILE)
     title = f"{len(found)} of {count} models" if word or images else "Models"
     table = Table(name="models", title=title, columns=COLUMNS, rows=found, digits=1)
     print_tables([table], form)
@@ -59,11 +87,16 @@ def _described() -> Iterator[tuple[str, Mapping[str, Cell]]]:
         )
 
 
-def _stand_ins() -> Iterator[tuple[str, Mapping[str, Cell]]]:
-    for name, does in STAND_INS.items():
-        model = f"fake/{name}"
-        cells = {IMAGES: Cell(value="unseen"), TERMS: Cell(value=f"stand-in: {does}")}
-        yield model, cells | {MODEL: Cell(value=model)}
+def _without_files() -> Iterator[tuple[str, Mapping[str, Cell]]]:
+    for name, does in NEED_NO_FILE.items():
+        yield (
+            name,
+            {
+                IMAGES: Cell(value="unseen"),
+                TERMS: Cell(value=does),
+                MODEL: Cell(value=name),
+            },
+        )
 
 
 def _terms(model: ModelSpec) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import click
+from pydantic import BaseModel
 
 from mmconv.assemble import find_benchmark
 from mmconv.benchmarks.base import FileBenchmark
@@ -40,11 +41,23 @@ def command(benchmark: str) -> None:
     A run file stands for its benchmark, MODULE:CLASS for one of your own. What every run has
     besides (limit, trials, seed, sampling by seat) is in `mmconv run --help`.
     """
+    print_sections(_sections(_described(benchmark)))
+
+
+def print_sections(sections: Iterable[tuple[str, Sequence[Entry]]]) -> None:
+    """Print headings, and below each its entries."""
     width = min(terminal_width(), WIDEST)
-    for number, (heading, entries) in enumerate(_sections(_described(benchmark))):
+    for number, (heading, entries) in enumerate(sections):
         click.echo("\n" * (number > 0) + "\n".join(fold(heading, width)))
         for line in _listed(entries, width):
             click.echo(line)
+
+
+def tell_fields(kind: type[BaseModel]) -> list[Entry]:
+    """Each field with its meaning, which is its docstring, and facts; those needed come first."""
+    schema = kind.model_json_schema()
+    fields = sorted(_fields(schema, schema.get("$defs", {})), key=lambda field: field[0])
+    return [entry for _, entry in fields]
 
 
 def _described(target: str) -> Description:
@@ -70,10 +83,8 @@ def _sections(described: Description) -> Iterator[tuple[str, Sequence[Entry]]]:
     yield "Seats, --set seats.NAME=MODEL", list(described.seats.items())
     conditions = f"Conditions, --conditions LIST  [default: {described.unnamed}]"
     yield conditions, list(described.conditions.items())
-    schema = described.options.model_json_schema()
-    options = sorted(_options(schema, schema.get("$defs", {})), key=lambda option: option[0])
     heading = f"Options, --set {PREFIX}NAME=VALUE, or {PREFIX.rstrip('.')}: in a run file"
-    yield heading, [entry for _, entry in options]
+    yield heading, tell_fields(described.options)
 
 
 def _listed(entries: Sequence[Entry], width: float) -> Iterator[str]:
@@ -85,35 +96,39 @@ def _listed(entries: Sequence[Entry], width: float) -> Iterator[str]:
             yield f"{'' if place else f'  {name}':<{margin}}{line}"
 
 
-def _options(
+def _fields(
     schema: Mapping[str, Any], groups: Mapping[str, Any], prefix: str = ""
 ) -> Iterator[tuple[bool, Entry]]:
-    """Each option with its meaning and facts, and whether it may be left out.
+    """Each field with its meaning and facts, and whether it may be left out.
 
-    Groups of options are taken apart.
+    Groups of fields are taken apart, but for those that may be left out as a whole.
     """
     needed = schema.get("required", ())
     for field, told in schema["properties"].items():
         name = prefix + field
         if "$ref" in told:
             group = groups[told["$ref"].rpartition("/")[2]]
-            yield from _options(group, groups, f"{name}.")
+            yield from _fields(group, groups, f"{name}.")
             continue
         facts = [f"--{_SHORT[name].replace('_', '-')}"] if name in _SHORT else []
         facts.append(_values(told))
-        facts.append("needed" if field in needed else f"default: {_default(told['default'])}")
+        facts.append("needed" if field in needed else f"default: {_default(told.get('default'))}")
         yield field not in needed, (name, told["description"], f"[{'; '.join(facts)}]")
 
 
 def _values(told: Mapping[str, Any]) -> str:
-    """What may be given, from the option's JSON schema."""
+    """What may be given, from the field's JSON schema."""
     if "anyOf" in told:
         return " or ".join(_values(each) for each in told["anyOf"] if each.get("type") != "null")
     if "enum" in told:
         return "|".join(told["enum"])
+    if "$ref" in told:
+        return "a mapping"
     match told["type"]:
         case "array":
             return f"a list, each {_values(told['items'])}"
+        case "object" if told["additionalProperties"] is True:
+            return "a mapping"
         case "object":
             keys, values = told["propertyNames"], told["additionalProperties"]
             return f"a mapping from {_values(keys)} to {_values(values)}"
@@ -125,7 +140,7 @@ def _values(told: Mapping[str, Any]) -> str:
 
 def _default(value: Any) -> str:
     """A default as it would be typed; what may be left out and has none is not set."""
-    if value is None:
+    if value is None or value == "":
         return "not set"
     if value == []:
         return "none"

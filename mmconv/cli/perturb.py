@@ -67,7 +67,7 @@ def command(
     )
     if not changes.changed_queries:
         click.echo(
-            f"CAREFUL: {out} is no other than {file}. Only Chinese texts are changed; does "
+            f"WARNING: {out} is no other than {file}. Only Chinese texts are changed; does "
             f"{' or '.join(fields) or 'a query'} hold any?",
             err=True,
         )

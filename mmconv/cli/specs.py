@@ -23,7 +23,8 @@ from mmconv.config import (
     validate,
 )
 from mmconv.errors import ConfigError
-from mmconv.evaluation import Evaluation, Place, Shard, open_evaluation, read_run
+from mmconv.evaluation import Evaluation, Place, open_evaluation, read_run
+from mmconv.identity import Shard
 from mmconv.store.address import require_folder
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -130,10 +131,10 @@ async def open_new(
 ) -> AsyncIterator[Evaluation]:
     """A run that is to be made, refused where its models are known to be unfit for it.
 
-    Raises as `mmconv.evaluation.open_evaluation` and `Evaluation.check_sight` do.
+    Raises as `mmconv.evaluation.open_evaluation` and `Evaluation.check_calls` do.
     """
     async with open_evaluation(spec, where, part) as evaluation:
-        evaluation.check_sight()
+        evaluation.check_calls()
         yield evaluation
 
 

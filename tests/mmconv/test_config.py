@@ -51,15 +51,82 @@ def test_overriding_leaves_the_original_alone() -> None:
         ("benchmark.x=1", "'benchmark' is a value"),
         ("seed=[1", "not YAML"),
         ("options={order: both, order: random}", "'order' stands on line 1 too"),
-        (
-            "seats.candidate.options.max_pixels=9",
-            "seats.candidate is 'fake/echo', a model by its name, .*; write a model file",
-        ),
+        ("seats.candidate.model.name=9", "'model' is a value"),
     ],
 )
 def test_a_bad_override_is_told(item: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         override(RUN, [item])
+
+
+@pytest.mark.parametrize("items", [["seed=1", "seed=2"], ["options.a=1", "options={}"]])
+def test_what_undoes_an_earlier_override_is_refused(items: list[str]) -> None:
+    with pytest.raises(
+        ConfigError, match=r"(seed|options\.a) was set before; leave one of them out"
+    ):
+        override(RUN, items)
+
+
+class TestFieldsOfAModelByItsName:
+    """They are laid over what the name stands for."""
+
+    def seat(self, model: str, *items: str) -> ModelSpec:
+        document = override({**RUN, "seats": {"judge": model}}, items)
+        return validate(RunSpec, document, "run.yaml").seats["judge"]
+
+    def test_of_a_shipped_model(self) -> None:
+        shipped = load_model("gpt-4o")
+        items = ("seats.judge.max_concurrency=4", "seats.judge.options.max_side=9")
+        expected = {"max_concurrency": 4, "options": {"max_side": 9}}
+        assert self.seat("gpt-4o", *items) == shipped.model_copy(update=expected)
+
+    def test_of_ones_own_file(self, tmp_path: Path) -> None:
+        file = tmp_path / "mine.yaml"
+        file.write_text(
+            "provider: openai\nmodel: org/x\nabout: {images: false}\noptions: {identity: x}\n"
+        )
+        seat = self.seat(str(file), "seats.judge.base_url=http://h:1/v1")
+        assert (seat.label, seat.base_url) == ("mine", "http://h:1/v1")
+        assert (seat.about.images, seat.options) == (False, {"identity": "x"})
+
+    def test_of_a_providers_model(self) -> None:
+        assert self.seat("fake/failing", "seats.judge.options.rate=0.3") == ModelSpec(
+            provider="fake", model="failing", options={"rate": 0.3}
+        )
+
+    def test_a_served_model_keeps_its_public_name(self, tmp_path: Path) -> None:
+        file = tmp_path / "mine.yaml"
+        file.write_text("provider: fake\nmodel: echo\n")
+        document = override({"models": {"public": str(file)}}, ["models.public.attempts=2"])
+        assert document == {
+            "models": {"public": {"provider": "fake", "model": "echo", "attempts": 2}}
+        }
+
+    def test_a_file_that_is_wrong_is_named(self, tmp_path: Path) -> None:
+        file = tmp_path / "mine.yaml"
+        file.write_text("provider: fake\nmodle: echo\n")
+        with pytest.raises(ConfigError, match=r"mine\.yaml: wrong .*\n.*\n.*did you mean model\?"):
+            self.seat(str(file), "seats.judge.attempts=2")
+
+
+class TestAddress:
+    """`base_url` may name variables of the environment; what they hold is never written down."""
+
+    spec = ModelSpec(
+        provider="openai", model="x", base_url="http://${MMCONV_HOST}:${MMCONV_PORT}/v1"
+    )
+
+    def test_the_environment_fills_it_in(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MMCONV_HOST", "node7")
+        monkeypatch.setenv("MMCONV_PORT", "8000")
+        assert self.spec.address == "http://node7:8000/v1"
+        assert "node7" not in self.spec.model_dump_json()
+        assert ModelSpec(provider="openai", model="x").address is None
+
+    def test_what_is_not_set_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MMCONV_HOST", "node7")
+        with pytest.raises(ConfigError, match="environment variable MMCONV_PORT is not set"):
+            _ = self.spec.address
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,12 @@ SEATS = {seat: ModelSpec(provider="fake", model="judge") for seat in ("candidate
 
 
 class Broken(Riddles):
-    """Its last plan refers to a call that there is not."""
+    """Its last plan refers to a call that there is not, and nothing looks at it beforehand."""
 
     name = "broken"
+
+    def check_plans(self) -> None:
+        """The runner has plans of other benchmarks too."""
 
     def plan(self, sample: Fields, condition: str) -> tuple[Call, ...]:
         calls = super().plan(sample, condition)

@@ -125,7 +125,7 @@ def test_an_unreadable_judge_scores_nothing_and_nothing_as_zero(tmp_path: Path) 
         more = ["--set", "seats.judge={provider: fake, model: unreadable}"]
         ended = subprocess.run(command(run, tmp_path / "runs", *more), capture_output=True)
     assert ended.returncode == 1
-    assert b"CAREFUL: 36 of 36 verdicts (100.0 %) could not be read" in ended.stderr
+    assert b"WARNING: 36 of 36 verdicts (100.0 %) could not be read" in ended.stderr
     judged = [score for score in scores(tmp_path / "runs") if score["metric"] in ("rating", "win")]
     assert len(judged) == 36
     assert {score["value"] for score in judged} == {None}

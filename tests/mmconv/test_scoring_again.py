@@ -1,4 +1,4 @@
-"""Scoring a run's folder again: a finished run never loses results by it."""
+"""Scoring a run's folder again, or showing it: neither takes today's data for the run's."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_a_record_that_went_bad_is_told(desk: Desk) -> None:
     desk.run()
     desk.write(*riddles()[:-1], {"id": ROWS})
     *_, cause = desk.refused().problems
-    assert cause == "riddles.jsonl line 4 was good, and is left out today: no riddle"
+    assert cause == "riddles.jsonl line 4 (id 4) was good, and is left out today: no riddle"
 
 
 def test_where_nothing_is_known_to_have_changed_that_is_told(desk: Desk) -> None:
@@ -277,3 +277,38 @@ def test_a_renamed_folder_is_scored_where_it_lies(desk: Desk) -> None:
     typed("score", str(folder))
     assert report.exists()
     assert [path.name for path in folder.parent.iterdir() if path.is_dir()] == ["renamed"]
+
+
+def test_a_finished_run_is_not_shown_with_other_data(desk: Desk) -> None:
+    desk.run()
+    desk.write(*riddles()[:-1], {"id": ROWS, "riddle": "What is that?"})
+    for sample in ((), (str(ROWS),)):
+        with pytest.raises(DataError) as caught:
+            typed("show", str(desk.folder), *sample)
+        assert caught.value.problems == (
+            f"the run was finished, and {desk.store} has no answer to 2 of its calls today",
+            "riddles.jsonl is not the file that the run was made from",
+        )
+        assert "what was asked then stands in transcripts.jsonl" in str(caught.value)
+    # what was asked of the others is what would be asked today
+    typed("show", str(desk.folder), "1")
+
+
+def test_where_answers_are_gone_a_finished_run_is_not_shown_as_unasked(desk: Desk) -> None:
+    desk.run()
+    desk.forget()
+    with pytest.raises(DataError, match="answers may have been removed"):
+        typed("show", str(desk.folder))
+
+
+@UNFINISHED
+def test_an_unfinished_run_is_shown_while_its_data_are_the_same(
+    desk: Desk, leave: Callable[[Desk], None]
+) -> None:
+    desk.run()
+    desk.forget()
+    leave(desk)
+    typed("show", str(desk.folder))
+    desk.write(*riddles()[:-1], {"id": ROWS, "riddle": "What is that?"})
+    with pytest.raises(DataError, match=r"riddles\.jsonl is not the file"):
+        typed("show", str(desk.folder))

@@ -19,6 +19,7 @@ from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, FOCUS_POINT
 from mmconv.benchmarks.convbench.data import Row, Source, load_rows, survey
 from mmconv.cli.annotate import command
 from mmconv.errors import ConfigError, DataError
+from tests.mock_server import mock_server
 
 SCRIPT = {
     "Describe this image": "A plain description.",
@@ -296,6 +297,15 @@ class TestWhatGoesWrong:
         assert "1 rows could not be completed" in result.stderr
         assert "ID 2: turn_1: rejected after 1 attempt: no pattern" in result.stderr
         assert "not asked, for want of that: turn_2, turn_3, focus_points" in result.stderr
+
+    def test_a_model_that_cannot_answer_ends_the_job(self, desk: Desk) -> None:
+        with mock_server() as url:
+            wrong = {"provider": "openai", "model": "m", "base_url": url.replace("/v1", "/v2")}
+            (desk.path / "model.yaml").write_text(yaml.safe_dump(wrong), encoding="utf-8")
+            result = desk.annotate()
+        assert result.exit_code == 1
+        assert "annotator (model) cannot answer: 3 calls failed" in result.stderr
+        assert "Stopped; what was answered is kept. Resume with:" in result.stderr
 
     def test_categories_that_cannot_be_read_are_left_empty(self, desk: Desk) -> None:
         desk.model({**SCRIPT, "Choose one category": "First: none of them"})

@@ -73,10 +73,10 @@ def test_files_are_taken_together_and_their_models_named(path: Path, tmp_path: P
 def test_the_nearest_rate_is_taken_and_a_miss_is_told(path: Path) -> None:
     """Of 20 dialogues 11 repeat an utterance word for word: 45 % or all have no loop."""
     output = calibrated(path, "--non-loop-rate", "0.5")
-    assert "CAREFUL: no threshold gives 50.0%; 45.0% is the nearest" in output
+    assert "WARNING: no threshold gives 50.0%; 45.0% is the nearest" in output
     assert re.search(r"^threshold 0\.\d+: 45\.0% of 20 without a loop$", output, re.MULTILINE)
     assert "next above, 1.0: 100.0%" in output
-    assert "CAREFUL" not in calibrated(path, "--non-loop-rate", "0.44")
+    assert "WARNING" not in calibrated(path, "--non-loop-rate", "0.44")
 
 
 @pytest.mark.parametrize("arguments", [("0.8",), ("0.5", "--model", "vic")])

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import orjson
 import pytest
 from click.testing import CliRunner
 
+from mmconv.assemble import find_provider
 from mmconv.cli import commands
-from mmconv.cli.models import IMAGES, MODEL, PARAMETERS, TERMS
-from mmconv.config import ModelSpec, load_model, model_files
+from mmconv.cli.models import IMAGES, MODEL, NEED_NO_FILE, PARAMETERS, TERMS
+from mmconv.config import AboutSpec, ModelSpec, load_model, model_files
 from mmconv.errors import ConfigError
-from model_zoo import fake
 from model_zoo.fake import STAND_INS
+from model_zoo.openai_api.client import _DEFAULT_CONCURRENCY
+from model_zoo.vllm_server import CONCURRENCY
 
 
 def listed(*arguments: str) -> dict[str, Any]:
@@ -26,17 +29,45 @@ def listed(*arguments: str) -> dict[str, Any]:
 
 
 def test_all_are_listed() -> None:
-    stand_ins = [f"fake/{name}" for name in STAND_INS]
-    assert list(listed()) == [*model_files(), *stand_ins]
-    assert list(listed("fake")) == stand_ins
+    assert list(listed()) == [*model_files(), *NEED_NO_FILE]
+    assert list(listed("fake/")) == [f"fake/{name}" for name in STAND_INS]
+    assert list(listed("reference")) == ["reference/chrf", "reference/bleu"]
 
 
-def test_every_stand_in_that_is_listed_can_be_opened() -> None:
-    for name in STAND_INS:
-        told: dict[str, Any] = {"script": ["Yes."]} if name == "scripted" else {}
-        assert fake.fingerprint(ModelSpec(provider="fake", model=name, options=told))
-    with pytest.raises(ConfigError, match=", ".join(STAND_INS)):
-        fake.fingerprint(ModelSpec(provider="fake", model="mute"))
+@pytest.mark.parametrize("name", NEED_NO_FILE)
+def test_what_needs_no_file_can_be_opened_and_no_other_of_its_provider(name: str) -> None:
+    spec = load_model(name)
+    told: dict[str, Any] = {"script": ["Yes."]} if name == "fake/scripted" else {}
+    provider = find_provider(spec.provider)
+    assert provider.fingerprint(spec.model_copy(update={"options": told}))
+    with pytest.raises(ConfigError) as raised:
+        provider.fingerprint(spec.model_copy(update={"model": "mute"}))
+    mates = [each for each in NEED_NO_FILE if each.startswith(f"{spec.provider}/")]
+    assert all(mate.partition("/")[2] in str(raised.value) for mate in mates)
+
+
+def test_every_field_of_a_model_file_is_told_with_its_default() -> None:
+    result = CliRunner().invoke(commands, ["models", "--fields"])
+    assert result.exit_code == 0, result.output
+    told = " ".join(result.output.split())
+    fields = [name for name in ModelSpec.model_fields if name != "about"]
+    fields += [f"about.{name}" for name in AboutSpec.model_fields]
+    assert all(re.search(rf"^  {re.escape(name)} ", result.output, re.MULTILINE) for name in fields)
+    assert all(
+        " ".join((field.description or "?").split()) in told
+        for name, field in ModelSpec.model_fields.items()
+        if name != "about"
+    )
+    for facts in ("[a whole number above 0; default: 8]", "[a text; needed]", "default: 600.0]"):
+        assert facts in told
+    for facts in ("[a mapping; default: not set]", "[true or false; default: not set]"):
+        assert facts in told
+
+
+def test_the_default_concurrency_is_the_one_that_is_told() -> None:
+    told = str(ModelSpec.model_fields["max_concurrency"].description)
+    assert f"{_DEFAULT_CONCURRENCY} for a server" in told
+    assert f"{CONCURRENCY} per rank of a vLLM" in told
 
 
 def test_a_row_tells_what_the_file_says() -> None:

@@ -76,6 +76,10 @@ class TestDemo:
         assert result.exit_code == 130
         assert "Stopped; what was answered is kept. Resume with:" in result.stderr
         assert "A transcript" not in result.output
+        assert result.stdout.startswith(
+            "NOT FINISHED, no results yet: 0 of 3 conversations; 0 calls"
+        )
+        assert "Everything is in" not in result.output
 
 
 def demo(folder: Path, *more: str) -> Result:

@@ -42,7 +42,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     before = Path.cwd()
     os.chdir(here)
     try:
-        for more in ((), ("--candidate", "fake/judge")):
+        for more in ((), ("--set", "seats.candidate=fake/judge")):
             with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
                 patch.setattr(sys, "argv", ["mmconv", *RUN, *more])
                 main()

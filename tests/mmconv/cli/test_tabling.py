@@ -63,7 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     here = tmp_path_factory.mktemp("runs")
     write_scenes(here / "data", 3)
     piped(*RUN, folder=here)
-    piped(*RUN, "--candidate", "fake/judge", folder=here)
+    piped(*RUN, "--set", "seats.candidate=fake/judge", folder=here)
     return here
 
 

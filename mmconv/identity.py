@@ -1,0 +1,126 @@
+"""What makes two runs the same run: all that can change replies, scores or tables, and no more.
+
+A model counts as its fingerprint, which names all that can change what it says, and by what only a
+run adds: label, system prompt, sampling. How a run is carried out is no part of it (`OPERATIONAL`,
+and what a provider leaves out of a fingerprint: replicas, ports, caches), so that a run goes on in
+its folder after `attempts` were raised or a server has moved that `options.identity` names.
+
+Files count as where they lie, however that is typed: as seen from the working directory where they
+are in it, so that a folder with its data and runs may move as a whole, else from the root. Their
+content is not looked at: where data or prompts have changed in place, the same run asks what is new
+and its tables are those of today, while scoring it again is refused where that would cost it
+results (`mmconv.report.changes`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+from mmconv.benchmarks.base import FileBenchmark
+from mmconv.benchmarks.describing import describe
+from mmconv.benchmarks.registry import TITLES
+from mmconv.config import CANDIDATE, RunSpec
+from mmconv.errors import ConfigError
+from mmconv.keys import hash_json
+from mmconv.protocols import Benchmark
+
+OPERATIONAL = frozenset(
+    {
+        "api_key_env",  # who pays for a reply
+        "price",  # what it costs: `summary.json` is written anew by every session
+        "max_concurrency",  # how soon it comes
+        # Whether it comes: what failed is asked again by the same run.
+        "timeout",
+        "attempts",
+    }
+)
+"""The fields of a model that change no reply, score or table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """One of `count` equal parts of a run's samples: those whose number leaves `index`."""
+
+    index: int = 0
+    count: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Read `3/16`, counting from 1; raises `ConfigError` for anything else."""
+        match = re.fullmatch(r"(\d+)/(\d+)", text)
+        if match is None or not 1 <= int(match[1]) <= int(match[2]):
+            raise ConfigError(f"--shard {text!r}: expected i/n with i from 1 to n")
+        return cls(index=int(match[1]) - 1, count=int(match[2]))
+
+
+def identify(
+    spec: RunSpec, benchmark: Benchmark[Any], fingerprints: Mapping[str, str], shard: Shard
+) -> str:
+    """Benchmark, candidate and a hash of what the run is; shards are told apart.
+
+    `fingerprints` are those of the models, by seat.
+    """
+    label = spec.seats[CANDIDATE].label
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{benchmark.name}-{label}")
+    part = f"-{shard.index + 1}of{shard.count}" if shard.count > 1 else ""
+    return f"{name}-{_digest(spec, benchmark, fingerprints)[:8]}{part}"
+
+
+def _digest(spec: RunSpec, benchmark: Benchmark[Any], fingerprints: Mapping[str, str]) -> str:
+    told = spec.model_dump(mode="json")
+    for name in _files_of(spec.benchmark, benchmark) & told["options"].keys():
+        told["options"][name] = _located(told["options"][name])
+    told["prompts"] = _located(told["prompts"])
+    told["seats"] = {
+        seat: {
+            "model": fingerprints[seat],
+            "label": model.label,
+            "system": model.system,
+            "sampling": told["seats"][seat]["sampling"],
+        }
+        for seat, model in spec.seats.items()
+    }
+    return hash_json(told)
+
+
+def file_options(options: type[BaseModel]) -> frozenset[str]:
+    """The names of a benchmark's options that name files or folders."""
+    fields = options.model_fields.items()
+    return frozenset(name for name, field in fields if Path in _leaves(field.annotation))
+
+
+def _files_of(name: str, benchmark: Benchmark[Any]) -> frozenset[str]:
+    """The same of a benchmark; one from elsewhere may not tell."""
+    if name in TITLES:
+        return file_options(describe(name).options)
+    if isinstance(benchmark, FileBenchmark):
+        return file_options(benchmark.describe().options)
+    return frozenset()
+
+
+def _located(value: Any) -> Any:
+    """Paths, or lists of them or mappings to them, as where they lie; what is not set stays so."""
+    match value:
+        case str():
+            path, here = Path(value).resolve(), Path.cwd()
+            return str(path.relative_to(here) if path.is_relative_to(here) else path)
+        case list():
+            return [_located(each) for each in value]
+        case dict():
+            return {name: _located(each) for name, each in value.items()}
+    return value
+
+
+def _leaves(annotation: Any) -> Iterator[Any]:
+    """The types that an annotation is made of."""
+    arguments = get_args(annotation)
+    if not arguments:
+        yield annotation
+    for argument in arguments:
+        yield from _leaves(argument)
