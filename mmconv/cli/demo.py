@@ -14,7 +14,7 @@ from mmconv.cli.specs import FILE
 from mmconv.cli.tabling import folded
 from mmconv.config import ModelSpec, RunSpec, validate
 from mmconv.evaluation import Place
-from mmconv.report.page import delta_sentences
+from mmconv.report.page import lead_sentences
 
 MODEL = "pocket"
 SERIES = "demo"
@@ -67,6 +67,6 @@ def command(out: Path, samples: int, candidate: str) -> None:
     spec = validate(RunSpec, document, "command line")
     result = asyncio.run(run_new(spec, Place(out=out)))
     if result.complete:
-        click.echo("\n".join(["", *map(folded, delta_sentences(result.tables)[:1])]))
+        click.echo("\n".join(["", *map(folded, lead_sentences(result.tables))]))
         click.echo(f"A transcript: {sys.argv[0]} show {result.folder} 1")
     sys.exit(exit_code(result, store=""))

@@ -5,6 +5,6 @@ terminals.
 """
 
 from mmconv.report.page.build import write_comparison, write_page
-from mmconv.report.page.sentences import delta_sentences
+from mmconv.report.page.convbench import lead_sentences
 
-__all__ = ["delta_sentences", "write_comparison", "write_page"]
+__all__ = ["lead_sentences", "write_comparison", "write_page"]

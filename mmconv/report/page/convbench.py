@@ -50,13 +50,17 @@ _GAINS = {goal: name for name, (_, goal) in DELTAS.items()}
 _SIDE = re.compile(r"pairwise_([AB])/")
 
 
+def lead_sentences(tables: Sequence[Table]) -> tuple[str, ...]:
+    """The paper's question, which level caused the failures; else what perfect turns change."""
+    net = next((table for table in tables if table.name == "attribution_net"), None)
+    return _causes(net) or delta_sentences(tables)[:1]
+
+
 def view(tables: Sequence[Table]) -> View:
     """The sections of a run, from its tables."""
     named = {table.name: table for table in tables}
-    caused, changed = _causes(named.get("attribution_net")), delta_sentences(tables)
-    # what caused the failures is the paper's question; what else is known stands in the sections
-    lead = caused or changed[:1]
-    told = [sentence for sentence in changed if sentence not in lead]
+    lead = lead_sentences(tables)
+    told = [sentence for sentence in delta_sentences(tables) if sentence not in lead]
     sections = [*_scores(named, told), *_attribution(named, lead), *_categories(named)]
     return View(
         lead=lead,
