@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict
 from mmconv.errors import InputError
 from mmconv.service.desk import Desk
 from mmconv.service.problems import Problem
-from mmconv.service.run_requests import RunRequest, resolve
+from mmconv.service.run_requests import RunRequest, decisive, resolve
 from mmconv.service.run_work import open_run
 from mmconv.service.settings import Settings
 from mmconv.service.state import Service
@@ -97,7 +97,8 @@ def _has(settings: Settings, other: Job, name: str, job: Job) -> bool:
 def _stands_for_same(settings: Settings, one: Job, other: Job) -> bool:
     try:
         first, second = (
-            resolve(settings, RunRequest.model_validate_json(job.spec)) for job in (one, other)
+            decisive(resolve(settings, RunRequest.model_validate_json(job.spec)))
+            for job in (one, other)
         )
     except Problem:
         return False

@@ -87,10 +87,14 @@ def resolve(settings: Settings, request: RunRequest) -> RunSpec:
 
 def name_run(request: RunRequest, spec: RunSpec) -> str:
     """The run's id: what it is of, and a hash of all that it depends on. Safe in a URL."""
-    told = spec.model_dump(mode="json", exclude={"seats": {"__all__": set(OPERATIONAL)}})
-    digest = hash_json([request.data, told])[:12]
+    digest = hash_json([request.data, decisive(spec)])[:12]
     candidate = re.sub(r"[^A-Za-z0-9._-]+", "-", request.seats["candidate"])[:40]
     return f"{request.data}-{candidate}-{digest}"
+
+
+def decisive(spec: RunSpec) -> dict[str, Any]:
+    """What of a specification can change results: runs that agree in it share a folder."""
+    return spec.model_dump(mode="json", exclude={"seats": {"__all__": set(OPERATIONAL)}})
 
 
 def _model(settings: Settings, seat: str, name: str) -> ModelSpec:
