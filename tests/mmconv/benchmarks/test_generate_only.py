@@ -5,6 +5,7 @@ The judged run that comes later takes the same run file.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from mmconv.protocols import Benchmark
 from tests.mmconv.benchmarks.few_records import DATA
 
 ECHO = ModelSpec(provider="fake", model="echo")
+PROMPTS = Path(__file__).parents[3] / "judges" / "prompts"
 BENCHMARKS = ("cmteval", "convbench", "fbbench", "mtbench101")
 """Those that have the option."""
 
@@ -39,7 +41,7 @@ def test_prompts_of_ones_own_are_checked_where_none_is_asked(
     with pytest.raises(PromptError, match="no such folder of prompts"):
         built(benchmark, tmp_path, tmp_path / "gone")
     own = tmp_path / "own"
-    own.mkdir()
+    shutil.copytree(PROMPTS / benchmark, own)
     made = built(benchmark, tmp_path, own)
     assert made.facts["prompts"] == {}
     calls = made.plan(next(iter(made.load())), made.conditions[0])
