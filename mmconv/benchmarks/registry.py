@@ -1,8 +1,9 @@
 """The benchmarks that are shipped, and where the parts of each lie.
 
 Each is a package beside this module: `benchmark:build` makes it for a run, `options:DESCRIPTION`
-tells what it can be told, `compared:compared_quantities` by what its runs are compared, and
-`rescore:rescore`, where it has one, reads the judgements that its authors made.
+tells what it can be told, `compared:compared_quantities` by what its runs are compared,
+`leaderboard:boards` by what they are ranked, and `rescore:rescore`, where it has one, reads the
+judgements that its authors made.
 """
 
 from __future__ import annotations

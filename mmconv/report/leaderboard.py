@@ -1,8 +1,8 @@
 """A leaderboard: finished runs of one benchmark, a row each, the best first.
 
-Numbers are those of the runs' own tables, where `mmconv.report.boards` finds them; made here are
-only ranks, and the shares of a whole run's answers that were cut off. Which runs may stand beside
-each other is told in `mmconv.report.compared_runs`.
+Numbers are those of the runs' own tables, where `mmconv.benchmarks.leaderboards` finds them; made
+here are only ranks, and the shares of a whole run's answers that were cut off. Which runs may stand
+beside each other is told in `mmconv.report.compared_runs`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mmconv.benchmarks.answers import ending_cells
+from mmconv.benchmarks.leaderboards import Board, Part, find_boards
 from mmconv.errors import ConfigError
-from mmconv.report.boards import Board, Part, find_boards
 from mmconv.report.cells import is_text
 from mmconv.report.compared_runs import (
     check_alike,

@@ -1,0 +1,28 @@
+"""What a leaderboard shows of CMT-Eval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mmconv.benchmarks.cmteval.fields import SUBSETS
+from mmconv.benchmarks.cmteval.tables import MAIN
+from mmconv.benchmarks.leaderboards import CANDIDATE_LABEL, Board, Part, Place, Tables
+
+
+def boards(_runs: Sequence[Tables]) -> Iterator[Board]:
+    """All subsets together, then each."""
+    return map(_board, ("overall", *SUBSETS))
+
+
+def _board(subset: str) -> Board:
+    columns = {
+        title: Place(
+            table="scores",
+            row=f"{CANDIDATE_LABEL}, {subset}",
+            column=title,
+            quantity=(subset, title),
+        )
+        for title in MAIN
+    }
+    parts = [Part(title=f"CMT-Eval, {subset}", columns=columns)]
+    return Board(name=subset, headline="DLS", parts=parts)

@@ -1,0 +1,46 @@
+"""What a leaderboard shows of ConvBench."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from mmconv.benchmarks.convbench.quantities import DELTAS, GRADINGS
+from mmconv.benchmarks.convbench.tables import LEVELS
+from mmconv.benchmarks.leaderboards import Board, Part, Place, Tables
+
+
+def boards(_runs: Sequence[Tables]) -> Iterator[Board]:
+    """Scores, deltas and net attribution, for each grading."""
+    for grading in GRADINGS:
+
+        def graded(
+            table: str, names: Iterable[str], group: str = grading.title
+        ) -> dict[str, Place]:
+            return {
+                name: Place(table=table, row=name, column=group, quantity=(name, group))
+                for name in names
+            }
+
+        scores = Part(
+            title=f"ConvBench, {grading.title}",
+            columns=graded("scores", ("R1", "R2", "S1", "S2", "S3", "S0")),
+        )
+        deltas = Part(
+            name="deltas",
+            title=f"What perfect earlier turns change, {grading.title}",
+            columns=graded("deltas", DELTAS),
+            signed=True,
+        )
+        attribution = Part(
+            name="attribution",
+            title=f"Which level failed creations come from, net (%), {grading.name}",
+            columns={
+                level: Place(
+                    table="attribution_net",
+                    row=f"creation failed: due to {level}",
+                    column=f"{grading.name} failures",
+                )
+                for level in LEVELS.values()
+            },
+        )
+        yield Board(name=grading.name, headline="R1", parts=(scores, deltas, attribution))

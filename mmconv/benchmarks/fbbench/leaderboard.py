@@ -1,0 +1,19 @@
+"""What a leaderboard shows of FB-Bench."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mmconv.benchmarks.fbbench.tables import QUANTITIES
+from mmconv.benchmarks.leaderboards import CANDIDATE_LABEL, Board, Part, Place, Tables
+
+
+def boards(_runs: Sequence[Tables]) -> Iterator[Board]:
+    """All tasks."""
+    columns = {
+        name: Place(
+            table="scores", row=CANDIDATE_LABEL, column=name, quantity=("all tasks", f"{name} (%)")
+        )
+        for name in QUANTITIES
+    }
+    yield Board(headline="overall", parts=[Part(title="FB-Bench (%)", columns=columns)])

@@ -1,0 +1,43 @@
+"""What a leaderboard shows of MT-Bench-101."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from mmconv.benchmarks.leaderboards import CANDIDATE_LABEL, Board, Part, Place, Tables
+from mmconv.benchmarks.mtbench101.options import SELF
+from mmconv.benchmarks.mtbench101.tables import MEAN_TITLE, MINIMUM_TITLE
+from mmconv.benchmarks.mtbench101.taxonomy import AVERAGE, TASKS
+
+
+def boards(runs: Sequence[Tables]) -> Iterator[Board]:
+    """Each history, the golden one first."""
+    yield _board(runs)
+    yield _board(runs, SELF)
+
+
+def _board(runs: Sequence[Tables], history: str = "") -> Board:
+    """By the minimum of turns if all runs have it, else by the mean, which every run has."""
+    before = f"{CANDIDATE_LABEL} ({history} history): " if history else ""
+    after = f", {history} history" if history else ""
+    scores = [tables["scores"] for tables in runs if "scores" in tables]
+    minimum = all(any(MINIMUM_TITLE in name for name in table.columns) for table in scores)
+    title = MINIMUM_TITLE if minimum else MEAN_TITLE
+
+    def means(names: Iterable[str]) -> dict[str, Place]:
+        column, group = before + title, title + after
+        return {
+            name: Place(table="scores", row=name, column=column, quantity=(name, group))
+            for name in dict.fromkeys(names)
+        }
+
+    groups = Part(
+        title=f"MT-Bench-101 (1-10), {title}{after}",
+        columns=means((AVERAGE, *(task.group for task in TASKS.values()))),
+    )
+    abilities = Part(
+        name="abilities",
+        title=f"MT-Bench-101 (1-10) by ability, {title}{after}",
+        columns=means(task.ability for task in TASKS.values()),
+    )
+    return Board(name=history, headline=AVERAGE, parts=(groups, abilities))
