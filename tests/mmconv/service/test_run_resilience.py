@@ -57,7 +57,8 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def mock(log: Path) -> Iterator[str]:
-    with mock_server(Behaviour(latency=0.03), log=log) as url:
+    # Slow enough that a run is still under way when a test has looked at it.
+    with mock_server(Behaviour(latency=0.1), log=log) as url:
         yield url
 
 
