@@ -202,7 +202,8 @@ def test_a_server_that_was_there_all_along_takes_over_and_asks_nothing_again(
     assert scores(other, run) == expected
     after = Counter(answered(log))
     assert len(after) == ROWS * CALLS
-    assert sum(after.values()) - len(after) <= before - kept <= 8
+    # The eight calls under way, and as many that were answered before and not committed yet.
+    assert sum(after.values()) - len(after) <= before - kept <= 16
 
 
 def test_two_servers_share_the_work_and_no_run(
