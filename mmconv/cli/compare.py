@@ -11,7 +11,7 @@ import click
 
 from mmconv.cli.report import data_of
 from mmconv.cli.specs import FILE
-from mmconv.cli.tabling import folded, print_tables, table_options
+from mmconv.cli.tabling import print_tables, print_warnings, table_options
 from mmconv.report.compared_runs import KINDS, tell_shortfall
 from mmconv.report.comparison import Comparison, compare
 from mmconv.report.layout import TABLES
@@ -51,9 +51,7 @@ def command(
     amiss = (
         told for label, run in runs_by_label for told in tell_shortfall(read_finished(run, label))
     )
-    for warning in (*comparison.warnings, *amiss):
-        # other forms are read by programs
-        click.echo(f"{folded(warning)}\n", err=form != "table")
+    print_warnings((*comparison.warnings, *amiss), form)
     printed = [table for table in comparison.tables if form != "table" or not table.detail]
     folder = None if out is None else out / TABLES
     print_tables(printed, form, intervals=True, folder=folder)

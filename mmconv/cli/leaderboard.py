@@ -8,9 +8,8 @@ from pathlib import Path
 
 import click
 
-from mmconv.cli.specs import FILE
-from mmconv.cli.tabling import folded, print_tables, save_tables, table_options
-from mmconv.errors import ConfigError
+from mmconv.cli.specs import FILE, comma_list
+from mmconv.cli.tabling import print_tables, print_warnings, save_tables, table_options
 from mmconv.report.compared_runs import KINDS
 from mmconv.report.counts import tell_counts_once
 from mmconv.report.leaderboard import make_leaderboard
@@ -44,13 +43,9 @@ def command(
     another judge or other prompts, are refused, unless --despite says so. Where much of a run is
     missing, that is told first, and its row is marked.
     """
-    chosen = [name.strip() for name in (columns or "").split(",") if name.strip()]
-    if columns is not None and not chosen:
-        raise ConfigError("--columns is empty: name what is wanted, or leave the option out")
+    chosen = () if columns is None else comma_list(columns, "--columns")
     board = make_leaderboard(runs, sort=sort, columns=chosen, despite=despite)
-    for warning in board.warnings:
-        # other forms are read by programs
-        click.echo(f"{folded(warning)}\n", err=form != "table")
+    print_warnings(board.warnings, form)
     print_tables(
         [_shown(table, form, board.warnings) for table in board.tables],
         form,

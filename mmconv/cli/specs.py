@@ -189,7 +189,7 @@ def read_spec(target: str, chosen: Mapping[str, Any]) -> RunSpec:
         value = chosen.get(option)
         if value is not None:
             named = f"--{option.replace('_', '-')}"
-            given = _listed(value, named) if option in LISTS else _plain(value)
+            given = comma_list(value, named) if option in LISTS else _plain(value)
             set_field(document, field, given, named)
     spec = validate(RunSpec, override(document, chosen.get("overrides") or ()), where)
     _check_seats(spec, where)
@@ -212,7 +212,8 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _listed(value: str, option: str) -> list[str]:
+def comma_list(value: str, option: str) -> list[str]:
+    """The names between commas; raises `ConfigError` that names the option where there are none."""
     parts = [part.strip() for part in value.split(",") if part.strip()]
     if not parts:
         raise ConfigError(f"{option} is empty: name what is wanted, or leave the option out")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -85,6 +85,12 @@ def save_tables(tables: Sequence[Table], out: Path | None) -> None:
 def terminal_width() -> float:
     """How many columns standard output shows; infinite where it is no terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else math.inf
+
+
+def print_warnings(warnings: Iterable[str], form: str) -> None:
+    """What must be known before the tables; on stderr where programs read those."""
+    for warning in warnings:
+        click.echo(f"{folded(warning)}\n", err=form != "table")
 
 
 def folded(text: str) -> str:

@@ -159,7 +159,8 @@ class Runner:
             self._before_asking = None
         seat = self._seats[asked.call.seat]
         model = seat.model
-        self._make_room(id(model), await model.open())
+        if id(model) not in self._slots:
+            self._make_room(id(model), await model.open())
         outcome = await model.ask(
             asked.messages,
             asked.sampling,

@@ -8,6 +8,7 @@ orders are judged, each is one comparison, of which the constant counts two for 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from mmconv.benchmarks.convbench.quantities import DELTAS, MEANS, PAIRWISE, QUANTITIES
 from mmconv.stats import Column, ScoreFrame
@@ -34,7 +35,7 @@ class Convention:
     left_out: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class OfficialRates:
     """The authors' column over a run's scores; it is empty where the run has a part of the rows."""
 
@@ -82,7 +83,7 @@ class OfficialRates:
     def _is_whole(self) -> bool:
         return count_samples(self.frame) >= self.convention.rows
 
-    @property
+    @cached_property
     def _orders(self) -> int:
         """In how many orders each row was judged."""
         judged = (self._verdicts(name) for name in QUANTITIES)

@@ -196,14 +196,13 @@ def test_a_server_that_was_there_all_along_takes_over_and_asks_nothing_again(
     kept = committed(database)
     assert shown(other, run) >= kept >= 20
     holder.kill()
-    time.sleep(0.2)  # The model answers the last calls of the dead, and logs them.
-    before, kept = len(answered(log)), committed(database)
-    assert kept < ROWS * CALLS
+    assert committed(database) < ROWS * CALLS
     assert scores(other, run) == expected
     after = Counter(answered(log))
     assert len(after) == ROWS * CALLS
-    # The eight calls under way, and as many that were answered before and not committed yet.
-    assert sum(after.values()) - len(after) <= before - kept <= 16
+    # The eight calls under way, and as many that were answered before and not committed yet. What
+    # the store held when the holder died can't be counted: the other server goes on at once.
+    assert sum(after.values()) - len(after) <= 16
 
 
 def test_two_servers_share_the_work_and_no_run(
