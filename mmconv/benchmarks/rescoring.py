@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from mmconv.benchmarks.bad_records import bad_records_note, bad_records_table, refusal
+from mmconv.benchmarks.bad_records import Intake, bad_records_note, bad_records_table, refusal
 from mmconv.benchmarks.records import Record, Unreadable
 from mmconv.errors import DataError
 from mmconv.stats import tell_intervals
@@ -28,8 +28,8 @@ class Rescored:
 
 
 @dataclass(slots=True, kw_only=True)
-class Intake:
-    """The records of all files: how many are `good`, and what is wrong with the bad ones.
+class Rescoring:
+    """The records of all files: how many are `good`, and what is wrong with those left out.
 
     A bad record refuses its file; with `skip_bad` it is left out, and every table tells.
     """
@@ -49,22 +49,13 @@ class Intake:
 
         Raises `DataError` that tells all bad records of the file, and for a file without good ones.
         """
-        good = 0
-        bad: dict[str, tuple[str, ...]] = {}
+        intake = Intake(limit=None, skip_bad=self.skip_bad)
         for record in records:
-            if isinstance(record, Unreadable):
-                bad[record.where] = (record.fault,)
-                continue
-            try:
-                read(record)
-            except DataError as error:
-                bad[record.where] = error.problems
-            else:
-                good += 1
-        if not good or (bad and not self.skip_bad):
-            raise refusal(path, bad, good, advice)
-        self.good += good
-        for where, faults in bad.items():
+            intake.add(record.where, _faults(record, read))
+        if not intake.good or (intake.bad and not self.skip_bad):
+            raise refusal(path, intake.bad, intake.good, advice)
+        self.good += intake.good
+        for where, faults in intake.bad.items():
             # places begin with a file's name, and files of two folders can have the same
             self.left_out[f"{path.parent}: {where}" if where in self.left_out else where] = faults
 
@@ -73,6 +64,16 @@ class Intake:
         told = tuple(bad_records_note(self.left_out, self.good))
         noted = (replace(table, notes=(*table.notes, *told)) for table in tell_intervals(tables))
         return Rescored(tables=(*noted, *bad_records_table(self.left_out)))
+
+
+def _faults(record: Record | Unreadable, read: Callable[[Record], object]) -> tuple[str, ...]:
+    if isinstance(record, Unreadable):
+        return (record.fault,)
+    try:
+        read(record)
+    except DataError as error:
+        return error.problems
+    return ()
 
 
 def as_published(tables: Iterable[Table]) -> tuple[Table, ...]:

@@ -15,7 +15,6 @@ from mmconv.cli.tabling import print_tables, print_warnings, table_options
 from mmconv.report.compared_runs import KINDS, tell_shortfall
 from mmconv.report.comparison import Comparison, compare
 from mmconv.report.layout import TABLES
-from mmconv.report.saved_run import read_finished
 from mmconv.report.tables import write_tables
 
 PAGE = "comparison.html"
@@ -47,10 +46,7 @@ def command(
     `mmconv leaderboard` ranks them. --out also takes a page with the conversations side by side.
     """
     comparison = compare(runs, baseline=baseline, despite=despite)
-    runs_by_label = comparison.folders.items()
-    amiss = (
-        told for label, run in runs_by_label for told in tell_shortfall(read_finished(run, label))
-    )
+    amiss = (told for run in comparison.runs for told in tell_shortfall(run))
     print_warnings((*comparison.warnings, *amiss), form)
     printed = [table for table in comparison.tables if form != "table" or not table.detail]
     folder = None if out is None else out / TABLES
@@ -66,9 +62,9 @@ async def _write_page(comparison: Comparison, page: Path) -> Path:
     from mmconv.report.page import write_comparison
 
     # the data of a run are found from its own working directory
-    folders = {label: folder.absolute() for label, folder in comparison.folders.items()}
-    comparison = replace(comparison, folders=folders)
-    async with data_of(folders[comparison.baseline]) as evaluation:
+    runs = tuple(replace(run, folder=run.folder.absolute()) for run in comparison.runs)
+    comparison = replace(comparison, runs=runs)
+    async with data_of(runs[0].folder) as evaluation:
         if evaluation is None:
             return write_comparison(page, comparison)
         library = evaluation.equipment.library

@@ -38,13 +38,12 @@ _Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What came of it: the runs' folders by label, the baseline first, and the tables.
+    """What came of it: the runs, the baseline first, and the tables that name them by their labels.
 
     `warnings` tell what differs besides the candidates; they stand among every table's notes too.
     """
 
-    baseline: str
-    folders: Mapping[str, Path]
+    runs: tuple[FinishedRun, ...]
     warnings: tuple[str, ...]
     tables: tuple[Table, ...]
 
@@ -100,8 +99,7 @@ def compare(
     # of many runs nobody reads differences before the scores that differ
     leading = 0 if len(rest) == 1 else 1
     return Comparison(
-        baseline=first.label,
-        folders={run.label: run.folder for run in (first, *rest)},
+        runs=(first, *rest),
         warnings=notes,
         tables=(
             sizes,

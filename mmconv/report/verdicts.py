@@ -40,7 +40,10 @@ def group_tries(calls: Iterable[dict[str, Any]]) -> dict[tuple[str, str], Tries]
     for call in calls:
         name, _ = _parted(call)
         groups.setdefault((call["condition"], name), []).append(call)
-    return {place: sorted(tries, key=_order) for place, tries in groups.items()}
+    for tries in groups.values():
+        if len(tries) > 1:
+            tries.sort(key=_order)
+    return groups
 
 
 def deciding_try(tries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:

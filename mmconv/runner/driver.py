@@ -128,6 +128,7 @@ class Runner:
         try:
             outcome = await self._store.get(asked.key)
             if outcome is not None:
+                self._streaks.note_stored(id(self._seats[asked.call.seat].model))
                 return outcome, True
             outcome = await self._ask(plan, asked, chain)
             return outcome, False

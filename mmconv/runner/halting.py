@@ -27,6 +27,9 @@ COUNTED: frozenset[FailureKind] = HOPELESS | {
 }
 """Failures that may lie with the model; the others lie with what it was asked, and say nothing."""
 
+UNSUITED: FailureKind = "rejected"
+"""May lie with either: with the model, or how it is set up, as long as it has answered nothing."""
+
 
 @dataclass(slots=True)
 class _Streak:
@@ -39,15 +42,24 @@ class Streaks:
 
     def __init__(self) -> None:
         self._streaks: defaultdict[int, _Streak] = defaultdict(_Streak)
+        self._able: set[int] = set()
+
+    def note_stored(self, model: int) -> None:
+        """The store has a reply of the model: it was able to answer, whether or not it is now."""
+        self._able.add(model)
 
     def note(self, model: int, outcome: Outcome) -> int:
         """Count how a call of the model ended; how many failed in a row if those are too many."""
         if isinstance(outcome, Reply):
+            self._able.add(model)
             self._streaks.pop(model, None)
-        elif isinstance(outcome, Failure) and outcome.kind in COUNTED:
+        elif isinstance(outcome, Failure) and self._counts(model, outcome):
             streak = self._streaks[model]
             streak.failed += 1
             streak.hopeless += outcome.kind in HOPELESS
             if streak.failed >= MOST_FAILED or streak.hopeless >= MOST_HOPELESS:
                 return streak.failed
         return 0
+
+    def _counts(self, model: int, failure: Failure) -> bool:
+        return failure.kind in COUNTED or (failure.kind == UNSUITED and model not in self._able)

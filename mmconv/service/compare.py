@@ -56,8 +56,8 @@ async def compare_runs(
     compared = await compare_finished(shared, asked)
     return json_response(
         {
-            "baseline": compared.baseline,
-            "runs": {label: folder.name for label, folder in compared.folders.items()},
+            "baseline": compared.runs[0].label,
+            "runs": {run.label: run.folder.name for run in compared.runs},
             "tables": [_as_json(table) for table in compared.tables],
         }
     )

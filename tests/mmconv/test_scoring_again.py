@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -198,30 +197,25 @@ def stopped(desk: Desk) -> None:
     desk.change("summary.json", complete=False)
 
 
-UNFINISHED = pytest.mark.parametrize("leave", [never_ended, stopped])
-
-
-@UNFINISHED
-def test_an_unfinished_run_is_scored_and_told_to_be_one(
-    desk: Desk, leave: Callable[[Desk], None]
-) -> None:
+@pytest.fixture(params=[never_ended, stopped])
+def unfinished(desk: Desk, request: pytest.FixtureRequest) -> Desk:
+    """A run that did not go to its end, of which the last two answers are not in the store."""
     desk.run()
     desk.forget()
-    leave(desk)
-    (desk.folder / "transcripts.jsonl").unlink()
+    request.param(desk)
+    return desk
+
+
+def test_an_unfinished_run_is_scored_and_told_to_be_one(unfinished: Desk) -> None:
+    (unfinished.folder / "transcripts.jsonl").unlink()
     told = "2 calls were never asked: this run is not finished"
-    assert told in desk.score()
+    assert told in unfinished.score()
     # it has no more to lose than it had
-    assert told in desk.score()
+    assert told in unfinished.score()
 
 
-@UNFINISHED
-def test_a_run_that_was_only_scored_keeps_what_it_has(
-    desk: Desk, leave: Callable[[Desk], None]
-) -> None:
-    desk.run()
-    desk.forget()
-    leave(desk)
+def test_a_run_that_was_only_scored_keeps_what_it_has(unfinished: Desk) -> None:
+    desk = unfinished
     (desk.folder / "transcripts.jsonl").unlink()
     desk.score()
     whole = desk.data.read_bytes()
@@ -301,13 +295,8 @@ def test_where_answers_are_gone_a_finished_run_is_not_shown_as_unasked(desk: Des
         typed("show", str(desk.folder))
 
 
-@UNFINISHED
-def test_an_unfinished_run_is_shown_while_its_data_are_the_same(
-    desk: Desk, leave: Callable[[Desk], None]
-) -> None:
-    desk.run()
-    desk.forget()
-    leave(desk)
+def test_an_unfinished_run_is_shown_while_its_data_are_the_same(unfinished: Desk) -> None:
+    desk = unfinished
     typed("show", str(desk.folder))
     desk.write(*riddles()[:-1], {"id": ROWS, "riddle": "What is that?"})
     with pytest.raises(DataError, match=r"riddles\.jsonl is not the file"):

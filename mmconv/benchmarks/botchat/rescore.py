@@ -36,7 +36,7 @@ from mmconv.benchmarks.botchat.scoring import (
 )
 from mmconv.benchmarks.botchat.tables import build_tables
 from mmconv.benchmarks.records import Record
-from mmconv.benchmarks.rescoring import Intake, Rescored
+from mmconv.benchmarks.rescoring import Rescored, Rescoring
 from mmconv.errors import DataError
 from mmconv.stats import ScoreFrame
 from mmconv.values import Call, Cell, Outcome, Reply, Score, Skipped, Table
@@ -62,14 +62,14 @@ def rescore(
     repeat another; `skip_bad` leaves those out.
     """
     settings = dup_detect or DupDetect()
-    intake = Intake(skip_bad=skip_bad)
+    rescoring = Rescoring(skip_bad=skip_bad)
     reading = _Reading(settings=settings)
     for path in files:
-        reading.read(recognise(path), intake)
+        reading.read(recognise(path), rescoring)
     judges = ", ".join(dict.fromkeys(reading.judges)) or "nobody"
     layout = Layout(judge=f"judged by {judges}", dup_detect=settings)
     tables = build_tables(reading.frame, layout)
-    return intake.rescored((*tables, *_faults(reading.counts)))
+    return rescoring.rescored((*tables, *_faults(reading.counts)))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class _Reading:
     seen: dict[tuple[str, ...], str] = field(default_factory=dict)
     pairs: dict[frozenset[str], str] = field(default_factory=dict)
 
-    def read(self, file: Judgements, intake: Intake) -> None:
+    def read(self, file: Judgements, rescoring: Rescoring) -> None:
         """Take in one file."""
         indexes: dict[str, str] = {}
 
@@ -101,7 +101,7 @@ class _Reading:
                 case "dialogues":
                     self._add(self._dialogues(record, indexes))
 
-        intake.take(file.path, scan_rows(file.path), add, ADVICE)
+        rescoring.take(file.path, scan_rows(file.path), add, ADVICE)
         if file.judge:
             self.judges.append(file.judge)
 

@@ -38,7 +38,7 @@ from mmconv.benchmarks.cmteval.fields import (
 )
 from mmconv.benchmarks.cmteval.files import subset_by_layout, subset_of
 from mmconv.benchmarks.records import Record, scan_records
-from mmconv.benchmarks.rescoring import Intake
+from mmconv.benchmarks.rescoring import Rescoring
 from mmconv.errors import DataError
 
 REPLIES_MISSING = "missing replies"
@@ -113,7 +113,7 @@ class Published:
         return Counter(fault.kind for fault in self.faults)
 
 
-def read_published(path: Path, intake: Intake) -> Published:
+def read_published(path: Path, rescoring: Rescoring) -> Published:
     """Read one file; raises `DataError` for one without any score.
 
     A record is bad that is no dialogue at all, stands twice, or is of another subset than the file.
@@ -139,7 +139,7 @@ def read_published(path: Path, intake: Intake) -> Published:
         ]
         found.faults += _faults(record)
 
-    intake.take(path, scan_records(path), read, _ADVICE)
+    rescoring.take(path, scan_records(path), read, _ADVICE)
     if found.counts()[SCORES_MISSING] == found.turns * len(_SCORES):
         raise DataError(str(path), [f"no turn has a score: {' or '.join(_SCORES)}"], _ADVICE)
     return found

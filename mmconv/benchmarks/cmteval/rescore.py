@@ -14,7 +14,7 @@ from mmconv.benchmarks.cmteval.grading import JUDGEMENT
 from mmconv.benchmarks.cmteval.published import KINDS, Published, read_published
 from mmconv.benchmarks.cmteval.scoring import score_judgement
 from mmconv.benchmarks.cmteval.tables import Layout, build_tables
-from mmconv.benchmarks.rescoring import Intake, Rescored
+from mmconv.benchmarks.rescoring import Rescored, Rescoring
 from mmconv.errors import DataError
 from mmconv.values import Call, Cell, Reply, Score, Table
 
@@ -27,12 +27,12 @@ def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> Rescored:
     Raises `DataError` for a file that cannot be read, for two with one model's same subset, and for
     records that are no dialogues of the subset, unless `skip_bad` leaves those out.
     """
-    intake = Intake(skip_bad=skip_bad)
-    published = [read_published(path, intake) for path in files]
+    rescoring = Rescoring(skip_bad=skip_bad)
+    published = [read_published(path, rescoring) for path in files]
     _check_distinct(published)
     scores = [score for each in published for score in _scores(each)]
     tables = build_tables(scores, Layout(judge="the judge of the files"))
-    return intake.rescored((*tables, _faults(published), *_fault_list(published)))
+    return rescoring.rescored((*tables, _faults(published), *_fault_list(published)))
 
 
 def _check_distinct(published: Sequence[Published]) -> None:

@@ -21,7 +21,7 @@ from mmconv.benchmarks.fbbench.options import CONDITION, Maintenance
 from mmconv.benchmarks.fbbench.scoring import REFUSAL, score_judgement
 from mmconv.benchmarks.fbbench.tables import Layout, build_tables
 from mmconv.benchmarks.records import Record, scan_records
-from mmconv.benchmarks.rescoring import Intake, Rescored
+from mmconv.benchmarks.rescoring import Rescored, Rescoring
 from mmconv.errors import DataError
 from mmconv.stats import ScoreFrame
 from mmconv.values import Call, Failure, Outcome, Reply, Score
@@ -45,8 +45,8 @@ def rescore(
     Raises `DataError` naming line and field of all records of a file that are no judgement, and of
     those whose sample has one already; `skip_bad` leaves them out.
     """
-    intake = Intake(skip_bad=skip_bad)
-    read = [_read_file(path, maintenance, intake) for path in files]
+    rescoring = Rescoring(skip_bad=skip_bad)
+    read = [_read_file(path, maintenance, rescoring) for path in files]
     judges = dict.fromkeys(judge for each in read for judge in each.judges)
     layout = Layout(judge=", ".join(judges), notes=tuple(each.note for each in read))
     names = [each.name for each in read]
@@ -54,7 +54,7 @@ def rescore(
         each.name if names.count(each.name) == 1 else f"{each.name} ({each.path})": each.frame
         for each in read
     }
-    return intake.rescored(build_tables(frames, layout))
+    return rescoring.rescored(build_tables(frames, layout))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,11 +82,11 @@ class _Judged:
         return f"{self.name}: {self.samples} of the {whole} samples of release {release}{lacking}."
 
 
-def _read_file(path: Path, maintenance: Maintenance, intake: Intake) -> _Judged:
+def _read_file(path: Path, maintenance: Maintenance, rescoring: Rescoring) -> _Judged:
     judged = _Judged(path=path)
     seen: dict[str, str] = {}
     add = partial(_add, judged, seen, maintenance)
-    intake.take(path, scan_records(path), add, _ADVICE)
+    rescoring.take(path, scan_records(path), add, _ADVICE)
     return judged
 
 

@@ -20,7 +20,7 @@ import orjson
 
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS, Task
 from mmconv.benchmarks.records import Record, Unreadable, scan_records
-from mmconv.benchmarks.rescoring import Intake
+from mmconv.benchmarks.rescoring import Rescoring
 from mmconv.errors import DataError
 
 _NAMES = {
@@ -58,7 +58,7 @@ class Published:
     means: Mapping[str, float] = field(default_factory=dict)
 
 
-def read_published(files: Sequence[Path], intake: Intake) -> tuple[Published, ...]:
+def read_published(files: Sequence[Path], rescoring: Rescoring) -> tuple[Published, ...]:
     """The models that the files hold; the parts of one OpenCompass result are one model.
 
     A record is bad that is no judgement of a known task.
@@ -68,18 +68,18 @@ def read_published(files: Sequence[Path], intake: Intake) -> tuple[Published, ..
         groups.setdefault(file.parent if _JUDGED_BY in file.parent.name else file, []).append(file)
     names = [group.name if _JUDGED_BY in group.name else group.stem for group in groups]
     return tuple(
-        _published(str(group) if names.count(name) > 1 else name, parts, intake)
+        _published(str(group) if names.count(name) > 1 else name, parts, rescoring)
         for (group, parts), name in zip(groups.items(), names, strict=True)
     )
 
 
-def _published(name: str, files: Sequence[Path], intake: Intake) -> Published:
+def _published(name: str, files: Sequence[Path], rescoring: Rescoring) -> Published:
     judgements: list[Judgement] = []
     means: dict[str, float] = {}
     for file in files:
         records, stated = _open(file)
         means.update(stated)
-        intake.take(file, records, lambda each: judgements.append(_judgement(each)), _ADVICE)
+        rescoring.take(file, records, lambda each: judgements.append(_judgement(each)), _ADVICE)
     return Published(name=name, judgements=tuple(judgements), means=means)
 
 

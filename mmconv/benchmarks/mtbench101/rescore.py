@@ -25,7 +25,7 @@ from mmconv.benchmarks.mtbench101.scoring import (
 )
 from mmconv.benchmarks.mtbench101.tables import Layout, build_tables
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS, Task
-from mmconv.benchmarks.rescoring import Intake, Rescored
+from mmconv.benchmarks.rescoring import Rescored, Rescoring
 from mmconv.stats import ScoreFrame
 from mmconv.values import Call, Cell, Reply, Score, Table
 
@@ -59,8 +59,8 @@ def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> Rescored:
     first judgement, and by the authors' convention all. Turns that are history only count by the
     authors' convention.
     """
-    intake = Intake(skip_bad=skip_bad)
-    models = read_published(files, intake)
+    rescoring = Rescoring(skip_bad=skip_bad)
+    models = read_published(files, rescoring)
     entrants = [
         Entrant(name=model.name, frame=ScoreFrame(_scores(model)), condition=CONDITION)
         for model in models
@@ -68,7 +68,7 @@ def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> Rescored:
     one = models[0].name if len(models) == 1 else f"{len(models)} models"
     layout = Layout(candidate=one, judge="the judge of the files")
     faults = _faults(models, tuple(_differences(models, entrants)))
-    return intake.rescored((*build_tables(entrants, layout), faults))
+    return rescoring.rescored((*build_tables(entrants, layout), faults))
 
 
 def _scores(model: Published) -> Iterator[Score]:

@@ -32,20 +32,19 @@ def comparison_content(comparison: Comparison, about: About = NOTHING) -> Conten
 
     The others are held against the baseline. Raises `InputError` as `run_content` does.
     """
-    runs = tuple(read_finished(folder, label) for label, folder in comparison.folders.items())
-    benchmark = runs[0].spec.benchmark
+    benchmark = comparison.runs[0].spec.benchmark
     own_name = TITLES.get(benchmark, benchmark)
     tables = [
         replace(table, title=table.title.replace(f"Runs of {benchmark},", f"Runs of {own_name},"))
         for table in comparison.tables
     ]
     if benchmark == "convbench":
-        view = convbench_compared.view(tables, [*comparison.folders])
+        view = convbench_compared.view(tables, [run.label for run in comparison.runs])
     else:
         view = replace(view_of(benchmark), lead=(), sections=tuple(generic.sections(tables)))
     return Content(
-        title=f"{len(runs)} runs of {own_name} compared",
-        runs=runs,
+        title=f"{len(comparison.runs)} runs of {own_name} compared",
+        runs=comparison.runs,
         view=view,
         tables=comparison.tables,
         about=about,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mmconv.benchmarks.rescoring import Intake, as_published
+from mmconv.benchmarks.rescoring import Rescoring, as_published
 from mmconv.stats import INTERVALS
 from mmconv.values import Cell, Table
 
@@ -46,5 +46,5 @@ def test_what_the_brackets_hold_is_told_where_there_are_any(
     cell: Cell, own: tuple[str, ...], told: tuple[str, ...]
 ) -> None:
     made = Table(name="a", title="A", columns=("b",), rows={"r": {"b": cell}}, notes=own)
-    [table] = Intake().rescored([made]).tables
+    [table] = Rescoring().rescored([made]).tables
     assert table.notes == (*own, *told)

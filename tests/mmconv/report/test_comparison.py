@@ -207,7 +207,7 @@ async def test_several_runs_are_corrected_and_runs_of_one_model_told_apart(tmp_p
     ]
     made = compare(runs)
     mark, other = (run.name.rsplit("-", 1)[1] for run in (runs[0], runs[2]))
-    assert list(made.folders) == [f"alpha ({mark})", "beta", f"alpha ({other})"]
+    assert [run.label for run in made.runs] == [f"alpha ({mark})", "beta", f"alpha ({other})"]
     differences = by_name(made)["differences"]
     assert f"S1, alpha ({other})" in differences.rows
     assert any("by Holm's correction" in note for note in differences.notes)

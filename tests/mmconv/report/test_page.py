@@ -215,7 +215,7 @@ async def test_runs_are_compared_sample_by_sample(tmp_path: Path) -> None:
     compared = compare([first, second])
     path = write_comparison(tmp_path / "comparison.html", compared)
     page = Page(path)
-    assert page.index()["runs"] == list(compared.folders)
+    assert page.index()["runs"] == [run.label for run in compared.runs]
     runs = [[column["run"] for column in sample["columns"]] for sample in page.samples()]
     assert runs[:2] == [[0, 1], [0, 1]]
     assert runs[2:] == [[0]] * (len(runs) - 2)

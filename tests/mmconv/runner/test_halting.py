@@ -71,6 +71,7 @@ async def test_a_model_that_no_one_can_ask_stops_the_run_soon(
         Transient("server", "HTTP 502"),
         Transient("rate_limit", "HTTP 429", retry_after=86_400.0),
         Refused("forbidden", "HTTP 403"),
+        Refused("rejected", "HTTP 400"),
     ],
 )
 async def test_a_model_that_is_not_there_stops_it_after_some_more(
@@ -84,7 +85,18 @@ async def test_a_model_that_is_not_there_stops_it_after_some_more(
     assert tally.halt.reason == halt(MOST_FAILED, error.kind, "").reason
 
 
-@pytest.mark.parametrize("kind", ["context", "rejected", "memory", "image"])
+async def test_a_model_that_has_answered_may_reject_what_it_is_asked(store: Store) -> None:
+    backend = failing(Refused("rejected", "no"), lambda number: number > 1)
+    complete, tally = await run(store, backend)
+    assert (complete, tally.halt) == (True, None)
+    # what it answered then is in the store
+    backend = failing(Refused("rejected", "no"), always)
+    complete, tally = await run(store, backend)
+    assert (complete, tally.halt) == (True, None)
+    assert tally.seat("candidate").failed > MOST_FAILED
+
+
+@pytest.mark.parametrize("kind", ["context", "memory", "image"])
 async def test_what_lies_with_the_calls_stops_nothing(store: Store, kind: FailureKind) -> None:
     backend = failing(Refused(kind, "no"), always)
     complete, tally = await run(store, backend)

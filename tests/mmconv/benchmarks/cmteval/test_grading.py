@@ -11,7 +11,7 @@ from mmconv.benchmarks.cmteval.benchmark import build
 from mmconv.benchmarks.cmteval.data import Dialogue
 from mmconv.benchmarks.cmteval.grading import JUDGEMENT_TOKENS
 from mmconv.benchmarks.cmteval.published import read_published
-from mmconv.benchmarks.rescoring import Intake
+from mmconv.benchmarks.rescoring import Rescoring
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.errors import ConfigError
 from mmconv.graph import resolve
@@ -124,6 +124,6 @@ def test_a_judgement_is_expected_to_be_as_long_as_its_turns(tmp_path: Path) -> N
 
 @pytest.mark.skipif(not PUBLISHED.is_file(), reason="the authors' data are not here")
 def test_the_expected_length_is_that_of_published_judgements() -> None:
-    found = read_published(PUBLISHED, Intake())
+    found = read_published(PUBLISHED, Rescoring())
     tokens = sum(_tokens(Text(text=each.reply), {}) for each in found.judged)
     assert round(tokens / found.turns) == JUDGEMENT_TOKENS
