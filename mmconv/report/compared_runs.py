@@ -35,7 +35,7 @@ _MOVED = (
     f"{_IDENTITY} is the same at any address"
 )
 
-_FILES = ("data", "images", "annotations", "positions", "opponents")
+_FILES = ("data", "images", "annotations", "positions", "opponents", "references")
 """Options that name files: what the files hold is compared, not where they lie."""
 
 
@@ -49,7 +49,7 @@ def open_runs(folders: Sequence[Path]) -> tuple[FinishedRun, ...]:
     if twice := [str(folder) for folder, n in Counter(places).items() if n > 1]:
         raise ConfigError(f"named twice: {', '.join(twice)}")
     if len(places) < 2:
-        raise ConfigError("comparing takes the folders of at least two runs")
+        raise ConfigError("this takes the folders of at least two runs")
     return _labelled([read_finished(folder) for folder in folders])
 
 

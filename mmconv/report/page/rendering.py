@@ -94,7 +94,9 @@ def _held(blocks: Blocks) -> str:
         )
     if blocks.lost:
         example = next(iter(blocks.lost.values()))
-        told.append(f"{len(blocks.lost)} pictures are not shown ({example}).")
+        count = len(blocks.lost)
+        are = "picture is" if count == 1 else "pictures are"
+        told.append(f"{count} {are} not shown ({example}).")
     return " ".join(told)
 
 
