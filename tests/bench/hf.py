@@ -22,9 +22,9 @@ from images.policy import Policy
 from mmconv.config import ModelSpec
 from mmconv.values import Image, Message, Reply, Sampling, Text
 from model_zoo.hf import HfOptions, open_backend
-from model_zoo.tiny import FAMILIES, make_checkpoint
-from model_zoo.tiny.parts import chat_template, train_tokenizer
 from tests.pictures import picture
+from tests.tiny_checkpoints import FAMILIES, make_checkpoint
+from tests.tiny_checkpoints.parts import chat_template, train_tokenizer
 
 QUESTIONS = (
     "What is in the picture? Name every shape and its colour from left to right.",

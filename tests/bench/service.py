@@ -33,8 +33,8 @@ from PIL import Image
 from mmconv.config import ModelSpec
 from mmconv.values import Message, Sampling, Text
 from model_zoo.hf import open_backend
-from model_zoo.tiny import make_checkpoint
 from tests.bench.hf import Scenes
+from tests.tiny_checkpoints import make_checkpoint
 
 CHAT_CLIENTS = 32
 JUDGING_CLIENTS = 64

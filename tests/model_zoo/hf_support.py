@@ -17,9 +17,9 @@ import pytest
 from mmconv.config import ModelSpec
 from mmconv.values import Image, Message, Part, Reply, Sampling, Text
 from model_zoo.hf import open_backend
-from model_zoo.tiny import FAMILIES, make_checkpoint
 from tests import torchvision_stub
 from tests.pictures import picture
+from tests.tiny_checkpoints import FAMILIES, make_checkpoint
 
 if TYPE_CHECKING:
     from model_zoo.hf.backend import HfBackend

@@ -6,7 +6,6 @@ import pytest
 
 from mmconv.errors import Refused
 from mmconv.values import Sampling, SeenImage
-from model_zoo.tiny import FAMILIES
 from tests.model_zoo.hf_support import (
     PICTURES,
     ask,
@@ -18,6 +17,7 @@ from tests.model_zoo.hf_support import (
     turns,
     user,
 )
+from tests.tiny_checkpoints import FAMILIES
 
 BLIND = ("llama", "qwen2", "t5")
 ONE_IMAGE = ("blip2", "blip2-opt", "instructblip")

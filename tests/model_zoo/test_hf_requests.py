@@ -18,7 +18,6 @@ from model_zoo.hf.backend import HfBackend
 from model_zoo.hf.decoding import Completion
 from model_zoo.hf.encoding import check_context
 from model_zoo.hf.prompting import render
-from model_zoo.tiny.parts import CONTEXT
 from tests.model_zoo.hf_support import (
     PICTURES,
     ask,
@@ -30,6 +29,7 @@ from tests.model_zoo.hf_support import (
     spec,
     user,
 )
+from tests.tiny_checkpoints.parts import CONTEXT
 
 ALTERNATING = (
     "{% if messages[0]['role'] == 'system' %}"

@@ -12,8 +12,8 @@ from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError
 from model_zoo import hf, vllm_server
 from model_zoo.checkpoints import require_sight
-from model_zoo.tiny import FAMILIES
 from tests.model_zoo.hf_support import checkpoint
+from tests.tiny_checkpoints import FAMILIES
 
 WITHOUT_PICTURES = {"evolla", "mistral4"}
 """transformers lists a model of proteins and one of text among those of images and text."""

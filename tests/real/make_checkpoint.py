@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 
-from model_zoo.tiny import make_checkpoint
 from tests import torchvision_stub
+from tests.tiny_checkpoints import make_checkpoint
 
 
 def main(family: str, folder: str) -> None:

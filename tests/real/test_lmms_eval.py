@@ -21,9 +21,9 @@ import openai
 import pytest
 from PIL import Image
 
-from model_zoo.tiny import make_checkpoint
 from tests.mmconv.service.conftest import ServerProcess, Servers
 from tests.pictures import picture
+from tests.tiny_checkpoints import make_checkpoint
 
 LMMS_PYTHON = "MMCONV_TEST_LMMS_PYTHON"
 

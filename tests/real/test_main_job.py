@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
-from model_zoo.tiny import make_checkpoint
 from tests.real.servers import ROOT, RealVllm
+from tests.tiny_checkpoints import make_checkpoint
 
 DATA = ROOT.parent / "shared" / "data" / "convbench"
 ROWS = 8

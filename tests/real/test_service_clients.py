@@ -20,9 +20,9 @@ import openai
 import pytest
 
 from mmconv.keys import hash_bytes
-from model_zoo.tiny import make_checkpoint
 from tests.mmconv.service.conftest import ServerProcess, Servers
 from tests.pictures import picture
+from tests.tiny_checkpoints import make_checkpoint
 
 INSPECT_PYTHON = "MMCONV_TEST_INSPECT_PYTHON"
 

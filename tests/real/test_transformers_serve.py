@@ -23,8 +23,8 @@ from mmconv.protocols import Backend
 from mmconv.values import Image, Message, Reply, Role, Sampling, SeenImage, Text
 from model_zoo import hf, openai_api
 from model_zoo.server_process import ServerProcess, free_ports
-from model_zoo.tiny import make_checkpoint
 from tests.pictures import picture
+from tests.tiny_checkpoints import make_checkpoint
 
 pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="session")]
 

@@ -9,9 +9,9 @@ from typing import Any
 import openai
 import pytest
 
-from model_zoo.tiny import make_checkpoint
 from tests.mmconv.service.conftest import Servers
 from tests.pictures import picture
+from tests.tiny_checkpoints import make_checkpoint
 
 PNG = picture(1)
 URI = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"

@@ -77,7 +77,7 @@ async def test_the_authors_files_take_4431_replies_and_596_judgements(tmp_path: 
 
 async def test_a_tiny_model_answers_and_is_judged(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from model_zoo.tiny import make_checkpoint
+    from tests.tiny_checkpoints import make_checkpoint
 
     checkpoint = make_checkpoint("qwen2", tmp_path / "tiny")
     candidate = ModelSpec(provider="hf", model=str(checkpoint), name="tiny")

@@ -61,7 +61,7 @@ async def test_interrupted_and_resumed_equals_uninterrupted(tmp_path: Path) -> N
 
 async def test_a_tiny_language_model_answers(tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason="needs the extra hf")
-    from model_zoo.tiny import make_checkpoint
+    from tests.tiny_checkpoints import make_checkpoint
 
     folder = make_checkpoint("qwen2", tmp_path / "qwen2")
     candidate = ModelSpec(provider="hf", model=str(folder))

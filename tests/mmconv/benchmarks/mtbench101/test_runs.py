@@ -86,7 +86,7 @@ async def test_both_histories_in_one_run(tmp_path: Path) -> None:
 
 async def test_a_tiny_language_model_answers(tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason="needs the extra hf")
-    from model_zoo.tiny import make_checkpoint
+    from tests.tiny_checkpoints import make_checkpoint
 
     candidate = ModelSpec(provider="hf", model=str(make_checkpoint("llama", tmp_path / "llama")))
     data = write(tmp_path / "data.jsonl", records())

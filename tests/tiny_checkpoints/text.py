@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from model_zoo.tiny.parts import Pair, decoder_fields, t5_fields
+from tests.tiny_checkpoints.parts import Pair, decoder_fields, t5_fields
 
 
 def qwen2_text(library: Any, tokenizer: Any) -> Pair:

@@ -1,4 +1,4 @@
-"""Tiny checkpoints with random weights, for demonstrations and tests without a hub.
+"""Tiny checkpoints with random weights, for tests without a hub.
 
 They are real architectures in miniature (under a million parameters each), saved as hub
 checkpoints are, and load through the same code. They know nothing: their replies are noise.
@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from mmconv.errors import ConfigError
-from model_zoo.tiny.families import FAMILIES, Family
-from model_zoo.tiny.parts import chat_template, train_tokenizer
+from tests.tiny_checkpoints.families import FAMILIES, Family
+from tests.tiny_checkpoints.parts import chat_template, train_tokenizer
 
 __all__ = ["FAMILIES", "Family", "make_checkpoint"]
 

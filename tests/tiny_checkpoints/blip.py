@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from model_zoo.tiny.parts import Pair, special_ids, t5_fields, token_id, tower_fields
+from tests.tiny_checkpoints.parts import Pair, special_ids, t5_fields, token_id, tower_fields
 
 
 def _qformer_fields(tokenizer: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from model_zoo.tiny.parts import Pair, decoder_fields, token_id
+from tests.tiny_checkpoints.parts import Pair, decoder_fields, token_id
 
 
 def _qwen_ids(tokenizer: Any) -> dict[str, int]:

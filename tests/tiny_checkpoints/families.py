@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from model_zoo.tiny.blip import blip2, blip2_opt, instructblip
-from model_zoo.tiny.llava import llava, llava_next, llava_onevision
-from model_zoo.tiny.others import gemma3, idefics3, internvl, mistral3, mllama
-from model_zoo.tiny.parts import Pair
-from model_zoo.tiny.qwen import qwen2_5_vl, qwen2_vl
-from model_zoo.tiny.text import llama_text, qwen2_text, t5
+from tests.tiny_checkpoints.blip import blip2, blip2_opt, instructblip
+from tests.tiny_checkpoints.llava import llava, llava_next, llava_onevision
+from tests.tiny_checkpoints.others import gemma3, idefics3, internvl, mistral3, mllama
+from tests.tiny_checkpoints.parts import Pair
+from tests.tiny_checkpoints.qwen import qwen2_5_vl, qwen2_vl
+from tests.tiny_checkpoints.text import llama_text, qwen2_text, t5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ import pytest
 
 from mmconv.errors import ConfigError
 from model_zoo.checkpoints import checkpoint_fingerprint
-from model_zoo.tiny import FAMILIES, make_checkpoint
 from tests.model_zoo.hf_support import checkpoint
+from tests.tiny_checkpoints import FAMILIES, make_checkpoint
 
 
 def parameters(folder: Path) -> int:
