@@ -30,12 +30,13 @@ _FINAL_RATING = re.compile(r"\bFinal (?:Answer|Rating)\b[^\w\n:：]*[:：]", re.
 # What may stand between the colon and the number, line breaks included; a minus sign may not.
 _DECORATION = re.compile(r"(?:\\boxed|(?![-−–]\d)[\W_])*")
 _SCALE = re.compile(r"(?:/|\b(?:out )?of\b|\b1\s*(?:to|-|–)\s*)\s*10(?![\d.]*\d)", re.IGNORECASE)
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?![^\W_])")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?!(?!分)[^\W_])")
+_OTHER_SCALE = re.compile(r"\s*(?:/|\bout of\b)\s*\d", re.IGNORECASE)
 
 _GAP = r"""[\s*_`"'“”‘’()\[\]{}]+"""
 _BETTER = re.compile(f"response{_GAP}([ab]){_GAP}is{_GAP}better", re.IGNORECASE)
 _SENTENCES = re.compile(r".*[.!?。！？](?=\W)")
-_FINAL_CHOICE = re.compile(r"Final Answer: Response ([AB])")
+_FINAL_CHOICE = re.compile(r"Final Answer[*_]*:[*_\s]*Response[*_\s]+([AB])(?![^\W_])")
 
 
 def rating(text: str) -> Verdict:
@@ -78,7 +79,7 @@ def choice(text: str) -> Verdict:
 def extracted_choice(text: str) -> Verdict:
     """The side after `Final Answer: Response`, case-sensitive as in the authors' code (ConvBench).
 
-    Both sides named, or none, makes it unreadable.
+    Emphasis around the words doesn't count. Both sides named, or none, makes it unreadable.
     """
     return _chosen(text, _FINAL_CHOICE, "either 'Final Answer: Response A' or '... B'")
 
@@ -99,8 +100,11 @@ def _number(tail: str, wanted: str) -> float:
     line = _DECORATION.sub("", tail, count=1).partition("\n")[0]
     bare = _SCALE.sub(" ", line)
     numbers = _NUMBER.findall(bare)
-    if not _NUMBER.match(bare):
+    first = _NUMBER.match(bare)
+    if not first:
         raise Unparsed(f"looked for {wanted!r}, found {line.strip()[:40]!r} after the colon")
+    if _OTHER_SCALE.match(bare, first.end()):
+        raise Unparsed(f"a rating on another scale: {line.strip()[:40]!r}")
     if len({float(number) for number in numbers}) > 1:
         raise Unparsed(f"more than one number after the colon: {line.strip()[:40]!r}")
     return float(numbers[0])

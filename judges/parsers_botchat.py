@@ -28,7 +28,8 @@ _FIELD = rf"(?:^|[\n;；]){_EDGE}{{name}}{_EDGE}[:：]{_EDGE}"
 _ALONE = r"\b(?!\s*(?:[/|&]|(?:or|and)\b|,\s*conversation))"
 _YES_NO = re.compile(_FIELD.format(name="choice") + rf"(yes|no){_ALONE}", re.IGNORECASE)
 # The paper prints the answer format on one line, and some judges answer so.
-_INDEX = re.compile(rf"\bindex{_EDGE}[:：]{_EDGE}(none|n/a|\d+)\b", re.IGNORECASE)
+_MORE = r"(?:[^\S\n]*[-–~.,、][^\S\n]*\d+)*"
+_INDEX = re.compile(rf"\bindex{_EDGE}[:：]{_EDGE}\[?(none|n/a|\d+{_MORE})\b", re.IGNORECASE)
 _WHICH = re.compile(
     _FIELD.format(name="choice") + rf"(?:conversation[\s#]*([12])|(both|neither)){_ALONE}",
     re.IGNORECASE,
@@ -62,7 +63,10 @@ class UniEvalParser:
     def _first_index(self, indexes: set[str]) -> int:
         if len(indexes) != 1:
             raise Unparsed(f"'Choice: Yes' with {len(indexes) or 'no'} different 'Index: n'")
-        index = int(indexes.pop())
+        written = indexes.pop()
+        if not written.isdecimal():
+            raise Unparsed(f"'Index: {written}' is no one utterance")
+        index = int(written)
         if not 1 <= index <= self.utterances:
             raise Unparsed(f"index {index} is out of range 1-{self.utterances}")
         return index

@@ -45,9 +45,9 @@ _BRACKETS = "Brackets hold "
 INTERVALS = (
     f"{_BRACKETS}95 % intervals: Wilson's for shares, Agresti and Min's for paired differences "
     "of shares, Fieller's for net shares, Student's t for the rest, cut at the ends of the scale. "
-    "Scores of one image, or of one sample with its trials, are a cluster. Where no two share one, "
-    "Wilson's is the textbook's; otherwise it takes their effective number and Student's t "
-    "(mmconv/stats/estimates.py has the formulas). There is no interval over fewer than "
+    "Scores of one image, or of one sample with its trials, are a cluster. Where no two share one and "
+    "each is 0 or 1, Wilson's is the textbook's; otherwise it takes their effective number and "
+    "Student's t (mmconv/stats/estimates.py has the formulas). There is no interval over fewer than "
     f"{FEWEST_CLUSTERS} clusters, nor by Student's t where all values are equal, nor of a net "
     "share of very few failures."
 )
@@ -71,10 +71,11 @@ def summarise(column: Column) -> Summary:
 def summarise_share(column: Column) -> Summary:
     """The mean of values in [0, 1] with a Wilson interval, which never leaves [0, 1].
 
-    Where each row is a cluster of its own, the interval is the textbook's: for n rows, with the
-    normal quantile. Otherwise it is for the effective sample size (Franco et al., Journal of Survey
-    Statistics and Methodology 7, 2019), with Student's t for G - 1 degrees of freedom. That size is
-    p(1 - p) / stderr^2, at most the number of rows; where nothing varies, the number of clusters.
+    Where each row is a cluster of its own and 0 or 1, the interval is the textbook's: for n rows,
+    with the normal quantile. Otherwise it is for the effective sample size (Franco et al., Journal
+    of Survey Statistics and Methodology 7, 2019), with Student's t for G - 1 degrees of freedom.
+    That size is p(1 - p) / stderr^2; where nothing varies, the number of clusters. It is at most
+    the number of rows, unless some are means of several zeros and ones, and each worth more.
     Raises `ValueError` for values outside [0, 1].
     """
     numbers = column.numbers[column.present]
@@ -84,11 +85,13 @@ def summarise_share(column: Column) -> Summary:
     groups = count_clusters(column)
     if summary.mean is None or summary.stderr is None or groups < FEWEST_CLUSTERS:
         return summary
-    if groups == summary.n:
+    single = bool(np.isin(numbers, (0, 1)).all())
+    if single and groups == summary.n:
         # the error of independent values follows from their mean: none is estimated
         low, high = _wilson(summary.mean, summary.n, NORMAL)
     else:
-        effective = effective_size(summary.mean * (1 - summary.mean), summary, groups)
+        variance = summary.mean * (1 - summary.mean)
+        effective = effective_size(variance, summary, groups, summary.n if single else math.inf)
         low, high = _wilson(summary.mean, effective, t_quantile(groups - 1))
     return replace(summary, low=low, high=high)
 
@@ -141,7 +144,7 @@ def summarise_share_change(column: Column) -> Summary:
     groups = count_clusters(column)
     if summary.mean is None or summary.stderr is None or groups < FEWEST_CLUSTERS:
         return summary
-    effective = effective_size(float(changes.var()), summary, groups)
+    effective = effective_size(float(changes.var()), summary, groups, summary.n)
     square = float(changes @ changes) / summary.n
     size = effective + _ADDED_PAIRS
     centre = effective * summary.mean / size
@@ -178,14 +181,14 @@ def count_clusters(column: Column) -> int:
     return len({column.clusters[row] for row in np.flatnonzero(column.present).tolist()})
 
 
-def effective_size(variance: float, summary: Summary, groups: int) -> float:
-    """How many independent values of this variance have the summary's error, at most its rows.
+def effective_size(variance: float, summary: Summary, groups: int, most: float) -> float:
+    """How many independent values of this variance have the summary's error, at most so many.
 
     Where nothing varies, which tells of no error, as many as there are clusters.
     """
     if not summary.stderr:
         return float(groups)
-    return min(variance / summary.stderr**2, float(summary.n))
+    return min(variance / summary.stderr**2, most)
 
 
 def bounded(summary: Summary, lowest: float | None = None, highest: float | None = None) -> Summary:

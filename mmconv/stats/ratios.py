@@ -61,7 +61,7 @@ def summarise_ratio(
     )
     if len(names) < FEWEST_CLUSTERS:
         return summary
-    size = effective_size(float(off[over.present].var()), linear, len(names))
+    size = effective_size(float(off[over.present].var()), linear, len(names), linear.n)
     errors = _covariance(pairs, codes, len(names))
     means, errors = _with_added(pairs.mean(axis=0), errors, size, np.array(possible))
     ends = _fieller(means, errors, t_quantile(len(names) - 1))

@@ -58,6 +58,7 @@ RATINGS = [
     ("Rating: 4\n\nRating of the style: 4", 4),
     ("Rating: 7\r\n", 7),
     ("Rating: 9 for its 3D drawing", 9),
+    ("Rating: 8分", 8),
 ]
 
 
@@ -89,6 +90,10 @@ def test_rating(text: str, value: float) -> None:
         "Rating: 7, 8, 6",
         "Rating: 7,5",
         "Rating: 7/100",
+        "Rating: 4/5",
+        "Rating: 5/5",
+        "Rating: 3 / 3 criteria are met",
+        "Rating: 9 out of 9",
         "Rating: 1-10",
         "Rating: 1-10 with 3 flaws",
         "Rating: 1O",

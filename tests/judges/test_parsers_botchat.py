@@ -33,6 +33,11 @@ def test_human_utterances(text: str, ours: int, theirs: int) -> None:
     assert authors_human(text).scores == {"human": theirs}
 
 
+@pytest.mark.parametrize("index", ["[5]", "5, since\n7 follows", "5."])
+def test_what_stands_around_an_index_is_not_of_it(index: str) -> None:
+    assert UNIEVAL(f"Choice: Yes\nIndex: {index}").scores == {"human": 4}
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -40,6 +45,10 @@ def test_human_utterances(text: str, ours: int, theirs: int) -> None:
         ("Choice: Yes\nIndex: None", "with no different"),
         ("Choice: Yes\nIndex: 3\nor rather\nIndex: 5", "with 2 different"),
         ("Choice: Yes\nIndex: 0", "out of range 1-16"),
+        ("Choice: Yes\nIndex: 3.5", "'Index: 3.5' is no one utterance"),
+        ("Choice: Yes\nIndex: 12-14", "'Index: 12-14' is no one utterance"),
+        ("Choice: Yes\nIndex: 7, 3", "'Index: 7, 3' is no one utterance"),
+        ("Choice: No\nIndex: 3-5", "'Choice: No', but 'Index: 3-5'"),
         ("Choice: Yes\nIndex: 17", "out of range 1-16"),
         ("Choice: No\nIndex: 4", "'Choice: No', but 'Index: 4'"),
         ("Choice: Yes\nIndex: 2\nChoice: No", "found both"),

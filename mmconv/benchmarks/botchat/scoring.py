@@ -120,8 +120,9 @@ def score_duel(
         if call is not None and not same:
             value = _points(duel, call, outcomes, reading)
         yield scored.score("duel", value, None, reading=reading, dup=JUDGE, **tags)
-        first = value if decided is None else (decided, None)
-        yield scored.score("duel", first, None, reading=reading, dup=DUP, **tags)
+        if decided is not None and not same:
+            value = (decided, None)
+        yield scored.score("duel", value, None, reading=reading, dup=DUP, **tags)
 
 
 def score_loop(

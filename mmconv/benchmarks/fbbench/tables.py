@@ -260,15 +260,15 @@ def _rounding_notes(rows: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
     )
     if any(_lies_halfway(ours, theirs) for ours, theirs in pairs):
         yield (
-            "Where a mean lies halfway between two printed numbers, ours is rounded up; the "
-            "authors round the share as the computer holds it, so that theirs may be 0.01 less."
+            "Where a mean lies halfway between two printed numbers, ours and the authors' may be "
+            "0.01 apart: they round the share as the computer holds it."
         )
 
 
 def _lies_halfway(ours: float | str | None, theirs: float | str | None) -> bool:
     if not (isinstance(ours, float) and isinstance(theirs, float)):
         return False
-    return math.isclose(ours - theirs, 0.5 * 10**-_DIGITS, abs_tol=1e-9)
+    return math.isclose(abs(ours - theirs), 0.5 * 10**-_DIGITS, abs_tol=1e-9)
 
 
 def _interval_notes(rows: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:

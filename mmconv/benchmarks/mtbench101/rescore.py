@@ -54,8 +54,9 @@ _CLOSE = 0.0005
 def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> Rescored:
     """The tables of judgements in files, a model for each file or OpenCompass folder.
 
-    Raises `mmconv.errors.DataError` for what is no judgement; `skip_bad` leaves it out. A turn that
-    lies between judged ones and is not there is unscored; of a turn that is there twice we read the
+    Raises `mmconv.errors.DataError` for what is no judgement; `skip_bad` leaves it out. A turn
+    that the authors' dialogue has, or that lies before a judged one, is unscored where it is not
+    there; of a turn that is there twice we read the
     first judgement, and by the authors' convention all. Turns that are history only count by the
     authors' convention.
     """
@@ -82,8 +83,8 @@ def _scores(model: Published) -> Iterator[Score]:
         # files may count the dialogues of each task anew
         judged = Judged(sample=f"{code}/{dialogue}", task=task, condition=CONDITION)
         ratings: list[Score] = []
-        # behind the dialogue's end lie no turns that a file could lack
-        last = min(max(turns), known[code].get(dialogue, max(turns)))
+        # of a dialogue that is none of the authors', nobody knows what a file lacks at its end
+        last = known[code].get(dialogue, max(turns))
         for turn in sorted({*range(1, last + 1), *turns}):
             texts = turns.get(turn, [])
             ours = None

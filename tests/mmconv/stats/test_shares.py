@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 
 import pytest
-from scipy.special import ndtri, stdtrit
+from scipy.special import stdtrit
 
 from mmconv.stats import Column, summarise_share
-
-NORMAL = float(ndtri(0.975))
 
 
 def test_shares_at_the_ends_keep_an_interval_of_some_width_inside_zero_and_one() -> None:
@@ -45,10 +43,25 @@ def test_a_share_of_clusters_that_are_each_of_one_kind_is_over_as_many_values() 
         assert abs(end - p) == pytest.approx(t * math.sqrt(end * (1 - end) / n))
 
 
-def test_a_share_of_ties_is_over_no_more_than_the_number_of_rows() -> None:
+def test_a_share_of_ties_is_over_the_number_of_clusters() -> None:
     summary = summarise_share(Column.of([0.5] * 50))
+    t = float(stdtrit(49, 0.975))
     assert summary.stderr == 0.0
-    assert summary.high == pytest.approx(0.5 + NORMAL / 2 / math.sqrt(50 + NORMAL**2))
+    assert summary.high == pytest.approx(0.5 + t / 2 / math.sqrt(50 + t**2))
+
+
+def test_means_of_two_verdicts_are_worth_more_than_one_each() -> None:
+    """A sample that was judged in both orders; the interval is near Student's t."""
+    values = [0.0] * 36 + [0.5] * 48 + [1.0] * 16
+    judged = summarise_share(Column.of(values))
+    t, p = float(stdtrit(99, 0.975)), 0.4
+    assert judged.stderr == pytest.approx(math.sqrt(0.12 / 99))
+    assert judged.low is not None and judged.high is not None
+    for end in (judged.low, judged.high):
+        assert abs(end - p) == pytest.approx(t * math.sqrt(end * (1 - end) / (0.24 / 0.12 * 99)))
+
+
+def test_a_share_of_wins_is_over_no_more_than_the_number_of_rows() -> None:
     # a win and a loss in nearly every cluster: the error is that of many more rows
     wins = [0.0, 1.0] * 24 + [1.0, 1.0]
     paired = summarise_share(Column.of(wins, clusters=[str(row // 2) for row in range(50)]))

@@ -136,9 +136,8 @@ def test_a_pair_of_the_same_text_has_no_points_whatever_a_judge_says() -> None:
     for reply in (Reply(text="Choice: Conversation 1"), None):
         scores = duel(FRESH, FRESH, reply)
         assert {score.why for score in scores.values()} == {"same text"}
-    both_loop = duel(LOOP, LOOP, None)
-    assert both_loop["ours", JUDGE].why == "same text"
-    assert both_loop["ours", DUP].value == -1
+    # though both loop, which would be a tie of different dialogues
+    assert {score.why for score in duel(LOOP, LOOP, None).values()} == {"same text"}
 
 
 def test_a_comparison_that_failed_says_why() -> None:

@@ -141,7 +141,7 @@ def test_plain_records_are_read_too(tmp_path: Path) -> None:
 
 def test_several_files_are_several_models(tmp_path: Path) -> None:
     files = [
-        write(tmp_path / f"{name}.jsonl", [flat("CC", 1, 1, f"Rating: [[{rating}]]")])
+        write(tmp_path / f"{name}.jsonl", [flat("CC", 1, turn, f"[[{rating}]]") for turn in (1, 2)])
         for name, rating in (("ann", 3), ("bo", 9))
     ]
     found = tables(*files)
@@ -150,7 +150,7 @@ def test_several_files_are_several_models(tmp_path: Path) -> None:
         "bo": 9,
     }
     assert found["scores"].rows["CC"][f"bo: {AUTHORS_TITLE}"].value == 9
-    assert row(found["faults"], "bo: CC")["judgements"] == 1
+    assert row(found["faults"], "bo: CC")["judgements"] == 2
 
 
 def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
@@ -168,21 +168,23 @@ def test_what_files_hide_is_counted(tmp_path: Path) -> None:
         flat("TS", 1, 3, "Rating: [[6]]"),
         flat("TS", 2, 1, "Rating: [[8]]"),
         flat("TS", 2, 1, "Rating: [[2]]"),
+        *(flat("TS", 3, turn, "Rating: [[7]]") for turn in (1, 2, 3)),
         flat("SC", 9, 1, "Rating: [[1]]"),
         flat("SC", 9, 2, "Rating: [[5]]"),
     ]
     found = tables(write(tmp_path / "odd.jsonl", rows))
     scores = found["scores"].rows
-    assert scores["TS"][MINIMUM_TITLE].value == 8
-    assert scores["TS"][MINIMUM_TITLE].missing == {"missing": 1}
-    assert scores["TS"][AUTHORS_TITLE].value == (6 + 2) / 2
+    assert scores["TS"][MINIMUM_TITLE].value == 7
+    # a turn between two others, and the last two
+    assert scores["TS"][MINIMUM_TITLE].missing == {"missing": 2}
+    assert scores["TS"][AUTHORS_TITLE].value == (6 + 2 + 7) / 3
     assert (scores["SC"][MINIMUM_TITLE].value, scores["SC"][AUTHORS_TITLE].value) == (5, 1)
-    assert row(found["unscored"], "TS")["missing"] == 1
+    assert row(found["unscored"], "TS")["missing"] == 3
     assert row(found["faults"], "TS") == {
-        "dialogues": 2,
-        "dialogues missing": 81,
-        "judgements": 4,
-        "judgements missing": 246,
+        "dialogues": 3,
+        "dialogues missing": 80,
+        "judgements": 7,
+        "judgements missing": 243,
         "repeated": 1,
     }
     assert row(found["faults"], "SC")["turns that are history only"] == 1
@@ -194,7 +196,7 @@ def test_what_is_not_the_authors_fills_no_place_of_theirs(tmp_path: Path) -> Non
     rows = [flat("GR", dialogue, turn, "Rating: [[8]]") for dialogue, turn in (*judged, *odd)]
     found = tables(write(tmp_path / "odd.jsonl", rows))
     faults = found["faults"]
-    assert row(found["unscored"], "GR") == {"turns": 23, "scored": 23}
+    assert row(found["unscored"], "GR") == {"turns": 24, "scored": 23, "missing": 1}
     assert row(faults, "GR") == {
         "dialogues": 8,
         "dialogues missing": 64,
@@ -213,7 +215,8 @@ def test_many_unknown_judgements_are_named_in_part(tmp_path: Path) -> None:
 
 
 def test_dialogues_may_be_numbered_anew_in_each_task(tmp_path: Path) -> None:
-    rows = [flat("TS", 1, 1, "[[8]]"), flat("CC", 1, 1, "[[4]]")]
+    judged = [*(("TS", turn, 8) for turn in (1, 2, 3)), *(("CC", turn, 4) for turn in (1, 2))]
+    rows = [flat(task, 1, turn, f"[[{rating}]]") for task, turn, rating in judged]
     scores = tables(write(tmp_path / "x.jsonl", rows))["scores"].rows
     assert [scores[task][MINIMUM_TITLE].value for task in ("TS", "CC")] == [8, 4]
 
