@@ -13,11 +13,10 @@ from math import isqrt
 
 import PIL.Image
 
-from images.door import Limits, decode, is_plain
+from images.door import PASSED, decode, is_plain
 from mmconv.errors import ConfigError
 from mmconv.values import Image
 
-_LIMITS = Limits()
 _LOSSY = ("image/jpeg", "image/webp")
 
 
@@ -74,7 +73,7 @@ def fit(policy: Policy, width: int, height: int) -> tuple[int, int]:
     return min(size[0] for size in sizes), min(size[1] for size in sizes)
 
 
-def prepare(data: bytes, image: Image, policy: Policy, limits: Limits = _LIMITS) -> Prepared:
+def prepare(data: bytes, image: Image, policy: Policy) -> Prepared:
     """The file to send to a model's server; `data` is that of `image`.
 
     The very bytes, where size and media type are allowed and every server shows them alike (see
@@ -85,10 +84,10 @@ def prepare(data: bytes, image: Image, policy: Policy, limits: Limits = _LIMITS)
     if (
         image.media_type in policy.media_types
         and fit(policy, *size) == size
-        and is_plain(data, limits, _name(image))
+        and is_plain(data, PASSED, _name(image))
     ):
         return Prepared(data=data, media_type=image.media_type, width=size[0], height=size[1])
-    pixels = prepare_pixels(data, image, policy, limits)
+    pixels = prepare_pixels(data, image, policy)
     media_type = _encoding(image.media_type, policy.media_types)
     return Prepared(
         data=encode(pixels, media_type),
@@ -98,11 +97,9 @@ def prepare(data: bytes, image: Image, policy: Policy, limits: Limits = _LIMITS)
     )
 
 
-def prepare_pixels(
-    data: bytes, image: Image, policy: Policy, limits: Limits = _LIMITS
-) -> PIL.Image.Image:
+def prepare_pixels(data: bytes, image: Image, policy: Policy) -> PIL.Image.Image:
     """The RGB pixels to show to a model in this process; raises `ImageError`."""
-    pixels = decode(data, limits, _name(image))
+    pixels = decode(data, PASSED, _name(image))
     width, height = fit(policy, pixels.width, pixels.height)
     if (width, height) == pixels.size:
         return pixels

@@ -11,7 +11,7 @@ import io
 import PIL.Image
 import PIL.ImageOps
 
-from images.door import Limits, decode
+from images.door import PASSED, decode
 from mmconv.errors import ImageError
 
 SIDE = 192
@@ -20,7 +20,6 @@ SIDE = 192
 MAX_BYTES = 4096
 """A thumbnail of an ordinary picture stays below."""
 
-_LIMITS = Limits()
 _JPEG = b"\xff\xd8\xff"
 _QUALITIES = (50, 25, 10, 1)
 
@@ -30,7 +29,7 @@ def thumbnail(data: bytes, where: str) -> bytes:
 
     The quality is the best of a few that keep below `MAX_BYTES`, and the lowest if none does.
     """
-    picture = _small_jpeg(data, where) if data.startswith(_JPEG) else decode(data, _LIMITS, where)
+    picture = _small_jpeg(data, where) if data.startswith(_JPEG) else decode(data, PASSED, where)
     picture.thumbnail((SIDE, SIDE), PIL.Image.Resampling.BILINEAR, reducing_gap=None)
     for quality in _QUALITIES:
         file = io.BytesIO()

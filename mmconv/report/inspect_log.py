@@ -32,6 +32,7 @@ from mmconv.keys import hash_json
 from mmconv.protocols import ImageSource
 from mmconv.report.inspect_sample import Pictures
 from mmconv.report.layout import Manifest
+from mmconv.report.records import whole
 from mmconv.values import Image
 
 
@@ -74,12 +75,8 @@ def write_log(path: Path, heading: Heading, samples: Sequence[EvalSample]) -> No
         ),
         samples=list(samples),
     )
-    part = path.with_name(f"{path.name}.part")
-    try:
+    with whole(path) as part:
         write_eval_log(log, part, format="eval")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _spec(heading: Heading, samples: Sequence[EvalSample]) -> EvalSpec:

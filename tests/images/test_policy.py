@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,9 +9,11 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from images.door import Limits, decode, inspect
+from images.library import Library
 from images.policy import Policy, fit, prepare, prepare_pixels
+from images.thumbnails import thumbnail
 from mmconv import values
-from mmconv.errors import ConfigError
+from mmconv.errors import ConfigError, ImageError
 from tests.images.pictures import encode, halves, noise, turned
 
 LIMITS = Limits()
@@ -162,6 +165,16 @@ def test_of_an_animation_the_first_frame_is_sent() -> None:
     prepared = prepare(data, as_value(data), Policy())
     assert inspect(prepared.data, LIMITS, "a").frames == 1
     assert decode(prepared.data, LIMITS, "a").getpixel((2, 2)) == (255, 0, 0)
+
+
+def test_what_a_raised_limit_let_in_is_shown_to_models(tmp_path: Path) -> None:
+    dots = [Image.new("1", (1, 1), number % 2) for number in range(LIMITS.max_frames + 1)]
+    data = encode(dots[0], "TIFF", save_all=True, append_images=dots[1:])
+    with pytest.raises(ImageError, match="frames"):
+        inspect(data, LIMITS, "a")
+    library = Library(tmp_path, limits=Limits(max_frames=2000))
+    assert prepare(data, library.add_bytes(data, "a"), Policy()).width == 1
+    assert thumbnail(data, "a")
 
 
 @pytest.mark.parametrize("policy", [Policy(), Policy(max_side=50), Policy(min_pixels=100_000)])
