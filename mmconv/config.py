@@ -253,11 +253,6 @@ _MODELS = {"seats": _seat_fields, "models": _model_fields}
 """Groups of models, which may be names, and what such a name stands for there."""
 
 
-def read_spec(path: Path, kind: type[Spec], overrides: Sequence[str] = ()) -> Spec:
-    """Read a YAML file as a spec, with `a.b=value` overrides on top (values are YAML)."""
-    return validate(kind, override(read_document(path), overrides), str(path))
-
-
 def read_document(path: Path) -> dict[str, Any]:
     """Read a YAML file that holds a mapping; raises `ConfigError` naming the file."""
     document = read_yaml(path)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 
 import click
 
 from mmconv import __version__
+from mmconv.cli.file_errors import tell_file_error
 from mmconv.errors import MmconvError
 
 COMMANDS = {
@@ -40,21 +40,33 @@ COMMANDS = {
     "demo": "Run the main job on drawn pictures: no data, no key, no GPU.",
 }
 
-_OWN_FOLDERS = [
-    Path(__file__).resolve().parents[2] / package
-    for package in ("configs", "images", "judges", "mmconv", "model_zoo")
-]
-"""What an installation consists of."""
-
 ELSEWHERE = {"serve": "mmconv.service.command"}
 """Commands whose modules lie outside this package."""
 
 
-class Group(click.Group):
-    """A group whose commands refuse an option that is given twice and takes one value.
+class LazyGroup(click.Group):
+    """A group whose commands are modules of this package or `ELSEWHERE`, loaded when named.
 
-    The library takes the last value and says nothing.
+    The list of commands comes from `COMMANDS`, so that help is quick. An option that is given twice
+    and takes one value is refused: the library takes the last value and says nothing.
     """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order of a user's work."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command's own object, from its module."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(ELSEWHERE.get(cmd_name, f"mmconv.cli.{cmd_name}")).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -80,30 +92,6 @@ def _takes_one(option: click.Option) -> bool:
     return not (option.multiple or option.is_flag or option.count)
 
 
-class LazyGroup(Group):
-    """A group whose commands are modules of this package or `ELSEWHERE`, loaded when named.
-
-    The list of commands comes from `COMMANDS`, so that help is quick.
-    """
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands in the order of a user's work."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command's own object, from its module."""
-        if cmd_name not in COMMANDS:
-            return None
-        command = import_module(ELSEWHERE.get(cmd_name, f"mmconv.cli.{cmd_name}")).command
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without loading them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def commands() -> None:
@@ -121,7 +109,7 @@ def main() -> None:
         error.show()
         sys.exit(2)
     except OSError as error:
-        told = _tell(error)
+        told = tell_file_error(error)
         if told is None:
             raise
         click.echo(f"Error: {told}", err=True)
@@ -129,15 +117,3 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         sys.exit(130)
-
-
-def _tell(error: OSError) -> str | None:
-    """What to tell of a file or a disk, which is for the user to mend; None for all else, a bug."""
-    if error.filename is None:
-        from mmconv.cli.specs import NO_ROOM
-
-        return error.strerror if error.errno in NO_ROOM else None
-    told = f"{error.filename}: {error.strerror}"
-    if any(map(Path(str(error.filename)).resolve().is_relative_to, _OWN_FOLDERS)):
-        return f"{told}; it lies among mmconv's own: unless you named it, install mmconv again"
-    return told

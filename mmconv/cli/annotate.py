@@ -18,9 +18,10 @@ from mmconv.assemble import check_calls, check_keys
 from mmconv.benchmarks.convbench.annotation import SEAT, Annotator
 from mmconv.benchmarks.convbench.data import Row, Source, Survey, load_rows, survey
 from mmconv.benchmarks.convbench.drafts import DraftFile, Drafting
+from mmconv.cli.option_values import FILE
 from mmconv.cli.progress import line, progress
+from mmconv.cli.run_folders import place
 from mmconv.cli.session import EXIT_FAILURES, stopped_by_interrupt, tell_stopped, typed
-from mmconv.cli.specs import FILE, place
 from mmconv.config import RunSpec, validate
 from mmconv.equipment import Equipment, open_equipment
 from mmconv.errors import ConfigError

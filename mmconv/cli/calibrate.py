@@ -12,17 +12,12 @@ from mmconv.benchmarks.botchat.dialogue_files import HUMAN, StoredDialogue
 from mmconv.benchmarks.botchat.loops import calibrate, highest_similarity
 from mmconv.benchmarks.botchat.options import UTTERANCES, Similarity
 from mmconv.benchmarks.botchat.recorded import stored_dialogues
-from mmconv.cli import Group
-from mmconv.cli.specs import FILE
+from mmconv.cli.option_values import FILE
 from mmconv.errors import ConfigError
 
 
-@click.group(cls=Group, name="calibrate")
-def command() -> None:
-    """Fit a setting that a paper does not publish."""
-
-
-@command.command(name="botchat", short_help="Find DupDetect's threshold.")
+@click.command(name="calibrate")
+@click.argument("benchmark", type=click.Choice(["botchat"]), expose_value=False)
 @click.option(
     "--dialogues",
     "paths",
@@ -54,7 +49,7 @@ def command() -> None:
     show_default=True,
     help="How many utterances of each dialogue are looked at.",
 )
-def botchat(
+def command(
     paths: tuple[Path, ...],
     wanted: float,
     model: str | None,

@@ -9,7 +9,7 @@ import click
 
 from images import Library
 from mmconv.assemble import build_model, build_seat, check_key
-from mmconv.cli.specs import FILE
+from mmconv.cli.option_values import FILE
 from mmconv.config import ModelSpec, SamplingSpec, load_model
 from mmconv.errors import ImageError
 from mmconv.runner import Seat

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from mmconv.assemble import is_served
-from mmconv.cli.specs import NAMED, open_new, place, place_options, read_spec, spec_options
+from mmconv.cli.run_folders import open_new, place, place_options
+from mmconv.cli.run_options import NAMED, read_spec, spec_options
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.evaluation import Place

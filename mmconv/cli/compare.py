@@ -9,13 +9,12 @@ from pathlib import Path
 
 import click
 
+from mmconv.cli.option_values import FILE
 from mmconv.cli.report import data_of
-from mmconv.cli.specs import FILE
-from mmconv.cli.tabling import print_tables, print_warnings, table_options
+from mmconv.cli.tabling import print_warnings, show_tables, table_options
 from mmconv.report.compared_runs import KINDS, tell_shortfall
 from mmconv.report.comparison import Comparison, compare
 from mmconv.report.layout import TABLES
-from mmconv.report.tables import write_tables
 
 PAGE = "comparison.html"
 
@@ -50,12 +49,10 @@ def command(
     print_warnings((*comparison.warnings, *amiss), form)
     printed = [table for table in comparison.tables if form != "table" or not table.detail]
     folder = None if out is None else out / TABLES
-    print_tables(printed, form, intervals=True, folder=folder)
+    show_tables(comparison.tables, form, folder, printed=printed, intervals=True)
     if out is not None:
-        out = out.absolute()
-        write_tables(out / TABLES, comparison.tables)
-        page = asyncio.run(_write_page(comparison, out / PAGE))
-        click.echo(f"The tables are in {out / TABLES}, the page is {page}", err=True)
+        page = asyncio.run(_write_page(comparison, out.absolute() / PAGE))
+        click.echo(f"The page is {page}", err=True)
 
 
 async def _write_page(comparison: Comparison, page: Path) -> Path:

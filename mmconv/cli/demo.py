@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
+from mmconv.cli.option_values import FILE
 from mmconv.cli.session import exit_code, run_new
-from mmconv.cli.specs import FILE
 from mmconv.cli.tabling import folded
 from mmconv.config import ModelSpec, RunSpec, validate
 from mmconv.evaluation import Place

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mmconv.cli.specs import FILE, enter_run
+from mmconv.cli.option_values import FILE
+from mmconv.cli.run_folders import enter_run
 from mmconv.errors import ConfigError, StoreError
 from mmconv.evaluation import Evaluation, open_evaluation
 from mmconv.plans import Finished, Plan

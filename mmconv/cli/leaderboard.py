@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from mmconv.cli.specs import FILE, comma_list
-from mmconv.cli.tabling import print_tables, print_warnings, save_tables, table_options
+from mmconv.cli.option_values import FILE, comma_list
+from mmconv.cli.tabling import print_warnings, show_tables, table_options
 from mmconv.report.compared_runs import KINDS
 from mmconv.report.counts import tell_counts_once
 from mmconv.report.leaderboard import make_leaderboard
@@ -46,13 +46,8 @@ def command(
     chosen = () if columns is None else comma_list(columns, "--columns")
     board = make_leaderboard(runs, sort=sort, columns=chosen, despite=despite)
     print_warnings(board.warnings, form)
-    print_tables(
-        [_shown(table, form, board.warnings) for table in board.tables],
-        form,
-        intervals=True,
-        folder=out,
-    )
-    save_tables(board.tables, out)
+    printed = [_shown(table, form, board.warnings) for table in board.tables]
+    show_tables(board.tables, form, out, printed=printed, intervals=True)
 
 
 def _shown(table: Table, form: str, above: Collection[str]) -> Table:

@@ -13,7 +13,7 @@ from mmconv.assemble import find_benchmark
 from mmconv.benchmarks.base import FileBenchmark
 from mmconv.benchmarks.describing import Description, describe
 from mmconv.benchmarks.registry import TITLES
-from mmconv.cli.specs import NAMED, SHORT_FORMS
+from mmconv.cli.run_options import NAMED, SHORT_FORMS
 from mmconv.cli.tabling import terminal_width
 from mmconv.config import YAML_FILES, read_document
 from mmconv.errors import ConfigError

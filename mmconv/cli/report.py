@@ -9,7 +9,9 @@ from pathlib import Path
 
 import click
 
-from mmconv.cli.specs import FILE, enter_run, writing
+from mmconv.cli.file_errors import writing
+from mmconv.cli.option_values import FILE
+from mmconv.cli.run_folders import enter_run
 from mmconv.errors import InputError, StoreError
 from mmconv.evaluation import Evaluation, open_evaluation
 from mmconv.report.page import write_page

@@ -10,7 +10,7 @@ import click
 
 from mmconv.benchmarks.registry import RESCORED, find_part
 from mmconv.benchmarks.rescoring import Rescored, as_published
-from mmconv.cli.tabling import print_tables, save_tables, table_options
+from mmconv.cli.tabling import show_tables, table_options
 from mmconv.errors import ConfigError
 
 
@@ -58,8 +58,7 @@ def command(
     round; files in --out hold them in full.
     """
     rescored = _find(benchmark)([*files, *more], skip_bad=skip_bad_records)
-    print_tables(as_published(rescored.tables), form)
-    save_tables(rescored.tables, out)
+    show_tables(rescored.tables, form, out, printed=as_published(rescored.tables))
 
 
 def _find(benchmark: str) -> Rescorer:

@@ -11,8 +11,9 @@ from typing import Any
 import click
 
 from mmconv.cli.budget import Budget
+from mmconv.cli.run_folders import open_new, place, place_options
+from mmconv.cli.run_options import NAMED, read_spec, spec_options
 from mmconv.cli.session import MAX_FAILURES, exit_code, run_new
-from mmconv.cli.specs import NAMED, open_new, place, place_options, read_spec, spec_options
 from mmconv.cli.tabling import print_tables
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import click
 
+from mmconv.cli.file_errors import writing
+from mmconv.cli.option_values import FILE
+from mmconv.cli.run_folders import enter_run
 from mmconv.cli.session import evaluate
-from mmconv.cli.specs import FILE, enter_run, writing
 from mmconv.evaluation import open_evaluation
 
 

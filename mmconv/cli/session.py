@@ -14,8 +14,9 @@ from pathlib import Path
 import click
 
 from mmconv.cli.budget import Budget
+from mmconv.cli.file_errors import writing
 from mmconv.cli.progress import counted, line, progress
-from mmconv.cli.specs import open_new, writing
+from mmconv.cli.run_folders import open_new
 from mmconv.cli.tabling import print_tables
 from mmconv.config import RunSpec
 from mmconv.evaluation import Evaluation, Place, Result
@@ -44,7 +45,7 @@ async def run_new(
 ) -> Result:
     """Make a run or go on with it, and print what `evaluate` does.
 
-    Raises as `mmconv.cli.specs.open_new` does, and `ConfigError` where it cannot write.
+    Raises as `mmconv.cli.run_folders.open_new` does, and `ConfigError` where it cannot write.
     """
     async with open_new(spec, where, part) as evaluation:
         with writing(evaluation.folder):

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from mmconv.cli.specs import FILE, enter_run
+from mmconv.cli.option_values import FILE
+from mmconv.cli.run_folders import enter_run
 from mmconv.config import nearest
 from mmconv.errors import ConfigError
 from mmconv.evaluation import Evaluation, open_evaluation

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import click
 import orjson
 
-from mmconv.cli.specs import FILE
+from mmconv.cli.option_values import FILE
 from mmconv.report.tables import FORMATS, as_printed, write_tables
 from mmconv.report.text import all_to_text, fold
 from mmconv.values import Table
@@ -43,11 +43,22 @@ def table_options(command: Command) -> Command:
 
 
 def show_tables(
-    tables: Sequence[Table], form: str, out: Path | None, *, intervals: bool = False
+    tables: Sequence[Table],
+    form: str,
+    out: Path | None,
+    *,
+    printed: Sequence[Table] | None = None,
+    intervals: bool = False,
 ) -> None:
-    """Print all tables and write them to `out` where that is given."""
-    print_tables(tables, form, intervals=intervals, folder=out)
-    save_tables(tables, out)
+    """Print the tables, or `printed` in their place, and write them to `out` where that is given.
+
+    Where they lie is told on standard error: standard output is left to programs that read there.
+    """
+    shown = tables if printed is None else printed
+    print_tables(shown, form, intervals=intervals, folder=out)
+    if out is not None:
+        write_tables(out, tables)
+        click.echo(f"The tables are in {out}", err=True)
 
 
 def print_tables(
@@ -70,16 +81,6 @@ def print_tables(
         click.echo(all_to_text(tables, terminal_width(), elsewhere), nl=False)
     else:
         click.echo("\n".join(_rendered(table, form) for table in tables), nl=False)
-
-
-def save_tables(tables: Sequence[Table], out: Path | None) -> None:
-    """Write the tables to `out`, if it is given, and say so on standard error.
-
-    Standard output is left to programs that read the tables there.
-    """
-    if out is not None:
-        write_tables(out, tables)
-        click.echo(f"The tables are in {out}", err=True)
 
 
 def terminal_width() -> float:

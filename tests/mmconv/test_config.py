@@ -14,24 +14,12 @@ from mmconv.config import (
     model_files,
     override,
     read_document,
-    read_spec,
     secret,
     validate,
 )
 from mmconv.errors import ConfigError
 
 RUN = {"benchmark": "convbench", "seats": {"candidate": "fake/echo"}}
-
-
-def test_a_run_file_is_read_with_overrides_on_top(tmp_path: Path) -> None:
-    file = tmp_path / "run.yaml"
-    file.write_text("benchmark: convbench\nseats: {candidate: fake/echo}\nseed: 3\n")
-    spec = read_spec(file, RunSpec, ["seed=4", "options.grading=[direct]"])
-    assert (spec.seed, spec.options, spec.seats["candidate"].model) == (
-        4,
-        {"grading": ["direct"]},
-        "echo",
-    )
 
 
 def test_an_override_fills_an_empty_group() -> None:

@@ -19,7 +19,7 @@ from statistics import fmean, stdev
 import pytest
 
 from mmconv.benchmarks.convbench.quantities import DELTAS, GRADINGS, Grading
-from mmconv.config import RunSpec, read_spec
+from mmconv.cli.run_options import read_spec
 from mmconv.evaluation import Place, open_evaluation
 from mmconv.report.layout import SCORES
 from mmconv.report.saved_run import read_scores
@@ -191,7 +191,7 @@ async def test_two_rows_of_a_picture_are_not_independent(tmp_path: Path) -> None
 
 
 def test_the_shipped_run_plants_what_it_says() -> None:
-    spec = read_spec(Path(str(resources.files("configs"))) / "runs/convbench-planted.yaml", RunSpec)
+    spec = read_spec(str(resources.files("configs") / "runs/convbench-planted.yaml"), {})
     candidate = CandidateOptions.model_validate(spec.seats["candidate"].options)
     truth = expected(candidate, JudgeOptions.model_validate(spec.seats["judge"].options))
     assert spec.seats["candidate"].label == "creation-faulty"

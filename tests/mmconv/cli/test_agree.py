@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import openpyxl
 import orjson
 import pytest
 from click.testing import CliRunner, Result
@@ -93,16 +92,6 @@ def test_raters_may_be_in_one_file_or_in_several(desk: Desk) -> None:
     assert table["agreement"][EACH]["value"] == 0.625
 
 
-def test_the_text_says_what_was_compared_and_left_out(desk: Desk) -> None:
-    judge = desk.csv("judge.csv", "sample,value", "a,1", "b,2", "c,3", "e,3", "f,2")
-    person = desk.csv("ann.csv", "sample,value", "a,1", "b,3", "c,3", "d,1", "f,")
-    output = desk.run(judge, person).stdout
-    assert "Units that a judge rated and no person did: 2." in output
-    assert "Empty ratings by people, left out: 1." in output
-    assert "20 draws of 3 whole dialogues (seed 0)" in output
-    assert "1 no judgement" in output
-
-
 def test_every_column_is_over_the_units_that_the_judge_rated(desk: Desk) -> None:
     """Two people rate 20 units, the judge 6 of them; on the other 14 the people differ."""
     judge = desk.csv("judge.csv", "sample,value", *(f"{unit},{unit % 3}" for unit in range(6)))
@@ -122,15 +111,6 @@ def test_every_column_is_over_the_units_that_the_judge_rated(desk: Desk) -> None
     assert "Units that people rated and no judge did: 14." in output
     assert "20 draws of 6 whole dialogues (seed 0)" in output
     assert "Every column is" not in desk.run(judge, *few).stdout
-
-
-def test_a_person_who_rated_none_of_the_judges_units_makes_no_pair(desk: Desk) -> None:
-    judge = desk.csv("judge.csv", "sample,value", "a,1", "b,2", "c,3")
-    ann = desk.csv("ann.csv", "sample,value", "a,1", "b,3", "c,3")
-    eve = desk.csv("eve.csv", "sample,value", "x,1", "y,2")
-    row = desk.document(judge, ann, eve)["agreement"]["Cohen's kappa"]
-    assert row == {EACH: row[EACH]}
-    assert (row[EACH]["n"], row[EACH]["missing"]) == (3, {"no judgement": 2})
 
 
 def test_a_metric_without_a_common_unit_stands_empty_beside_another(desk: Desk) -> None:
@@ -175,54 +155,6 @@ def test_labels_are_nominal_and_ties_are_told_apart(desk: Desk) -> None:
     assert "labels, which are nominal" in desk.refusal(judge, person, more=["--level", "ordinal"])
 
 
-def test_a_stray_label_among_numbers_is_named(desk: Desk) -> None:
-    judge = desk.csv("judge.csv", "sample,value", "a,1", "b,2", "c,3")
-    person = desk.csv("ann.csv", "sample,value", "a,1", "b,n/a", "c,3")
-    for more in ([], ["--level", "ordinal"]):
-        message = desk.refusal(judge, person, more=more)
-        assert "the values are of two kinds (numbers: 5, labels: 1)" in message
-        assert "ann.csv row 3: value is n/a" in message
-    words = desk.csv("words.csv", "sample,value", "a,good", "b,good", "c,0")
-    assert "words.csv row 4: value is 0" in desk.refusal(words, words)
-
-
-def test_numbers_may_be_the_names_of_two_models_beside_a_tie(desk: Desk) -> None:
-    judge = desk.csv("judge.csv", "sample,value", "a,1", "b,2", "c,tie", "d,1")
-    table = desk.document(judge, judge)["agreement"]
-    assert table["agreement, without ties"][EACH]["n"] == 3
-    both = desk.csv("both.csv", "sample,value", "a,1", "b,2", "c,both", "d,1")
-    assert "value is both" in desk.refusal(both, both)
-    table = desk.document(both, both, more=["--tie", "both"])["agreement"]
-    assert table["agreement, without ties"][EACH]["n"] == 3
-
-
-def test_many_stray_values_are_counted(desk: Desk) -> None:
-    rows = [f"{number},n/a" for number in range(5)]
-    mixed = desk.csv("mixed.csv", "sample,value", *rows, *(f"x{row},1" for row in range(9)))
-    message = desk.refusal(mixed, mixed)
-    assert message.count("value is n/a") == 3
-    assert "... (10 labels)" in message
-
-
-def test_what_cannot_be_chosen_is_answered_with_what_can(desk: Desk) -> None:
-    judge = desk.scores(rated("a", 1), rated("a", 2, turn=2), rated("a", 3, "duel", turn=0))
-    person = desk.csv("ann.csv", "sample,value", "a,1")
-    message = desk.refusal(judge, person, more=["--metric", "rating", "--turn", "0"])
-    assert "no rating by scores has metric rating, turn 0" in message
-    assert "there are: metric duel; turn 1, 2" in message
-    message = desk.refusal(judge, person, more=["--metric", "style"])
-    assert "there are: metric rating, duel" in message
-
-
-def test_the_tie_of_numbers_must_be_named(desk: Desk) -> None:
-    judge = desk.csv("judge.csv", "sample,value", "1,1", "2,0.5", "3,0")
-    person = desk.csv("ann.csv", "sample,value", "1,1", "2,0.50", "3,1")
-    assert "agreement, without ties" not in desk.document(judge, person)["agreement"]
-    table = desk.document(judge, person, more=["--tie", "0.5"])["agreement"]
-    assert table["agreement, without ties"][EACH]["value"] == 0.5
-    assert "there are 1, 0.5, 0" in desk.refusal(judge, person, more=["--tie", "tie"])
-
-
 def test_trials_and_named_dialogues_are_clusters(desk: Desk) -> None:
     """Six dialogues of two units that go together: the intervals are those of six units."""
     given = {"a": 1, "b": 2, "c": 1, "d": 2, "e": 1, "f": 1}
@@ -245,29 +177,6 @@ def test_trials_and_named_dialogues_are_clusters(desk: Desk) -> None:
         assert [cell[end] for end in ends] == [single[end] for end in ends]
 
 
-@pytest.mark.parametrize(
-    ("header", "row", "problem"),
-    [
-        ("sample,value", ",3", "no sample"),
-        ("sample,score", "a,3", "no field value"),
-        ("sample,value", "a,nan", "value is nan"),
-        ("sample,turn,value", "a,last,3", "turn is 'last'"),
-    ],
-)
-def test_bad_records_are_named(desk: Desk, header: str, row: str, problem: str) -> None:
-    judge = desk.csv("judge.csv", "sample,value", "a,1")
-    message = desk.refusal(judge, desk.csv("ann.csv", header, row))
-    assert "ann.csv row 2" in message
-    assert problem in message
-
-
-def test_rating_a_unit_twice_is_refused(desk: Desk) -> None:
-    judge = desk.csv("judge.csv", "sample,value", "a,1", "b,1")
-    message = desk.refusal(judge, desk.csv("ann.csv", "sample,value", "a,1", "b,1", "a,2"))
-    assert "ann.csv row 4" in message
-    assert "'ann' rates a again, after ann.csv row 2" in message
-
-
 def test_scores_with_a_tag_are_chosen(desk: Desk) -> None:
     judge = desk.scores(
         *(
@@ -287,63 +196,7 @@ def test_scores_with_a_tag_are_chosen(desk: Desk) -> None:
     assert "expected NAME=VALUE" in desk.refusal(judge, person, more=["--tag", "order"])
 
 
-def test_sides_that_do_not_meet_are_refused(desk: Desk) -> None:
-    judge = desk.csv("judge.csv", "sample,value", "a,1", "b,1")
-    names = desk.refusal(judge, desk.csv("names.csv", "sample,value", "A,1", "B,1"))
-    assert "judges have these samples: a, b" in names
-    assert "people have these samples: A, B" in names
-    words = desk.refusal(judge, desk.csv("words.csv", "sample,value", "a,good", "b,bad"))
-    assert "people have these values: good, bad" in words
-    empty = desk.refusal(judge, desk.csv("empty.csv", "sample,value", "a,"))
-    assert "people have these samples: none" in empty
-    metric = desk.csv("metric.csv", "sample,metric,value", "a,style,1")
-    scored = desk.scores(rated("a", 1))
-    assert "people rated style, which no judge did (judges: rating)" in desk.refusal(scored, metric)
-
-
-def test_alpha_is_left_out_where_it_would_not_fit(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    judge = desk.csv("judge.csv", "sample,value", "a,1", "b,2", "c,3")
-    person = desk.csv("ann.csv", "sample,value", "a,1", "b,3", "c,3")
-    assert "alpha is left out" not in desk.run(judge, person).stdout
-    monkeypatch.setattr(agree, "MOST_CELLS", 26)
-    result = desk.run(judge, person)
-    assert "Krippendorff's alpha is left out" in result.stdout
-    assert "Krippendorff's alpha (" not in result.stdout
-
-
 def test_missing_libraries_are_named(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agree, "LIBRARIES", ("krippendorff", "no_such_library"))
     judge = desk.csv("judge.csv", "sample,value", "a,1")
     assert "pip install no_such_library" in desk.refusal(judge, judge)
-
-
-def test_a_tag_of_ratings_is_refused(desk: Desk) -> None:
-    judge = desk.csv("judge.csv", "sample,value", "a,1")
-    told = desk.refusal(judge, judge, more=["--tag", "reading=ours"])
-    assert told == f"{judge}: only a run's scores have tags, and these are ratings"
-
-
-def test_two_tables_in_a_file_are_not_joined(desk: Desk) -> None:
-    """A second header would be a unit of its own where values are labels."""
-    rows = ("a,good", "b,bad", "", "sample,value", "c,good")
-    both = desk.csv("both.csv", "sample,value", *rows)
-    told = desk.refusal(both, desk.csv("ann.csv", "sample,value", "a,good", "b,bad"))
-    assert "both.csv row 5: names the columns again: give each table its own file" in told
-
-
-def test_several_sheets_of_ratings_are_not_taken_for_one(desk: Desk) -> None:
-    book = openpyxl.Workbook()
-    book.create_sheet("notes").append(["what this is about"])
-    for name in ("ann", "ben"):
-        sheet = book.create_sheet(name)
-        sheet.append(["sample", "value"])
-        sheet.append(["a", 1])
-    path = desk.folder / "people.xlsx"
-    book.save(path)
-    told = desk.refusal(desk.csv("judge.csv", "sample,value", "a,1"), str(path))
-    assert "the sheets ann, ben name as many of the columns: which one is meant?" in told
-    book.remove(book["ben"])
-    book.save(path)
-    assert desk.run(desk.csv("judge.csv", "sample,value", "a,1"), str(path)).exit_code == 0

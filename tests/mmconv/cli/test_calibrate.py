@@ -102,3 +102,12 @@ def test_what_cannot_be_calibrated(path: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no such file"):
         calibrated(tmp_path / "none.tsv", "--non-loop-rate", "0.9")
     assert "0<x<=1" in calibrated(path, "--non-loop-rate", "0")
+
+
+def test_the_benchmark_is_a_choice_of_one_command() -> None:
+    told = CliRunner().invoke(command, ["--help"]).output
+    assert "Usage: calibrate [OPTIONS] {botchat}" in told
+    assert "--non-loop-rate" in told
+    refused = CliRunner().invoke(command, ["convbench"])
+    assert refused.exit_code == 2
+    assert "'convbench' is not 'botchat'" in refused.output

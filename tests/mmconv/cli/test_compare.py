@@ -45,6 +45,10 @@ async def _milder(tmp_path: Path) -> Path:
 def test_tables_are_printed_and_written(runs: list[Path], tmp_path: Path) -> None:
     result = typed(*runs, "--out", tmp_path / "compared")
     assert result.exit_code == 0, result.output
+    assert result.stderr.splitlines() == [
+        f"The tables are in {tmp_path / 'compared' / 'tables'}",
+        f"The page is {tmp_path / 'compared' / 'comparison.html'}",
+    ]
     assert "Scores: beta minus alpha" in result.output
     assert "S2_hat - S2, beta" in result.output
     # tables of details are for the files

@@ -11,26 +11,21 @@ from click.testing import CliRunner
 from mmconv.cli import commands
 
 
-def single_options(
-    group: click.Group = commands, path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], str]]:
+def single_options() -> Iterator[tuple[str, str]]:
     """Every command with one of its options that take one value."""
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
+    context = click.Context(commands)
+    for name in commands.list_commands(context):
+        command = commands.get_command(context, name)
         assert command is not None
-        if isinstance(command, click.Group):
-            yield from single_options(command, (*path, name))
-            continue
         options = (each for each in command.params if isinstance(each, click.Option))
         single = [each for each in options if not (each.multiple or each.is_flag)]
         if single:
-            yield (*path, name), single[0].opts[-1]
+            yield name, single[0].opts[-1]
 
 
 @pytest.mark.parametrize(("command", "option"), list(single_options()))
-def test_an_option_given_twice_is_refused(command: tuple[str, ...], option: str) -> None:
-    result = CliRunner().invoke(commands, [*command, option, "1", f"{option}=2"])
+def test_an_option_given_twice_is_refused(command: str, option: str) -> None:
+    result = CliRunner().invoke(commands, [command, option, "1", f"{option}=2"])
     assert result.exit_code == 2
     assert f"{option} is given twice, and takes one value." in result.output
 

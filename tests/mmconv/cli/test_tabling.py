@@ -11,11 +11,15 @@ import subprocess
 import sys
 import termios
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
+from mmconv.cli.tabling import show_tables
+from mmconv.report.tables import read_tables
+from mmconv.values import Cell, Table
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -92,3 +96,17 @@ def test_what_is_piped_is_not_folded(folder: Path) -> None:
     assert max(map(len, shown)) > 120
     narrow = on_terminal(80, "models", folder=folder).splitlines()
     assert len(narrow) > 2 * 82 > len(shown)
+
+
+def test_what_is_printed_in_place_of_tables_says_where_these_lie(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reasons = {f"the judge gave no verdict number {number}": 1 for number in range(100)}
+    cell = Cell(value=0.123, n=1, missing=reasons)
+    table = Table(name="scores", title="Scores", columns=("x",), rows={"row": {"x": cell}})
+    show_tables([table], "table", tmp_path, printed=[replace(table, title="Rounded")])
+    shown = capsys.readouterr()
+    assert shown.out.startswith("Rounded\n")
+    assert f"(all of them: {tmp_path / 'scores.txt'})" in " ".join(shown.out.split())
+    assert shown.err == f"The tables are in {tmp_path}\n"
+    assert read_tables(tmp_path) == (table,)

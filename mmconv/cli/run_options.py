@@ -1,11 +1,8 @@
-"""From command-line options to a run's specification; shared by the commands that take one."""
+"""The options that stand for fields of a run file, and the specification that they lead to."""
 
 from __future__ import annotations
 
-import errno
-import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +10,7 @@ import click
 
 from mmconv.benchmarks.describing import describe
 from mmconv.benchmarks.registry import TITLES
+from mmconv.cli.option_values import FILE, comma_list
 from mmconv.config import (
     YAML_FILES,
     RunSpec,
@@ -23,19 +21,11 @@ from mmconv.config import (
     validate,
 )
 from mmconv.errors import ConfigError
-from mmconv.evaluation import Evaluation, Place, open_evaluation, read_run
-from mmconv.identity import Shard
-from mmconv.store.address import require_folder
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-FILE = click.Path(path_type=Path)
-
 NAMED = f"Benchmarks: {', '.join(TITLES)}."
 """What stands below the help of commands that take a benchmark by its name."""
-
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-"""The errors that a full disk brings."""
 
 SHORT_FORMS = {
     "candidate": "seats.candidate",
@@ -105,70 +95,6 @@ def spec_options(command: Command) -> Command:
     return command
 
 
-def place_options(command: Command) -> Command:
-    """Add the options that say where runs and their store lie."""
-    out = click.option(
-        "--out", type=FILE, default=Path("runs"), show_default=True, help="Folder of the runs."
-    )
-    store = click.option(
-        "--store", default="", help="Store: a path or a database URL.  [default: OUT/store.sqlite]"
-    )
-    return out(store(command))
-
-
-def place(out: Path, store: str) -> Place:
-    """Where the run is written; raises `StoreError` for a store in a folder that is not there.
-
-    The folder of the runs, where the default one lies, is made.
-    """
-    require_folder(store, f"--store {store}", made=out)
-    return Place(out=out, store=store)
-
-
-@asynccontextmanager
-async def open_new(
-    spec: RunSpec, where: Place, part: Shard | None = None
-) -> AsyncIterator[Evaluation]:
-    """A run that is to be made, refused where its models are known to be unfit for it.
-
-    Raises as `mmconv.evaluation.open_evaluation` and `Evaluation.check_calls` do.
-    """
-    async with open_evaluation(spec, where, part) as evaluation:
-        evaluation.check_calls()
-        yield evaluation
-
-
-@contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """Raise `ConfigError` that says where, in place of an `OSError` of files in this folder."""
-    place = folder.absolute()
-    try:
-        yield
-    except OSError as error:
-        told = f"cannot write into {folder}: {error.strerror}"
-        if error.errno in NO_ROOM:  # Then the system does not name the file.
-            told += "; what was answered before is kept: make room, and give the same command again"
-        elif not error.filename or not Path(error.filename).absolute().is_relative_to(place):
-            raise
-        raise ConfigError(told) from error
-
-
-def enter_run(folder: Path) -> tuple[RunSpec, Place, Shard]:
-    """What a run's folder says of itself, from the folder that the run was started in.
-
-    A run's paths are as they were typed, so the process goes there. Raises `InputError`.
-    """
-    spec, found, shard, started_in = read_run(folder)
-    try:
-        os.chdir(started_in)
-    except OSError as error:
-        raise ConfigError(
-            f"{folder} was started in {started_in}, where its data are looked for: "
-            f"{error.strerror or error}"
-        ) from error
-    return spec, found, shard
-
-
 def read_spec(target: str, chosen: Mapping[str, Any]) -> RunSpec:
     """The specification of a run file or a benchmark's name, with the options on top.
 
@@ -210,11 +136,3 @@ def _check_seats(spec: RunSpec, where: str) -> None:
 
 def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
-
-
-def comma_list(value: str, option: str) -> list[str]:
-    """The names between commas; raises `ConfigError` that names the option where there are none."""
-    parts = [part.strip() for part in value.split(",") if part.strip()]
-    if not parts:
-        raise ConfigError(f"{option} is empty: name what is wanted, or leave the option out")
-    return parts

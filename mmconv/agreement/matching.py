@@ -1,4 +1,4 @@
-"""Which ratings by judges and by people are of the same unit: files of ratings become panels.
+"""Which ratings by judges and by people are of the same unit: they become panels.
 
 A unit is a sample with whatever else both sides tell apart: metric, condition, turn. What only one
 side tells apart must be chosen, so that nothing is mixed up in silence. Nothing is measured here:
@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from mmconv.cli.ratings import Rating, label, list_values
+from mmconv.agreement.ratings import FIELDS, Rating, choose, distinct, label, list_values
 from mmconv.errors import ConfigError, DataError
 from mmconv.stats.agreement import Level, Matrix
 from mmconv.stats.panel import Panel
-
-FIELDS = ("metric", "condition", "turn")
-"""What tells ratings of one sample apart, beside the rater."""
 
 TIE = "tie"
 """The label of a tie, unless another one is named."""
@@ -45,39 +42,6 @@ class Match:
     unrated: int
 
 
-def choose(ratings: Iterable[Rating], **chosen: str | None) -> list[Rating]:
-    """The ratings whose fields have the chosen values, or lack the field; None chooses nothing.
-
-    Raises `ConfigError` that tells the values there are, where there are ratings and none has them.
-    """
-    every = list(ratings)
-    wanted = {name: value for name, value in chosen.items() if value is not None}
-    found = _having(every, wanted)
-    if every and not found:
-        named = ", ".join(f"{name} {value}" for name, value in wanted.items())
-        told = "; ".join(f"{name} {_offered(name, every, wanted)}" for name in wanted)
-        raise ConfigError(f"no rating by {_raters_of(every)} has {named}; there are: {told}")
-    return found
-
-
-def _having(ratings: Iterable[Rating], wanted: Mapping[str, str]) -> list[Rating]:
-    return [
-        rating
-        for rating in ratings
-        if all(getattr(rating, name) in (None, value) for name, value in wanted.items())
-    ]
-
-
-def _offered(name: str, ratings: Sequence[Rating], wanted: Mapping[str, str]) -> str:
-    """A field's values among the ratings that have all else that is wanted, or among all."""
-    others = {other: value for other, value in wanted.items() if other != name}
-    return list_values(_distinct(name, _having(ratings, others) or ratings))
-
-
-def _raters_of(ratings: Sequence[Rating]) -> str:
-    return list_values(_distinct("rater", ratings))
-
-
 def match(
     judged: Sequence[Rating],
     human: Sequence[Rating],
@@ -94,15 +58,15 @@ def match(
     rated = [*filter(_is_rated, human)]
     if not judged or not rated:
         raise _odds("sample", judged, rated, "Nothing is left: choose fewer things.")
-    shared = [name for name in FIELDS if _distinct(name, judged) and _distinct(name, human)]
+    shared = [name for name in FIELDS if distinct(name, judged) and distinct(name, human)]
     for name in FIELDS:
         if name not in shared:
             _refuse_several(name, judged, human)
     scale = _scale(judged, human, tie, level)
     metrics: list[str | None] = [None]
     if "metric" in shared:
-        named = _distinct("metric", rated)
-        _refuse_unknown(named, _distinct("metric", judged))
+        named = distinct("metric", rated)
+        _refuse_unknown(named, distinct("metric", judged))
         metrics = [*named]
     matches = [
         _matched(choose(judged, metric=metric), choose(rated, metric=metric), shared, scale)
@@ -130,7 +94,7 @@ class _Scale:
 def _scale(
     judged: Sequence[Rating], human: Sequence[Rating], tie: str | None, level: Level | None
 ) -> _Scale:
-    given = _distinct("value", judged), _distinct("value", human)
+    given = distinct("value", judged), distinct("value", human)
     values = dict.fromkeys((*given[0], *given[1]))
     named = any(isinstance(value, str) for value in values)
     if named and not {*map(label, given[0])} & {*map(label, given[1])}:
@@ -169,7 +133,7 @@ def _matched(
         ordered=not scale.labels,
         tie=scale.tie,
     )
-    metric = next(iter(_distinct("metric", (*rated, *judged))), "")
+    metric = next(iter(distinct("metric", (*rated, *judged))), "")
     return Match(metric=metric, panel=panel, unrated=len(scored - wanted.keys()))
 
 
@@ -242,7 +206,7 @@ def _refuse_mixed(ratings: Iterable[Rating], tie: str) -> None:
 def _refuse_several(name: str, judged: Sequence[Rating], human: Sequence[Rating]) -> None:
     """Refuse ratings that one side tells apart by this field, and the other does not."""
     for side, ratings in (("judges", judged), ("people", human)):
-        values = _distinct(name, ratings)
+        values = distinct(name, ratings)
         if len(values) > 1:
             raise ConfigError(
                 f"the {side} rated several {name}s ({list_values(values)}), which the other files "
@@ -261,16 +225,10 @@ def _refuse_unknown(metrics: Iterable[str], known: Iterable[str]) -> None:
 
 def _odds(name: str, judged: Sequence[Rating], human: Sequence[Rating], advice: str) -> DataError:
     problems = [
-        f"{side} have these {name}s: {list_values(_distinct(name, ratings))}"
+        f"{side} have these {name}s: {list_values(distinct(name, ratings))}"
         for side, ratings in (("judges", judged), ("people", human))
     ]
     return DataError("judges and people do not meet", problems, advice)
-
-
-def _distinct(name: str, ratings: Iterable[Rating]) -> tuple[Any, ...]:
-    """The values of a field in order of first appearance, None left out."""
-    values = dict.fromkeys(getattr(rating, name) for rating in ratings)
-    return tuple(value for value in values if value is not None)
 
 
 def _unit_name(unit: _Unit) -> str:

@@ -3,16 +3,16 @@
 A file is a run's `scores.jsonl`, or records (.csv, .jsonl, .json, .xlsx) with the fields `sample`
 and `value` and, where there are several, `rater`, `metric`, `condition`, `turn` and `cluster` (the
 dialogue, by default the sample). A value is a number or a label; an empty one is no rating. Which
-ratings belong together is the business of `mmconv.cli.matching`.
+ratings belong together is the business of `mmconv.agreement.matching`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from mmconv.agreement.ratings import Rating, list_values
 from mmconv.benchmarks.records import Record, read_records, text
 from mmconv.errors import ConfigError, DataError
 from mmconv.report.saved_run import read_scores
@@ -22,23 +22,7 @@ from mmconv.stats import ScoreFrame
 NEEDED = ("sample", "value")
 """The fields that every rating has."""
 
-_SHOWN = 8
 _ADVICE = "A rating has a sample and a value (a number or a label); a turn is a whole number."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rating:
-    """What a rater gave a sample, or None and why not; `where` it stands, for messages."""
-
-    where: str
-    sample: str
-    rater: str
-    value: float | str | None
-    why: str = "no value"
-    metric: str | None = None
-    condition: str | None = None
-    turn: str | None = None
-    cluster: str | None = None
 
 
 def read_ratings(path: Path, tags: Mapping[str, str] | None = None) -> list[Rating]:
@@ -61,18 +45,6 @@ def read_ratings(path: Path, tags: Mapping[str, str] | None = None) -> list[Rati
     if problems or not ratings:
         raise DataError(str(path), problems or ["holds no rating"], _ADVICE)
     return ratings
-
-
-def label(value: float | str) -> str:
-    """A value as it is written: numbers without trailing zeros."""
-    return value if isinstance(value, str) else f"{value:.15g}"
-
-
-def list_values(values: Iterable[float | str]) -> str:
-    """The first values by comma, and how many there are if not all are told; "none" of none."""
-    labels = [label(value) for value in values]
-    more = f", ... ({len(labels)})" if len(labels) > _SHOWN else ""
-    return ", ".join(labels[:_SHOWN]) + more or "none"
 
 
 def _scores(path: Path, tags: Mapping[str, str]) -> Iterator[Rating]:

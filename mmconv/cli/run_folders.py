@@ -1,0 +1,69 @@
+"""Where runs and their store lie: a run that is to be made, and one that is there already."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from mmconv.cli.option_values import FILE
+from mmconv.config import RunSpec
+from mmconv.errors import ConfigError
+from mmconv.evaluation import Evaluation, Place, open_evaluation, read_run
+from mmconv.identity import Shard
+from mmconv.store.address import require_folder
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def place_options(command: Command) -> Command:
+    """Add the options that say where runs and their store lie."""
+    out = click.option(
+        "--out", type=FILE, default=Path("runs"), show_default=True, help="Folder of the runs."
+    )
+    store = click.option(
+        "--store", default="", help="Store: a path or a database URL.  [default: OUT/store.sqlite]"
+    )
+    return out(store(command))
+
+
+def place(out: Path, store: str) -> Place:
+    """Where the run is written; raises `StoreError` for a store in a folder that is not there.
+
+    The folder of the runs, where the default one lies, is made.
+    """
+    require_folder(store, f"--store {store}", made=out)
+    return Place(out=out, store=store)
+
+
+@asynccontextmanager
+async def open_new(
+    spec: RunSpec, where: Place, part: Shard | None = None
+) -> AsyncIterator[Evaluation]:
+    """A run that is to be made, refused where its models are known to be unfit for it.
+
+    Raises as `mmconv.evaluation.open_evaluation` and `Evaluation.check_calls` do.
+    """
+    async with open_evaluation(spec, where, part) as evaluation:
+        evaluation.check_calls()
+        yield evaluation
+
+
+def enter_run(folder: Path) -> tuple[RunSpec, Place, Shard]:
+    """What a run's folder says of itself, from the folder that the run was started in.
+
+    A run's paths are as they were typed, so the process goes there. Raises `InputError`.
+    """
+    spec, found, shard, started_in = read_run(folder)
+    try:
+        os.chdir(started_in)
+    except OSError as error:
+        raise ConfigError(
+            f"{folder} was started in {started_in}, where its data are looked for: "
+            f"{error.strerror or error}"
+        ) from error
+    return spec, found, shard
