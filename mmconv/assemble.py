@@ -18,7 +18,7 @@ from mmconv.config import ModelSpec, RunSpec, SamplingSpec, nearest
 from mmconv.errors import BackendError, ConfigError
 from mmconv.protocols import Backend, Benchmark, ImageSink, ImageSource
 from mmconv.runner import Model, Seat
-from mmconv.values import Call, Image, Message
+from mmconv.values import Call
 
 PROVIDERS = {
     "damaged": "model_zoo.damaged",
@@ -42,7 +42,8 @@ class Provider(Protocol):
     The two are apart so that resuming a finished run, rescoring and showing load no model. A module
     may also have `check_key(spec)`, which raises `ConfigError` for a key that is not set,
     `check_sight(spec)`, which raises it for a model that is known, unloaded, to take no images,
-    `check_prompt(messages)`, which raises it for prompts that no model of it reads, and
+    `check_prompt(messages)`, which raises it for prompts that no model of it reads,
+    `guides_output(spec)`, which tells whether replies are held to a call's JSON schema, and
     `probe(spec)`, which asks the model's server for the names it serves (None: there is no server
     yet) or raises `BackendError`.
     """
@@ -106,7 +107,7 @@ def build_seats(spec: RunSpec, images: ImageSource) -> dict[str, Seat]:
         same = model_identity(model)
         if same not in models:
             models[same] = build_model(model, images)
-        seats[name] = build_seat(model, models[same], spec.sampling.get(name))
+        seats[name] = build_seat(model, models[same], spec.sampling.get(name), spec.seed)
     return seats
 
 
@@ -130,13 +131,19 @@ def model_identity(spec: ModelSpec) -> str:
     return spec.model_dump_json(exclude={"name", "system", "sampling"})
 
 
-def build_seat(spec: ModelSpec, model: Model, sampling: SamplingSpec | None = None) -> Seat:
-    """A seat for a model, with its file's system prompt and sampling; `sampling` goes before it."""
+def build_seat(
+    spec: ModelSpec, model: Model, sampling: SamplingSpec | None = None, seed: int = 0
+) -> Seat:
+    """A seat for a model, with its file's system prompt and sampling; `sampling` goes before it.
+
+    `seed` is the run's.
+    """
     return Seat(
         model=model,
         label=spec.label,
         system=spec.system,
         sampling={**_set_fields(spec.sampling), **_set_fields(sampling)},
+        seed=seed,
     )
 
 
@@ -154,7 +161,7 @@ def check_calls(spec: RunSpec, calls: Iterable[Call]) -> None:
     sighted: dict[str, None] = {}
     for call in calls:
         _check_prompt(spec.seats[call.seat], call)
-        if _holds_image(call.messages):
+        if any(message.images for message in call.messages):
             sighted[call.seat] = None
     try:
         _check_models(spec, sighted, _check_sight)
@@ -201,10 +208,6 @@ def _check_sight(spec: ModelSpec) -> None:
 
 def _check_nothing(_given: object) -> None:
     """What a provider checks that cannot tell."""
-
-
-def _holds_image(messages: Iterable[Message]) -> bool:
-    return any(isinstance(part, Image) for message in messages for part in message.parts)
 
 
 async def is_served(spec: ModelSpec) -> bool:

@@ -15,15 +15,13 @@ results (`mmconv.report.changes`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
-
-from pydantic import BaseModel
+from typing import Any
 
 from mmconv.benchmarks.base import FileBenchmark
-from mmconv.benchmarks.describing import describe
+from mmconv.benchmarks.describing import describe, file_options
 from mmconv.benchmarks.registry import TITLES
 from mmconv.config import CANDIDATE, RunSpec
 from mmconv.errors import ConfigError
@@ -89,14 +87,8 @@ def _digest(spec: RunSpec, benchmark: Benchmark[Any], fingerprints: Mapping[str,
     return hash_json(told)
 
 
-def file_options(options: type[BaseModel]) -> frozenset[str]:
-    """The names of a benchmark's options that name files or folders."""
-    fields = options.model_fields.items()
-    return frozenset(name for name, field in fields if Path in _leaves(field.annotation))
-
-
 def _files_of(name: str, benchmark: Benchmark[Any]) -> frozenset[str]:
-    """The same of a benchmark; one from elsewhere may not tell."""
+    """The options of a benchmark that name files or folders; one from elsewhere may not tell."""
     if name in TITLES:
         return file_options(describe(name).options)
     if isinstance(benchmark, FileBenchmark):
@@ -115,12 +107,3 @@ def _located(value: Any) -> Any:
         case dict():
             return {name: _located(each) for name, each in value.items()}
     return value
-
-
-def _leaves(annotation: Any) -> Iterator[Any]:
-    """The types that an annotation is made of."""
-    arguments = get_args(annotation)
-    if not arguments:
-        yield annotation
-    for argument in arguments:
-        yield from _leaves(argument)

@@ -56,6 +56,16 @@ class Message:
     role: Role
     parts: tuple[Part, ...]
 
+    @property
+    def text(self) -> str:
+        """Its literal texts joined, without what stands between them."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def images(self) -> tuple[Image, ...]:
+        """Its images, in their order."""
+        return tuple(part for part in self.parts if isinstance(part, Image))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:

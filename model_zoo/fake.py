@@ -31,7 +31,7 @@ from mmconv.config import ModelSpec, read_yaml, validate
 from mmconv.errors import ConfigError, Refused, Transient
 from mmconv.keys import content_key, hash_json
 from mmconv.protocols import ImageSource
-from mmconv.values import Image, Message, Reply, Sampling, SeenImage, Text
+from mmconv.values import Message, Reply, Sampling, SeenImage, Text
 from model_zoo.verdicts import CHOICE, RATING, Scale, obey, verdict
 
 FailingKind = Literal["timeout", "connection", "rate_limit", "server", "malformed"]
@@ -119,6 +119,11 @@ def fingerprint(spec: ModelSpec) -> str:
     told = options.model_dump(mode="json", exclude=_NOT_IN_REPLIES)
     script = None if options.script is None else _read_script(options.script)
     return hash_json(["fake", spec.model, told, script])
+
+
+def guides_output(spec: ModelSpec) -> bool:
+    """Whether the model answers with JSON where a call has a schema."""
+    return spec.model == "judge"
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> FakeBackend:
@@ -280,8 +285,7 @@ def _last_user_text(messages: Sequence[Message]) -> str:
 
 def _seen(messages: Sequence[Message]) -> tuple[SeenImage, ...]:
     return tuple(
-        SeenImage(sha256=part.sha256, width=part.width, height=part.height)
+        SeenImage(sha256=image.sha256, width=image.width, height=image.height)
         for message in messages
-        for part in message.parts
-        if isinstance(part, Image)
+        for image in message.images
     )

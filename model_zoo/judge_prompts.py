@@ -13,7 +13,7 @@ from typing import Literal
 
 from mmconv.errors import ConfigError, Refused
 from mmconv.keys import hash_bytes
-from mmconv.values import Message, Text
+from mmconv.values import Message
 
 _NAME = re.compile(r"(direct|pairwise) (?:turn ([123])|overall)(?: without .+)?")
 
@@ -29,11 +29,11 @@ class Task:
 
 def read_task(messages: Sequence[Message]) -> Task:
     """The task that `messages` put; raises `ValueError` where they are no such prompt."""
-    named = [_text(message) for message in messages if message.role == "system"]
+    named = [message.text for message in messages if message.role == "system"]
     match = _NAME.fullmatch(named[0]) if len(named) == 1 else None
     if match is None:
         raise ValueError("no system message names a task that it knows")
-    slots = (_text(message).partition("\n") for message in messages if message.role == "user")
+    slots = (message.text.partition("\n") for message in messages if message.role == "user")
     return Task(
         grading="direct" if match[1] == "direct" else "pairwise",
         turns=(int(match[2]),) if match[2] else (1, 2, 3),
@@ -67,7 +67,3 @@ def draw_side(task: Task) -> str:
 def foreign(judge: str, problem: str, advice: str) -> Refused:
     """The error of a judge for messages that are no filled prompt of its own."""
     return Refused("rejected", f"{judge} can't read these messages: {problem}. {advice}")
-
-
-def _text(message: Message) -> str:
-    return "".join(part.text for part in message.parts if isinstance(part, Text))

@@ -12,11 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
-
 from judges import Prompt, PromptSet
 from mmconv.benchmarks.bad_records import bad_records_list, bad_records_note, bad_records_table
-from mmconv.benchmarks.describing import ANY_SEAT, Description, named_conditions
+from mmconv.benchmarks.describing import ANY_SEAT, BenchmarkOptions, Description, named_conditions
 from mmconv.benchmarks.own_code import telling_plan, telling_score
 from mmconv.benchmarks.samples import ID, Fields, Source, load, survey
 from mmconv.config import RunSpec, nearest, validate
@@ -33,13 +31,11 @@ Outcomes: TypeAlias = Mapping[str, Outcome]
 Scores: TypeAlias = Iterable[Score]
 
 
-class FileOptions(BaseModel):
+class FileOptions(BenchmarkOptions):
     """Options under `options:` of a run file."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
     data: Path
-    """A file of records: .jsonl, .json, .csv or .xlsx."""
+    """A file of records: .jsonl, .json, .csv, .tsv or .xlsx."""
     sheet: str | None = None
     """One of a workbook's sheets, where several have the fields."""
     skip_bad_records: bool = False

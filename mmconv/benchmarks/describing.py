@@ -7,14 +7,15 @@ written is told nowhere but in their model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from pathlib import Path
+from typing import Any, TypeVar, cast, get_args
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from mmconv.benchmarks.registry import TITLES, find_part
-from mmconv.config import validate
+from mmconv.config import RunSpec, validate
 from mmconv.errors import ConfigError
 
 Options = TypeVar("Options", bound=BaseModel)
@@ -24,6 +25,12 @@ JUDGE = "The model that judges; not needed with generate_only."
 
 ANY_SEAT = "NAME"
 """What stands among the seats of a benchmark that has seats of any other name too."""
+
+
+class BenchmarkOptions(BaseModel):
+    """Options under `options:` of a run file, or a group of them; docstrings are their meanings."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +57,25 @@ def describe(benchmark: str) -> Description:
     return cast("Description", find_part(benchmark, "options:DESCRIPTION"))
 
 
+def file_options(options: type[BaseModel]) -> frozenset[str]:
+    """The names of a benchmark's options that name files or folders."""
+    fields = options.model_fields.items()
+    return frozenset(name for name, field in fields if Path in _leaves(field.annotation))
+
+
 def read_options(kind: type[Options], options: Mapping[str, Any], benchmark: str) -> Options:
     """The options of a run; raises `ConfigError` that lists what is wrong and where to look."""
     try:
         return validate(kind, options, f"options of {benchmark}")
     except ConfigError as error:
         raise ConfigError(f"{error}\n`mmconv options {benchmark}` tells what there is.") from error
+
+
+def require_judge(spec: RunSpec, *, example: str = "") -> None:
+    """Raise `ConfigError` where a run that is to be judged has no judge; an `example` helps."""
+    if "judge" not in spec.seats:
+        one = f"one ({example})" if example else "one"
+        raise ConfigError(f"grading needs a judge: name {one}, or give --generate-only")
 
 
 def named_conditions(
@@ -71,3 +91,12 @@ def named_conditions(
                 f"{benchmark} has no condition {condition!r}; there are: {', '.join(known)}"
             )
     return tuple(condition for condition in known if condition in (named or ()))
+
+
+def _leaves(annotation: Any) -> Iterator[Any]:
+    """The types that an annotation is made of."""
+    arguments = get_args(annotation)
+    if not arguments:
+        yield annotation
+    for argument in arguments:
+        yield from _leaves(argument)

@@ -1,4 +1,4 @@
-"""Records: what the rows of .xlsx, .csv, .jsonl and .json files hold, and where each one stands.
+"""Records: what .xlsx, .csv, .tsv, .jsonl and .json files hold, and where each one stands.
 
 Every benchmark reads its data through here. Which fields must be there, what they mean and what to
 do about a bad record is the benchmark's business. Nothing is written here.
@@ -15,10 +15,17 @@ from typing import Any
 
 import orjson
 
-from mmconv.benchmarks.text_faults import SAVE_AS_UTF8, encoding_error, not_utf8, separator_error
+from mmconv.benchmarks.text_faults import (
+    SAVE_AS_UTF8,
+    SEPARATORS,
+    encoding_error,
+    not_utf8,
+    separator_error,
+)
 from mmconv.benchmarks.workbooks import open_sheet
 from mmconv.errors import DataError
 
+_LONGEST_CELL = 2**31 - 1  # characters: the most that `csv` can be told on every platform
 _SHEET_ERRORS = frozenset({"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A"})
 
 
@@ -26,7 +33,7 @@ _SHEET_ERRORS = frozenset({"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#
 class Record:
     """One record: `where` it stands, in words that a person can look up, and its raw fields.
 
-    An empty cell is None in a spreadsheet and "" in a .csv file.
+    An empty cell is None in a spreadsheet and "" in a .csv or .tsv file.
     """
 
     where: str
@@ -59,7 +66,7 @@ def read_records(
 def scan_records(
     path: Path, sheet: str | None = None, *, columns: Collection[str] = ()
 ) -> Iterator[Record | Unreadable]:
-    """Stream a file's records; its suffix says how: .xlsx, .csv, .jsonl or .json (a list).
+    """Stream a file's records; its suffix says how: .xlsx, .csv, .tsv, .jsonl or .json (a list).
 
     `sheet` names a sheet of an .xlsx file, by default the one that has most of the `columns`, or
     the first if none are given. Columns without a name and rows without a value are passed over. A
@@ -77,7 +84,9 @@ def scan_records(
         case ".xlsx":
             return _sheet(path, sheet, columns)
         case ".csv":
-            return _table(path, _csv_rows(path))
+            return _table(path, _csv_rows(path, ","))
+        case ".tsv":
+            return _table(path, _csv_rows(path, "\t"))
         case ".jsonl":
             return _lines(path)
         case ".json":
@@ -85,7 +94,7 @@ def scan_records(
     raise DataError(
         str(path),
         [f"cannot read files that end in {path.suffix!r}"],
-        "Give an .xlsx, .csv, .jsonl or .json file.",
+        "Give an .xlsx, .csv, .tsv, .jsonl or .json file.",
     )
 
 
@@ -154,31 +163,34 @@ def _columns(where: str, header: Sequence[Any]) -> dict[int, str]:
     return named
 
 
-def _csv_rows(path: Path) -> Iterator[Sequence[Any]]:
+def _csv_rows(path: Path, separator: str) -> Iterator[Sequence[Any]]:
+    # A cell may hold a whole dialogue. The limit is the process's: every table sets the same one,
+    # so that none is read by what another left behind.
+    csv.field_size_limit(_LONGEST_CELL)
     with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, strict=True)
+        reader = csv.reader(file, delimiter=separator, strict=True)
         width = 0
         try:
             for cells in reader:
-                if not width and len(cells) == 1 and (other := separator_error(path)):
+                if not width and len(cells) == 1 and (other := separator_error(path, separator)):
                     raise other
                 width = width or len(cells)
                 if cells and len(cells) != width:
                     raise csv.Error(f"{len(cells)} cells, but the header has {width}")
                 yield cells
         except (csv.Error, UnicodeDecodeError) as error:
-            raise _csv_error(path, reader.line_num, error) from error
+            raise _csv_error(path, separator, reader.line_num, error) from error
 
 
-def _csv_error(path: Path, line: int, error: Exception) -> DataError:
+def _csv_error(path: Path, separator: str, line: int, error: Exception) -> DataError:
     """The error for a table that cannot be read on from a line: its cause, where one is found."""
     return (
         encoding_error(path)
-        or separator_error(path)
+        or separator_error(path, separator)
         or DataError(
             f"{path.name} line {line}",
             [str(error)],
-            "Put quotes around cells that hold commas, quotes or line breaks.",
+            f"Put quotes around cells that hold {SEPARATORS[separator]}, quotes or line breaks.",
         )
     )
 

@@ -1,4 +1,4 @@
-"""Text files that are not what they should be: not in UTF-8, not separated by commas.
+"""Text files that are not what they should be: not in UTF-8, not separated as their name says.
 
 What is wrong is told with its place and its remedy. Nothing is read as something else.
 """
@@ -13,7 +13,8 @@ from mmconv.errors import DataError
 SAVE_AS_UTF8 = "Save the file as UTF-8"
 """The remedy for text in another encoding."""
 
-_SEPARATORS = {"semicolons": b";", "tabs": b"\t"}
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+"""What may stand between cells, and what it is called."""
 
 
 def not_utf8(line: bytes) -> str | None:
@@ -44,12 +45,13 @@ def encoding_error(path: Path) -> DataError | None:
     return None
 
 
-def separator_error(path: Path) -> DataError | None:
-    """The error for a table whose first line has more semicolons or tabs than commas, or None."""
+def separator_error(path: Path, separator: str) -> DataError | None:
+    """The error for a table whose first line has another separator more often, or None."""
     with path.open("rb") as file:
         header = file.readline()
-    for name, mark in _SEPARATORS.items():
-        if header.count(mark) > header.count(b","):
-            fault = f"its cells are separated by {name}, not by commas"
-            return DataError(str(path), [fault], "Save it with commas, or as .xlsx.")
+    wanted = SEPARATORS[separator]
+    for mark, name in SEPARATORS.items():
+        if header.count(mark.encode()) > header.count(separator.encode()):
+            fault = f"its cells are separated by {name}, not by {wanted}"
+            return DataError(str(path), [fault], f"Save it with {wanted}, or as .xlsx.")
     return None

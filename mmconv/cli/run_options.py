@@ -72,7 +72,7 @@ OPTIONS = (
     click.option("--conditions", metavar="LIST", help="Conditions, with commas."),
     click.option("--limit", type=int, help="Only the first so many samples."),
     click.option("--trials", type=int, help="Repeat every sample so often."),
-    click.option("--seed", type=int, help="Seed of whatever is drawn."),
+    click.option("--seed", type=int, help="Seed of whatever is drawn, answers too.  [default: 0]"),
     click.option("--prompts", type=FILE, help="A folder whose prompt files replace ours."),
     _flag("--generate-only", "Do not judge."),
     _flag("--skip-bad-records", "Go on without incomplete records; tables say so."),

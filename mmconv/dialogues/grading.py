@@ -14,7 +14,7 @@ from typing import Protocol
 from judges import Judge, PromptSet
 from judges.template import Slot
 from mmconv.benchmarks.convbench.data import Row
-from mmconv.benchmarks.convbench.grading import OVERALL, Judgement
+from mmconv.benchmarks.convbench.grading import OVERALL, PlannedJudgement
 from mmconv.benchmarks.convbench.grading import Grader as ConvBenchGrader
 from mmconv.benchmarks.convbench.sides import Side
 from mmconv.dialogues.request import DialogueRequest, DialogueTurn, condition_name
@@ -31,7 +31,7 @@ Pictures = tuple[tuple[Image, ...], ...]
 class Grader(Protocol):
     """Plans the judgements of a dialogue in which so many leading turns are given."""
 
-    def judgements(self, given: int) -> Iterator[Judgement]:
+    def judgements(self, given: int) -> Iterator[PlannedJudgement]:
         """What is judged."""
         ...
 
@@ -47,7 +47,7 @@ class AsConvBench:
     grader: ConvBenchGrader
     row: Row
 
-    def judgements(self, given: int) -> Iterator[Judgement]:
+    def judgements(self, given: int) -> Iterator[PlannedJudgement]:
         """Each of the model's turns and the conversation, in each grading."""
         return self.grader.judgements(self.row, condition_name(given))
 
@@ -69,16 +69,16 @@ class TurnGrader:
     judges: Mapping[str, Judge]
     shown: Pictures
 
-    def judgements(self, given: int) -> Iterator[Judgement]:
+    def judgements(self, given: int) -> Iterator[PlannedJudgement]:
         """Each of the model's turns and the conversation, in each grading."""
         count = len(self.request.turns)
         turns = [*range(given + 1, count + 1), *([OVERALL] if count > 1 else [])]
         if "direct" in self.request.gradings:
-            yield from (Judgement(grading="direct", turn=turn) for turn in turns)
+            yield from (PlannedJudgement(grading="direct", turn=turn) for turn in turns)
         if "pairwise" in self.request.gradings:
             for side in self._sides():
                 for turn in turns:
-                    yield Judgement(grading="pairwise", turn=turn, side=side)
+                    yield PlannedJudgement(grading="pairwise", turn=turn, side=side)
 
     def calls(self, given: int) -> Iterator[Call]:
         """The calls that make these judgements."""

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Literal, TypeAlias
 
 from judges import read_verdict
-from mmconv.benchmarks.convbench.grading import OVERALL, Judgement
+from mmconv.benchmarks.convbench.grading import OVERALL, PlannedJudgement
 from mmconv.benchmarks.convbench.scoring import worth
 from mmconv.dialogues.plans import Dialogue
 from mmconv.dialogues.results import (
@@ -96,7 +96,7 @@ def _answered(
     )
 
 
-def _judged(judgement: Judgement, call: Call, outcomes: Mapping[str, Outcome]) -> JudgedTurn:
+def _judged(judgement: PlannedJudgement, call: Call, outcomes: Mapping[str, Outcome]) -> JudgedTurn:
     reading = read_verdict(call, outcomes)
     verdict = reading.verdict
     outcome = outcomes[reading.call]

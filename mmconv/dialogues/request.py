@@ -11,7 +11,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
-from mmconv.benchmarks.convbench.options import GIVEN, Grading
+from mmconv.benchmarks.convbench.options import GIVEN, GradingName
 from mmconv.benchmarks.judgements import Fault, Words
 from mmconv.config import SamplingSpec
 from mmconv.values import Sampling
@@ -62,7 +62,7 @@ class DialogueRequest(BaseModel):
     conditions: tuple[Condition, ...] = Field(default=("free",), min_length=1, max_length=16)
     sampling: SamplingSpec = SamplingSpec()
     judge: Words | None = None
-    gradings: tuple[Grading, ...] = Field(default=("direct",), min_length=1)
+    gradings: tuple[GradingName, ...] = Field(default=("direct",), min_length=1)
     order: Literal["A", "B", "both"] = "both"
     prompts: Literal["dialogue", "convbench"] = "dialogue"
     caption: Words | None = None

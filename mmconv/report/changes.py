@@ -32,7 +32,9 @@ def check_kept(folder: Path, today: Manifest, tally: Tally, store: str) -> None:
     """Raise `DataError` where scoring a run would leave it with fewer results than it has.
 
     `today` is the manifest that would be written, `tally` what was found in the store, `store`
-    what that is called. A run that neither came to its end nor was scored has nothing to lose.
+    what that is called. A run that neither came to its end nor was scored has nothing to lose. Of
+    one that lost calls some may be unasked today: another run of the same models has got what they
+    waited for.
     """
     saved = _manifest(folder)
     losses = list(_losses(folder, saved, today, tally, store))
@@ -44,10 +46,11 @@ def check_shown(folder: Path, today: Manifest, unasked: int, store: str) -> None
     """Raise `DataError` where a run would be shown as it never was.
 
     `unasked` counts the calls to be shown, at least one, that the store has no answer to. A run
-    that never came to its end may have some; it is refused if something is known to have changed.
+    that never came to its end may have some, and one that lost calls as many as it lost; they are
+    refused if something is known to have changed.
     """
     saved = _manifest(folder)
-    finished = _is_finished(folder)
+    finished = _is_finished(folder) and unasked > _lost(folder)
     known = () if saved is None else tuple(_differences(saved, today))
     if finished or known:
         causes = _causes(saved, today) if finished else known
@@ -66,10 +69,11 @@ def _losses(
     if not finished and not (folder / TRANSCRIPTS).exists():
         return
     unasked = sum(seat.unasked for seat in tally.seats.values())
-    if finished and unasked:
+    more = tally.lost - _lost(folder)
+    if finished and unasked and (more > 0 or saved is None or any(_differences(saved, today))):
         yield _unanswered(finished, unasked, store)
-    if not finished and (lost := tally.lost - _lost(folder)) > 0:
-        yield f"{store} has no answer today to {lost} calls more than when the run was scored"
+    if not finished and more > 0:
+        yield f"{store} has no answer today to {more} calls more than when the run was scored"
     if saved is not None and today.samples < saved.samples:
         yield f"the run had {saved.samples} samples, and there are {today.samples} today"
 

@@ -14,6 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mmconv.benchmarks.base import ImageOptions
+from mmconv.benchmarks.describing import describe, file_options
+from mmconv.benchmarks.registry import TITLES
 from mmconv.config import CANDIDATE, ModelSpec, SamplingSpec
 from mmconv.errors import ConfigError
 from mmconv.report.saved_run import FinishedRun, read_finished
@@ -34,9 +37,6 @@ _MOVED = (
     ". If that is the same server, which has moved: a model that sets "
     f"{_IDENTITY} is the same at any address"
 )
-
-_FILES = ("data", "images", "annotations", "positions", "opponents", "references")
-"""Options that name files: what the files hold is compared, not where they lie."""
 
 
 def open_runs(folders: Sequence[Path]) -> tuple[FinishedRun, ...]:
@@ -221,9 +221,9 @@ def _model_settings(run: FinishedRun, seat: str) -> dict[str, Any]:
 
 def _settings(run: FinishedRun) -> dict[str, Any]:
     """All that can change scores and may differ, by the name that a user knows."""
-    options = run.spec.options.items()
+    files, options = _files(run.spec.benchmark), run.spec.options.items()
     return {
-        **{f"option {name}": value for name, value in options if name not in _FILES},
+        **{f"option {name}": value for name, value in options if name not in files},
         "conditions": ", ".join(run.manifest.conditions),
         "trials": run.spec.trials,
         "limit": run.spec.limit,
@@ -234,6 +234,11 @@ def _settings(run: FinishedRun) -> dict[str, Any]:
         },
         "mmconv": run.manifest.mmconv,
     }
+
+
+def _files(benchmark: str) -> frozenset[str]:
+    """The options that name files: what the files hold is compared, not where they lie."""
+    return file_options(describe(benchmark).options if benchmark in TITLES else ImageOptions)
 
 
 def _differing(

@@ -37,23 +37,29 @@ class Seat:
     """A place at the table: a model, and what it is sent beside the benchmark's messages.
 
     `system` is the model's own system prompt, sent where the benchmark sends none; `sampling`
-    overrides the benchmark's, field by field. Two seats may share one model, and its slots. `label`
-    is what the model is called.
+    overrides the benchmark's, field by field. `seed` is that of answers which are drawn, at a
+    temperature above 0 or the server's own, where nobody has set theirs; 0 leaves it to the server.
+    Two seats may share one model, and its slots. `label` is what the model is called.
     """
 
     model: Model
     label: str = ""
     system: str | None = None
     sampling: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
 
     def prompt(
         self, messages: tuple[Message, ...], sampling: Sampling
     ) -> tuple[tuple[Message, ...], Sampling]:
-        """What the model is really sent: with its system prompt and sampling overrides."""
+        """What the model is really sent: with its system prompt, sampling overrides and seed."""
         if self.system is not None and (not messages or messages[0].role != "system"):
             own = Message(role="system", parts=(Text(text=self.system),))
             messages = (own, *messages)
-        return messages, replace(sampling, **self.sampling) if self.sampling else sampling
+        if self.sampling:
+            sampling = replace(sampling, **self.sampling)
+        if self.seed and sampling.temperature != 0 and sampling.seed is None:
+            sampling = replace(sampling, seed=self.sampling.get("seed", self.seed))
+        return messages, sampling
 
 
 class Model:
@@ -145,10 +151,24 @@ class Model:
                 if self._stopping.is_set():
                     raise Stopped
                 if self._backend is None:
-                    backend = await self._open_backend()
+                    backend = await self._opened()
                     self._slots.open(backend.max_concurrency)
                     self._backend = backend
         return self._backend
+
+    async def _opened(self) -> Backend:
+        """The model, loaded or connected; raises `Stopped` at once when the run is stopped."""
+        opening = asyncio.ensure_future(self._open_backend())
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait((opening, stopping), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            opening.cancel()
+            await asyncio.wait((opening,))
+        if opening.cancelled():
+            raise Stopped
+        return opening.result()
 
     async def _wait(self, seconds: float) -> None:
         """Wait without holding a slot; raises `Stopped` at once when the run is being stopped."""

@@ -211,7 +211,7 @@ def tell_failures(engine: Engine) -> None:
 def _store_error(failed: ExceptionContext) -> StoreError | None:
     """The error to raise in place of the driver's; None leaves that one."""
     error, kind = failed.original_exception, type(failed.sqlalchemy_exception)
-    if kind not in (OperationalError, DatabaseError):
+    if failed.is_pre_ping or kind not in (OperationalError, DatabaseError):
         return None
     if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
         return None
@@ -254,7 +254,8 @@ def read_address(address: str) -> URL:
 def _make_engine(url: URL, shown: str) -> Engine:
     """The engine for a URL, not yet connected; `shown` is the URL as messages may have it."""
     try:
-        engine = create_engine(url)
+        # a server that was restarted while nobody asked has closed the connections that are kept
+        engine = create_engine(url, pool_pre_ping=url.get_backend_name() != "sqlite")
     except ImportError as error:
         advice = "pip install 'mmconv[postgres]' for postgresql+psycopg"
         raise StoreError(f"{shown} needs {error.name}, which is not here: {advice}") from error

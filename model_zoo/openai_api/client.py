@@ -17,7 +17,7 @@ from yarl import URL
 from mmconv.config import ModelSpec
 from mmconv.errors import Transient
 from mmconv.protocols import ImageSource
-from mmconv.values import Image, Message, Reply, Sampling
+from mmconv.values import Message, Reply, Sampling
 from model_zoo.openai_api.data_uris import DataUris
 from model_zoo.openai_api.request import Options, encode_request
 from model_zoo.openai_api.response import Endpoint, read_failure, read_reply
@@ -61,7 +61,7 @@ class ChatClient:
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
     ) -> Reply:
         """Ask once; raises `Transient` or `Refused`, and `ImageError` for an image that is gone."""
-        shown = [part for message in messages for part in message.parts if isinstance(part, Image)]
+        shown = [image for message in messages for image in message.images]
         uris = await self._uris.get(shown)
         fragments = {uri.seen.sha256: uri.fragment for uri in uris}
         body = encode_request(self._endpoint.model, messages, sampling, self._options, fragments)

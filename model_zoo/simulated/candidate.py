@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mmconv.errors import Refused
-from mmconv.values import Image, Message, Reply, Sampling, SeenImage
-from model_zoo.simulated.marks import LEVELS, draw, message_text, read_answer, texts, write_answer
+from mmconv.values import Message, Reply, Sampling, SeenImage
+from model_zoo.simulated.marks import LEVELS, draw, read_answer, texts, write_answer
 from model_zoo.simulated.options import CandidateOptions
 
 
@@ -39,12 +39,12 @@ class SimulatedCandidate:
         text = write_answer(level, wrong=wrong)
         return Reply(
             text=text,
-            input_tokens=sum(len(message_text(message).split()) for message in messages),
+            input_tokens=sum(len(message.text.split()) for message in messages),
             output_tokens=len(text.split()),
             seen=tuple(
                 SeenImage(sha256=image.sha256, width=image.width, height=image.height)
                 for message in messages
-                for image in _images(message)
+                for image in message.images
             ),
         )
 
@@ -55,16 +55,12 @@ class SimulatedCandidate:
         """The number under the rate at which this turn fails; `given` tells the condition."""
         seed, alike = self.options.seed, self.options.alike
         first = next(message for message in messages if message.role == "user")
-        picture = "".join(image.sha256 for image in _images(first))
+        picture = "".join(image.sha256 for image in first.images)
         unit = picture
         if not picture or draw(seed, "image", picture) >= alike.image:
-            unit = f"{picture}/{message_text(first)}"
+            unit = f"{picture}/{first.text}"
         if draw(seed, "levels", unit) < alike.levels:
             return draw(seed, "all", unit)
         if draw(seed, "conditions", unit, level) < alike.conditions:
             return draw(seed, "level", unit, level)
         return draw(seed, "anew", unit, level, given, trial)
-
-
-def _images(message: Message) -> list[Image]:
-    return [part for part in message.parts if isinstance(part, Image)]

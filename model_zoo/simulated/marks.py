@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 
 from mmconv.keys import hash_json
-from mmconv.values import Message, Text
+from mmconv.values import Message
 
 LEVELS = ("perception", "reasoning", "creation")
 
@@ -34,11 +34,6 @@ def draw(*name: str | int) -> float:
     return int(hash_json(name)[:13], 16) / _RESOLUTION
 
 
-def message_text(message: Message) -> str:
-    """The text of a message, its pictures left out."""
-    return "".join(part.text for part in message.parts if isinstance(part, Text))
-
-
 def texts(messages: Iterable[Message], role: str) -> list[str]:
     """The texts of all messages of a role."""
-    return [message_text(message) for message in messages if message.role == role]
+    return [message.text for message in messages if message.role == role]

@@ -30,10 +30,7 @@ def parsed(text: str) -> Prompt:
 def sent(text: str, **values: str) -> list[tuple[str, str]]:
     """Role and text of every message of a filled prompt."""
     messages = parsed(text).fill(values)
-    return [
-        (message.role, "".join(part.text for part in message.parts if isinstance(part, Text)))
-        for message in messages
-    ]
+    return [(message.role, message.text) for message in messages]
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,24 @@ def test_no_reply_at_all_is_refused_too(desk: Desk) -> None:
         desk.score()
 
 
+def test_answers_that_another_run_got_since_are_no_loss(desk: Desk) -> None:
+    """The run lost an answer, so that its judgement was skipped; now that can be asked."""
+    desk.run()
+    path = desk.folder / "transcripts.jsonl"
+    answer, judgement = desk.key("answer"), desk.key("fit")
+    lines = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+    for line in lines:
+        if line["key"] == answer:
+            line["state"] = "failure"
+        elif line["key"] == judgement:
+            line["state"], line["key"] = "skipped", None
+    path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    with sqlite3.connect(desk.store) as database:
+        database.execute("delete from replies where key = ?", (judgement,))
+    typed("show", str(desk.folder))
+    assert "1 call was never asked" in desk.score()
+
+
 def test_data_that_differ_in_what_is_not_asked_are_scored(desk: Desk) -> None:
     desk.run()
     before = desk.files()["scores.jsonl"]

@@ -42,7 +42,7 @@ from mmconv.benchmarks.botchat.scoring import (
     score_loop,
     score_utterance,
 )
-from mmconv.benchmarks.describing import named_conditions, read_options
+from mmconv.benchmarks.describing import named_conditions, read_options, require_judge
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_file
@@ -66,8 +66,8 @@ class BotChat:
         self._spec = spec
         self._options = options
         wanted = named_conditions(self.name, spec.conditions, CONDITIONS)
-        if options.judged and "judge" not in spec.seats:
-            raise ConfigError("botchat needs a judge: name one, or give --generate-only")
+        if options.judged:
+            require_judge(spec)
         self._survey = survey(
             options.data, documents=CON in wanted, skip_bad=options.skip_bad_records
         )

@@ -99,4 +99,4 @@ def _text(messages: Sequence[Message]) -> str:
     """The text of a prompt file, whose one message may be sent in either role."""
     if len(messages) != 1:
         raise PromptError(f"a prompt for utterances holds one message, not {len(messages)}")
-    return "".join(part.text for part in messages[0].parts if isinstance(part, Text))
+    return messages[0].text

@@ -17,12 +17,10 @@ from mmconv.benchmarks.botchat.dialogue_files import (
     INDEX,
     ROUNDS,
     TITLE,
-    read_rows,
     read_utterances,
-    scan_rows,
 )
 from mmconv.benchmarks.botchat.options import SEED, SHORTEST_HUMAN
-from mmconv.benchmarks.records import Record, Unreadable, text
+from mmconv.benchmarks.records import Record, Unreadable, read_records, scan_records, text
 from mmconv.errors import DataError
 
 
@@ -86,7 +84,7 @@ def survey(path: Path, *, documents: bool, skip_bad: bool) -> Survey:
     documented = True
     seen: dict[str, str] = {}
     left_out: dict[str, tuple[str, ...]] = {}
-    for record in scan_rows(path):
+    for record in scan_records(path):
         if isinstance(record, Unreadable):
             left_out[record.where] = (record.fault,)
             continue
@@ -112,7 +110,7 @@ def load_samples(path: Path, found: Survey) -> Iterator[Sample]:
 
     Raises `DataError` for a record that has gone bad since.
     """
-    return map(read_sample, read_rows(path, skip=found.left_out))
+    return map(read_sample, read_records(path, skip=found.left_out))
 
 
 def read_sample(record: Record) -> Sample:

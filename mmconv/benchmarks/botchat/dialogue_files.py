@@ -6,16 +6,14 @@ per model. Which record is used for what is the callers' business.
 
 from __future__ import annotations
 
-import csv
-import sys
-from collections.abc import Container, Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from mmconv.benchmarks.records import Record, Unreadable, read_records, scan_records, text
+from mmconv.benchmarks.records import Record, read_records, text
 from mmconv.errors import DataError
 
 INDEX = "index"
@@ -42,27 +40,6 @@ class StoredDialogue:
     utterances: tuple[str, ...]
 
 
-def read_rows(path: Path, *, skip: Container[str] = ()) -> Iterator[Record]:
-    """Stream a file's records: .tsv here, anything else as `read_records` does.
-
-    Those at the places in `skip` are passed over. Raises `DataError` naming the file and the line.
-    """
-    if path.suffix.lower() != ".tsv":
-        return read_records(path, skip=skip)
-    return (record for record in _open_tsv(path) if record.where not in skip)
-
-
-def scan_rows(path: Path) -> Iterator[Record | Unreadable]:
-    """The same, with what cannot be read among the records, as `scan_records` does."""
-    return _open_tsv(path) if path.suffix.lower() == ".tsv" else scan_records(path)
-
-
-def _open_tsv(path: Path) -> Iterator[Record]:
-    if not path.is_file():
-        raise DataError(str(path), ["there is no such file"], "Check the path.")
-    return _tsv_rows(path)
-
-
 def read_dialogues(path: Path) -> Iterator[StoredDialogue]:
     """Stream the dialogues of all models in a file: every column but the record's own is a model.
 
@@ -71,7 +48,7 @@ def read_dialogues(path: Path) -> Iterator[StoredDialogue]:
     """
     seen: dict[str, str] = {}
     models: set[str] = set()
-    for record in read_rows(path):
+    for record in read_records(path):
         models.update(model_columns(record))
         yield from record_dialogues(record, seen)
     if not models:
@@ -149,29 +126,6 @@ def take_apart(conversation: str) -> tuple[str, ...]:
     return tuple(
         chat.removeprefix(start).strip() for chat, start in zip(chats, starts, strict=True)
     )
-
-
-def _tsv_rows(path: Path) -> Iterator[Record]:
-    # A cell holds a whole dialogue, and some models' are longer than csv's limit of 131072.
-    csv.field_size_limit(sys.maxsize)
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, delimiter="\t", strict=True)
-        try:
-            columns = next(reader, [])
-            if len(set(columns)) < len(columns) or not any(columns):
-                raise csv.Error("the first line must name each column, and each once")
-            for number, cells in enumerate(reader, start=2):
-                if len(cells) != len(columns):
-                    raise csv.Error(f"{len(cells)} cells, but the header has {len(columns)}")
-                fields: dict[str, Any] = dict(zip(columns, cells, strict=True))
-                fields.pop("", None)
-                yield Record(where=f"{path.name} row {number}", fields=fields)
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise DataError(
-                f"{path.name} line {reader.line_num}",
-                [str(error)],
-                "Give a tab-separated file in UTF-8, as the authors publish it.",
-            ) from error
 
 
 def _decoded(value: Any) -> Any:

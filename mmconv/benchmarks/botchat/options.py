@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from mmconv.benchmarks.describing import ANY_SEAT, CANDIDATE, JUDGE, Description
+from mmconv.benchmarks.describing import ANY_SEAT, CANDIDATE, JUDGE, BenchmarkOptions, Description
 from mmconv.benchmarks.several import Several
 
 Protocol: TypeAlias = Literal["unieval", "gteval", "paireval"]
@@ -35,13 +35,11 @@ SHORTEST_HUMAN = 4
 """Pairs are made of dialogues whose human original has so many utterances (paper: N = 4)."""
 
 
-class DupDetect(BaseModel):
+class DupDetect(BenchmarkOptions):
     """When an utterance repeats an earlier one: the paper names neither measure nor threshold.
 
     An utterance repeats another if their similarity is above the threshold.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     similarity: Similarity = "characters"
     """What difflib's ratio is taken over, without case."""
@@ -55,10 +53,8 @@ class DupDetect(BaseModel):
         return f"difflib's ratio over {self.similarity} above {self.threshold!r}, in {where}"
 
 
-class BotChatOptions(BaseModel):
+class BotChatOptions(BenchmarkOptions):
     """Options under `options:` of a run file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     data: Path
     """The human dialogues: MuTual_test.xlsx, or a file of records in its layout."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from mmconv.benchmarks.botchat.dialogue_files import INDEX, model_columns, scan_rows, take_apart
-from mmconv.benchmarks.records import Record, text
+from mmconv.benchmarks.botchat.dialogue_files import INDEX, model_columns, take_apart
+from mmconv.benchmarks.records import Record, scan_records, text
 from mmconv.errors import DataError
 
 Kind: TypeAlias = Literal["alone", "compared", "dialogues"]
@@ -67,7 +67,7 @@ class Judgements:
 
 def recognise(path: Path) -> Judgements:
     """Tell a file's kind by its columns; raises `DataError` if it is none of the authors'."""
-    first = next((row for row in scan_rows(path) if isinstance(row, Record)), None)
+    first = next((row for row in scan_records(path) if isinstance(row, Record)), None)
     if first is None:
         raise DataError(str(path), ["holds no rows"], ADVICE)
     columns = tuple(first.fields)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from judges.parsers_botchat import UniEvalParser, comparison
 from mmconv.benchmarks.botchat.chains import written
-from mmconv.benchmarks.botchat.dialogue_files import HUMAN, record_dialogues, scan_rows
+from mmconv.benchmarks.botchat.dialogue_files import HUMAN, record_dialogues
 from mmconv.benchmarks.botchat.grading import UNIEVAL
 from mmconv.benchmarks.botchat.layout import Layout
 from mmconv.benchmarks.botchat.options import CHECKPOINTS, SEED, UNCON, UTTERANCES, DupDetect
@@ -35,7 +35,7 @@ from mmconv.benchmarks.botchat.scoring import (
     score_loop,
 )
 from mmconv.benchmarks.botchat.tables import build_tables
-from mmconv.benchmarks.records import Record
+from mmconv.benchmarks.records import Record, scan_records
 from mmconv.benchmarks.rescoring import Rescored, Rescoring
 from mmconv.errors import DataError
 from mmconv.stats import ScoreFrame
@@ -101,7 +101,7 @@ class _Reading:
                 case "dialogues":
                     self._add(self._dialogues(record, indexes))
 
-        rescoring.take(file.path, scan_rows(file.path), add, ADVICE)
+        rescoring.take(file.path, scan_records(file.path), add, ADVICE)
         if file.judge:
             self.judges.append(file.judge)
 

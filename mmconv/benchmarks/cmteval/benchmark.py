@@ -15,9 +15,8 @@ from mmconv.benchmarks.cmteval.files import find_files, find_references
 from mmconv.benchmarks.cmteval.grading import Grader, candidate_calls
 from mmconv.benchmarks.cmteval.options import CONDITION, CMTEvalOptions
 from mmconv.benchmarks.cmteval.scoring import score_dialogue
-from mmconv.benchmarks.describing import named_conditions, read_options
+from mmconv.benchmarks.describing import named_conditions, read_options, require_judge
 from mmconv.config import RunSpec
-from mmconv.errors import ConfigError
 from mmconv.keys import hash_file
 from mmconv.protocols import ImageSink
 from mmconv.values import Call, Outcome, Score, Table
@@ -36,8 +35,8 @@ class CMTEval:
 
     def __init__(self, spec: RunSpec, options: CMTEvalOptions) -> None:
         named_conditions(self.name, spec.conditions, self.conditions)
-        if not options.generate_only and "judge" not in spec.seats:
-            raise ConfigError("grading needs a judge: name one, or give --generate-only")
+        if not options.generate_only:
+            require_judge(spec)
         self._spec = spec
         self._options = options
         # A user's own prompts are checked even where no judge is asked.

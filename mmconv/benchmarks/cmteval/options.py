@@ -6,25 +6,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mmconv.benchmarks.cmteval.fields import Subset
-from mmconv.benchmarks.describing import CANDIDATE, JUDGE, Description
+from mmconv.benchmarks.describing import CANDIDATE, JUDGE, BenchmarkOptions, Description
 from mmconv.benchmarks.several import Several
 
 CONDITION = "free"
 """The one condition: every turn of the history is the model's own (paper, section 4.1)."""
 
 
-class GradingOptions(BaseModel):
+class GradingOptions(BenchmarkOptions):
     """What decides how a dialogue is judged, whatever file it comes from.
 
     `judge_settings`: temperature 0 and top_p 0.1 throughout (paper), or as in the authors' scripts,
     which add seed 12 and give Long-Text temperature 0.1 alone (code). Their judge's limit of 20000
     tokens is more than it can give, so `judge_max_tokens` is less.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     judge_settings: Literal["paper", "code"] = "paper"
     """How the judge draws: as the paper says, or as the authors' scripts do."""

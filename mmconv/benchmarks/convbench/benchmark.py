@@ -16,7 +16,7 @@ from mmconv.benchmarks.convbench.data import Row, Source, Survey, load_rows, sur
 from mmconv.benchmarks.convbench.grading import Grader, build_judges
 from mmconv.benchmarks.convbench.options import ALONE, CONDITIONS, GIVEN, ConvBenchOptions
 from mmconv.benchmarks.convbench.scoring import score_row
-from mmconv.benchmarks.describing import named_conditions, read_options
+from mmconv.benchmarks.describing import named_conditions, read_options, require_judge
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_file
@@ -53,12 +53,8 @@ class ConvBench:
         self.conditions = named_conditions(self.name, spec.conditions, CONDITIONS) or (
             ("free",) if options.generate_only else tuple(GIVEN)
         )
-        judge = spec.seats.get("judge")
-        if not options.generate_only and judge is None:
-            raise ConfigError(
-                "grading needs a judge: name one (--judge reference/chrf needs no model), "
-                "or give --generate-only"
-            )
+        if not options.generate_only:
+            require_judge(spec, example="--judge reference/chrf needs no model")
         prompts = _prompts(spec)
         self._grader = None if options.generate_only else _grader(spec, options, prompts)
         self._source = _source(options, self.conditions, spec.limit)

@@ -10,15 +10,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from judges import Extraction, Judge, PromptSet, parsers
 from mmconv.benchmarks.convbench.chains import answer, own_turns, reference
 from mmconv.benchmarks.convbench.data import Row
-from mmconv.benchmarks.convbench.options import ALONE, GradingOptions
+from mmconv.benchmarks.convbench.options import ALONE, GradingName, GradingOptions
 from mmconv.benchmarks.convbench.sides import Side
 from mmconv.errors import PlanError
-from mmconv.values import Call, Ref, Sampling, Text
+from mmconv.values import Call, Ref, Sampling
 
 Slots: TypeAlias = dict[str, str | Ref]
 
@@ -29,13 +29,13 @@ NOT_JUDGED = "(not judged: in this setting the turn is the human reference)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class PlannedJudgement:
     """One judgement to be made: in which grading, of which turn (0: the conversation).
 
     `side` is where the candidate's conversation stands in pairwise grading, None in direct.
     """
 
-    grading: Literal["direct", "pairwise"]
+    grading: GradingName
     turn: int
     side: Side | None = None
 
@@ -55,15 +55,15 @@ class Grader:
     judges: Mapping[str, Judge]
     seed: int
 
-    def judgements(self, row: Row, condition: str) -> Iterator[Judgement]:
+    def judgements(self, row: Row, condition: str) -> Iterator[PlannedJudgement]:
         """What is judged of one conversation; 4, 3, 2 in the paper's settings, per grading."""
         turns = judged_turns(condition)
         if "direct" in self.options.grading:
-            yield from (Judgement(grading="direct", turn=turn) for turn in turns)
+            yield from (PlannedJudgement(grading="direct", turn=turn) for turn in turns)
         if "pairwise" in self.options.grading:
             for side in self.sides(row):
                 for turn in turns:
-                    yield Judgement(grading="pairwise", turn=turn, side=side)
+                    yield PlannedJudgement(grading="pairwise", turn=turn, side=side)
 
     def calls(self, row: Row, condition: str) -> Iterator[Call]:
         """The calls that make these judgements."""
@@ -84,7 +84,7 @@ class Grader:
             raise PlanError(f"row {row.id} has no position in the authors' file")
         return (row.position,)
 
-    def _filling(self, row: Row, condition: str, judgement: Judgement) -> tuple[str, Slots]:
+    def _filling(self, row: Row, condition: str, judgement: PlannedJudgement) -> tuple[str, Slots]:
         """The name of the prompt file for a judgement, and what fills its slots."""
         slots = _conversations(row, condition, judgement)
         name = f"{judgement.grading}_turn_{judgement.turn}"
@@ -99,7 +99,7 @@ class Grader:
             return f"{name}_without_focus_points", slots
         return name, {**slots, "focus_points": row.focus_points}
 
-    def _turn_judgements(self, condition: str, overall: Judgement) -> Slots:
+    def _turn_judgements(self, condition: str, overall: PlannedJudgement) -> Slots:
         """What the overall judge reads of the turns, or what stands for skipped ones.
 
         It is what the judge first said, as in the authors' code, also where that could not be read
@@ -113,12 +113,12 @@ class Grader:
             for turn in (1, 2, 3)
         }
 
-    def _skipped(self, overall: Judgement) -> str:
+    def _skipped(self, overall: PlannedJudgement) -> str:
         if self.options.skipped_turns == "none" or overall.side is None:
             return NOT_JUDGED
         human = "B" if overall.side == "A" else "A"
         [message] = self.prompts["pairwise_skipped_turn"].fill({"human": human})
-        return "".join(part.text for part in message.parts if isinstance(part, Text))
+        return message.text
 
 
 def build_judges(
@@ -152,7 +152,7 @@ def judged_turns(condition: str) -> tuple[int, ...]:
     return own if condition in ALONE else (*own, OVERALL)
 
 
-def _conversations(row: Row, condition: str, judgement: Judgement) -> Slots:
+def _conversations(row: Row, condition: str, judgement: PlannedJudgement) -> Slots:
     """The slots that every judgement fills: description, instructions, both conversations."""
     if row.caption is None:
         raise PlanError(f"row {row.id} has no caption, and judges read nothing else of the image")

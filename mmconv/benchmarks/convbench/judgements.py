@@ -9,7 +9,7 @@ from pydantic import StrictBool
 
 from judges import read_verdict
 from mmconv.benchmarks.convbench.data import Row
-from mmconv.benchmarks.convbench.grading import OVERALL, Grader, Judgement, build_judges
+from mmconv.benchmarks.convbench.grading import OVERALL, Grader, PlannedJudgement, build_judges
 from mmconv.benchmarks.convbench.options import GradingOptions
 from mmconv.benchmarks.convbench.scoring import worth
 from mmconv.benchmarks.convbench.sides import Side
@@ -107,11 +107,11 @@ class ConvBenchJudgement(JudgementRequest):
         )
 
     @property
-    def _graded(self) -> Judgement:
+    def _graded(self) -> PlannedJudgement:
         turn = OVERALL if self.prompt.endswith("overall") else int(self.prompt[-1])
         if self.prompt.startswith("direct"):
-            return Judgement(grading="direct", turn=turn)
-        return Judgement(grading="pairwise", turn=turn, side=self.side)
+            return PlannedJudgement(grading="direct", turn=turn)
+        return PlannedJudgement(grading="pairwise", turn=turn, side=self.side)
 
     def _answers(self) -> dict[str, str]:
         """The texts that the judge's prompt refers to: answers, and judgements of the turns."""
@@ -119,7 +119,7 @@ class ConvBenchJudgement(JudgementRequest):
             f"turn_{number}": turn.assistant for number, turn in enumerate(self.turns, start=1)
         }
         for number, text in enumerate(self.judgements or (), start=1):
-            made = Judgement(grading=self._graded.grading, turn=number, side=self.side)
+            made = PlannedJudgement(grading=self._graded.grading, turn=number, side=self.side)
             answers[made.call] = text
         return answers
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from mmconv.benchmarks.describing import CANDIDATE, JUDGE, Description
+from mmconv.benchmarks.describing import CANDIDATE, JUDGE, BenchmarkOptions, Description
 
-Grading = Literal["direct", "pairwise"]
+GradingName = Literal["direct", "pairwise"]
 
 GIVEN = {"free": 0, "perception": 1, "reasoning": 2}
 """The paper's three settings (section 4.1): how many leading turns are the human's."""
@@ -20,16 +20,14 @@ ALONE = {"reasoning_alone": 2, "creation_alone": 3}
 CONDITIONS = (*GIVEN, *ALONE)
 
 
-class GradingOptions(BaseModel):
+class GradingOptions(BenchmarkOptions):
     """What decides how a conversation is judged, whatever data it comes from.
 
     `focus_points` and `turn_judgements` switch off what the paper ablates (Appendix C.2). Of
     `skipped_turns`, the paper gives the judge nothing, the authors' code a canned verdict.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    grading: tuple[Grading, ...] = Field(default=("direct", "pairwise"))
+    grading: tuple[GradingName, ...] = Field(default=("direct", "pairwise"))
     """Ratings from 1 to 10 in which the reference is 10, and forced choices against the human."""
     order: Literal["authors", "random", "both"] = "random"
     """The candidate's side in pairs: by the authors' file, by the seed, or each side in turn."""

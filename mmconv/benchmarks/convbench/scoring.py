@@ -13,7 +13,7 @@ from judges import Reading, read_verdict
 from mmconv.benchmarks.answers import METRICS, ending
 from mmconv.benchmarks.convbench.chains import own_turns
 from mmconv.benchmarks.convbench.data import Row
-from mmconv.benchmarks.convbench.grading import Grader, Judgement
+from mmconv.benchmarks.convbench.grading import Grader, PlannedJudgement
 from mmconv.values import Call, Outcome, Score, Verdict
 
 
@@ -48,7 +48,7 @@ def _answers(row: Row, condition: str, outcomes: Mapping[str, Outcome]) -> Itera
             )
 
 
-def _judged(row: Row, condition: str, judgement: Judgement, reading: Reading) -> Score:
+def _judged(row: Row, condition: str, judgement: PlannedJudgement, reading: Reading) -> Score:
     tags = _tags(row, judgement.turn)
     if judgement.side is not None:
         tags["side"] = judgement.side
@@ -63,7 +63,7 @@ def _judged(row: Row, condition: str, judgement: Judgement, reading: Reading) ->
     )
 
 
-def worth(judgement: Judgement, verdict: Verdict) -> float:
+def worth(judgement: PlannedJudgement, verdict: Verdict) -> float:
     """The rating; of a comparison 1 if the judge chose the candidate's side, else 0."""
     if judgement.grading == "direct":
         return verdict.scores["rating"]

@@ -11,13 +11,12 @@ from typing import Any
 
 from judges import PromptSet
 from mmconv.benchmarks.bad_records import bad_records_list, bad_records_note, bad_records_table
-from mmconv.benchmarks.describing import named_conditions, read_options
+from mmconv.benchmarks.describing import named_conditions, read_options, require_judge
 from mmconv.benchmarks.fbbench.data import Sample, Survey, load_samples, survey
 from mmconv.benchmarks.fbbench.grading import Grader, answer_call
 from mmconv.benchmarks.fbbench.options import CONDITION, FBBenchOptions
 from mmconv.benchmarks.fbbench.scoring import score_answer, score_judgement
 from mmconv.config import RunSpec
-from mmconv.errors import ConfigError
 from mmconv.keys import hash_file
 from mmconv.protocols import ImageSink
 from mmconv.values import Call, Outcome, Sampling, Score, Table
@@ -39,8 +38,8 @@ class FBBench:
         self._spec = spec
         self._options = options
         named_conditions(self.name, spec.conditions, self.conditions)
-        if not options.generate_only and "judge" not in spec.seats:
-            raise ConfigError("the checklists need a judge: name one, or give --generate-only")
+        if not options.generate_only:
+            require_judge(spec)
         self._survey = survey(
             options.data,
             reference=options.reference and not options.generate_only,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from mmconv.benchmarks.describing import CANDIDATE, JUDGE, Description
+from mmconv.benchmarks.describing import CANDIDATE, JUDGE, BenchmarkOptions, Description
 
 Maintenance: TypeAlias = Literal["any", "all"]
 
@@ -31,14 +31,12 @@ CONDITION = "preset"
 """The one condition: the first answer is the preset one, and the model answers the feedback."""
 
 
-class FBBenchOptions(BaseModel):
+class FBBenchOptions(BenchmarkOptions):
     """Options under `options:` of a run file.
 
     Records have reference answers in release v1 and none in v3. Of `maintenance`, the paper's text
     and the authors' code have any, the formula that the paper prints all.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     data: Path
     """The authors' file of either release."""

@@ -12,14 +12,13 @@ from typing import Any
 from judges import Judge, PromptSet
 from judges.parsers_mtbench101 import bracketed_rating
 from mmconv.benchmarks.bad_records import bad_records_list, bad_records_note, bad_records_table
-from mmconv.benchmarks.describing import named_conditions, read_options
+from mmconv.benchmarks.describing import named_conditions, read_options, require_judge
 from mmconv.benchmarks.mtbench101.chains import candidate_calls
 from mmconv.benchmarks.mtbench101.data import Dialogue, load_dialogues, survey
 from mmconv.benchmarks.mtbench101.grading import Grader
 from mmconv.benchmarks.mtbench101.options import CONDITIONS, GOLDEN, SELF, MTBench101Options
 from mmconv.benchmarks.mtbench101.scoring import Judged, score_answers, score_dialogue
 from mmconv.config import RunSpec
-from mmconv.errors import ConfigError
 from mmconv.keys import hash_file
 from mmconv.protocols import ImageSink
 from mmconv.values import Call, Outcome, Sampling, Score, Table
@@ -40,8 +39,8 @@ class MTBench101:
         self._spec = spec
         self._options = options
         self.conditions = named_conditions(self.name, spec.conditions, CONDITIONS) or CONDITIONS[:1]
-        if not options.generate_only and "judge" not in spec.seats:
-            raise ConfigError("mtbench101 needs a judge: name one, or give --generate-only")
+        if not options.generate_only:
+            require_judge(spec)
         # A user's own prompts are checked even where no judge is asked.
         prompts = PromptSet(self.name, spec.prompts)
         self._grader = None if options.generate_only else _grader(options, prompts)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from mmconv.benchmarks.describing import CANDIDATE, JUDGE, Description
+from mmconv.benchmarks.describing import CANDIDATE, JUDGE, BenchmarkOptions, Description
 
 GOLDEN = "golden"
 SELF = "self"
@@ -15,14 +15,12 @@ CONDITIONS = (GOLDEN, SELF)
 """Whose answers stand in the history: the data's own, or the candidate's (paper, Figure 6)."""
 
 
-class GradingOptions(BaseModel):
+class GradingOptions(BenchmarkOptions):
     """What decides how a dialogue is judged, whatever file it comes from.
 
     The paper's Table 5 studies `guidelines` and `minimum`. As `reference`, the authors' code gives
     the Python text of all golden messages up to the turn.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     guidelines: bool = True
     """Whether the judge's prompt holds the score guidelines."""

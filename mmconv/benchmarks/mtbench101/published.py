@@ -37,7 +37,7 @@ _ADVICE = "Give OpenCompass's results, or records of task, id, turn and judgemen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class PublishedJudgement:
     """One judged turn: which one, and what the judge wrote."""
 
     task: Task
@@ -54,7 +54,7 @@ class Published:
     """
 
     name: str
-    judgements: tuple[Judgement, ...]
+    judgements: tuple[PublishedJudgement, ...]
     means: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -74,7 +74,7 @@ def read_published(files: Sequence[Path], rescoring: Rescoring) -> tuple[Publish
 
 
 def _published(name: str, files: Sequence[Path], rescoring: Rescoring) -> Published:
-    judgements: list[Judgement] = []
+    judgements: list[PublishedJudgement] = []
     means: dict[str, float] = {}
     for file in files:
         records, stated = _open(file)
@@ -119,11 +119,11 @@ def _entries(file: Path, entries: Mapping[str, Any]) -> Iterator[Record | Unread
             yield Unreadable(where=where, fault=f"holds a {type(entry).__name__}, not an object")
 
 
-def _judgement(record: Record) -> Judgement:
+def _judgement(record: Record) -> PublishedJudgement:
     values = _values(record)
     if faults := list(_faults(values)):
         raise DataError(record.where, faults)
-    return Judgement(
+    return PublishedJudgement(
         task=TASKS[values["task"]],
         dialogue=str(values["id"]),
         turn=int(values["turn"]),

@@ -14,7 +14,7 @@ from pathlib import Path
 from judges.parsers_mtbench101 import bracketed_rating
 from mmconv.benchmarks.mtbench101.grading import judgement_call
 from mmconv.benchmarks.mtbench101.numbering import known_dialogues
-from mmconv.benchmarks.mtbench101.published import Judgement, Published, read_published
+from mmconv.benchmarks.mtbench101.published import Published, PublishedJudgement, read_published
 from mmconv.benchmarks.mtbench101.quantities import Entrant, authors_score
 from mmconv.benchmarks.mtbench101.scoring import (
     RATING,
@@ -158,7 +158,7 @@ def _faults(models: Sequence[Published], notes: tuple[str, ...]) -> Table:
 
 
 def _task_faults(model: Published, task: Task) -> dict[str, int]:
-    found: list[Judgement] = [each for each in model.judgements if each.task is task]
+    found: list[PublishedJudgement] = [each for each in model.judgements if each.task is task]
     dialogues = {each.dialogue for each in found}
     turns = {(each.dialogue, each.turn) for each in found}
     unknown = _unknown(found, task)
@@ -177,7 +177,7 @@ def _task_faults(model: Published, task: Task) -> dict[str, int]:
     return dict(zip(FAULTS, counts, strict=True))
 
 
-def _unknown(found: Sequence[Judgement], task: Task) -> set[tuple[str, int]]:
+def _unknown(found: Sequence[PublishedJudgement], task: Task) -> set[tuple[str, int]]:
     """The dialogues and turns of a task's judgements that the authors' file does not have."""
     known = known_dialogues(task.code, {each.dialogue for each in found})
     return {(each.dialogue, each.turn) for each in found if each.turn > known.get(each.dialogue, 0)}

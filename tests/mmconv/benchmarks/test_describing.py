@@ -11,7 +11,8 @@ import pytest
 
 from images import Library
 from mmconv.assemble import build_benchmark
-from mmconv.benchmarks.describing import describe, read_options
+from mmconv.benchmarks.base import ImageOptions
+from mmconv.benchmarks.describing import describe, file_options, read_options
 from mmconv.benchmarks.registry import TITLES
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.errors import ConfigError
@@ -38,17 +39,30 @@ def test_every_option_has_a_sentence(benchmark: str) -> None:
         assert re.fullmatch(r"[A-Z][^\n]{10,95}\.", meaning), name
 
 
-@each_benchmark
-def test_its_conditions_are_those_that_a_run_can_name(benchmark: str, tmp_path: Path) -> None:
+def run(benchmark: str, folder: Path, **fields: Any) -> RunSpec:
+    """A run that names what is needed, whatever lies there."""
     needed = {
-        name: str(tmp_path)
+        name: str(folder)
         for name, field in describe(benchmark).options.model_fields.items()
         if field.is_required()
     }
     seats = {"candidate": FAKE, "judge": FAKE}
-    spec = RunSpec(benchmark=benchmark, options=needed, seats=seats, conditions=("no such",))
+    return RunSpec(**{"benchmark": benchmark, "options": needed, "seats": seats, **fields})
+
+
+@each_benchmark
+def test_grading_needs_a_judge(benchmark: str, tmp_path: Path) -> None:
+    alone = run(benchmark, tmp_path, seats={"candidate": FAKE})
+    message = r"^grading needs a judge: name one( \(.+\))?, or give --generate-only$"
+    with pytest.raises(ConfigError, match=message):
+        build_benchmark(alone, Library())
+
+
+@each_benchmark
+def test_its_conditions_are_those_that_a_run_can_name(benchmark: str, tmp_path: Path) -> None:
+    named = run(benchmark, tmp_path, conditions=("no such",))
     with pytest.raises(ConfigError, match="there are: ") as caught:
-        build_benchmark(spec, Library())
+        build_benchmark(named, Library())
     told = str(caught.value).rpartition("there are: ")[2]
     assert told.split(", ") == list(describe(benchmark).conditions)
 
@@ -61,3 +75,14 @@ def test_a_misspelt_option_points_to_the_list(benchmark: str) -> None:
     told = str(caught.value)
     assert "generate_onyl is no field here; did you mean generate_only?" in told
     assert told.endswith(f"\n`mmconv options {benchmark}` tells what there is.")
+
+
+def test_options_that_name_files_are_known_by_their_types() -> None:
+    assert {name: set(file_options(describe(name).options)) for name in TITLES} == {
+        "convbench": {"data", "images", "annotations", "positions"},
+        "mtbench101": {"data"},
+        "botchat": {"data", "opponents"},
+        "fbbench": {"data"},
+        "cmteval": {"data", "references"},
+    }
+    assert file_options(ImageOptions) == {"data", "images"}

@@ -85,9 +85,7 @@ def test_convbench_shows_the_judge_a_picture_only_if_there_is_one() -> None:
 def test_convbench_reads_the_judgements_of_turns_where_they_are_given() -> None:
     call = made(REQUESTS["convbench/judgements"])
     assert str(call.prompt).startswith("pairwise_overall@")
-    assert "B is better." in "".join(
-        part.text for part in call.messages[-1].parts if isinstance(part, Text)
-    )
+    assert "B is better." in call.messages[-1].text
     alone = made(REQUESTS["convbench/pairwise_overall"])
     assert str(alone.prompt).startswith("pairwise_overall_without_judgements@")
 

@@ -102,10 +102,7 @@ def desk(tmp_path: Path) -> Desk:
 
 def shown(calls: tuple[Call, ...]) -> list[list[str]]:
     """The hashes of the pictures in each message of the last call."""
-    return [
-        [part.sha256 for part in message.parts if isinstance(part, Image)]
-        for message in calls[-1].messages
-    ]
+    return [[image.sha256 for image in message.images] for message in calls[-1].messages]
 
 
 def test_pictures_stand_at_any_turn_and_several_in_one(desk: Desk) -> None:

@@ -150,7 +150,7 @@ class TestSpreadsheets:
         assert "broken.xlsx" in fails(broken)
 
 
-class TestCsv:
+class TestTables:
     def test_quoted_cells_and_a_byte_order_mark(self, tmp_path: Path) -> None:
         path = tmp_path / "a.csv"
         with path.open("w", encoding="utf-8-sig", newline="") as file:
@@ -159,6 +159,22 @@ class TestCsv:
             Record(where="a.csv row 2", fields={"ID": "1", "b": "x,\ny"}),
             Record(where="a.csv row 4", fields={"ID": "2", "b": "汉字"}),
         ]
+
+    def test_tabs_stand_between_the_cells_of_a_tsv(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.tsv"
+        path.write_text('\ufeffID\tb\n1\t"x\ty, ""z"""\n\t\n2\t\n', encoding="utf-8")
+        assert list(read_records(path)) == [
+            Record(where="a.tsv row 2", fields={"ID": "1", "b": 'x\ty, "z"'}),
+            Record(where="a.tsv row 4", fields={"ID": "2", "b": ""}),
+        ]
+
+    @pytest.mark.parametrize(("name", "separator"), [("a.csv", ","), ("a.tsv", "\t")])
+    def test_a_cell_is_as_long_as_it_is(self, tmp_path: Path, name: str, separator: str) -> None:
+        path = tmp_path / name
+        path.write_text(f"ID{separator}b\n1{separator}{'x' * 200_000}\n", encoding="utf-8")
+        csv.field_size_limit(131_072)  # Python's own, as in a process that has read no table
+        [record] = read_records(path)
+        assert len(record.fields["b"]) == 200_000
 
     @pytest.mark.parametrize(
         ("data", "said"),
@@ -173,6 +189,10 @@ class TestCsv:
         path.write_bytes(data)
         assert said in fails(path)
         assert "Put quotes around cells that hold commas" in fails(path)
+        tabs = tmp_path / "a.tsv"
+        tabs.write_bytes(data.replace(b",", b"\t"))
+        assert said in fails(tabs)
+        assert "Put quotes around cells that hold tabs, quotes" in fails(tabs)
 
     @pytest.mark.parametrize(
         ("data", "said"),
@@ -210,6 +230,15 @@ class TestCsv:
         path.write_bytes(data)
         assert f"its cells are separated by {name}, not by commas" in fails(path)
         assert "Save it with commas, or as .xlsx." in fails(path)
+
+    @pytest.mark.parametrize(
+        ("data", "name"), [(b"ID,b\n1,x\n", "commas"), (b"ID;b\n1;x\n", "semicolons")]
+    )
+    def test_so_it_is_in_a_tsv(self, tmp_path: Path, data: bytes, name: str) -> None:
+        path = tmp_path / "a.tsv"
+        path.write_bytes(data)
+        assert f"its cells are separated by {name}, not by tabs" in fails(path)
+        assert "Save it with tabs, or as .xlsx." in fails(path)
 
     def test_semicolons_between_commas_are_text(self, tmp_path: Path) -> None:
         path = tmp_path / "a.csv"

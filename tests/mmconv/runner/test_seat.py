@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from mmconv.errors import Refused, Transient
-from mmconv.runner import Model, seat
+from mmconv.runner import Model, Seat, seat
 from mmconv.runner.seat import Stopped
 from mmconv.tally import SeatTally
 from mmconv.values import Failure, Message, Reply, Sampling, Text
@@ -171,3 +171,25 @@ async def test_a_model_that_nobody_opened_before_the_end_stays_closed() -> None:
     with pytest.raises(Stopped):
         await ask(model, "0")
     assert backend.opened == 0
+
+
+@pytest.mark.parametrize(
+    ("temperature", "own", "overrides", "sent"),
+    [
+        (1.0, None, {}, 3),
+        (None, None, {}, 3),
+        (0.0, None, {}, None),
+        (0.0, None, {"temperature": 0.5}, 3),
+        (1.0, 7, {}, 7),
+        (1.0, None, {"seed": 9}, 9),
+        (1.0, None, {"seed": None}, None),
+    ],
+)
+def test_the_seed_of_a_run_is_that_of_answers_which_are_drawn(
+    temperature: float | None, own: int | None, overrides: dict[str, float], sent: int | None
+) -> None:
+    model = Model("held", Held(1).open, attempts=1)
+    sampling = Sampling(temperature=temperature, seed=own)
+    for seed, expected in ((3, sent), (0, own if "seed" not in overrides else sent)):
+        _, prompted = Seat(model=model, sampling=overrides, seed=seed).prompt((), sampling)
+        assert prompted.seed == expected

@@ -56,6 +56,21 @@ async def test_a_full_disk_is_told_and_nothing_acknowledged_is_lost(tmp_path: Pa
     await again.aclose()
 
 
+@pytest.mark.real
+async def test_a_database_that_was_restarted_is_connected_to_anew(postgres_url: str) -> None:
+    store = Store(postgres_url)
+    await store.put(key(1), "model", LONG)
+    engine = create_engine(postgres_url)
+    with engine.connect() as connection:
+        others = "select pg_terminate_backend(pid) from pg_stat_activity where datname = "
+        others += "current_database() and pid <> pg_backend_pid()"
+        assert connection.scalars(text(others)).all()
+    engine.dispose()
+    assert await store.get(key(1)) == LONG
+    await store.put(key(2), "model", LONG)
+    await store.aclose()
+
+
 async def test_a_full_disk_stops_merging_too(tmp_path: Path) -> None:
     source = Store(str(tmp_path / "source.sqlite"))
     for number in range(PAGES):

@@ -19,7 +19,7 @@ WORDS = ("rain", "bread", "train", "music", "friend", "garden", "letter", "summe
 ROOM = 60
 
 [_MESSAGE] = PromptSet("botchat")["generate"].fill({})
-PROMPT = "".join(part.text for part in _MESSAGE.parts if isinstance(part, Text))
+PROMPT = _MESSAGE.text
 
 
 def fingerprint(spec: ModelSpec) -> str:

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from mmconv.benchmarks.botchat.data import load_samples, survey
-from mmconv.benchmarks.botchat.dialogue_files import read_dialogues, read_rows, take_apart
+from mmconv.benchmarks.botchat.dialogue_files import read_dialogues, take_apart
 from mmconv.errors import DataError
 from tests.mmconv.benchmarks.botchat.samples import (
     MUTUAL,
@@ -114,7 +114,7 @@ def test_tab_separated_files_hold_long_dialogues(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("index\tgpt\nMT-1\n", "1 cells, but the header has 2"),
-        ("index\tindex\nMT-1\t2\n", "the first line must name each column, and each once"),
+        ("index\tindex\nMT-1\t2\n", "row 1 names 'index' twice"),
         ("index\tgpt\n\t[]\n", "no index"),
         ("index\tgpt\nMT-1\thello\n", "gpt is no JSON list of utterances: 'hello'"),
         ('index\tgpt\nMT-1\t["a"]\nMT-1\t["a"]\n', "index 'MT-1' is that of convs.tsv row 2"),
@@ -127,11 +127,6 @@ def test_what_holds_no_dialogues_is_refused(tmp_path: Path, text: str, told: str
     with pytest.raises(DataError) as refused:
         list(read_dialogues(path))
     assert told in str(refused.value)
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="there is no such file"):
-        read_rows(tmp_path / "none.tsv")
 
 
 def test_conversations_are_taken_apart_as_they_were_laid_out() -> None:

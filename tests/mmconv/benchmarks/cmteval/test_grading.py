@@ -16,7 +16,7 @@ from mmconv.config import ModelSpec, RunSpec
 from mmconv.errors import ConfigError
 from mmconv.graph import resolve
 from mmconv.report.forecast import _tokens
-from mmconv.values import Call, Message, Ref, Reply, Sampling, Text
+from mmconv.values import Call, Ref, Reply, Sampling, Text
 from tests.mmconv.benchmarks.cmteval.dialogues import REAL, write_folder
 
 PUBLISHED = REAL / "eval_long-text_llama3.1-8b.json"
@@ -45,10 +45,6 @@ def plans(folder: Path, **options: Any) -> dict[str, tuple[Dialogue, tuple[Call,
     }
 
 
-def shown(message: Message) -> str:
-    return "".join(part.text for part in message.parts if isinstance(part, Text))
-
-
 def test_the_history_is_the_models_own_without_a_system_prompt(tmp_path: Path) -> None:
     _, calls = plans(write_folder(tmp_path))["standard/1"]
     assert [call.id for call in calls] == ["turn_1", "turn_2", "turn_3", "judge"]
@@ -57,13 +53,13 @@ def test_the_history_is_the_models_own_without_a_system_prompt(tmp_path: Path) -
     assert third.messages[1].parts == (Ref(call="turn_1"),)
     assert third.messages[3].parts == (Ref(call="turn_2"),)
     assert third.sampling == Sampling(temperature=0.2, max_tokens=8000)
-    assert "不给任何人看" not in "".join(shown(message) for message in third.messages)
+    assert "不给任何人看" not in "".join(message.text for message in third.messages)
 
 
 def test_a_long_text_is_for_the_model_and_not_for_the_judge(tmp_path: Path) -> None:
     _, calls = plans(write_folder(tmp_path))["long-text/1"]
-    assert shown(calls[0].messages[0]) == "很长的文章\n文章讲了什么？"
-    told = "".join(shown(message) for message in resolve(calls[-1].messages, REPLIES))
+    assert calls[0].messages[0].text == "很长的文章\n文章讲了什么？"
+    told = "".join(message.text for message in resolve(calls[-1].messages, REPLIES))
     assert "很长的文章" not in told
     assert "轮次 1 - 用户: 文章讲了什么？\n模型: 答1\n言语行为: 初始问题\n轮次 2" in told
     assert "一篇文章的摘要" in told
@@ -72,7 +68,7 @@ def test_a_long_text_is_for_the_model_and_not_for_the_judge(tmp_path: Path) -> N
 
 def test_the_judge_reads_every_turn_with_its_speech_acts(tmp_path: Path) -> None:
     _, calls = plans(write_folder(tmp_path))["hard/1"]
-    told = shown(resolve(calls[-1].messages, REPLIES)[-1])
+    told = resolve(calls[-1].messages, REPLIES)[-1].text
     assert told.count("\n模型: 答") == 3
     assert told.count("言语行为: ") == 3
     assert "言语行为: 建议+反馈\n⟦会话结束⟧" in told

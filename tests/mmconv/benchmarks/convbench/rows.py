@@ -9,7 +9,7 @@ from judges import Judge, PromptSet, parsers
 from mmconv.benchmarks.convbench.data import Row
 from mmconv.benchmarks.convbench.grading import Grader
 from mmconv.benchmarks.convbench.options import ConvBenchOptions
-from mmconv.values import Image, Message, Sampling, Text
+from mmconv.values import Image, Message, Sampling
 
 PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=640, height=480)
 
@@ -50,10 +50,4 @@ def grader(prompts: Path | None = None, seed: int = 0, **fields: Any) -> Grader:
 
 def texts(messages: tuple[Message, ...]) -> list[tuple[str, str]]:
     """Role and text of resolved messages, pictures left out."""
-    return [
-        (
-            message.role,
-            "".join(part.text for part in message.parts if isinstance(part, Text)),
-        )
-        for message in messages
-    ]
+    return [(message.role, message.text) for message in messages]

@@ -13,7 +13,7 @@ import orjson
 from mmconv.config import ModelSpec
 from mmconv.keys import content_key
 from mmconv.protocols import ImageSource
-from mmconv.values import Message, Reply, Sampling, Text
+from mmconv.values import Message, Reply, Sampling
 
 
 def fingerprint(spec: ModelSpec) -> str:
@@ -31,8 +31,7 @@ class FormFiller:
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
     ) -> Reply:
-        prompt = "".join(part.text for part in messages[-1].parts if isinstance(part, Text))
-        form = orjson.loads(prompt.rpartition("```json\n")[2].removesuffix("\n```"))
+        form = orjson.loads(messages[-1].text.rpartition("```json\n")[2].removesuffix("\n```"))
         drawn = int(content_key("", messages, sampling)[:8], 16)
         for place, entry in enumerate(form.values()):
             entry["评判理由"] = "表格要求填写。"

@@ -13,7 +13,7 @@ from mmconv.benchmarks.mtbench101.taxonomy import TASKS
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.graph import check, dependencies, resolve
-from mmconv.values import Call, Message, Reply, Text
+from mmconv.values import Call, Message, Reply
 from tests.mmconv.benchmarks.mtbench101.dialogues import TURNS, dialogue, records, spec, write
 
 REPLIES = {f"turn_{number}": Reply(text=f"own answer {number}") for number in range(1, 6)}
@@ -32,10 +32,7 @@ def plan(
 
 
 def texts(messages: tuple[Message, ...]) -> list[tuple[str, str]]:
-    return [
-        (message.role, "".join(part.text for part in message.parts if isinstance(part, Text)))
-        for message in resolve(messages, REPLIES)
-    ]
+    return [(message.role, message.text) for message in resolve(messages, REPLIES)]
 
 
 def judged(call: Call) -> str:
