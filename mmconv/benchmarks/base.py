@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -145,6 +146,17 @@ class FileBenchmark(ABC):
     @abstractmethod
     def score(self, sample: Fields, condition: str, calls: Calls, outcomes: Outcomes) -> Scores:
         """Read the outcomes as scores; what cannot be scored says why."""
+
+    def clustered(self, sample: Fields, scores: tuple[Score, ...]) -> tuple[Score, ...]:
+        """The scores, told to hang together with those of other samples of the same images.
+
+        A tag `cluster` that `score` has set itself stays.
+        """
+        shown = [image.sha256 for name in self.image_fields for image in sample.images[name]]
+        if not shown:
+            return scores
+        images = {"cluster": "+".join(shown)}
+        return tuple(replace(score, tags={**images, **score.tags}) for score in scores)
 
     def tables(self, scores: Scores) -> Sequence[Table]:
         """The mean of every metric under every condition, with its interval."""

@@ -31,7 +31,10 @@ def telling_plan(plan: Callable[..., Iterable[Call]]) -> Callable[..., tuple[Cal
 
 
 def telling_score(score: Callable[..., Iterable[Score]]) -> Callable[..., tuple[Score, ...]]:
-    """The method `score`; a score of another sample or condition is refused too."""
+    """The method `score`; a score of another sample or condition is refused too.
+
+    The scores come out as `FileBenchmark.clustered` has them.
+    """
 
     @wraps(score)
     def told(self: Any, sample: Any, condition: str, calls: Any, outcomes: Any) -> Any:
@@ -44,7 +47,7 @@ def telling_score(score: Callable[..., Iterable[Score]]) -> Callable[..., tuple[
                     f"{where}: {each.metric!r} is scored for sample {each.sample!r} "
                     f"under {each.condition}"
                 )
-        return scores
+        return self.clustered(sample, scores)
 
     return told
 

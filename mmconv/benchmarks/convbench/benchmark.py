@@ -67,8 +67,9 @@ class ConvBench:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Drafts, rows left out, and a judge that is no LLM."""
-        return tuple(_notes(self._spec, self._survey))
+        """Drafts, rows left out or without focus points, and a judge that is no LLM."""
+        points = self._grader is not None and self._options.focus_points
+        return tuple(_notes(self._spec, self._survey, points=points))
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -117,13 +118,13 @@ class ConvBench:
     def tables(self, scores: Iterable[Score]) -> list[Table]:
         """The paper's tables and ours."""
         # numpy comes with them, and only the end of a run needs it
-        from mmconv.benchmarks.convbench.official import DEFAULT_DENOMINATOR, Convention
+        from mmconv.benchmarks.convbench.official import Convention, constant_for
         from mmconv.benchmarks.convbench.tables import Layout, build_tables
 
         seats, rows = self._spec.seats, self._survey.rows + self._survey.beyond
         left_out = len(self._survey.left_out)
         official = Convention(
-            denominator=self._options.denominator or min(rows + left_out, DEFAULT_DENOMINATOR),
+            denominator=self._options.denominator or constant_for(rows + left_out),
             rows=rows,
             trials=self._spec.trials,
             left_out=left_out,
@@ -176,11 +177,15 @@ def _source(options: ConvBenchOptions, conditions: tuple[str, ...], limit: int |
     )
 
 
-def _notes(spec: RunSpec, found: Survey) -> Iterator[str]:
+def _notes(spec: RunSpec, found: Survey, *, points: bool) -> Iterator[str]:
+    """What tables tell; `points`: whether the creation turn is judged by focus points."""
     if _is_offline(spec):
         yield OFFLINE_JUDGES[spec.seats["judge"].provider]
     if found.drafts:
         yield f"{found.drafts} of {found.rows} rows are drafts that no person has verified."
+    if points and (lacking := found.without_focus_points):
+        turn = "its creation turn is" if lacking == 1 else "their creation turns are"
+        yield f"{lacking} of {found.rows} rows have no focus points: {turn} judged without."
     yield from bad_records_note(found.left_out, found.rows)
     if unused := found.unused_annotations:
         place, (fault, *_) = next(iter(unused.items()))

@@ -83,7 +83,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What a file holds: good `rows` that are wanted, how many are `drafts`, and what is not used.
+    """What a file holds: good `rows` that are wanted, and what is not used.
+
+    Of the rows some are `drafts`, and some `without_focus_points`.
 
     `beyond` counts the records after the last one that is wanted. `left_out` are records of the
     data file. `unread` names columns that nothing here reads; a misspelt column turns up among
@@ -93,6 +95,7 @@ class Survey:
     rows: int
     beyond: int
     drafts: int
+    without_focus_points: int
     left_out: BadRecords
     unused_annotations: BadRecords
     unread: tuple[str, ...]
@@ -116,7 +119,7 @@ def survey(source: Source, library: ImageSink) -> Survey:
     """
     images, joined = ImageFolder(source.images, library), _Pass(source)
     intake = Intake(limit=source.limit, skip_bad=source.skip_bad)
-    drafts = 0
+    drafts = without_focus_points = 0
 
     def wanted(candidate: _Candidate) -> tuple[str, ...]:
         name = candidate.texts.get(IMAGE)
@@ -128,11 +131,13 @@ def survey(source: Source, library: ImageSink) -> Survey:
             joined.keep(candidate)
         good = intake.add(candidate.place, (*candidate.faults, *image_faults))
         drafts += good and candidate.draft
+        without_focus_points += good and not candidate.texts.get(FOCUS_POINTS)
     rows, beyond, left_out = intake.good, intake.beyond, intake.bad
     found = Survey(
         rows=rows,
         beyond=beyond,
         drafts=drafts,
+        without_focus_points=without_focus_points,
         left_out=left_out,
         unused_annotations=joined.unused_annotations(),
         unread=tuple(joined.unread),

@@ -18,8 +18,11 @@ from mmconv.values import Cell
 OFFICIAL = "authors (%)"
 """The column's title."""
 
-DEFAULT_DENOMINATOR = 577
-"""The constant of the authors' aggregation code (their file has 578 rows)."""
+AUTHORS_CONSTANT = 577
+"""What the authors' aggregation code divides by."""
+
+_AUTHORS_ROWS = (577, 578)
+"""How many rows their data have, by their paper and by their file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +57,8 @@ class OfficialRates:
             return ()
         if not self._is_whole:
             there = count_samples(self.frame)
-            whole = f"all {self.convention.rows} rows, of which this run has {there}"
-            return (f"{OFFICIAL} is left out: its constant counts {whole}.",)
+            constant = f"its constant, {self.convention.denominator}, counts all rows"
+            return (f"{OFFICIAL} is left out: {constant}, of which this run has {there}.",)
         trials = self.convention.trials
         times = f" in each of {trials} trials" if trials > 1 else ""
         over = f"{self.convention.denominator}{times}"
@@ -105,6 +108,11 @@ class OfficialRates:
             return None
         comparisons = self.convention.denominator * self.convention.trials * self._orders
         return sum(wins) / comparisons
+
+
+def constant_for(rows: int) -> int:
+    """What takes the constant's place for data of so many rows, which may not be the authors'."""
+    return AUTHORS_CONSTANT if rows in _AUTHORS_ROWS else rows
 
 
 def count_samples(frame: ScoreFrame) -> int:

@@ -50,8 +50,8 @@ class GradingOptions(BenchmarkOptions):
 class ConvBenchOptions(GradingOptions):
     """Options under `options:` of a run file.
 
-    A `denominator` of None takes 577 where the data have that many rows, and their number
-    otherwise.
+    A `denominator` of None takes 577 where the data have as many rows as the authors', and their
+    number otherwise.
     """
 
     data: Path

@@ -20,7 +20,7 @@ from mmconv.config import ModelSpec, RunSpec
 from mmconv.conversation import Turn, chain
 from mmconv.errors import ConfigError, DataError
 from mmconv.keys import hash_bytes
-from mmconv.values import Call, Image, Sampling, Text
+from mmconv.values import UNASKED, Call, Image, Sampling, Score, Skipped, Text
 from tests.pictures import picture
 
 
@@ -39,7 +39,9 @@ class Album(FileBenchmark):
         return chain(turns, seat="candidate", sampling=Sampling())
 
     def score(self, sample: Fields, condition: str, calls: Calls, outcomes: Outcomes) -> Scores:
-        yield from ()
+        yield Score(
+            sample=self.key(sample), condition=condition, metric="length", turn=None, value=1.0
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +113,20 @@ def test_pictures_stand_at_any_turn_and_several_in_one(desk: Desk) -> None:
     one, two, three = (hash_bytes(picture(number)) for number in (1, 2, 3))
     assert shown(desk.build().plan(sample, "free")) == [[one, two, three], [], [one]]
     assert sample == {"id": "1", "question": "What?"}
+
+
+def test_scores_of_the_same_pictures_are_a_cluster(desk: Desk) -> None:
+    names = (["1.png"], ["1.png"], ["1.png", "2.png"], ["2.png"])
+    desk.write(*(record(number, *each) for number, each in enumerate(names)))
+    album = desk.build()
+    lost = Skipped(because=UNASKED, reason="unasked")
+    clusters = []
+    for sample in album.load():
+        calls = {call.id: call for call in album.plan(sample, "free")}
+        [score] = album.score(sample, "free", calls, dict.fromkeys(calls, lost))
+        clusters.append(score.tags["cluster"])
+    assert clusters[0] == clusters[1]
+    assert len(set(clusters)) == 3
 
 
 def test_all_that_is_wrong_with_pictures_is_told_with_row_and_id(desk: Desk) -> None:

@@ -84,7 +84,7 @@ def test_a_limited_run_is_a_part_of_the_data(desk: Desk) -> None:
     """The authors' constant counts all rows, those that are not looked at included."""
     desk.notes.write_text('{"ID": 2, "third_turn_demands": "1. Is it short?"}\n')
     told = " ".join(desk.run("--limit", "1").split())
-    assert "its constant counts all 4 rows, of which this run has 1" in told
+    assert "its constant, 4, counts all rows, of which this run has 1" in told
     assert desk.written("manifest.json")["facts"]["rows"] == 1
 
 
@@ -98,3 +98,21 @@ def test_the_authors_count_rows_that_were_left_out_as_lost(desk: Desk) -> None:
     ]
     assert any(ours for ours, _ in rates)
     assert all(theirs == pytest.approx(ours * 3 / 4) for ours, theirs in rates)
+
+
+def test_creation_turns_that_are_judged_without_focus_points_are_told(desk: Desk) -> None:
+    lines = [orjson.loads(line) for line in desk.data.read_bytes().splitlines()]
+    (desk.images / lines[1]["image_id"]).write_bytes(
+        (desk.images / lines[0]["image_id"]).read_bytes()
+    )
+    answers = {
+        name: value for name, value in lines[3].items() if name in ("ID", "third_turn_answer")
+    }
+    desk.notes.write_bytes(orjson.dumps(answers))
+    for line in lines[:2]:
+        line["third_turn_demands"] = ""
+    desk.data.write_bytes(b"\n".join(map(orjson.dumps, lines)))
+    lacking = "2 of 4 rows have no focus points: their creation turns are judged without."
+    assert lacking in " ".join(desk.run().split())
+    for unasked in (("--generate-only",), ("--set", "options.focus_points=false")):
+        assert "focus points" not in desk.run(*unasked)

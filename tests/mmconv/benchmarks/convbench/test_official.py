@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from mmconv.benchmarks.convbench.official import OFFICIAL, Convention, OfficialRates
+from mmconv.benchmarks.convbench.official import OFFICIAL, Convention, OfficialRates, constant_for
 from mmconv.stats import ScoreFrame
 from mmconv.values import Score
 
@@ -63,3 +63,8 @@ def test_conditions_without_the_first_turn_have_rates_too() -> None:
     found = rates([(1.0, 1.0), (1.0, None)], condition="perception", turn=2)
     assert found.score("S2_hat")[OFFICIAL].value == 75.0
     assert found.score("S1")[OFFICIAL].value is None
+
+
+@pytest.mark.parametrize(("rows", "constant"), [(577, 577), (578, 577), (579, 579), (60, 60)])
+def test_the_authors_constant_is_for_their_data(rows: int, constant: int) -> None:
+    assert constant_for(rows) == constant

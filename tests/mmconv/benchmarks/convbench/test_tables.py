@@ -142,7 +142,7 @@ def test_a_part_of_the_rows_has_no_rate_by_the_authors() -> None:
     for name in ("scores", "deltas"):
         assert OFFICIAL not in made[name].columns
         assert all(OFFICIAL not in row for row in made[name].rows.values())
-    note = "authors (%) is left out: its constant counts all 578 rows, of which this run has 3."
+    note = "authors (%) is left out: its constant, 577, counts all rows, of which this run has 3."
     assert made["scores"].notes[0] == note
 
 
