@@ -24,7 +24,16 @@ ANSWER_TOKENS = 300
 """What an answer is taken to be long where its call does not tell, unless it is bounded below."""
 
 
-COLUMNS = ("model", "calls", "stored", "to ask", "input tokens", "output tokens", "US dollars")
+COLUMNS = (
+    "model",
+    "calls",
+    "stored",
+    "to ask",
+    "input tokens",
+    "output tokens",
+    "at most",
+    "US dollars",
+)
 
 
 @dataclass(slots=True)
@@ -33,6 +42,7 @@ class _Count:
     unasked: int = 0
     input_tokens: float = 0.0
     output_tokens: float = 0.0
+    most_output: int = 0
 
 
 @dataclass(slots=True)
@@ -47,7 +57,8 @@ class Forecast:
 
         A call that is known to compare equal texts is not counted.
         """
-        answers = {call.id: _answer(call, replies) for call in plan.calls}
+        limits = {call.id: self._limit(call) for call in plan.calls}
+        answers = {call.id: _answer(call, limits[call.id], replies) for call in plan.calls}
         for call in plan.calls:
             if dependencies(call) <= replies.keys() and is_needless(call, replies):
                 continue
@@ -58,6 +69,15 @@ class Forecast:
             count.unasked += 1
             count.input_tokens += sum(_tokens(part, answers) for part in _parts(call))
             count.output_tokens += answers[call.id]
+            count.most_output += limits[call.id]
+
+    def _limit(self, call: Call) -> int:
+        """The longest reply to the call, in tokens, as its seat sets it."""
+        model = self.spec.seats[call.seat].sampling
+        for sampling in (self.spec.sampling.get(call.seat), model):
+            if sampling is not None and "max_tokens" in sampling.model_fields_set:
+                return sampling.max_tokens
+        return call.sampling.max_tokens
 
     @property
     def table(self) -> Table:
@@ -71,7 +91,7 @@ class Forecast:
                 "Tokens and dollars are of the calls to ask, without those that the store holds; "
                 f"tokens are estimates: {CHARACTERS_PER_TOKEN:g} characters or one Chinese sign, "
                 f"and {PIXELS_PER_TOKEN:g} pixels, a token; {ANSWER_TOKENS} tokens an answer, or "
-                "as many as published ones have.",
+                "as many as published ones have, and at most what the model is allowed.",
             ),
             digits=0,
         )
@@ -87,15 +107,16 @@ def _row(spec: RunSpec, seat: str, count: _Count) -> dict[str, Cell]:
         "to ask": Cell(value=float(count.unasked)),
         "input tokens": Cell(value=count.input_tokens),
         "output tokens": Cell(value=count.output_tokens),
+        "at most": Cell(value=float(count.most_output)),
         "US dollars": Cell(value="not priced" if price is None else f"{price:.2f}"),
     }
 
 
-def _answer(call: Call, replies: Mapping[str, Reply]) -> float:
+def _answer(call: Call, limit: int, replies: Mapping[str, Reply]) -> float:
     if call.id in replies:
         return _tokens(Text(text=replies[call.id].text), {})
     expected = ANSWER_TOKENS if call.expected_tokens is None else call.expected_tokens
-    return float(min(call.sampling.max_tokens, expected))
+    return float(min(limit, expected))
 
 
 def _parts(call: Call) -> Iterator[Part]:

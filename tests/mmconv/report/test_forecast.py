@@ -42,6 +42,29 @@ def test_an_answer_is_as_long_as_its_call_tells(
     assert row["input tokens"] == 1 + tokens
 
 
+@pytest.mark.parametrize(
+    ("of_run", "of_model", "tokens"), [(16, None, 16), (None, 24, 24), (16, 24, 16)]
+)
+def test_a_seat_may_bound_its_answers(
+    of_run: int | None, of_model: int | None, tokens: int
+) -> None:
+    model = {"provider": "fake", "model": "judge", "sampling": bound(of_model)}
+    spec = RunSpec.model_validate(
+        {"benchmark": "b", "seats": {"judge": model}, "sampling": {"judge": bound(of_run)}}
+    )
+    asked = Message(role="user", parts=(Text(text="Why?"),))
+    calls = (Call(id="only", seat="judge", messages=(asked,)),)
+    plan = Plan(order=0, sample="1", condition="free", calls=calls)
+    row = estimated(plan, {}, spec)
+    assert (row["output tokens"], row["at most"]) == (tokens, tokens)
+    free = estimated(plan, {})
+    assert (free["output tokens"], free["at most"]) == (ANSWER_TOKENS, Sampling().max_tokens)
+
+
+def bound(tokens: int | None) -> dict[str, int]:
+    return {} if tokens is None else {"max_tokens": tokens}
+
+
 def test_calls_that_the_store_holds_are_told_and_cost_nothing() -> None:
     def call(name: str, *parts: Text | Ref, **options: Any) -> Call:
         return Call(id=name, seat="judge", messages=(Message(role="user", parts=parts),), **options)
@@ -62,8 +85,8 @@ def test_calls_that_the_store_holds_are_told_and_cost_nothing() -> None:
     assert (alike["calls"], alike["stored"], alike["to ask"]) == (3, 2, 1)
 
 
-def estimated(plan: Plan, replies: Mapping[str, Reply]) -> dict[str, Any]:
+def estimated(plan: Plan, replies: Mapping[str, Reply], spec: RunSpec = SPEC) -> dict[str, Any]:
     """The row of the judge."""
-    forecast = Forecast(SPEC)
+    forecast = Forecast(spec)
     forecast.add(plan, replies)
     return {name: cell.value for name, cell in forecast.table.rows["judge"].items()}
