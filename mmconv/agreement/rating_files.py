@@ -1,9 +1,9 @@
 """Ratings by judges and people, read from files.
 
-A file is a run's `scores.jsonl`, or records (.csv, .jsonl, .json, .xlsx) with the fields `sample`
-and `value` and, where there are several, `rater`, `metric`, `condition`, `turn` and `cluster` (the
-dialogue, by default the sample). A value is a number or a label; an empty one is no rating. Which
-ratings belong together is the business of `mmconv.agreement.matching`.
+A file is a run's `scores.jsonl`, or records (.csv, .tsv, .jsonl, .json, .xlsx) with the fields
+`sample` and `value` and, where there are several, `rater`, `metric`, `condition`, `turn` and
+`cluster` (the dialogue, by default the sample). A value is a number or a label; an empty one is no
+rating. Which ratings belong together is the business of `mmconv.agreement.matching`.
 """
 
 from __future__ import annotations
