@@ -61,9 +61,9 @@ _EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 def command(judge: Path, people: Sequence[Path], **chosen: Any) -> None:
     """Compare ratings by a judge with ratings of the same samples by people.
 
-    Files of ratings (.csv, .tsv, .jsonl, .json, .xlsx) have the fields sample and value, a number or
-    a label, and where there are several: rater, metric, condition, turn, cluster (the dialogue, by
-    default the sample). Intervals come from draws of whole dialogues.
+    Files of ratings (.csv, .tsv, .jsonl, .json, .xlsx) have the fields sample and value, a number
+    or a label, and where there are several: rater, metric, condition, turn, cluster (the dialogue,
+    by default the sample). Intervals come from draws of whole dialogues.
     """
     _require_libraries()
     fields = {name: chosen[name] for name in FIELDS}
