@@ -196,5 +196,7 @@ def _claim(sha256: str, byte_count: int) -> str:
 def _remove_stale(held: Path) -> None:
     oldest = time.time() - STALE_SECONDS
     for folder in held.iterdir():
-        if folder.stat().st_mtime < oldest:
-            shutil.rmtree(folder, ignore_errors=True)
+        # Another process may have removed it meanwhile.
+        with suppress(FileNotFoundError):
+            if folder.stat().st_mtime < oldest:
+                shutil.rmtree(folder, ignore_errors=True)

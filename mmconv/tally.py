@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from mmconv.errors import FailureKind
 from mmconv.values import Failure, Outcome, Reply
+
+JobState: TypeAlias = Literal["queued", "running", "done", "stopped", "failed"]
+"""How a run or dialogue is that a server has queued."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -64,33 +64,36 @@ _SCRIPT: TypeAdapter[Script] = TypeAdapter(Script)
 
 
 class Options(BaseModel):
-    """What a fake model may be told.
+    """Options of a stand-in; a call with a JSON schema is answered by that alone."""
 
-    `script` is a list of replies, a mapping from regular expressions on the last user text to
-    replies, or the path of a YAML or JSON file that holds either. `seconds` is the time a reply
-    takes, `rate` the share of attempts that fail, with one of `kinds`; `retry_after` seconds go
-    with a rate limit. `verdict` says how `judge` closes its reply: `auto` takes the first template
-    of `closing` whose regular expression is found in the prompt, else the form that the prompt
-    itself asks for, if it is one of `model_zoo.verdicts`. Templates may hold `{rating}`, from
-    `lowest` to `highest`, and `{choice}`, one of `choices`. A call with a JSON schema is answered
-    by that alone.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     script: Path | Script | None = None
+    """Replies in their order, or by regular expressions on the last user text, or the YAML or JSON
+    file that holds either."""
     seconds: float | None = Field(default=None, ge=0)
+    """The time that a reply takes; else 0.05 of `slow`, and none of the others."""
     rate: float | None = Field(default=None, ge=0, le=1)
+    """The share of attempts that fail; else 0.2 of `failing`, and none of the others."""
     kinds: tuple[FailingKind, ...] = Field(
         default=("rate_limit", "server", "connection", "timeout", "malformed"), min_length=1
     )
+    """What the failures are."""
     retry_after: float | None = Field(default=0.05, ge=0)
+    """Seconds that a rate limit asks to wait for."""
     seed: int = 0
+    """Decides which attempts fail and which verdicts are given."""
     verdict: Literal["auto", "rating", "choice"] = "auto"
+    """How `judge` closes its reply: auto as `closing` has it for the prompt, else as that asks."""
     closing: Mapping[str, str] = Field(default_factory=dict)
+    """By a regular expression on the prompt, how `judge` closes its reply: a text that may hold
+    `{rating}` and `{choice}`."""
     lowest: int = 1
+    """The lowest rating."""
     highest: int = 10
+    """The highest rating."""
     choices: tuple[str, ...] = Field(default=("A", "B"), min_length=1)
+    """What is chosen from."""
 
     @field_validator("closing")
     @classmethod

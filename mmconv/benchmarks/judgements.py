@@ -8,9 +8,9 @@ the same judgement has the same key in the store. Nothing is asked here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
@@ -22,6 +22,9 @@ Words = Annotated[str, Field(min_length=1)]
 
 Fault: TypeAlias = tuple[str, str]
 """A field of a request, written `turns[0].act`, and what is wrong with it."""
+
+ByField: TypeAlias = Mapping[str, Collection[str]]
+"""Fields of a request, with prompts of its benchmark."""
 
 SAMPLE = "request"
 """The sample that the scores of a judgement belong to: it is of no data set."""
@@ -51,8 +54,13 @@ class Supplies:
 class JudgementRequest(BaseModel, ABC):
     """A finished dialogue, or a pair, to be judged by one prompt of one benchmark.
 
-    An unreadable judgement is asked again `retries` times, each with the next `trial`.
+    An unreadable judgement is asked again `retries` times, each with the next `trial`. `needing`
+    maps fields to the prompts that need them, and `reading` to those that may have them; all other
+    prompts refuse such a field.
     """
+
+    needing: ClassVar[ByField] = {}
+    reading: ClassVar[ByField] = {}
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -64,7 +72,13 @@ class JudgementRequest(BaseModel, ABC):
 
     def faults(self) -> Iterator[Fault]:
         """What is wrong with the request beyond what types tell."""
-        yield from ()
+        fields = type(self).model_fields
+        for name, prompts in (*self.needing.items(), *self.reading.items()):
+            given = getattr(self, name) != fields[name].default
+            if given and self.prompt not in prompts:
+                yield name, f"not read by {self.prompt}"
+            if not given and self.prompt in self.needing.get(name, ()):
+                yield name, f"needed by {self.prompt}"
 
     @abstractmethod
     def call(self, supplies: Supplies) -> Call:

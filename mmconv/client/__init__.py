@@ -2,38 +2,50 @@
 
     with Client("http://localhost:8080") as client:
         found = client.dialogue("llava", ["What is it?", "Why?"], images=[Path("kite.png")])
+        print(found.conditions[0].turns[1].text)
 
 It blocks; nothing here is async, and no model library or web framework is loaded.
 """
 
-from mmconv.client.client import Client
-from mmconv.client.errors import ServiceError
-from mmconv.client.results import (
-    ChatReply,
-    Comparison,
+from mmconv.answers import (
+    BenchmarkName,
+    ComparedTables,
     DataSet,
-    JudgePrompt,
+    OptionInfo,
     OwnImage,
     Progress,
+    PromptInfo,
     RunInfo,
     SampleInfo,
     SampleTranscript,
     StoredImage,
 )
+from mmconv.benchmarks.judgements import Judgement
+from mmconv.client.client import Client
+from mmconv.client.errors import ServiceError
+from mmconv.client.results import ChatReply
 from mmconv.client.runs import Run
+from mmconv.dialogues.results import DialogueResult
+from mmconv.values import Score, Table
 
 __all__ = [
+    "BenchmarkName",
     "ChatReply",
     "Client",
-    "Comparison",
+    "ComparedTables",
     "DataSet",
-    "JudgePrompt",
+    "DialogueResult",
+    "Judgement",
+    "OptionInfo",
     "OwnImage",
     "Progress",
+    "PromptInfo",
     "Run",
     "RunInfo",
     "SampleInfo",
     "SampleTranscript",
+    "Score",
     "ServiceError",
     "StoredImage",
+    "Table",
 ]

@@ -10,19 +10,18 @@ from uuid import uuid4
 
 import httpx2
 
-from mmconv.benchmarks.judgements import Judgement
-from mmconv.client.errors import ServiceError
-from mmconv.client.results import (
-    ChatReply,
-    Comparison,
+from mmconv.answers import (
+    ComparedTables,
     DataSet,
-    JudgePrompt,
     OwnImage,
+    PromptInfo,
     QueuedDialogue,
     RunInfo,
     StoredImage,
-    read,
 )
+from mmconv.benchmarks.judgements import Judgement
+from mmconv.client.errors import ServiceError
+from mmconv.client.results import ChatReply, read
 from mmconv.client.runs import Run, pages
 from mmconv.client.transport import Transport
 from mmconv.client.waiting import wait
@@ -79,10 +78,10 @@ class Client:
             read(DataSet, each) for each in self._transport.json("GET", "/v1/data")["data"]
         )
 
-    def prompts(self) -> tuple[JudgePrompt, ...]:
+    def prompts(self) -> tuple[PromptInfo, ...]:
         """The prompts that judges may be asked by, and the fields that each needs."""
         found = self._transport.json("GET", "/v1/prompts")["data"]
-        return tuple(read(JudgePrompt, each) for each in found)
+        return tuple(read(PromptInfo, each) for each in found)
 
     def upload(self, image: str | Path | bytes) -> StoredImage:
         """Have an image kept; the same image twice is one."""
@@ -195,10 +194,10 @@ class Client:
         for record in pages(self._transport, "/v1/runs", dict(chosen)):
             yield Run(self._transport, read(RunInfo, record))
 
-    def compare(self, *runs: str, despite: Sequence[str] = ()) -> Comparison:
+    def compare(self, *runs: str, despite: Sequence[str] = ()) -> ComparedTables:
         """Finished runs side by side, the baseline first; `despite` names what may differ."""
         params = {"runs": ",".join(runs), "despite": list(despite)}
-        return read(Comparison, self._transport.json("GET", "/v1/compare", params=params))
+        return read(ComparedTables, self._transport.json("GET", "/v1/compare", params=params))
 
     def _turn(self, turn: str | Mapping[str, Any]) -> Mapping[str, Any]:
         if isinstance(turn, str):

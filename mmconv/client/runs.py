@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
+from mmconv.answers import RunInfo, SampleInfo, SampleTranscript
 from mmconv.client.errors import ServiceError
-from mmconv.client.results import RunInfo, SampleInfo, SampleTranscript, read, read_score
+from mmconv.client.results import read
 from mmconv.client.transport import Transport
 from mmconv.client.waiting import wait
+from mmconv.report.transcripts import SCORE_FIELDS, score_of
 from mmconv.values import Score, Table
 
 
@@ -60,9 +62,12 @@ class Run:
         self.transport.request("DELETE", self.path, params={"purge": True})
 
     def scores(self, **chosen: str) -> Iterator[Score]:
-        """Its scores, page by page; `chosen` are `sample`, `condition` and `metric`."""
+        """Its scores, page by page; `chosen` are `sample`, `condition` and `metric`.
+
+        Trials of a sample are one cluster, as they are where a run's own tables are made.
+        """
         for record in self._pages("scores", chosen):
-            yield read_score(record)
+            yield score_of({name: record[name] for name in SCORE_FIELDS})
 
     def tables(self) -> tuple[Table, ...]:
         """Its tables."""

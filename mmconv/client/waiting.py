@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
-from mmconv.client.results import JobState, Progress
+from mmconv.answers import Progress
+from mmconv.tally import JobState
 
 FIRST_LOOK, LONGEST_LOOK = 0.1, 2.0
 """Seconds until the server is asked for the first time, and at most between two times."""

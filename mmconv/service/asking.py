@@ -7,6 +7,8 @@ this way.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from mmconv.errors import ConfigError
 from mmconv.service.access import Caller
@@ -32,22 +34,28 @@ async def ask(
     loaded, and for a failure what `mmconv.service.problems` says.
     """
     seat = shared.model(model)
-    with shared.meters.of(caller.name).calling(caller.limits):
-        try:
-            outcome = await seat.model.ask(
-                messages,
-                sampling,
-                priority=0,
-                affinity=affinity,
-                pinned=None,
-                tally=SeatTally(),
-            )
-        except ConfigError as error:
-            log.error("model %s cannot be opened: %s", model, error)
-            raise Problem(
-                503, "the model cannot be loaded; the server's log says why", code="model_unusable"
-            ) from error
+    with shared.meters.of(caller.name).calling(caller.limits), telling_unusable(model):
+        outcome = await seat.model.ask(
+            messages,
+            sampling,
+            priority=0,
+            affinity=affinity,
+            pinned=None,
+            tally=SeatTally(),
+        )
     shared.metrics.count_call(model, outcome)
     if isinstance(outcome, Failure):
         raise problem_of_failure(outcome)
     return outcome
+
+
+@contextmanager
+def telling_unusable(*models: str) -> Iterator[None]:
+    """Raise `Problem` 503 where one of the models that are asked within cannot be loaded."""
+    try:
+        yield
+    except ConfigError as error:
+        log.error("of %s, one cannot be opened: %s", ", ".join(models), error)
+        raise Problem(
+            503, "a model cannot be loaded; the server's log says why", code="model_unusable"
+        ) from error

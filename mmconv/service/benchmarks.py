@@ -33,15 +33,18 @@ class Benchmarks:
     async def get(self, spec: RunSpec) -> Benchmark[Any]:
         """The benchmark of a run; raises `mmconv.errors.InputError` for options or data."""
         name = spec.model_dump_json()
-        async with self._building:
-            found = self._built.get(name)
-            if found is None:
-                found = await self._equipment(spec).read_data(partial(build_benchmark, spec))
-                self._built[name] = found
-                if len(self._built) > KEPT:
-                    self._built.popitem(last=False)
-            self._built.move_to_end(name)
-        return found
+        if name not in self._built:
+            async with self._building:
+                # Another request may have built it meanwhile.
+                if name not in self._built:
+                    await self._build(name, spec)
+        self._built.move_to_end(name)
+        return self._built[name]
+
+    async def _build(self, name: str, spec: RunSpec) -> None:
+        self._built[name] = await self._equipment(spec).read_data(partial(build_benchmark, spec))
+        if len(self._built) > KEPT:
+            self._built.popitem(last=False)
 
     async def evaluation(self, spec: RunSpec) -> Evaluation:
         """A run with seats of its own; whoever stops it stops nothing else."""

@@ -24,7 +24,10 @@ IMAGES = frozenset({"image", "images"})
 
 
 def check_bounds(request: BaseModel, sizes: Sizes) -> None:
-    """Raise `Problem` 413 for a text or list that is too long, 400 for too many tokens."""
+    """Raise `Problem` 413 for a text or list that is too long, 400 for too many tokens.
+
+    Only what the client has set is looked at: defaults are ours.
+    """
     total = 0
     for param, value in _values("", request):
         if isinstance(value, str):
@@ -63,7 +66,7 @@ def refuse_faults(faults: Iterable[tuple[str, str]]) -> None:
 
 
 def _values(param: str, value: object) -> Iterator[tuple[str, str | int | tuple[object, ...]]]:
-    """Every text, list and whole number in a request, with its field."""
+    """Every text, list and whole number that a request sets, with its field."""
     if isinstance(value, str | int | tuple):
         yield param, value
     if isinstance(value, tuple):
@@ -71,5 +74,5 @@ def _values(param: str, value: object) -> Iterator[tuple[str, str | int | tuple[
             yield from _values(f"{param}[{place}]", each)
     elif isinstance(value, BaseModel):
         for name, each in value:
-            if name not in IMAGES:
+            if name in value.model_fields_set - IMAGES:
                 yield from _values(f"{param}.{name}" if param else name, each)

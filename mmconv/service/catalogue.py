@@ -7,8 +7,6 @@ listed by `/v1/models`.
 from __future__ import annotations
 
 import inspect
-import re
-from collections.abc import Mapping
 from functools import cache
 from typing import Any, get_args
 
@@ -17,8 +15,8 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 from starlette.responses import Response
 
+from mmconv.answers import BenchmarkName, DataSet, OptionInfo, PromptInfo
 from mmconv.benchmarks.judgements import JudgementRequest
-from mmconv.benchmarks.mtbench101.taxonomy import REFERENCED
 from mmconv.benchmarks.registry import TITLES
 from mmconv.service.access import Asker, Reader, Shared
 from mmconv.service.judgements import AnyJudgement
@@ -31,73 +29,11 @@ router = APIRouter(prefix="/v1", tags=["catalogue"])
 EVERYWHERE = frozenset({"judge", "benchmark", "prompt"})
 """The fields of every request."""
 
-PAIRS = "gteval|paireval"
-"""BotChat's prompts that judge two dialogues."""
-
-NEEDED: Mapping[str, Mapping[str, str]] = {
-    "convbench": {"side": "pairwise_.*"},
-    "cmteval": {"summary": "judge_long_text", "qa_pairs": "judge_long_text"},
-    "mtbench101": {"reference": "|".join(REFERENCED)},
-    "botchat": {"other": PAIRS},
-}
-"""Benchmark -> field -> the prompts that need it, as a pattern; others refuse it."""
-
-READ: Mapping[str, Mapping[str, str]] = {
-    "convbench": {"focus_points": ".*_turn_3", "judgements": ".*_overall"},
-    "botchat": {"order": PAIRS},
-}
-"""The same for fields that these prompts may have."""
-
-
-class BenchmarkName(BaseModel):
-    """A benchmark: as requests and runs name it, and as its authors write it."""
-
-    id: str
-    name: str
-
-
-class OptionInfo(BaseModel):
-    """An option of a run: its meaning, what it takes as JSON Schema, and what it is if not set."""
-
-    name: str
-    about: str
-    takes: dict[str, Any]
-    default: Any
-
-
-class DataSet(BaseModel):
-    """A data set that runs may name: its benchmark's conditions and seats by meaning, and options.
-
-    Options that say where data lie are the operator's and are not told. Of a benchmark that is none
-    of mmconv's own, nothing is known. `about` says what several options have to do with its paper.
-    """
-
-    name: str
-    benchmark: BenchmarkName
-    conditions: Mapping[str, str]
-    seats: Mapping[str, str]
-    options: tuple[OptionInfo, ...]
-    about: str
-
 
 class DataList(BaseModel):
     """All data sets, in the operator's order."""
 
     data: tuple[DataSet, ...]
-
-
-class PromptInfo(BaseModel):
-    """A prompt that judges may be asked by: the fields that its request needs, and may have.
-
-    Beside them every request names `judge`, `benchmark` and `prompt`. `shape` is the schema of the
-    request in the OpenAPI document, where the fields are described.
-    """
-
-    benchmark: str
-    prompt: str
-    needed: tuple[str, ...]
-    optional: tuple[str, ...]
-    shape: str
 
 
 class PromptList(BaseModel):
@@ -109,13 +45,13 @@ class PromptList(BaseModel):
 @router.get("/data", response_model=DataList, responses=documented())
 async def list_data(shared: Shared, _caller: Reader) -> Response:
     """List the data sets that runs may name, with conditions and options."""
-    return json_response({"data": [each.model_dump() for each in data_sets(shared.settings)]})
+    return json_response({"data": data_sets(shared.settings)})
 
 
 @router.get("/prompts", response_model=PromptList, responses=documented())
 async def list_prompts(_caller: Asker) -> Response:
     """List the prompts that judges may be asked by, and the fields that each needs."""
-    return json_response({"data": [each.model_dump() for each in prompts()]})
+    return json_response({"data": prompts()})
 
 
 def data_sets(settings: Settings) -> list[DataSet]:
@@ -138,13 +74,11 @@ def _prompt(shape: type[JudgementRequest], prompt: str) -> PromptInfo:
     [benchmark] = get_args(shape.model_fields["benchmark"].annotation)
     needed, optional = [], []
     for name, field in shape.model_fields.items():
-        needing = NEEDED.get(benchmark, {}).get(name)
-        reading = READ.get(benchmark, {}).get(name, ".*")
         if name in EVERYWHERE:
             continue
-        if field.is_required() or (needing is not None and re.fullmatch(needing, prompt)):
+        if field.is_required() or prompt in shape.needing.get(name, ()):
             needed.append(name)
-        elif needing is None and re.fullmatch(reading, prompt):
+        elif name not in shape.needing and prompt in shape.reading.get(name, (prompt,)):
             optional.append(name)
     return PromptInfo(
         benchmark=benchmark,

@@ -86,7 +86,9 @@ def read_settings(
     document.update({field: value for field, value in chosen.items() if value is not None})
     for each in models:
         name, equals, model = each.partition("=")
-        document.setdefault("models", {})[name] = model if equals else name
+        # What is no mapping is refused below, with all else that is wrong.
+        if isinstance(own := document.get("models") or {}, dict):
+            document["models"] = {**own, name: model if equals else name}
     document = override(document, overrides)
     if path is None and not document.get("models"):
         raise ConfigError(

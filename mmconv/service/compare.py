@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
+from mmconv.answers import ComparedTables
 from mmconv.errors import ConfigError
 from mmconv.report.comparison import Comparison, compare
 from mmconv.report.tables import FORMATS
@@ -38,14 +39,6 @@ class CompareQuery(BaseModel):
 
     runs: Annotated[str, Field(pattern=r"^[A-Za-z0-9._,-]{1,2100}$")]
     despite: list[Literal["data", "judge", "prompts"]] = Field(default_factory=list, max_length=3)
-
-
-class ComparedTables(BaseModel):
-    """The runs by the labels that the tables use, the baseline's label, and the tables."""
-
-    baseline: str
-    runs: dict[str, str]
-    tables: list[dict[str, Any]]
 
 
 @router.get("/compare", response_model=ComparedTables, responses=documented(404, 409))

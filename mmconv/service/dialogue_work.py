@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from mmconv.answers import Progress
 from mmconv.benchmarks.convbench.benchmark import OFFLINE_JUDGES
 from mmconv.config import CANDIDATE, RunSpec
 from mmconv.dialogues.plans import PROMPTS, Dialogue
@@ -27,7 +28,7 @@ from mmconv.service.incoming import Incoming, incoming
 from mmconv.service.offline_judges import convbench_only
 from mmconv.service.problems import Problem, words_of_failure
 from mmconv.service.prompt_files import prompt_set
-from mmconv.service.run_work import Progress, stopped_by_itself
+from mmconv.service.run_work import counted, stopped_by_itself
 from mmconv.service.state import Service
 from mmconv.store.jobs import Ending, Job
 from mmconv.values import Failure, Image, Outcome
@@ -54,7 +55,7 @@ class DialogueWork:
         if self._runner is None:
             return asdict(Progress())
         seconds = time.monotonic() - self._started
-        return asdict(Progress.of(self._runner.tally, self._total, seconds))
+        return asdict(counted(self._runner.tally, self._total, seconds))
 
     def stop(self) -> None:
         """Ask nothing more."""

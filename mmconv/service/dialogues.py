@@ -6,7 +6,6 @@ the queue and is answered with its id. What is equal to a dialogue before is not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain
 from typing import Annotated, Any
 
@@ -15,6 +14,7 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
+from mmconv.answers import Progress, QueuedDialogue
 from mmconv.config import CANDIDATE
 from mmconv.dialogues.plans import Dialogue
 from mmconv.dialogues.request import DialogueRequest
@@ -34,37 +34,18 @@ from mmconv.service.dialogue_work import (
 from mmconv.service.disconnect import while_connected
 from mmconv.service.images import keep_image
 from mmconv.service.incoming import at_work, incoming
-from mmconv.service.problems import GONE, Problem, documented, json_response
+from mmconv.service.problems import REMOVED, Problem, documented, json_response
 from mmconv.service.removal import Deletion, remove_dialogue
-from mmconv.service.run_work import Progress
 from mmconv.service.running import carry_out
 from mmconv.service.runs import too_many_runs
 from mmconv.service.state import Service
 from mmconv.service.watching import wait
-from mmconv.store.jobs import Job, JobState, NewJob
+from mmconv.store.jobs import Job, NewJob
 
 router = APIRouter(prefix="/v1", tags=["dialogues"], route_class=JsonRoute)
 
 DialogueId = Annotated[str, Path(pattern=r"^dialogue-[0-9a-f]{12}$")]
 """The id of a dialogue that became a job."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueuedDialogue:
-    """A dialogue that became a job: how it is, and its result when it is done.
-
-    A conversation of its `progress` is the dialogue under one condition. `location` is where to
-    ask for it again, and `about` says in words what to do next, null once it has ended.
-    """
-
-    id: str
-    location: str
-    about: str | None
-    state: JobState
-    stopping: bool
-    progress: Progress
-    error: str | None
-    result: DialogueResult | None
 
 
 class WaitQuery(BaseModel):
@@ -123,7 +104,7 @@ async def get_dialogue(dialogue: DialogueId, shared: Shared, caller: Asker) -> R
     "/dialogues/{dialogue}",
     status_code=202,
     response_model=QueuedDialogue,
-    responses=documented(404, 409) | GONE,
+    responses=documented(404, 409) | REMOVED,
 )
 async def stop_dialogue(
     dialogue: DialogueId, shared: Shared, caller: Chatter, asked: Deletion

@@ -72,6 +72,10 @@ def describe(title: str, version: str, description: str, routes: Any) -> dict[st
             }
     for name in ("HTTPValidationError", "ValidationError"):
         parts["schemas"].pop(name, None)
+    if "RunInfo" in parts["schemas"]:
+        # It is what was posted; a client reads it as any mapping, whatever a newer server adds.
+        asked = {"$ref": "#/components/schemas/RunRequest"}
+        parts["schemas"]["RunInfo"]["properties"]["request"] = asked
     return document
 
 

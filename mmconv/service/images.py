@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -20,6 +19,7 @@ from images import Facts
 from images.header import read_media_type
 from images.thumbnails import thumbnail
 from images.uploads import Claim
+from mmconv.answers import OwnImage, StoredImage
 from mmconv.errors import ImageError
 from mmconv.service.access import Asker, Caller, Chatter, Shared
 from mmconv.service.bodies import too_large
@@ -59,16 +59,6 @@ _SENT = {
 _FILE: dict[int | str, dict[str, Any]] = {200: {"content": {"image/*": {"schema": _BINARY}}}}
 
 
-class StoredImage(BaseModel):
-    """An image that is kept: sizes in pixels as a person sees it, `bytes` of its file."""
-
-    id: str
-    media_type: str
-    width: int
-    height: int
-    bytes: int
-
-
 @router.post(
     "",
     status_code=201,
@@ -88,16 +78,7 @@ async def add_image(request: Request, shared: Shared, caller: Chatter) -> Respon
         height=facts.height,
         bytes=facts.byte_count,
     )
-    return json_response(stored.model_dump(), 201)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnImage:
-    """An image of the caller's: the bytes of its file, and when it was sent last (UTC)."""
-
-    id: str
-    bytes: int
-    sent: datetime
+    return json_response(stored, 201)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

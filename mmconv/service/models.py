@@ -8,6 +8,7 @@ else. Slots are given in the order of asking: nobody has precedence.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 
 from mmconv.assemble import Provider, build_seat, find_provider, model_identity
@@ -15,6 +16,8 @@ from mmconv.config import ModelSpec, RunSpec, SamplingSpec
 from mmconv.protocols import Backend, ImageSource
 from mmconv.runner import Model, Seat
 from mmconv.values import Message, Reply, Sampling
+
+log = logging.getLogger(__name__)
 
 
 class Models:
@@ -29,7 +32,7 @@ class Models:
         self._images = images
         self._sources: dict[str, _Source] = {}
         shared: dict[int, Model] = {}
-        self._seats = {name: self._seat(spec, None, shared) for name, spec in specs.items()}
+        self._seats = {name: self._seat(spec, shared) for name, spec in specs.items()}
 
     def seat(self, name: str) -> Seat:
         """The seat that synchronous requests share; raises `KeyError`."""
@@ -39,23 +42,27 @@ class Models:
         """Seats for one run, which may stop and close their models as it likes."""
         own: dict[int, Model] = {}
         return {
-            name: self._seat(model, spec.sampling.get(name), own)
+            name: self._seat(model, own, spec.sampling.get(name), spec.seed)
             for name, model in spec.seats.items()
         }
 
     async def aclose(self) -> None:
-        """Close every model that was opened."""
+        """Close every model that was opened, and end what still loads."""
         for source in self._sources.values():
             await source.aclose()
 
     def _seat(
-        self, spec: ModelSpec, sampling: SamplingSpec | None, models: dict[int, Model]
+        self,
+        spec: ModelSpec,
+        models: dict[int, Model],
+        sampling: SamplingSpec | None = None,
+        seed: int = 0,
     ) -> Seat:
         """A seat on the model of `models` that this spec names; a new one is added to them."""
         source = self._source(spec)
         if id(source) not in models:
             models[id(source)] = Model(source.fingerprint, source.open, spec.attempts)
-        return build_seat(spec, models[id(source)], sampling)
+        return build_seat(spec, models[id(source)], sampling, seed)
 
     def _source(self, spec: ModelSpec) -> _Source:
         same = model_identity(spec)
@@ -65,11 +72,9 @@ class Models:
 
 
 def guides_output(spec: ModelSpec) -> bool:
-    """Whether the model's backend makes its replies obey a JSON schema."""
-    if spec.provider in ("openai", "vllm"):
-        return bool(spec.options.get("guided_json", spec.provider == "vllm"))
-    # Of the fakes, one answers with JSON where it is asked to.
-    return (spec.provider, spec.model) == ("fake", "judge")
+    """Whether the model's backend makes its replies obey a JSON schema, as its provider tells."""
+    tell = getattr(find_provider(spec.provider), "guides_output", None)
+    return tell is not None and bool(tell(spec))
 
 
 class _Source:
@@ -79,22 +84,33 @@ class _Source:
         self._provider: Provider = find_provider(spec.provider)
         self._spec = spec
         self._images = images
-        self._opening = asyncio.Lock()
-        self._lent: _Lent | None = None
+        self._opening: asyncio.Task[_Lent] | None = None
         self.fingerprint = self._provider.fingerprint(spec)
 
     async def open(self) -> Backend:
-        async with self._opening:
-            if self._lent is None:
-                backend = await self._provider.open_backend(self._spec, self._images)
-                self._lent = _Lent(backend)
-        return self._lent
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open())
+        # Loading may take longer than a client waits; whoever asks next finds it under way.
+        return await asyncio.shield(self._opening)
 
     async def aclose(self) -> None:
-        async with self._opening:
-            if self._lent is not None:
-                await self._lent.backend.aclose()
-                self._lent = None
+        """Close the backend, or end its loading; nothing where it was never asked for."""
+        opening, self._opening = self._opening, None
+        if opening is None:
+            return
+        opening.cancel()
+        await asyncio.wait((opening,))
+        if not opening.cancelled() and opening.exception() is None:
+            await opening.result().backend.aclose()
+
+    async def _open(self) -> _Lent:
+        try:
+            return _Lent(await self._provider.open_backend(self._spec, self._images))
+        except Exception as error:
+            # Whoever asks next tries again; those who asked may all have gone, and none be told.
+            log.error("model %s cannot be opened: %s", self._spec.label, error)
+            self._opening = None
+            raise
 
 
 class _Lent:

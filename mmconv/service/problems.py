@@ -191,7 +191,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-GONE: dict[int | str, dict[str, Any]] = {204: {"description": "It is gone."}}
+REMOVED: dict[int | str, dict[str, Any]] = {204: {"description": "It is gone."}}
 """The `responses` of a route that removes something."""
 
 

@@ -27,6 +27,9 @@ from mmconv.service.settings import Settings
 from mmconv.service.state import Service
 from mmconv.store.jobs import Job
 
+WASTE = ".removed-"
+"""What the names of folders begin with that are to be emptied."""
+
 
 class DeletionQuery(BaseModel):
     """Whether something that is not under way is to be removed for good (`purge`), or stopped."""
@@ -46,19 +49,19 @@ async def remove_run(shared: Service, desk: Desk, job: Job) -> None:
     A folder that another run has too, since it stands for the same specification, stays with it.
     """
     name = await _folder_name(shared, desk, job)
-    waste = shared.settings.out / "removed"
+    out = shared.settings.out
 
     def clear(found: Job, others: Iterable[Job]) -> None:
-        folders = [shared.settings.out / "shown" / found.id, shared.settings.out / "compared"]
+        folders = [out / "shown" / found.id, out / "compared"]
         if name and not any(_has(shared.settings, each, name, found) for each in others):
-            folders.append(shared.settings.out / name)
+            folders.append(out / name)
         for folder in folders:
-            _throw(folder, waste)
+            _throw(folder, out)
 
     # Nothing is made from its files meanwhile.
     async with desk.reporting:
         await _remove(shared, job, clear)
-    await asyncio.to_thread(shutil.rmtree, waste, ignore_errors=True)
+    await asyncio.to_thread(_empty, out)
 
 
 async def remove_dialogue(shared: Service, job: Job) -> None:
@@ -105,9 +108,14 @@ def _stands_for_same(settings: Settings, one: Job, other: Job) -> bool:
     return first == second
 
 
-def _throw(folder: Path, waste: Path) -> None:
+def _throw(folder: Path, out: Path) -> None:
     """Move a folder away in one step, to be emptied in peace."""
-    waste.mkdir(exist_ok=True)
     # It may never have been there.
     with suppress(FileNotFoundError):
-        folder.rename(waste / f"{folder.name}-{secrets.token_hex(8)}")
+        folder.rename(out / f"{WASTE}{secrets.token_hex(8)}")
+
+
+def _empty(out: Path) -> None:
+    """Remove what was thrown away, be it by a process that ended too early to do so."""
+    for waste in out.glob(f"{WASTE}*"):
+        shutil.rmtree(waste, ignore_errors=True)

@@ -17,14 +17,13 @@ from starlette.responses import FileResponse
 
 from mmconv.report.output import PAGE
 from mmconv.report.page import write_page
+from mmconv.report.page.content import About
 from mmconv.report.records import whole
 from mmconv.service.access import Reader, Shared
 from mmconv.service.desk import Desk, Runs
+from mmconv.service.made import made_of
 from mmconv.service.problems import Problem, documented
-from mmconv.service.run_files import read_aside
-from mmconv.service.run_results import about_run, finished_folder
-from mmconv.service.runs import RunId, find_run
-from mmconv.service.shown import shown_folder
+from mmconv.service.runs import RunId
 from mmconv.service.state import Service
 
 router = APIRouter(prefix="/v1", tags=["runs"])
@@ -68,9 +67,10 @@ async def run_report(
     folder = await _report_folder(shared, desk, run)
     if asked.format == "html":
         return FileResponse(folder / PAGE, media_type="text/html; charset=utf-8")
-    async with desk.reporting:
-        if not (folder / ARCHIVE).exists():
-            await asyncio.to_thread(_write_archive, folder)
+    if not (folder / ARCHIVE).exists():
+        async with desk.reporting:
+            if not (folder / ARCHIVE).exists():
+                await asyncio.to_thread(_write_archive, folder)
     name = f"{run}-report.zip"
     return FileResponse(folder / ARCHIVE, media_type="application/zip", filename=name)
 
@@ -95,15 +95,12 @@ async def run_report_block(
 
 async def _report_folder(shared: Service, desk: Desk, run: str) -> Path:
     """The folder of a run's report, which is made where it is not there."""
-    job = await find_run(shared, run)
-    folder = finished_folder(shared, job)
-    async with desk.reporting:
-        shown = await read_aside(shown_folder, shared.settings, job, folder)
-        if not (shown / PAGE).exists():
-            about = await about_run(shared, desk, job)
-            # Where the run's data are there no more, it has no pictures.
-            await read_aside(write_page, shown, shared.pictures, about, block_bytes=PAGE_BYTES)
-    return shown
+
+    def write(page: Path, about: About) -> None:
+        # Where the run's data are there no more, it has no pictures.
+        write_page(page.parent, shared.pictures, about, block_bytes=PAGE_BYTES)
+
+    return (await made_of(shared, desk, run, PAGE, write)).parent
 
 
 def _write_archive(folder: Path) -> None:

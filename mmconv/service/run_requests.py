@@ -13,10 +13,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
-from mmconv.benchmarks.describing import Description, describe
+from mmconv.benchmarks.describing import Description, describe, file_options
 from mmconv.benchmarks.registry import TITLES
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec
-from mmconv.identity import OPERATIONAL, file_options
+from mmconv.identity import OPERATIONAL
 from mmconv.keys import hash_json
 from mmconv.service.problems import Problem
 from mmconv.service.prompt_files import prompt_folder
@@ -126,9 +126,8 @@ def _check_sampling(settings: Settings, request: RunRequest) -> None:
     for seat, sampling in request.sampling.items():
         if seat not in request.seats:
             raise Problem(400, f"no model sits on the seat {seat!r}", param=f"sampling.{seat}")
-        _check_tokens(settings, sampling.max_tokens, f"sampling.{seat}.max_tokens")
-        if abs(sampling.seed or 0) >= 2**63:
-            raise Problem(400, "seed: too large", param=f"sampling.{seat}.seed")
+        if "max_tokens" in sampling.model_fields_set:
+            _check_tokens(settings, sampling.max_tokens, f"sampling.{seat}.max_tokens")
 
 
 def _check_conditions(benchmark: str, request: RunRequest) -> None:

@@ -16,6 +16,7 @@ from fastapi import Path as InPath
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import FileResponse, Response, StreamingResponse
 
+from mmconv.answers import SampleTranscript
 from mmconv.errors import InputError
 from mmconv.evaluation import Evaluation
 from mmconv.report.layout import SCORES
@@ -38,7 +39,7 @@ from mmconv.service.run_files import (
     score_page,
 )
 from mmconv.service.run_requests import RunRequest
-from mmconv.service.run_shapes import SampleList, SampleTranscript, ScoreList
+from mmconv.service.run_shapes import SampleList, ScoreList
 from mmconv.service.run_work import open_run
 from mmconv.service.runs import RunId, Word, find_run
 from mmconv.service.state import Service

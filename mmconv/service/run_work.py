@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from mmconv.answers import Progress
 from mmconv.errors import ConfigError
 from mmconv.evaluation import Evaluation
 from mmconv.runner import Runner
@@ -21,45 +22,6 @@ from mmconv.tally import Tally
 
 WINDOW_SECONDS = 30.0
 """The time over which the rate is measured: what came from the store at once tells nothing."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """What a run has done in this session.
-
-    `conversations` (a sample under a condition, in one trial) have ended, out of `total`. Calls by
-    how they ended: `asked` and answered, `stored` before, `failed`, `skipped` because of those;
-    `replies` have a text. `rate` is answered calls per second, lately; `seconds_left` is None as
-    long as nothing tells it.
-    """
-
-    conversations: int = 0
-    total: int = 0
-    replies: int = 0
-    asked: int = 0
-    stored: int = 0
-    failed: int = 0
-    skipped: int = 0
-    retried: int = 0
-    rate: float = 0.0
-    seconds: float = 0.0
-    seconds_left: float | None = None
-
-    @classmethod
-    def of(cls, tally: Tally, total: int, seconds: float) -> Progress:
-        """What a runner has counted so far, without how fast it was."""
-        seats = tally.seats.values()
-        return cls(
-            conversations=tally.finished,
-            total=total,
-            replies=tally.replies,
-            asked=tally.asked,
-            stored=sum(seat.stored for seat in seats),
-            failed=sum(seat.failed for seat in seats),
-            skipped=sum(seat.skipped for seat in seats),
-            retried=sum(seat.retried for seat in seats),
-            seconds=round(seconds, 1),
-        )
 
 
 @dataclass(slots=True)
@@ -158,10 +120,26 @@ def stopped_by_itself(tally: Tally, progress: dict[str, Any]) -> Ending | None:
     return Ending(state="failed", progress=progress, error=words_of_halt(tally.halt))
 
 
+def counted(tally: Tally, total: int, seconds: float) -> Progress:
+    """What a runner has counted so far, without how fast it was."""
+    seats = tally.seats.values()
+    return Progress(
+        conversations=tally.finished,
+        total=total,
+        replies=tally.replies,
+        asked=tally.asked,
+        stored=sum(seat.stored for seat in seats),
+        failed=sum(seat.failed for seat in seats),
+        skipped=sum(seat.skipped for seat in seats),
+        retried=sum(seat.retried for seat in seats),
+        seconds=round(seconds, 1),
+    )
+
+
 def _progress(tally: Tally, total: int, pace: Pace, seconds: float) -> Progress:
     ending, rate = pace.rates
     return replace(
-        Progress.of(tally, total, seconds),
+        counted(tally, total, seconds),
         rate=round(rate, 2),
         seconds_left=round((total - tally.finished) / ending, 1) if ending else None,
     )

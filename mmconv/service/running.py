@@ -5,18 +5,14 @@ So what was answered once is not asked again, neither by another request nor by 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 
-from mmconv.errors import ConfigError
 from mmconv.plans import Finished, Plan
 from mmconv.runner import Runner, Seat
 from mmconv.service.access import Caller
-from mmconv.service.problems import Problem
+from mmconv.service.asking import telling_unusable
 from mmconv.service.state import Service
 from mmconv.values import Skipped
-
-log = logging.getLogger(__name__)
 
 
 async def carry_out(
@@ -34,14 +30,9 @@ async def carry_out(
     finished: list[Finished] = []
     runner = Runner(seats, shared.store, window=len(plans), goes_on=True)
     calls = sum(len(plan.calls) for plan in plans)
-    with shared.meters.of(caller.name).calling(caller.limits, calls):
-        try:
-            await runner.run(plans, finished.append)
-        except ConfigError as error:
-            log.error("a model of %s cannot be opened: %s", dict(names), error)
-            raise Problem(
-                503, "a model cannot be loaded; the server's log says why", code="model_unusable"
-            ) from error
+    meter = shared.meters.of(caller.name)
+    with meter.calling(caller.limits, calls), telling_unusable(*names.values()):
+        await runner.run(plans, finished.append)
     for each in finished:
         _count(shared, names, each)
     return finished

@@ -11,17 +11,19 @@ from fastapi import APIRouter, Header, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
+from mmconv.answers import RunInfo
 from mmconv.errors import InputError
 from mmconv.service.access import Caller, Reader, RunStarter, Shared
 from mmconv.service.bodies import JsonRoute
 from mmconv.service.desk import RUN, Runs
-from mmconv.service.problems import GONE, Problem, documented, json_response
+from mmconv.service.problems import REMOVED, Problem, documented, json_response
 from mmconv.service.removal import Deletion, remove_run
 from mmconv.service.run_faults import refusal
 from mmconv.service.run_requests import RunRequest, name_run, resolve
-from mmconv.service.run_shapes import RunInfo, RunList, run_info
+from mmconv.service.run_shapes import RunList, run_info
 from mmconv.service.state import Service
-from mmconv.store.jobs import Filter, Job, JobState, NewJob, Submission
+from mmconv.store.jobs import Filter, Job, NewJob, Submission
+from mmconv.tally import JobState
 
 router = APIRouter(prefix="/v1", tags=["runs"], route_class=JsonRoute)
 
@@ -142,7 +144,7 @@ async def get_run(run: RunId, shared: Shared, _caller: Reader) -> Response:
     "/runs/{run}",
     status_code=202,
     response_model=RunInfo,
-    responses=documented(404, 409) | GONE,
+    responses=documented(404, 409) | REMOVED,
 )
 async def stop_run(
     run: RunId, shared: Shared, desk: Runs, caller: RunStarter, asked: Deletion

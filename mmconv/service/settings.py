@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -24,7 +24,7 @@ Scope = Literal["read", "chat", "run", "admin"]
 dialogues. `run` includes `read`. What each route needs, `/docs` says.
 """
 
-SCOPES: tuple[Scope, ...] = ("read", "chat", "run", "admin")
+SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
@@ -42,9 +42,10 @@ class Sizes(_Frozen):
     `body_bytes` bounds a request's body, `json_values` the values in it; `image_*` one image
     (bytes of its file, pixels of a frame, frames), `images` those of one request; `turns` the
     messages or turns of a dialogue, `text_length` the characters of one text; `max_tokens` what a
-    client may ask a model to generate. A body must be there after `body_seconds`, and bodies
-    under way take up at most `buffered_bytes` of memory as they came, and some times that while
-    they are read; short ones are let in beyond that.
+    client may ask a model to generate (where it asks for no number, the model's file or the
+    benchmark gives one). A body must be there after `body_seconds`, and bodies under way take up at
+    most `buffered_bytes` of memory as they came, and some times that while they are read; short
+    ones are let in beyond that.
     """
 
     body_bytes: int = Field(default=64_000_000, gt=0)

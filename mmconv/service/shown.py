@@ -30,9 +30,10 @@ def shown_folder(settings: Settings, job: Job, run: Path) -> Path:
 
     Blocks; may be called by several threads and processes at once.
     """
-    shown = (settings.out / "shown" / job.id).absolute()
-    if _is_newer(shown / SPEC, run / SCORES):
-        return shown
+    found = find_shown(settings, job, run)
+    if found is not None:
+        return found
+    shown = _place(settings, job)
     shown.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=shown.parent, prefix=f".{job.id}-") as name:
         draft = Path(name)
@@ -42,6 +43,16 @@ def shown_folder(settings: Settings, job: Job, run: Path) -> Path:
         with suppress(OSError):
             draft.rename(shown)
     return shown
+
+
+def find_shown(settings: Settings, job: Job, run: Path) -> Path | None:
+    """The same folder, if it is there and no older than the run."""
+    shown = _place(settings, job)
+    return shown if _is_newer(shown / SPEC, run / SCORES) else None
+
+
+def _place(settings: Settings, job: Job) -> Path:
+    return (settings.out / "shown" / job.id).absolute()
 
 
 def _fill(draft: Path, run: Path, spec: dict[str, Any]) -> None:

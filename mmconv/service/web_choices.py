@@ -6,14 +6,16 @@ It says what `POST /v1/runs` and `/v1/dialogues` take, and checks nothing itself
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from mmconv.answers import DataSet
 from mmconv.benchmarks.convbench.benchmark import OFFLINE_JUDGES
 from mmconv.service.access import Asker, Shared
-from mmconv.service.catalogue import DataSet, data_sets
+from mmconv.service.catalogue import data_sets
 from mmconv.service.problems import documented, json_response
 
 router = APIRouter(prefix="/web", include_in_schema=False)
@@ -42,7 +44,7 @@ async def list_choices(shared: Shared, caller: Asker) -> Response:
 
 
 def _data_set(data: DataSet) -> dict[str, Any]:
-    return data.model_dump() | {
+    return asdict(data) | {
         "conditions": list(data.conditions),
         "options": list(_options(data)),
     }

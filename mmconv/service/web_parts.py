@@ -26,6 +26,7 @@ from mmconv.report.page.views import comparison_content, run_content, view_of
 from mmconv.service.access import Reader, Shared
 from mmconv.service.compare import CompareQuery, compare_finished
 from mmconv.service.desk import Desk, Runs
+from mmconv.service.made import made_of
 from mmconv.service.planned import planned_page, planned_sample
 from mmconv.service.problems import Problem, documented, json_response
 from mmconv.service.run_files import read_aside
@@ -33,11 +34,9 @@ from mmconv.service.run_results import (
     Sample,
     SampleQuery,
     about_run,
-    finished_folder,
     readable_run,
 )
 from mmconv.service.runs import RunId, find_run
-from mmconv.service.shown import shown_folder
 from mmconv.service.state import Service
 from mmconv.store.jobs import Job
 from mmconv.trials import read_trial
@@ -122,16 +121,10 @@ async def comparison_block(
 
 
 async def _run_folder(shared: Service, desk: Desk, run: str) -> Path:
-    job = await find_run(shared, run)
-    folder = finished_folder(shared, job)
-    async with desk.reporting:
-        shown = await read_aside(shown_folder, shared.settings, job, folder)
-        parts = shown / f"parts-{__version__}"
-        if not parts.exists():
-            about = await about_run(shared, desk, job)
-            content = await read_aside(run_content, shown, about)
-            await read_aside(write_parts, parts, content)
-    return parts
+    def write(parts: Path, about: About) -> None:
+        write_parts(parts, run_content(parts.parent, about))
+
+    return await made_of(shared, desk, run, f"parts-{__version__}", write)
 
 
 async def _comparison_folder(shared: Service, desk: Desk, asked: CompareQuery) -> Path:
@@ -139,9 +132,10 @@ async def _comparison_folder(shared: Service, desk: Desk, asked: CompareQuery) -
     made_of = [[job.id, job.ended and job.ended.isoformat()] for job in jobs]
     name = hash_json([__version__, made_of, sorted(asked.despite)])[:24]
     parts = shared.settings.out / "compared" / name
-    async with desk.reporting:
-        if not parts.exists():
-            await _write_comparison(shared, desk, asked, jobs, parts)
+    if not parts.exists():
+        async with desk.reporting:
+            if not parts.exists():
+                await _write_comparison(shared, desk, asked, jobs, parts)
     return parts
 
 

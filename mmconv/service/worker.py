@@ -18,7 +18,7 @@ from mmconv.errors import MmconvError, StoreError
 from mmconv.service.presence import Presence
 from mmconv.service.problems import presentable
 from mmconv.store.jobs import Ending, Job
-from mmconv.store.queue import Queue
+from mmconv.store.queue import LEASE_SECONDS, Queue
 
 log = logging.getLogger(__name__)
 
@@ -194,7 +194,7 @@ class Worker:
                     error,
                     exc_info=None if known else error,
                 )
-                held = "held" if time.monotonic() - kept < self._queue.lease else "lost"
+                held = "held" if time.monotonic() - kept < LEASE_SECONDS else "lost"
             if held != "held":
                 log.info("%s %s: %s", job.kind, job.id, held)
                 work.stop()

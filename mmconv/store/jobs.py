@@ -13,7 +13,7 @@ from typing import Any, Literal
 import orjson
 from sqlalchemy import Row
 
-JobState = Literal["queued", "running", "done", "stopped", "failed"]
+from mmconv.tally import JobState
 
 ACTIVE: tuple[JobState, ...] = ("queued", "running")
 """The states of a job that waits or is under way."""

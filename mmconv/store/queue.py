@@ -62,14 +62,13 @@ class Queue:
     """The jobs in one database, beside the replies of `mmconv.store.Store`.
 
     What changes jobs runs one after another on a thread of its own, and what reads them on another:
-    however many look on, they hold up no lease.
-    The coroutines raise `mmconv.errors.StoreError` where the database does not answer. `lease` are
-    seconds; they are counted by the database's clock where it is a server. `news` is set whenever
-    this process queues a job.
+    however many look on, they hold up no lease. Leases are counted by the database's clock where it
+    is a server.
+    The coroutines raise `mmconv.errors.StoreError` where the database does not answer. `news` is
+    set whenever this process queues a job.
     """
 
-    def __init__(self, url: str, *, lease: float = LEASE_SECONDS) -> None:
-        self.lease = lease
+    def __init__(self, url: str) -> None:
         self.news = asyncio.Event()
         self._engine = connect(url)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mmconv-queue")
@@ -102,7 +101,8 @@ class Queue:
     ) -> Job | None:
         """Give the oldest job that waits, or whose worker is gone, to `worker`; None if none.
 
-        What does not fit stays for other workers. It is not looked at again through this object.
+        What does not fit stays for other workers. As long as it waits, it is not looked at again
+        through this object.
         """
         return await self._query(lambda: self._take(worker, kinds, fits))
 
@@ -212,7 +212,7 @@ class Queue:
                 settle_orphans(connection, now_of(connection))
                 if chosen is None:
                     return None
-                taking = taken(chosen, worker, now_of(connection), self.lease)
+                taking = taken(chosen, worker, now_of(connection), LEASE_SECONDS)
                 row = connection.execute(taking).first()
             if row is not None:
                 return read_job(row)
@@ -220,10 +220,12 @@ class Queue:
     def _first_fit(
         self,
         connection: Connection,
-        waiting: Iterable[tuple[str, str, str]],
+        waiting: Sequence[tuple[str, str, str]],
         kinds: Sequence[str],
         fits: Callable[[Job], bool],
     ) -> str | None:
+        # What has gone from the queue may come again.
+        self._unfit.intersection_update(name for name, _, _ in waiting)
         for name, kind, _ in waiting:
             if kind not in kinds or name in self._unfit:
                 continue
@@ -232,9 +234,12 @@ class Queue:
             except ValueError:
                 # It must not keep those behind it from being taken.
                 log.exception("the job %s cannot be read, and is left where it is", name)
-                job = None
-            if job is not None and fits(job):
-                return name
+            else:
+                if job is None:
+                    # Another process has removed it meanwhile.
+                    continue
+                if fits(job):
+                    return name
             self._unfit.add(name)
         return None
 
@@ -244,7 +249,7 @@ class Queue:
         with self._engine.begin() as connection:
             now = now_of(connection)
             values: dict[str, Any] = {
-                "lease": now + timedelta(seconds=self.lease),
+                "lease": now + timedelta(seconds=LEASE_SECONDS),
                 "progress": orjson.dumps(progress).decode(),
                 "updated": now,
             }

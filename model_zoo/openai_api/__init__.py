@@ -41,6 +41,11 @@ def check_key(spec: ModelSpec) -> None:
     _endpoint(spec)
 
 
+def guides_output(spec: ModelSpec) -> bool:
+    """Whether a call's JSON schema is sent to the server, which then holds the reply to it."""
+    return _options(spec).guided_json
+
+
 async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
     """A session with the server; raises `ConfigError` for a wrong URL, option or missing key.
 

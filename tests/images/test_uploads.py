@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -100,6 +101,21 @@ def test_what_a_killed_process_held_is_removed_later(tmp_path: Path) -> None:
     Uploads(tmp_path, Limits())
     assert not killed.exists()
     assert young.exists()
+
+
+def test_what_another_process_removes_meanwhile_stops_no_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "held" / "other").mkdir(parents=True)
+    really = Path.iterdir
+
+    def removed_meanwhile(folder: Path) -> Iterator[Path]:
+        for path in [*really(folder)]:
+            path.rmdir()
+            yield path
+
+    monkeypatch.setattr(Path, "iterdir", removed_meanwhile)
+    Uploads(tmp_path, Limits())
 
 
 def test_an_image_is_held_and_released_by_many_threads(tmp_path: Path, uploads: Uploads) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from mmconv.benchmarks.botchat.grading import Grader
 from mmconv.benchmarks.botchat.options import UNCON, DupDetect
 from mmconv.benchmarks.botchat.players import GTEVAL, PAIREVAL, Duel
 from mmconv.benchmarks.botchat.scoring import Scored, score_alone, score_duel
-from mmconv.benchmarks.judgements import SAMPLE, Fault, JudgementRequest, Supplies, Words
+from mmconv.benchmarks.judgements import SAMPLE, ByField, JudgementRequest, Supplies, Words
 from mmconv.values import Call, Outcome, Sampling, Score
 
 _PROTOCOLS = {"gteval": GTEVAL, "paireval": PAIREVAL}
@@ -29,18 +29,14 @@ class BotChatJudgement(JudgementRequest):
     for a machine's.
     """
 
+    needing: ClassVar[ByField] = {"other": _PROTOCOLS}
+    reading: ClassVar[ByField] = {"order": _PROTOCOLS}
+
     benchmark: Literal["botchat"]
     prompt: Literal["unieval", "gteval", "paireval"]
     utterances: tuple[Words, ...] = Field(min_length=1)
     other: tuple[Words, ...] | None = Field(default=None, min_length=1)
     order: Literal["1", "2"] = "1"
-
-    def faults(self) -> Iterator[Fault]:
-        """A second dialogue that is lacking or not read."""
-        if (self.other is None) == (self.prompt in _PROTOCOLS):
-            yield "other", f"{self.prompt} judges {'a pair' if self.other is None else 'one alone'}"
-        if self.order == "2" and self.prompt not in _PROTOCOLS:
-            yield "order", f"{self.prompt} judges one dialogue alone"
 
     def call(self, supplies: Supplies) -> Call:
         """The judgement of the dialogue, or of the pair."""

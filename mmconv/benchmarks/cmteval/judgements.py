@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, StrictInt
 
@@ -14,6 +14,7 @@ from mmconv.benchmarks.cmteval.options import GradingOptions
 from mmconv.benchmarks.cmteval.scoring import score_judgement
 from mmconv.benchmarks.judgements import (
     SAMPLE,
+    ByField,
     Exchange,
     Fault,
     JudgementRequest,
@@ -46,6 +47,8 @@ class CMTEvalJudgement(JudgementRequest):
     the judge reads the question only, and `summary` and `qa_pairs` instead of the text.
     """
 
+    needing: ClassVar[ByField] = dict.fromkeys(("summary", "qa_pairs"), (LONG_TEXT,))
+
     benchmark: Literal["cmteval"]
     prompt: Literal["judge_dialogue", "judge_long_text"]
     turns: tuple[SpokenTurn, ...] = Field(min_length=1)
@@ -55,17 +58,14 @@ class CMTEvalJudgement(JudgementRequest):
     max_tokens: StrictInt = Field(default=8192, gt=0)
 
     def faults(self) -> Iterator[Fault]:
-        """Unknown speech acts; a summary or QA pairs that are lacking or not read."""
+        """Beside fields that are lacking or not read: speech acts and a long text that are none."""
+        yield from super().faults()
         for place, turn in enumerate(self.turns):
             for act in turn.act.split("+"):
                 if act.strip() not in ACTS:
                     known = ", ".join(ACTS)
                     yield f"turns[{place}].act", f"no speech act {act!r}; known are {known}"
-        is_long = self.prompt == LONG_TEXT
-        for name, value in (("summary", self.summary), ("qa_pairs", self.qa_pairs)):
-            if (value is not None) != is_long:
-                yield name, f"{'needed' if is_long else 'not read'} by {self.prompt}"
-        if is_long and split_long_text(self.turns[0].user) is None:
+        if self.prompt == LONG_TEXT and split_long_text(self.turns[0].user) is None:
             yield "turns[0].user", "must be the long text, one line break, and the question"
 
     def call(self, supplies: Supplies) -> Call:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 from pydantic import StrictBool
 
@@ -15,8 +15,8 @@ from mmconv.benchmarks.convbench.scoring import worth
 from mmconv.benchmarks.convbench.sides import Side
 from mmconv.benchmarks.judgements import (
     SAMPLE,
+    ByField,
     Exchange,
-    Fault,
     JudgementRequest,
     Supplies,
     Words,
@@ -24,8 +24,16 @@ from mmconv.benchmarks.judgements import (
 )
 from mmconv.values import Call, Image, Outcome, Score
 
-CREATION = 3
-"""The turn whose judge reads focus points."""
+Prompt: TypeAlias = Literal[
+    "direct_turn_1",
+    "direct_turn_2",
+    "direct_turn_3",
+    "direct_overall",
+    "pairwise_turn_1",
+    "pairwise_turn_2",
+    "pairwise_turn_3",
+    "pairwise_overall",
+]
 
 _UNSEEN = Image(sha256="", media_type="", width=0, height=0)
 """Stands for the picture that a row has and that this judge is not shown."""
@@ -46,17 +54,16 @@ class ConvBenchJudgement(JudgementRequest):
     decided. An `image` (`image:<id>` or a data URI) is shown to the judge beside the caption.
     """
 
+    needing: ClassVar[ByField] = {
+        "side": [each for each in get_args(Prompt) if each.startswith("pairwise")]
+    }
+    reading: ClassVar[ByField] = {
+        "focus_points": ("direct_turn_3", "pairwise_turn_3"),
+        "judgements": ("direct_overall", "pairwise_overall"),
+    }
+
     benchmark: Literal["convbench"]
-    prompt: Literal[
-        "direct_turn_1",
-        "direct_turn_2",
-        "direct_turn_3",
-        "direct_overall",
-        "pairwise_turn_1",
-        "pairwise_turn_2",
-        "pairwise_turn_3",
-        "pairwise_overall",
-    ]
+    prompt: Prompt
     turns: tuple[ReferencedTurn, ReferencedTurn, ReferencedTurn]
     caption: Words
     image: Words | None = None
@@ -64,16 +71,6 @@ class ConvBenchJudgement(JudgementRequest):
     judgements: tuple[Words, Words, Words] | None = None
     side: Side | None = None
     extraction: StrictBool = True
-
-    def faults(self) -> Iterator[Fault]:
-        """A side, focus points or judgements that this prompt does not read, or lacks."""
-        direct = self._graded.grading == "direct"
-        if direct != (self.side is None):
-            yield "side", f"{'not read' if direct else 'needed'} by {self.prompt}"
-        if self.focus_points is not None and self._graded.turn != CREATION:
-            yield "focus_points", f"not read by {self.prompt}"
-        if self.judgements is not None and self._graded.turn != OVERALL:
-            yield "judgements", f"not read by {self.prompt}"
 
     def call(self, supplies: Supplies) -> Call:
         """The judgement that the prompt names."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, StrictBool
 
@@ -15,6 +15,7 @@ from judges import Judge
 from judges.parsers_mtbench101 import bracketed_rating
 from mmconv.benchmarks.judgements import (
     SAMPLE,
+    ByField,
     Exchange,
     Fault,
     JudgementRequest,
@@ -47,6 +48,8 @@ class MTBench101Judgement(JudgementRequest):
     `guidelines` False leaves the score guidelines out of its prompt.
     """
 
+    needing: ClassVar[ByField] = {"reference": REFERENCED}
+
     benchmark: Literal["mtbench101"]
     prompt: Code = Field(description=_TASKS)
     turns: tuple[Exchange, ...] = Field(min_length=1)
@@ -54,10 +57,8 @@ class MTBench101Judgement(JudgementRequest):
     guidelines: StrictBool = True
 
     def faults(self) -> Iterator[Fault]:
-        """A reference that the task's judge does not read, or lacks; too few turns."""
-        if (self.reference is not None) != (self.prompt in REFERENCED):
-            wanted = "is needed" if self.prompt in REFERENCED else "is not read"
-            yield "reference", f"the golden answer {wanted} by the judge of {self.prompt}"
+        """Beside a reference that is lacking or not read: too few turns."""
+        yield from super().faults()
         first = TASKS[self.prompt].first
         if len(self.turns) < first:
             yield "turns", f"{self.prompt} is judged from turn {first} on"

@@ -7,18 +7,22 @@ import sys
 import time
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import httpx2
 import pytest
 
+import mmconv.client
 from mmconv.benchmarks.convbench.scenes import write_scenes
-from mmconv.client import Client, ServiceError, StoredImage
+from mmconv.client import Client, Progress, Run, RunInfo, ServiceError, StoredImage
+from mmconv.report.transcripts import score_record
+from mmconv.values import Score
 from tests.images.pictures import encode, halves
 from tests.mmconv.benchmarks.requests import REQUESTS
 from tests.mmconv.dialogues.samples import TURNS
-from tests.mmconv.service.conftest import Start
+from tests.mmconv.service.conftest import Servers
 
 PNG = encode(halves(), "png")
 MODELS = {
@@ -28,7 +32,7 @@ MODELS = {
 
 
 @pytest.fixture
-def client(start: Start, tmp_path: Path) -> Iterator[Client]:
+def client(start: Servers, tmp_path: Path) -> Iterator[Client]:
     data, images = write_scenes(tmp_path / "data", 3)
     options = {"data": str(data), "images": str(images), "grading": ["direct"]}
     server = start(
@@ -140,6 +144,30 @@ def test_a_run_from_start_to_report(client: Client, tmp_path: Path) -> None:
     assert list(client.runs()) == []
     with pytest.raises(ServiceError, match="status 404"):
         run.refresh()
+
+
+def test_trials_of_a_sample_are_one_cluster_as_in_a_runs_own_tables(tmp_path: Path) -> None:
+    """Of scores that their benchmark gives no cluster; what a newer server adds is passed over."""
+    given = Score(sample="k#2", condition="free", metric="rating", value=5.0, tags={"task": "CM"})
+    posted = dict.fromkeys(RunInfo.__dataclass_fields__) | {
+        "id": "run",
+        "state": "done",
+        "stopping": False,
+        "request": {},
+        "progress": dict.fromkeys(Progress.__dataclass_fields__, 0),
+        "lost": 0,
+        **dict.fromkeys(("created", "queued", "updated"), "2026-01-01T00:00:00Z"),
+    }
+    answers = {
+        "/v1/runs/run": posted,
+        "/v1/runs/run/scores": {"data": [score_record(given) | {"added": 1}], "next": None},
+    }
+    transport = httpx2.MockTransport(
+        lambda asked: httpx2.Response(200, json=answers[asked.url.path])
+    )
+    with Client("http://server", transport=transport) as client:
+        [score] = client.run("run").scores()
+    assert score == replace(given, tags={"task": "CM", "cluster": "k"})
 
 
 def test_two_runs_are_compared(client: Client) -> None:
@@ -256,6 +284,18 @@ def test_a_kept_image_is_not_uploaded_again() -> None:
     with Client("http://server", transport=httpx2.MockTransport(answer)) as client:
         assert client.chat("echo", "Hi", images=[kept]).input_tokens is None
     assert kept.name.encode() in seen[0]
+
+
+@pytest.mark.parametrize("kind", [Client, Run])
+def test_all_that_is_handed_out_is_offered_by_name(kind: type) -> None:
+    methods = [each for each in vars(kind).values() if callable(each)]
+    returned: list[Any] = [get_type_hints(method).get("return") for method in methods]
+    parts = {part for each in returned for part in (each, *get_args(each))}
+    own = [part for part in parts if getattr(part, "__module__", "").startswith("mmconv.")]
+    assert own
+    for part in own:
+        assert getattr(mmconv.client, part.__name__) is part
+        assert part.__name__ in mmconv.client.__all__
 
 
 def test_a_script_that_imports_it_loads_no_server_and_no_model_library() -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
-import sys
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,6 +18,7 @@ import yaml
 from mmconv.service.app import open_app
 from mmconv.service.settings import Settings
 from mmconv.service.state import Service
+from tests.mmconv.service.loaded import start as start_server
 
 MODELS: Mapping[str, Any] = {
     "echo": {"provider": "fake", "model": "echo"},
@@ -68,18 +67,29 @@ async def served(serve: Serve) -> Served:
 class ServerProcess:
     """A real server: uvicorn in a process of its own, on a port that was free."""
 
-    process: subprocess.Popen[str]
-    url: str
+    process: ForkServerProcess
+    log: Path
+    url: str = ""
+
+    @property
+    def told(self) -> str:
+        """What it has printed by now."""
+        return self.log.read_text() if self.log.exists() else ""
 
     def kill(self) -> None:
         """End it as a crash would."""
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
+        self.process.kill()
+        self.process.join()
 
-    def terminate(self, seconds: float = 20) -> int:
-        """Ask it to end; its exit code."""
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(seconds)
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.process.terminate()
+
+    def ended(self, seconds: float = 20) -> int:
+        """Its exit code when it has ended."""
+        self.process.join(seconds)
+        assert self.process.exitcode is not None, f"it still runs after {seconds:g} s"
+        return self.process.exitcode
 
 
 class Servers:
@@ -95,50 +105,52 @@ class Servers:
         self._started: list[ServerProcess] = []
 
     def __call__(self, environ: Mapping[str, str] | None = None, **fields: Any) -> ServerProcess:
+        return self.several(1, environ, **fields)[0]
+
+    def several(
+        self, count: int, environ: Mapping[str, str] | None = None, **fields: Any
+    ) -> list[ServerProcess]:
+        """So many with the same settings, started at once."""
         out = str(self._folder / "out")
-        path = self._folder / f"serve-{len(self._started)}.yaml"
-        path.write_text(yaml.safe_dump({"models": dict(MODELS), "out": out, "port": 0} | fields))
-        with path.with_suffix(".log").open("w") as log:
-            process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-c",
-                    f"{self._before}\nfrom mmconv.service.command import command\ncommand()",
-                    path,
-                ],
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env=os.environ | {"PYTHONUNBUFFERED": "1"} | dict(environ or {}),
-                text=True,
-            )
-        self._started.append(ServerProcess(process, _address(process)))
-        return self._started[-1]
+        begun = []
+        for _ in range(count):
+            path = self._folder / f"serve-{len(self._started)}.yaml"
+            told = {"models": dict(MODELS), "out": out, "port": 0} | fields
+            path.write_text(yaml.safe_dump(told))
+            log = path.with_suffix(".log")
+            begun.append(ServerProcess(start_server(path, log, environ or {}, self._before), log))
+            self._started.append(begun[-1])
+        for server in begun:
+            server.url = _address(server)
+        return begun
 
     def end(self) -> None:
         """Kill what still runs."""
         for server in self._started:
-            if server.process.poll() is None:
-                server.kill()
-            assert server.process.stdout is not None
-            server.process.stdout.close()
-
-
-Start: TypeAlias = Callable[..., ServerProcess]
+            server.kill()
+            server.process.close()
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """`start(field=value, ...)` starts a server with these settings; see `Servers`."""
+def start(tmp_path: Path) -> Iterator[Servers]:
+    """`start(field=value, ...)` starts a server with these settings."""
     servers = Servers(tmp_path)
     yield servers
     servers.end()
 
 
-def _address(process: subprocess.Popen[str]) -> str:
+def until(true: Callable[[], bool], seconds: float = 60) -> None:
+    """Wait until something that another process does is so."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def _address(server: ServerProcess) -> str:
     """Where the server says that it listens; fails if it ends before."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        found = re.search(r" at (http://\S+)", line)
-        if found:
-            return found[1]
-    raise AssertionError(f"the server ended with {process.wait()}")
+    begun = " at (http://\\S+)"
+    until(lambda: not server.process.is_alive() or re.search(begun, server.told) is not None)
+    found = re.search(begun, server.told)
+    assert found is not None, f"the server ended with {server.process.exitcode}: {server.told}"
+    return found[1]

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from mmconv.answers import PromptInfo
 from mmconv.benchmarks.describing import describe
 from mmconv.benchmarks.registry import TITLES
-from mmconv.service.catalogue import PromptInfo, prompts
+from mmconv.service.catalogue import prompts
 from mmconv.service.run_requests import open_options
 from tests.mmconv.benchmarks.requests import KINDS, REQUESTS
 from tests.mmconv.service.conftest import Serve

@@ -90,7 +90,7 @@ async def site() -> AsyncIterator[Site]:
         raise web.HTTPFound(request.query["to"])
 
     async def slow(request: web.Request) -> web.Response:
-        await asyncio.sleep(5)
+        await asyncio.sleep(1)
         return web.Response()
 
     app = web.Application()

@@ -1,18 +1,20 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from images import Library
-from mmconv.config import ModelSpec, RunSpec, load_model
+from mmconv.config import ModelSpec, RunSpec
 from mmconv.errors import ConfigError
 from mmconv.runner import Seat
 from mmconv.service.models import Models, guides_output
 from mmconv.tally import SeatTally
 from mmconv.values import Message, Reply, Sampling, Text
+from tests.mmconv.service.run_settings import until
 
 SLOW: dict[str, Any] = {
     "provider": "fake",
@@ -74,6 +76,78 @@ async def test_a_model_is_opened_once_for_requests_and_runs(opened: list[str]) -
     assert opened == ["open", "close"]
 
 
+@dataclass(slots=True)
+class Loading:
+    """How models load: for as long as the test holds them up, and to an end in `fault`, if any."""
+
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+    fault: ConfigError | None = None
+
+
+@pytest.fixture
+def loading(opened: list[str], monkeypatch: pytest.MonkeyPatch) -> Loading:
+    import model_zoo.fake as fake
+
+    how = Loading()
+    really = fake.open_backend
+
+    async def open_backend(spec: ModelSpec, images: Any) -> Any:
+        backend = await really(spec, images)
+        try:
+            await how.done.wait()
+        except asyncio.CancelledError:
+            opened.append("ended")
+            raise
+        if how.fault is not None:
+            raise how.fault
+        return backend
+
+    monkeypatch.setattr(fake, "open_backend", open_backend)
+    return how
+
+
+async def test_a_model_is_loaded_though_all_who_asked_for_it_give_up(
+    opened: list[str], loading: Loading
+) -> None:
+    zoo = models(slow=SLOW)
+    run = zoo.lend(run_spec(candidate=SLOW))["candidate"]
+    for seat in (zoo.seat("slow"), run, zoo.seat("slow")):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(ask(seat), 0.01)
+    run.model.stop()
+    await run.model.aclose()
+    asking = asyncio.create_task(ask(zoo.seat("slow")))
+    loading.done.set()
+    assert isinstance(await asking, Reply)
+    assert opened == ["open"]
+
+
+async def test_a_model_that_could_not_be_loaded_is_told_and_tried_again(
+    opened: list[str], loading: Loading, caplog: pytest.LogCaptureFixture
+) -> None:
+    zoo = models(slow=SLOW)
+    loading.fault = ConfigError("too large")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(ask(zoo.seat("slow")), 0.01)
+    loading.done.set()
+    await until(lambda: "model slow cannot be opened: too large" in caplog.text)
+    with pytest.raises(ConfigError, match="too large"):
+        await ask(zoo.seat("slow"))
+    loading.fault = None
+    assert isinstance(await ask(zoo.seat("slow")), Reply)
+    assert opened == ["open"] * 3
+
+
+@pytest.mark.usefixtures("loading")
+async def test_what_still_loads_at_the_end_is_ended(opened: list[str]) -> None:
+    zoo = models(slow=SLOW)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(ask(zoo.seat("slow")), 0.01)
+    assert opened == ["open"]
+    await zoo.aclose()
+    assert opened == ["open", "ended"]
+
+
 async def test_a_run_that_stops_and_closes_its_models_leaves_others_be(opened: list[str]) -> None:
     zoo = models(slow=SLOW)
     run, other = (zoo.lend(run_spec(candidate=SLOW))["candidate"] for _ in range(2))
@@ -126,6 +200,14 @@ def test_a_runs_sampling_goes_before_the_models_own() -> None:
     assert zoo.lend(run)["candidate"].sampling == {"temperature": 0.5, "max_tokens": 9}
 
 
+def test_a_runs_seed_is_that_of_its_answers() -> None:
+    run = run_spec(candidate=SLOW).model_copy(update={"seed": 5})
+    zoo = models(slow=SLOW)
+    drawn = Sampling(temperature=1.0)
+    assert zoo.lend(run)["candidate"].prompt(HELLO, drawn)[1].seed == 5
+    assert zoo.seat("slow").prompt(HELLO, drawn)[1].seed is None
+
+
 def test_options_are_checked_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no_such"):
         models(bad={"provider": "fake", "model": "echo", "options": {"no_such": 1}})
@@ -133,6 +215,19 @@ def test_options_are_checked_at_the_start(tmp_path: Path) -> None:
         models(bad={"provider": "hf", "model": str(tmp_path / "missing")})
 
 
-def test_of_the_fakes_only_the_judge_is_held_to_a_schema() -> None:
-    held = {name: guides_output(load_model(f"fake/{name}")) for name in ("echo", "judge", "slow")}
-    assert held == {"echo": False, "judge": True, "slow": False}
+@pytest.mark.parametrize(
+    ("spec", "guided"),
+    [
+        ({"provider": "fake", "model": "echo"}, False),
+        ({"provider": "fake", "model": "judge"}, True),
+        ({"provider": "openai", "model": "m"}, False),
+        ({"provider": "openai", "model": "m", "options": {"guided_json": True}}, True),
+        ({"provider": "vllm", "model": "m"}, True),
+        ({"provider": "vllm", "model": "m", "options": {"guided_json": False}}, False),
+        # One that runs already is asked as any other server is.
+        ({"provider": "vllm", "model": "m", "base_url": "http://h:1/v1"}, False),
+        ({"provider": "hf", "model": "m"}, False),
+    ],
+)
+def test_whose_replies_are_held_to_a_schema(spec: dict[str, Any], guided: bool) -> None:
+    assert guides_output(ModelSpec.model_validate(spec)) is guided

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import os
+import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import pytest
 
 from mmconv.keys import hash_bytes
 from tests.mmconv.service.conftest import Serve, Served
-from tests.mmconv.service.run_settings import begun, drawn, ended, request
+from tests.mmconv.service.run_settings import begun, drawn, ended, request, until
 from tests.pictures import picture
 
 PNG = picture(1)
@@ -179,6 +182,38 @@ async def test_a_run_goes_with_all_that_was_made_of_it(served: Served) -> None:
     assert (await client.get(f"/v1/runs/{other}/scores")).content == kept
     assert (await client.get(f"/web/runs/{other}")).status_code == 200
     assert (await delete(client, "root", f"/v1/runs/{other}", purge=True)).status_code == 204
+    assert files(served) == set()
+
+
+async def test_two_who_remove_runs_at_once_leave_nothing(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One empties what it threw away while the other is about to throw its run away."""
+    client = served.client
+    seats = {"candidate": "other", "judge": "judge"}
+    first, second = await finished(client), await finished(client, seats=seats)
+    folder = (await client.get(f"/v1/runs/{second}")).json()["folder"]
+    emptying, throwing, emptied = (threading.Event() for _ in range(3))
+    rmtree, rename = shutil.rmtree, Path.rename
+
+    def empty_late(*args: Any, **how: Any) -> None:
+        emptying.set()
+        assert throwing.wait(10)
+        rmtree(*args, **how)
+        emptied.set()
+
+    def throw_late(self: Path, target: Path) -> Path:
+        if self.name == folder:
+            throwing.set()
+            assert emptied.wait(10)
+        return rename(self, target)
+
+    monkeypatch.setattr(shutil, "rmtree", empty_late)
+    monkeypatch.setattr(Path, "rename", throw_late)
+    removing = asyncio.create_task(delete(client, "ann", f"/v1/runs/{first}", purge=True))
+    await until(emptying.is_set)
+    assert (await delete(client, "ann", f"/v1/runs/{second}", purge=True)).status_code == 204
+    assert (await removing).status_code == 204
     assert files(served) == set()
 
 

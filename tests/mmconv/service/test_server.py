@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import subprocess
@@ -17,18 +18,19 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.mmconv.service.conftest import MODELS, ServerProcess, Servers, Start
+from tests.mmconv.service.conftest import MODELS, ServerProcess, Servers, until
 from tests.pictures import picture
 
 SLOWER = {"provider": "fake", "model": "slow", "options": {"seconds": 1.5}}
+STUCK = {"provider": "fake", "model": "slow", "options": {"seconds": 60}}
+ONE_CALL = {"queued_calls": 1}
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """One for all tests that leave it as it was."""
     servers = Servers(tmp_path_factory.mktemp("server"))
-    stuck = {"provider": "fake", "model": "slow", "options": {"seconds": 60}}
-    yield servers(models={**MODELS, "stuck": stuck}, limits={"queued_calls": 1})
+    yield servers(models={**MODELS, "stuck": STUCK}, limits=ONE_CALL)
     servers.end()
 
 
@@ -49,6 +51,32 @@ def read_all(connection: socket.socket) -> bytes:
     return data
 
 
+def status(server: ServerProcess, path: str = "health") -> int:
+    """What a connection of its own gets; 0 where the server takes none."""
+    try:
+        return httpx.get(f"{server.url}/{path}", verify=False).status_code
+    except httpx.TransportError:
+        return 0
+
+
+def ask(server: ServerProcess, **fields: Any) -> httpx.Response:
+    url = f"{server.url}/v1/chat/completions"
+    return httpx.post(url, json=says("hello", **fields), timeout=20, verify=False)
+
+
+def is_busy(server: ServerProcess) -> bool:
+    """Whether the one call that may be under way is."""
+    return ask(server).status_code == 429
+
+
+def insist(server: ServerProcess, model: str) -> httpx.Response:
+    """Ask until the call is the one that may be under way; what comes of it."""
+    deadline = time.monotonic() + 10
+    while (answer := ask(server, model=model)).status_code == 429:
+        assert time.monotonic() < deadline
+    return answer
+
+
 def test_a_port_that_is_taken_is_told(server: ServerProcess, tmp_path: Path) -> None:
     options = ["--port", str(urlsplit(server.url).port), "--out", str(tmp_path)]
     code = "from mmconv.cli import main; main()"
@@ -62,55 +90,56 @@ def test_a_port_that_is_taken_is_told(server: ServerProcess, tmp_path: Path) -> 
     assert "Traceback" not in ended.stderr
 
 
-def test_a_request_under_way_ends_before_the_server_does(start: Start) -> None:
-    server = start(models={**MODELS, "slower": SLOWER})
+def test_a_request_under_way_ends_before_the_server_does(start: Servers) -> None:
+    server = start(models={**MODELS, "slower": SLOWER}, limits=ONE_CALL)
     with ThreadPoolExecutor() as threads:
-        url = f"{server.url}/v1/chat/completions"
-        asking = threads.submit(httpx.post, url, json=says("hello", model="slower"), timeout=20)
-        time.sleep(0.5)
-        server.process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
-        with pytest.raises(httpx.TransportError):
-            httpx.get(f"{server.url}/health")
+        asking = threads.submit(insist, server, "slower")
+        until(lambda: is_busy(server))
+        server.terminate()
+        until(lambda: status(server) == 0)
         answer = asking.result()
     assert answer.json()["choices"][0]["message"]["content"] == "hello"
-    assert server.process.wait(10) == 0
+    assert server.ended() == 0
 
 
-def test_an_idle_server_ends_at_once(start: Start) -> None:
-    server = start()
-    began = time.monotonic()
-    assert server.terminate() == 0
-    assert time.monotonic() - began < 5
+def test_the_command_serves_and_an_idle_server_ends_at_once(tmp_path: Path) -> None:
+    options = ["--model", "fake/echo", "--port", "0", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "mmconv", "serve", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            told = re.search(r"^Serving fake/echo at (http://\S+)", process.stdout.readline())
+            assert told is not None
+            assert httpx.get(f"{told[1]}/health").status_code == 200
+            began = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 0
+            assert time.monotonic() - began < 5
+        finally:
+            process.kill()
 
 
-def test_a_server_does_not_wait_for_ever(start: Start) -> None:
-    stuck = {"provider": "fake", "model": "slow", "options": {"seconds": 60}}
-    server = start(models={"echo": stuck}, drain_seconds=1)
+def test_a_server_does_not_wait_for_ever(start: Servers) -> None:
+    server = start(models={**MODELS, "stuck": STUCK}, limits=ONE_CALL, drain_seconds=1)
     with ThreadPoolExecutor() as threads:
-        asking = threads.submit(ask_stuck, server)
-        time.sleep(0.5)
+        asking = threads.submit(insist, server, "stuck")
+        until(lambda: is_busy(server))
         began = time.monotonic()
-        assert server.terminate() == 0
+        server.terminate()
+        assert server.ended() == 0
         assert time.monotonic() - began < 10
         answer = asking.result()
     assert answer.status_code == 503
     assert answer.json()["error"]["code"] == "draining"
 
 
-def ask_stuck(server: ServerProcess) -> httpx.Response:
-    return httpx.post(f"{server.url}/v1/chat/completions", json=says("hello"), timeout=20)
-
-
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_client_that_goes_takes_its_call_with_it(server: ServerProcess, streamed: bool) -> None:
     url = f"{server.url}/v1/chat/completions"
     with pytest.raises(httpx.ReadTimeout):
-        httpx.post(url, json=says("hello", model="stuck", stream=streamed), timeout=0.5)
-    deadline = time.monotonic() + 5
-    while (answer := httpx.post(url, json=says("hello"))).status_code == 429:
-        assert time.monotonic() < deadline, "the call of the client that went still waits"
-    assert answer.status_code == 200
+        httpx.post(url, json=says("hello", model="stuck", stream=streamed), timeout=0.3)
+    until(lambda: not is_busy(server))
+    assert ask(server).status_code == 200
 
 
 def test_a_head_that_never_ends_is_not_kept(server: ServerProcess) -> None:
@@ -146,8 +175,8 @@ def test_an_announced_body_that_is_too_large_is_refused_unread(server: ServerPro
         assert connection.recv(65_536).startswith(b"HTTP/1.1 413 ")
 
 
-def test_two_servers_share_uploads_and_the_database(start: Start) -> None:
-    first, second = start(), start()
+def test_two_servers_share_uploads_and_the_database(start: Servers) -> None:
+    first, second = start.several(2)
     stored = httpx.post(f"{first.url}/v1/images", content=picture(1)).json()
     given = httpx.get(f"{second.url}/v1/images/{stored['id']}")
     assert given.content == picture(1)
@@ -161,10 +190,7 @@ def test_more_connections_than_there_may_be_are_refused(tmp_path: Path) -> None:
     with ExitStack() as stack:
         for _ in range(5):
             stack.enter_context(connect(server))
-        time.sleep(0.2)
-        refused = httpx.get(f"{server.url}/health")
-        assert refused.status_code == 503
-        assert refused.json()["error"]["code"] == "busy"
-    time.sleep(0.2)
-    assert httpx.get(f"{server.url}/health").status_code == 200
+        until(lambda: status(server) == 503)
+        assert httpx.get(f"{server.url}/health").json()["error"]["code"] == "busy"
+    until(lambda: status(server) == 200)
     servers.end()

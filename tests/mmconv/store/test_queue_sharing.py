@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncIterator
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import delete, update
 
 from mmconv.store.jobs import Job
 from mmconv.store.queue import Queue
@@ -39,6 +39,43 @@ async def test_what_does_not_fit_is_left_to_others(queue: Queue, url: str) -> No
     other = Queue(url)
     assert (await take(other, "two")).id == "a"
     await other.aclose()
+
+
+def drop(url: str, name: str) -> None:
+    """Remove a job as another process does."""
+    engine = connect(url)
+    with engine.begin() as connection:
+        connection.execute(delete(jobs).where(jobs.c.id == name))
+    engine.dispose()
+
+
+async def test_a_job_that_is_removed_while_the_queue_looks_may_come_again(
+    queue: Queue, url: str
+) -> None:
+    for name in ("a", "b"):
+        await queue.submit(new(name))
+
+    def fits(job: Job) -> bool:
+        if job.id == "a":
+            drop(url, "b")
+        return job.id == "b"
+
+    assert await queue.take("one", KINDS, fits) is None
+    await queue.submit(new("b"))
+    found = await queue.take("one", KINDS, fits)
+    assert found is not None
+    assert found.id == "b"
+
+
+async def test_a_job_that_did_not_fit_is_looked_at_when_it_comes_again(
+    queue: Queue, url: str
+) -> None:
+    await queue.submit(new("a"))
+    assert await queue.take("one", KINDS, lambda job: False) is None
+    drop(url, "a")
+    assert await queue.take("one", KINDS) is None
+    await queue.submit(new("a"))
+    assert (await take(queue, "one")).id == "a"
 
 
 async def test_a_job_that_cannot_be_read_holds_up_no_other(
