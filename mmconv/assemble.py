@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 from mmconv.benchmarks.base import FileBenchmark
 from mmconv.benchmarks.registry import TITLES
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec, nearest
 from mmconv.errors import BackendError, ConfigError
 from mmconv.protocols import Backend, Benchmark, ImageSink, ImageSource
+from mmconv.protocols import Provider as AnyProvider
 from mmconv.runner import Model, Seat
 from mmconv.values import Call
 
@@ -36,28 +37,8 @@ SERVED = ("openai", "vllm")
 """The providers that can ask a server at a `base_url`."""
 
 
-class Provider(Protocol):
-    """A module of `model_zoo`: how one kind of model is named in keys, and how it is opened.
-
-    The two are apart so that resuming a finished run, rescoring and showing load no model. A module
-    may also have `check_key(spec)`, which raises `ConfigError` for a key that is not set,
-    `check_sight(spec)`, which raises it for a model that is known, unloaded, to take no images,
-    `check_prompt(messages)`, which raises it for prompts that no model of it reads,
-    `guides_output(spec)`, which tells whether replies are held to a call's JSON schema, and
-    `probe(spec)`, which asks the model's server for the names it serves (None: there is no server
-    yet) or raises `BackendError`.
-    """
-
-    def fingerprint(self, spec: ModelSpec) -> str:
-        """Name everything about the model that can change a reply, without loading it.
-
-        Raises `mmconv.errors.ConfigError` for options that the provider does not know.
-        """
-        ...
-
-    async def open_backend(self, spec: ModelSpec, images: ImageSource) -> Backend:
-        """Load or connect; raises `mmconv.errors.ConfigError` where that cannot work."""
-        ...
+Provider: TypeAlias = AnyProvider[ModelSpec]
+"""A module of `model_zoo`, or of one's own."""
 
 
 class BenchmarkBuilder(Protocol):
@@ -124,6 +105,23 @@ def build_model(spec: ModelSpec, images: ImageSource) -> Model:
         return await provider.open_backend(spec, images)
 
     return Model(provider.fingerprint(spec), open_backend, spec.attempts)
+
+
+def about_models(spec: RunSpec) -> dict[str, dict[str, str]]:
+    """What providers tell of a run's models, by seat, such as their chat template; none is loaded.
+
+    A provider that tells nothing has no entry.
+    """
+    told = {
+        seat: getattr(find_provider(model.provider), "facts", _tell_nothing)(model)
+        for seat, model in spec.seats.items()
+    }
+    return {seat: dict(facts) for seat, facts in told.items() if facts}
+
+
+def _tell_nothing(spec: ModelSpec) -> dict[str, str]:
+    """The facts of a provider that has none."""
+    return {}
 
 
 def model_identity(spec: ModelSpec) -> str:

@@ -121,7 +121,7 @@ class ModelSpec(_Frozen):
     sampling: SamplingSpec | None = None
     """Goes before the benchmark's: temperature, top_p, max_tokens, seed, stop."""
     options: Mapping[str, Any] = Field(default_factory=dict)
-    """What the provider takes besides, as its module in `model_zoo` tells; the rest is refused."""
+    """What the provider takes besides, as `mmconv models --fields PROVIDER` lists it."""
 
     @property
     def address(self) -> str | None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mmconv import __version__
-from mmconv.assemble import build_benchmark, check_calls, check_keys
+from mmconv.assemble import about_models, build_benchmark, check_calls, check_keys
 from mmconv.config import CANDIDATE, RunSpec, database_url
 from mmconv.equipment import Equipment, open_equipment
 from mmconv.errors import ConfigError, InputError, StoreError
@@ -31,7 +31,7 @@ from mmconv.report.layout import MANIFEST, SPEC, SUMMARY, Manifest, ShardNumber,
 from mmconv.report.output import Records, RunFolder, import_ahead
 from mmconv.report.saved_run import read_start
 from mmconv.report.shortfalls import Shortfall, tell_notable
-from mmconv.report.summary import software, stand_ins, summary
+from mmconv.report.summary import plain_turns, software, stand_ins, summary
 from mmconv.runner import Runner
 from mmconv.store.address import with_password, without_password
 from mmconv.tally import Tally
@@ -120,7 +120,7 @@ class Evaluation:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the run must know: what stood in for models, and the benchmark's own."""
-        return (*stand_ins(self.spec), *self.benchmark.notes)
+        return (*self._told_of_models(), *self.benchmark.notes)
 
     def plans(self, chosen: Callable[[str], bool] | None = None) -> Iterator[tuple[Plan, Any]]:
         """All plans with their samples, oldest first, streamed.
@@ -250,11 +250,15 @@ class Evaluation:
         from mmconv.stats import tell_intervals
 
         made = tell_intervals(self.benchmark.tables(output.scores()))
-        said = (*stand_ins(self.spec), *self._told_of_trials())
+        said = (*self._told_of_models(), *self._told_of_trials())
         tables = tuple(replace(table, notes=(*said, *table.notes)) for table in made)
         told = " ".join(tell_notable(shortfall, tables))
         output.write_tables(tables, ({"warning": told} if told else {}) | self._facts())
         return tables
+
+    def _told_of_models(self) -> tuple[str, ...]:
+        """What a reader must know of the models, whatever the numbers are."""
+        return (*stand_ins(self.spec), *plain_turns(self.spec, about_models(self.spec)))
 
     def _told_of_trials(self) -> Iterator[str]:
         """How many samples there are, where n counts each of them several times."""
@@ -292,6 +296,7 @@ class Evaluation:
             samples=self.samples,
             seed=self.spec.seed,
             models=self.fingerprints,
+            about_models=about_models(self.spec),
             facts=self.benchmark.facts,
             notes=self.notes,
             **software(),

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 from mmconv.values import Call, Image, Message, Outcome, Reply, Sampling, Score, Table
 
 Sample = TypeVar("Sample")
+Spec = TypeVar("Spec", contravariant=True)
 
 
 class Backend(Protocol):
@@ -48,6 +49,46 @@ class ImageSink(Protocol):
 
     def add_file(self, path: str) -> Image:
         """Check a local file and remember where it is; raises `mmconv.errors.ImageError`."""
+        ...
+
+
+class Provider(Protocol[Spec]):
+    """A module that speaks to one kind of model, as those of `model_zoo` do.
+
+    It is named in a model's file (`provider: package.module`) or before the model's name
+    (`package.module/MODEL`); `Spec` is `mmconv.config.ModelSpec`. The two functions are apart so
+    that resuming a finished run, scoring and showing load no model. A module may have more:
+
+    - `check_key(spec)` raises `ConfigError` for a key that is not set;
+    - `check_sight(spec)` raises it for a model that is known, unloaded, to take no images;
+    - `check_prompt(messages)` raises it for prompts that no model of it reads;
+    - `check_ready(spec)` raises it for what is seen, unloaded, to keep the model from opening;
+    - `facts(spec)` is a mapping of texts, which a run's manifest records beside the fingerprint;
+    - `guides_output(spec)` tells whether replies are held to a call's JSON schema;
+    - `await probe(spec)` gives the names that the model's server serves, or None if no server is
+      there yet; raises `mmconv.errors.BackendError`.
+
+    Its pydantic models whose names end in `Options` are listed by `mmconv models --fields NAME`.
+    """
+
+    def fingerprint(self, spec: Spec) -> str:
+        """Name all that decides a reply, for replies are stored and found again by it.
+
+        It must be another text whenever the same request could get another reply: by other weights
+        (their content, not their path), options, prompts or templates of the module's own, versions
+        of what computes, a revision that is raised when the module's code answers otherwise. What
+        only makes the model faster, or says how often it is asked, must not count, nor the system
+        prompt and sampling, which count by themselves. Nothing is loaded, and no server is asked.
+        Raises `mmconv.errors.ConfigError` for a model or options that it does not know.
+        """
+        ...
+
+    async def open_backend(self, spec: Spec, images: ImageSource) -> Backend:
+        """Load or connect; called at the first call that the store has no reply to.
+
+        `images` gives the bytes of the images in messages. Raises `mmconv.errors.ConfigError` where
+        that cannot work.
+        """
         ...
 
 

@@ -132,7 +132,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenImage:
-    """An image as a model saw it: its size in pixels after the model's own policy."""
+    """An image as it was sent to a model, or handed to its processor: its size in pixels.
+
+    A processor may scale or crop it further.
+    """
 
     sha256: str
     width: int

@@ -17,6 +17,7 @@ from typing import Any
 
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_bytes, hash_json
+from model_zoo.weight_files import check_whole, safetensors_header
 
 _SMALL = frozenset({".json", ".txt", ".jinja", ".model", ".py"})
 _WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".gguf"})
@@ -24,7 +25,6 @@ _SMALL_BYTES = 20 * 1024 * 1024
 _BLOCK_BYTES = 64 * 1024
 _BLOCKS = 16
 _TENSOR_BYTES = 4 * 1024
-_HEADER_BYTES = 100 * 1024 * 1024
 
 _OF_PICTURES = re.compile(r"vision|visual|image|img|pixel|vit_|vq_|mm_")
 """What the names of a configuration's fields hold, one at least, where a model sees."""
@@ -89,7 +89,8 @@ def checkpoint_fingerprint(model: str, revision: str | None = None) -> str:
     Of a folder count the names and contents of configuration, tokenizer, template and code files
     and, of weights, the size and samples (of safetensors: of every tensor), so that weights trained
     further in place get another hash within a fraction of a second. The folder's own name does not
-    count. Raises `mmconv.errors.ConfigError` where a path leads nowhere or holds no checkpoint.
+    count. Raises `mmconv.errors.ConfigError` where a path leads nowhere or holds no checkpoint, and
+    where files of its weights are missing or cut short.
     """
     if not is_local(model):
         return hash_json(["hub", model, revision])
@@ -99,6 +100,7 @@ def checkpoint_fingerprint(model: str, revision: str | None = None) -> str:
     files = {str(file.relative_to(path)): file for file in _files(path)}
     if not files:
         raise ConfigError(f"model {model}: holds no checkpoint (no configuration, no weights)")
+    check_whole(path)
     return hash_json(["local", {name: _file_hash(file) for name, file in files.items()}])
 
 
@@ -135,23 +137,10 @@ def _spans(file: Path, size: int) -> Iterator[tuple[int, int]]:
 
 def _tensor_spans(file: Path) -> Iterator[tuple[int, int]]:
     """The beginning and the middle of every tensor: training may touch a few small ones only."""
-    begin, header = _safetensors_header(file)
+    begin, header = safetensors_header(file)
     for name, entry in sorted(header.items()):
         if name != "__metadata__":
             first, last = entry["data_offsets"]
             yield begin + first, min(_TENSOR_BYTES, last - first)
             middle = (first + last) // 2
             yield begin + middle, min(_TENSOR_BYTES, last - middle)
-
-
-def _safetensors_header(file: Path) -> tuple[int, dict[str, Any]]:
-    """Where the tensors begin, in bytes, and what lies where (layout: the safetensors format)."""
-    with file.open("rb") as stream:
-        length = int.from_bytes(stream.read(8), "little")
-        if length > _HEADER_BYTES:
-            raise ConfigError(f"{file}: not a safetensors file; copy or download it again")
-        try:
-            header: dict[str, Any] = json.loads(stream.read(length))
-        except ValueError as error:
-            raise ConfigError(f"{file}: cut short or damaged; copy or download it again") from error
-    return 8 + length, header

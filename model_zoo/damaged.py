@@ -27,21 +27,21 @@ _REVISION = 2
 
 
 class DamagedOptions(BaseModel):
-    """Options of the provider.
+    """Options of a model that is made worse on purpose; one at least of the damages is needed."""
 
-    `provider` is the module of the model's own provider (model_zoo.hf) and `options` are its
-    options. `picture` blurs every picture by a radius of `radius` (a share of its longer side), or
-    makes it blank. The words of the answers to the turns in `shuffled_turns`, counted from 1, are
-    put into another order, the same one whenever the answer is the same.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     provider: str
+    """The module of the model's own provider, such as model_zoo.hf."""
     options: Mapping[str, Any] = Field(default_factory=dict)
+    """The options that its own provider takes."""
     picture: Literal["blur", "blank"] | None = None
+    """What becomes of every picture before the model gets it."""
     radius: float = Field(default=0.1, gt=0, le=1)
+    """How far a picture is blurred, as a share of its longer side."""
     shuffled_turns: tuple[int, ...] = ()
+    """Turns, counted from 1, whose answers lose the order of their words: the same answer always
+    the same way."""
 
     @model_validator(mode="after")
     def _damages(self) -> DamagedOptions:
@@ -56,6 +56,13 @@ def fingerprint(spec: ModelSpec) -> str:
     own = _provider(spec, options).fingerprint(_own_spec(spec, options))
     told = options.model_dump(mode="json", exclude={"provider", "options"})
     return hash_json(["damaged", _REVISION, own, told])
+
+
+def facts(spec: ModelSpec) -> dict[str, str]:
+    """What the model's own provider tells of it."""
+    options = _options(spec)
+    tell = getattr(_provider(spec, options), "facts", None)
+    return {} if tell is None else dict(tell(_own_spec(spec, options)))
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> Damaged:

@@ -61,15 +61,13 @@ _DISCLAIMER = (
 
 
 class ReferenceOptions(BaseModel):
-    """Options of the provider.
+    """Options of the offline judge of overlap."""
 
-    `focus_weight` is the weight of the focus points' words in a creation turn's direct rating;
-    the overlap with the reference has the rest.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     focus_weight: float = Field(default=0.3, ge=0, le=1)
+    """The weight of the focus points' words in the direct rating of a creation turn; the overlap
+    with the reference has the rest."""
 
 
 def fingerprint(spec: ModelSpec) -> str:

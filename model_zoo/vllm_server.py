@@ -9,7 +9,9 @@ restarted: a server that dies ends the run with the end of its log, and running 
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -26,6 +28,14 @@ from mmconv.keys import hash_json
 from mmconv.protocols import Backend, ImageSource
 from mmconv.values import Message, Reply, Sampling
 from model_zoo import openai_api
+from model_zoo.chat_templates import (
+    PLAIN,
+    Template,
+    lacks_template,
+    name_template,
+    read_template,
+    without_template,
+)
 from model_zoo.checkpoints import checkpoint_fingerprint, is_local, require_sight
 from model_zoo.processor_files import LONGEST, SHORTEST, area_bounds
 from model_zoo.replicas import Replicas
@@ -36,48 +46,73 @@ CONCURRENCY = 128
 """Requests under way per data-parallel rank of a server, where the model file gives no number."""
 
 _DEVICES = "CUDA_VISIBLE_DEVICES"
+_TEMPLATE = "--chat-template"
+_HAS_VLLM = "import importlib.util, sys; sys.exit(importlib.util.find_spec('vllm') is None)"
 
 
 class Options(BaseModel):
-    """How vLLM serves the checkpoint; what is left out is vLLM's own choice.
+    """Options of a checkpoint that vLLM serves; what is not set is vLLM's own choice."""
 
-    `limit_images` is the most images in a prompt. `min_pixels` and `max_pixels` bound an image's
-    area: it is scaled before it is sent, and the model's processor is told the same. `replicas`
-    servers are started, each on `gpus_per_replica` GPUs of its own (as many as its parallel sizes
-    need). `python` is the interpreter that has vLLM, `env` is added to its environment and
-    `extra_args` to its command line. Logs stay in `log_folder`, or in a new temporary folder.
-    `guided_json` and `extra_body` are those of provider `openai`.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     tensor_parallel_size: int = Field(default=1, gt=0)
+    """GPUs that share every layer."""
     data_parallel_size: int = Field(default=1, gt=0)
+    """Copies of the model behind one server."""
     dtype: str | None = None
+    """What weights are loaded as: auto, bfloat16, float16, float32."""
     max_model_len: int | None = Field(default=None, gt=0)
+    """Tokens that prompt and reply have room for together."""
     limit_images: int | None = Field(default=None, ge=0)
+    """Images in a prompt at most."""
     min_pixels: int | None = Field(default=None, gt=0)
+    """The least area of an image: it is scaled before it is sent, and the processor is told."""
     max_pixels: int | None = Field(default=None, gt=0)
+    """The largest area of an image: it is scaled before it is sent, and the processor is told."""
     gpu_memory_utilization: float | None = Field(default=None, gt=0, le=1)
+    """The share of a GPU's memory that vLLM takes."""
     enforce_eager: bool = False
+    """Starts sooner and runs slower: no CUDA graphs are made."""
     enable_prefix_caching: bool = True
+    """Keeps what was computed of a conversation for its next turn."""
     quantization: str | None = None
+    """A method that vLLM knows, such as fp8 or bitsandbytes."""
     revision: str | None = None
+    """A commit of the model's repository on the hub."""
     trust_remote_code: bool = False
+    """Runs code that the checkpoint brings; a hub name needs a revision with it."""
+    chat_template: Template | None = None
+    """In place of the checkpoint's: a file named *.jinja, or a Jinja text."""
     replicas: int = Field(default=1, gt=0)
+    """Servers that are started, each on GPUs of its own."""
     gpus_per_replica: int | None = Field(default=None, gt=0)
+    """GPUs of each of them; else as many as its parallel sizes need."""
     python: str = sys.executable
+    """The interpreter that has vLLM."""
     env: Mapping[str, str] = Field(default_factory=dict)
+    """Added to the server's environment."""
     extra_args: tuple[str, ...] = ()
+    """Added to the server's command line."""
     guided_json: bool = True
+    """Holds replies to a call's JSON schema, where it has one."""
     extra_body: Mapping[str, Any] = Field(default_factory=dict)
+    """Added to every request, and wins over what stands there."""
     startup_seconds: float = Field(default=900.0, gt=0)
+    """How long a server may take until it answers."""
     log_folder: Path | None = None
+    """Where the servers' logs stay; else a new temporary folder."""
 
     @field_validator("python")
     @classmethod
     def _expand_home(cls, python: str) -> str:
         return str(Path(python).expanduser())
+
+    @field_validator("chat_template")
+    @classmethod
+    def _is_no_transcript(cls, template: str | None) -> str | None:
+        if template == PLAIN:
+            raise ValueError("vLLM writes no plain transcript; name a file that does")
+        return template
 
 
 _CHANGING_REPLIES = (
@@ -138,6 +173,8 @@ def fingerprint(spec: ModelSpec) -> str:
         return openai_api.fingerprint(spec.model_copy(update={"provider": "openai"}))
     options = _options(spec)
     given = options.model_dump(mode="json", include=set(_CHANGING_REPLIES))
+    if (template := read_template(options.chat_template)) is not None:
+        given["chat_template"] = template
     return hash_json(["vllm", checkpoint_fingerprint(spec.model, options.revision), given])
 
 
@@ -151,6 +188,38 @@ def check_sight(spec: ModelSpec) -> None:
     """Raise `ConfigError` for a checkpoint that takes no images, by its configuration."""
     if spec.base_url is None:
         require_sight(spec.model, _options(spec).revision)
+
+
+def check_ready(spec: ModelSpec) -> None:
+    """Raise `ConfigError` for what keeps vLLM from serving the checkpoint, as far as can be seen.
+
+    That is an interpreter that is not there or has no vLLM, and a checkpoint's folder without a
+    chat template, of which vLLM would refuse every conversation.
+    """
+    if spec.base_url is not None:
+        return
+    options = _options(spec)
+    _check_startable(spec, options)
+    own = options.chat_template is not None or _has_template_argument(options)
+    if not own and lacks_template(spec.model):
+        raise ConfigError(without_template(spec.model, plain=False))
+
+
+def facts(spec: ModelSpec) -> dict[str, str]:
+    """What a run's manifest tells of the model: which chat template writes its conversations."""
+    if spec.base_url is not None:
+        return {}
+    options = _options(spec)
+    if _has_template_argument(options):
+        return {"chat_template": f"that of {_TEMPLATE} in options.extra_args"}
+    return {"chat_template": name_template(spec.model, options.revision, options.chat_template)}
+
+
+def guides_output(spec: ModelSpec) -> bool:
+    """Whether the server holds replies to a call's JSON schema."""
+    if spec.base_url is not None:
+        return openai_api.guides_output(spec)
+    return _options(spec).guided_json
 
 
 async def probe(spec: ModelSpec) -> tuple[str, ...] | None:
@@ -170,8 +239,8 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
         attached = spec.model_copy(update={"provider": "openai"})
         return await openai_api.open_backend(attached, images)
     options = _options(spec)
-    _check_startable(spec, options)
     devices = device_groups(options)
+    await asyncio.to_thread(check_ready, spec)
     logs = options.log_folder or Path(tempfile.mkdtemp(prefix="mmconv-vllm-"))
     servers: dict[int, ServerProcess] = {}
     async with AsyncExitStack() as undo:
@@ -209,6 +278,7 @@ def command(spec: ModelSpec, options: Options, port: int) -> list[str]:
         "--mm-processor-kwargs": _json(_processor_bounds(spec, options)),
         "--gpu-memory-utilization": options.gpu_memory_utilization,
         "--quantization": options.quantization,
+        _TEMPLATE: read_template(options.chat_template),
         "--revision": options.revision,
     }
     caching = "enable" if options.enable_prefix_caching else "no-enable"
@@ -260,6 +330,10 @@ def _options(spec: ModelSpec) -> Options:
     return validate(Options, spec.options, f"model {spec.label}: options")
 
 
+def _has_template_argument(options: Options) -> bool:
+    return any(argument.partition("=")[0] == _TEMPLATE for argument in options.extra_args)
+
+
 def _check_startable(spec: ModelSpec, options: Options) -> None:
     if shutil.which(options.python) is None:
         raise ConfigError(
@@ -270,6 +344,18 @@ def _check_startable(spec: ModelSpec, options: Options) -> None:
         raise ConfigError(
             f"model {spec.label}: trust_remote_code runs code from the hub; "
             "pin it with the option revision (a commit), or give a local folder"
+        )
+    # In the environment that the server gets: it may name folders of packages.
+    found = subprocess.run(
+        [options.python, "-c", _HAS_VLLM],
+        env={**os.environ, **options.env},
+        capture_output=True,
+        check=False,
+    )
+    if found.returncode:
+        raise ConfigError(
+            f"model {spec.label}: {options.python} has no vLLM; run: pip install 'mmconv[vllm]', "
+            "or name the interpreter that has it in options.python"
         )
 
 

@@ -20,7 +20,7 @@ from mmconv.errors import MmconvError
 COMMANDS = {
     "run": "Run a benchmark; running it again resumes.",
     "score": "Parse and aggregate a run again, asking nothing.",
-    "show": "Show what a model saw and said, sample by sample.",
+    "show": "Show what a model was sent and said, sample by sample.",
     "report": "Write the page of a run again.",
     "compare": "Compare runs of one benchmark, with paired differences.",
     "leaderboard": "Rank runs of one benchmark, a row each.",

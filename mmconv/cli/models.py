@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
 
 import click
+from pydantic import BaseModel
 
-from mmconv.cli.options import print_sections, tell_fields
+from mmconv.assemble import PROVIDERS, find_provider
+from mmconv.cli.options import Entry, print_sections, tell_fields
 from mmconv.cli.tabling import form_option, print_tables
 from mmconv.config import ModelSpec, load_model, model_files
 from mmconv.errors import ConfigError
@@ -28,6 +31,8 @@ MODEL = "model"
 FIELDS = (
     "Fields of a model file; in a run file, under seats.SEAT, or by --set seats.SEAT.FIELD=VALUE"
 )
+OPTIONS = "options."
+"""What the names of a provider's options begin with, as fields of a model file."""
 
 NEED_NO_FILE = {
     **{
@@ -46,7 +51,9 @@ COLUMNS = (PARAMETERS, IMAGES, TERMS, MODEL)
 @click.command(name="models")
 @click.argument("word", default="")
 @click.option("--images", is_flag=True, help="Only models that take images.")
-@click.option("--fields", is_flag=True, help="List what a model file can set, and end.")
+@click.option(
+    "--fields", is_flag=True, help="List what a model file can set, or a provider's options (WORD)."
+)
 @form_option
 def command(word: str, images: bool, fields: bool, form: str) -> None:
     """List the shipped models, or those with WORD in their name, model, provider or licence.
@@ -55,7 +62,7 @@ def command(word: str, images: bool, fields: bool, form: str) -> None:
     model is named provider/model, or by a .yaml file of your own.
     """
     if fields:
-        print_sections([(FIELDS, tell_fields(ModelSpec))])
+        print_sections(_options(word) if word else _fields())
         return
     found = {
         name: cells
@@ -68,6 +75,30 @@ def command(word: str, images: bool, fields: bool, form: str) -> None:
     title = f"{len(found)} of {count} models" if word or images else "Models"
     table = Table(name="models", title=title, columns=COLUMNS, rows=found, digits=1)
     print_tables([table], form)
+
+
+def _fields() -> Iterator[tuple[str, Sequence[Entry]]]:
+    yield FIELDS, tell_fields(ModelSpec)
+    asked = [(f"mmconv models --fields {name}", PROVIDERS[name]) for name in sorted(PROVIDERS)]
+    yield "The options of a provider", asked
+
+
+def _options(provider: str) -> list[tuple[str, Sequence[Entry]]]:
+    """What a provider's models can be told, by the classes that read it.
+
+    Raises `ConfigError` for a module of one's own that has none.
+    """
+    kinds = [
+        kind
+        for name, kind in vars(find_provider(provider)).items()
+        if name.endswith("Options") and isinstance(kind, type) and issubclass(kind, BaseModel)
+    ]
+    if not kinds:
+        raise ConfigError(f"{provider} has no pydantic model whose name ends in Options to list")
+    return [
+        ((inspect.getdoc(kind) or kind.__name__).splitlines()[0], tell_fields(kind, OPTIONS))
+        for kind in kinds
+    ]
 
 
 def _described() -> Iterator[tuple[str, Mapping[str, Cell]]]:

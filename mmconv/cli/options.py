@@ -53,10 +53,13 @@ def print_sections(sections: Iterable[tuple[str, Sequence[Entry]]]) -> None:
             click.echo(line)
 
 
-def tell_fields(kind: type[BaseModel]) -> list[Entry]:
-    """Each field with its meaning, which is its docstring, and facts; those needed come first."""
+def tell_fields(kind: type[BaseModel], prefix: str = "") -> list[Entry]:
+    """Each field with its meaning, which is its docstring, and facts; those needed come first.
+
+    `prefix` goes before the names.
+    """
     schema = kind.model_json_schema()
-    fields = sorted(_fields(schema, schema.get("$defs", {})), key=lambda field: field[0])
+    fields = sorted(_fields(schema, schema.get("$defs", {}), prefix), key=lambda field: field[0])
     return [entry for _, entry in fields]
 
 
@@ -89,7 +92,7 @@ def _sections(described: Description) -> Iterator[tuple[str, Sequence[Entry]]]:
 
 def _listed(entries: Sequence[Entry], width: float) -> Iterator[str]:
     """Names on the left, and beside them what is told of each, text under text."""
-    margin = max(len(name) for name, *_ in entries) + 4
+    margin = max((len(name) for name, *_ in entries), default=0) + 4
     for name, *texts in entries:
         lines = [line for text in texts for line in fold(text, width - margin)]
         for place, line in enumerate(lines):
@@ -97,7 +100,7 @@ def _listed(entries: Sequence[Entry], width: float) -> Iterator[str]:
 
 
 def _fields(
-    schema: Mapping[str, Any], groups: Mapping[str, Any], prefix: str = ""
+    schema: Mapping[str, Any], groups: Mapping[str, Any], prefix: str
 ) -> Iterator[tuple[bool, Entry]]:
     """Each field with its meaning and facts, and whether it may be left out.
 
@@ -113,7 +116,7 @@ def _fields(
         facts = [f"--{_SHORT[name].replace('_', '-')}"] if name in _SHORT else []
         facts.append(_values(told))
         facts.append("needed" if field in needed else f"default: {_default(told.get('default'))}")
-        yield field not in needed, (name, told["description"], f"[{'; '.join(facts)}]")
+        yield field not in needed, (name, told.get("description", "-"), f"[{'; '.join(facts)}]")
 
 
 def _values(told: Mapping[str, Any]) -> str:
@@ -130,7 +133,8 @@ def _values(told: Mapping[str, Any]) -> str:
         case "object" if told["additionalProperties"] is True:
             return "a mapping"
         case "object":
-            keys, values = told["propertyNames"], told["additionalProperties"]
+            keys = told.get("propertyNames", {"type": "string"})
+            values = told["additionalProperties"]
             return f"a mapping from {_values(keys)} to {_values(values)}"
         case "string":
             return "a path" if told.get("format") == "path" else "a text"

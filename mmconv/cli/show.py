@@ -1,4 +1,7 @@
-"""`mmconv show`: the transcript of a sample, exactly as the models saw it."""
+"""`mmconv show`: the transcript of a sample, as it was sent to the models.
+
+That is before a model's own processor, which may scale or crop a picture, and its chat template.
+"""
 
 from __future__ import annotations
 
@@ -132,7 +135,7 @@ def _picture(image: Image, outcome: Outcome) -> str:
     if isinstance(outcome, Reply):
         for seen in outcome.seen:
             if seen.sha256 == image.sha256:
-                return f"{text}, seen as {seen.width}x{seen.height}>"
+                return f"{text}, sent as {seen.width}x{seen.height}>"
     return f"{text}>"
 
 

@@ -85,7 +85,7 @@ class Run:
             yield read(SampleInfo, record)
 
     def sample(self, name: str, *, prompts: bool = False) -> SampleTranscript:
-        """What the models saw and said of one sample; `prompts` adds judges' filled prompts."""
+        """What the models were sent and said of a sample; `prompts` adds judges' filled prompts."""
         path = f"{self.path}/samples/{quote(name, safe='')}"
         found = self.transport.json("GET", path, params={"prompts": prompts})
         return read(SampleTranscript, found)

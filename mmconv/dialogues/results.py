@@ -39,9 +39,9 @@ class JudgedTurn:
 class TurnResult:
     """One turn: its answer, or why there is none, and how it was judged.
 
-    The text of a `given` turn is its reference, and is not judged. `seen` are the images as the
-    model saw them. `failed` is the kind of failure and `problem` its words; `skipped` is the call
-    whose failure left this one unasked.
+    The text of a `given` turn is its reference, and is not judged. `seen` are the images as they
+    were sent to the model. `failed` is the kind of failure and `problem` its words; `skipped` is
+    the call whose failure left this one unasked.
     """
 
     turn: int

@@ -66,8 +66,9 @@ class Start(Specified):
 class Manifest(BaseModel):
     """`MANIFEST`: with what a run was made.
 
-    `models` are fingerprints by seat; `facts` and `notes` are the benchmark's own, and so are the
-    names of the `conditions`; `packages` are versions.
+    `models` are fingerprints by seat, `about_models` what providers tell besides (the chat
+    template); `facts` and `notes` are the benchmark's own, and so are the names of the
+    `conditions`; `packages` are versions.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -78,6 +79,7 @@ class Manifest(BaseModel):
     samples: int
     seed: int
     models: Mapping[str, str]
+    about_models: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
     facts: Mapping[str, Any]
     notes: tuple[str, ...]
     mmconv: str

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
+from decimal import Decimal
 from importlib import metadata
 from typing import Any
 
@@ -10,6 +12,7 @@ from mmconv import __version__
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.report.layout import RunSummary, SeatSummary
 from mmconv.tally import SeatTally, Tally
+from model_zoo.chat_templates import TRANSCRIPT
 
 PACKAGES = ("torch", "transformers", "accelerate", "bitsandbytes", "vllm", "openai", "sacrebleu")
 """Packages whose version can change a reply or a score."""
@@ -58,11 +61,28 @@ def stand_ins(spec: RunSpec) -> tuple[str, ...]:
     )
 
 
+def plain_turns(spec: RunSpec, about: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
+    """A note on every model that is asked without a chat template; `about` is by seat."""
+    return tuple(
+        f"PLAIN: {seat} ({spec.seats[seat].label}) was asked without a chat template, in a plain "
+        "transcript of turns (Question: ... Answer: ...)."
+        for seat, facts in about.items()
+        if facts.get("chat_template") == TRANSCRIPT
+    )
+
+
 def cost(model: ModelSpec, input_tokens: float, output_tokens: float) -> float | None:
     """Price in US dollars of so many tokens; None where the model's file gives no price."""
     if model.price is None:
         return None
     return (input_tokens * model.price.input + output_tokens * model.price.output) / 1e6
+
+
+def tell_dollars(amount: float) -> str:
+    """US dollars to the cent; less than ten cents to two digits, so that little is not nothing."""
+    if amount >= 0.1 or not amount:
+        return f"{amount:.2f}"
+    return f"{Decimal(f'{amount:.2g}'):f}"
 
 
 def session_cost(spec: RunSpec, tally: Tally) -> float | None:

@@ -182,7 +182,7 @@ async def run_samples(
 async def run_sample(
     run: RunId, sample: Sample, shared: Shared, desk: Runs, _caller: Reader, prompts: bool = False
 ) -> Response:
-    """Tell what the models saw and said; `prompts` adds judges' prompts as they were filled in."""
+    """Tell what the models were sent and said; `prompts` adds judges' prompts, filled in."""
     job = await find_run(shared, run)
     if job.state == "done" and not prompts:
         folder = finished_folder(shared, job)

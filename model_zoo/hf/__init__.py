@@ -2,8 +2,9 @@
 
 A provider: `fingerprint` names what decides the replies, `open_backend` loads the checkpoint. Any
 architecture that transformers loads as image-text-to-text, causal or encoder-decoder model works,
-as long as its processor or tokenizer says how a conversation is written; those without a chat
-template get a plain transcript. Importing this package loads neither torch nor transformers.
+as long as its processor or tokenizer says how a conversation is written. One without a chat
+template is refused, unless its option or its architecture says that a plain transcript will do.
+Importing this package loads neither torch nor transformers.
 
 Replies are generated in batches (see `model_zoo.hf.queue`); there is no prefix cache, so
 `affinity` has no effect. For long runs on GPUs the vLLM provider is faster.
@@ -19,13 +20,20 @@ from images.policy import Policy
 from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError
 from mmconv.protocols import ImageSource
-from model_zoo.hf.options import HfOptions, check_sight, fingerprint, read_options
+from model_zoo.hf.options import (
+    HfOptions,
+    check_ready,
+    check_sight,
+    facts,
+    fingerprint,
+    read_options,
+)
 
 if TYPE_CHECKING:
     from model_zoo.hf.backend import HfBackend
     from model_zoo.hf.loading import Checkpoint
 
-__all__ = ["HfOptions", "check_sight", "fingerprint", "open_backend"]
+__all__ = ["HfOptions", "check_ready", "check_sight", "facts", "fingerprint", "open_backend"]
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> HfBackend:

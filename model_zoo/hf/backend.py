@@ -15,6 +15,7 @@ from images.policy import Policy, prepare_pixels
 from mmconv.errors import Transient
 from mmconv.protocols import ImageSource
 from mmconv.values import Image, Message, Reply, Sampling, SeenImage
+from model_zoo.chat_templates import read_template
 from model_zoo.hf.batching import Budget, Request
 from model_zoo.hf.decoding import Completion, Decoder
 from model_zoo.hf.encoding import Tensors, check_context, encode
@@ -46,7 +47,7 @@ class HfBackend:
         self.checkpoint: Checkpoint | None = checkpoint
         self.images = images
         self.policy = policy
-        self.template = options.template_text()
+        self.template = read_template(options.chat_template)
         # twice a batch: the next one is prepared while one is answered
         self.max_concurrency = max_concurrency or 2 * options.max_batch
         budget = Budget(rows=options.max_batch, tokens=options.max_batch_tokens)

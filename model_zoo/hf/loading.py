@@ -11,17 +11,21 @@ import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
 import transformers
+from safetensors import SafetensorError
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError
-from model_zoo.checkpoints import is_local
+from model_zoo.chat_templates import default_template
+from model_zoo.checkpoints import file_at_hand, is_local
 from model_zoo.hf.load_lock import LOAD_LOCK
-from model_zoo.hf.options import HfOptions, Kind
+from model_zoo.hf.options import HfOptions, Kind, require_template
+from model_zoo.weight_files import check_whole, weight_files
 
 # most of its loaders are untyped
 _library: Any = transformers
@@ -35,6 +39,9 @@ _AUTO_CLASSES: dict[Kind, str] = {
 
 _MEMORY_SIGNS = ("out of memory", "not enough memory", "can't allocate memory", "alloc_failed")
 """How CUDA, MPS, the CPU allocator and cuBLAS say it, in lower case."""
+
+_DAMAGE_SIGNS = ("PytorchStreamReader", "unexpected EOF")
+"""How torch says that a file of weights is cut short, in its present format and in its old one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,15 +99,33 @@ def load_checkpoint(spec: ModelSpec, options: HfOptions) -> Checkpoint:
             f"pip install {_installed_by(error)}"
         ) from error
     except RuntimeError as error:
-        if not is_out_of_memory(error):
-            raise
-        release_memory()
-        raise ConfigError(
-            f"model {spec.label}: does not fit into memory: {_short(error)}; "
-            "set options.quantization, options.dtype or options.device_map"
-        ) from error
+        if is_out_of_memory(error):
+            release_memory()
+            raise ConfigError(
+                f"model {spec.label}: does not fit into memory: {_short(error)}; "
+                "set options.quantization, options.dtype or options.device_map"
+            ) from error
+        if any(sign in str(error) for sign in _DAMAGE_SIGNS):
+            raise _damaged(spec, options, error) from error
+        raise
+    except (SafetensorError, EOFError, UnpicklingError) as error:
+        raise _damaged(spec, options, error) from error
     except (OSError, ValueError, KeyError) as error:
         raise ConfigError(f"model {spec.label}: cannot be loaded: {_short(error)}") from error
+
+
+def _damaged(spec: ModelSpec, options: HfOptions, error: Exception) -> ConfigError:
+    """What to say of weights that cannot be read; names the file where that can be seen."""
+    config = file_at_hand(spec.model, "config.json", options.revision)
+    files: list[Path] = []
+    if config is not None:
+        try:
+            check_whole(config.parent)
+        except ConfigError as found:
+            return found
+        files = weight_files(config.parent)
+    where = files[0] if len(files) == 1 else f"model {spec.label}: a file of its weights"
+    return ConfigError(f"{where}: cannot be read: {_short(error)}; copy or download it again")
 
 
 def _installed_by(error: ImportError) -> str:
@@ -142,12 +167,19 @@ def _load(name: str, options: HfOptions) -> Checkpoint:
         processor = None if tokenizer is processor else processor
     else:
         tokenizer = _library.AutoTokenizer.from_pretrained(source, **origin)
+    if options.chat_template is None and not _has_template(processor, tokenizer):
+        require_template(name, config.model_type)
     auto_class = getattr(_library, _AUTO_CLASSES[kind])
     model, found = auto_class.from_pretrained(
         source, **origin, **_placement(options), output_loading_info=True
     )
     _check_complete(name, found["missing_keys"])
     return as_checkpoint(model.eval(), tokenizer, processor)
+
+
+def _has_template(processor: Any | None, tokenizer: Any) -> bool:
+    held = (getattr(each, "chat_template", None) for each in (processor, tokenizer))
+    return any(map(default_template, held))
 
 
 def _check_complete(name: str, missing: Collection[str]) -> None:

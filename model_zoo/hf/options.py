@@ -6,7 +6,6 @@ Nothing is loaded here: no torch, no transformers, no weights.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -14,6 +13,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from mmconv.config import ModelSpec, validate
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_json
+from model_zoo.chat_templates import (
+    ASKED_PLAINLY,
+    Template,
+    lacks_template,
+    model_type,
+    name_template,
+    read_template,
+    without_template,
+)
 from model_zoo.checkpoints import checkpoint_fingerprint, is_local, require_sight
 
 Kind = Literal["image-text", "text", "encoder-decoder"]
@@ -25,43 +33,37 @@ _SPEED_ONLY = frozenset({"device_map", "max_batch_tokens", "max_batch", "threads
 
 
 class HfOptions(BaseModel):
-    """Options of the provider hf.
+    """Options of a checkpoint that transformers runs in this process."""
 
-    `dtype` "auto" is the checkpoint's own. `device_map` None spreads the model over the GPUs that
-    are there, or takes the CPU. `quantization` is by bitsandbytes. `revision` is a hub commit;
-    `trust_remote_code` needs one for hub names. Images are scaled into `min_pixels` and
-    `max_pixels` before the processor sees them. A batch holds at most `max_batch` prompts and
-    `max_batch_tokens` tokens (prompts times the longest prompt and reply). `chat_template` is a
-    Jinja text, or a file named *.jinja, in place of the checkpoint's. `kind` is read off the
-    checkpoint's configuration. `threads` bounds torch's threads on the CPU.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = "auto"
+    """What weights are loaded as; auto is the checkpoint's own."""
     device_map: str | Mapping[str, int | str] | None = None
+    """Where modules go, as transformers takes it; else over all GPUs that are there, or the CPU."""
     attn_implementation: str | None = None
+    """The attention that transformers takes: eager, sdpa, flash_attention_2, ..."""
     quantization: Literal["4bit", "8bit"] | None = None
+    """By bitsandbytes, as the weights are loaded."""
     revision: str | None = None
+    """A commit of the model's repository on the hub."""
     trust_remote_code: bool = False
+    """Runs code that the checkpoint brings; a hub name needs a revision with it."""
     min_pixels: int | None = Field(default=None, gt=0)
+    """The least area that an image is scaled to before the processor gets it."""
     max_pixels: int | None = Field(default=None, gt=0)
+    """The largest area that an image is scaled to before the processor gets it."""
     max_batch_tokens: int = Field(default=32768, gt=0)
+    """Tokens in a batch at most: prompts times the longest prompt and reply."""
     max_batch: int = Field(default=64, gt=0)
-    chat_template: str | None = None
-    kind: Literal["auto"] | Kind = "auto"
+    """Prompts in a batch at most."""
+    chat_template: Template | None = None
+    """In place of the checkpoint's: a file named *.jinja, a Jinja text, or plain: a transcript,
+    `Question: ... Answer: ...`, for a checkpoint that has none."""
+    kind: Literal["auto", Kind] = "auto"
+    """What the checkpoint is; auto reads it off its configuration."""
     threads: int | None = Field(default=None, gt=0)
-
-    def template_text(self) -> str | None:
-        """The chat template's text, read from its file if it is one; raises `ConfigError`."""
-        if self.chat_template is None or not self.chat_template.endswith(".jinja"):
-            return self.chat_template
-        try:
-            return Path(self.chat_template).expanduser().read_text(encoding="utf-8")
-        except OSError as error:
-            raise ConfigError(
-                f"chat_template {self.chat_template}: {error.strerror or error}"
-            ) from error
+    """Threads of torch on the CPU at most."""
 
 
 def read_options(spec: ModelSpec) -> HfOptions:
@@ -79,7 +81,7 @@ def fingerprint(spec: ModelSpec) -> str:
     """A hash of the checkpoint's content and of the options that change replies."""
     options = read_options(spec)
     told = options.model_dump(mode="json", exclude=set(_SPEED_ONLY))
-    told["chat_template"] = options.template_text()
+    told["chat_template"] = read_template(options.chat_template)
     checkpoint = checkpoint_fingerprint(spec.model, options.revision)
     return hash_json(["hf", _ANSWER_VERSION, checkpoint, told])
 
@@ -91,3 +93,22 @@ def check_sight(spec: ModelSpec) -> None:
         raise ConfigError(f"it takes no images: options.kind is {options.kind}")
     if options.kind == "auto":
         require_sight(spec.model, options.revision)
+
+
+def check_ready(spec: ModelSpec) -> None:
+    """Raise `ConfigError` for a checkpoint's folder that has no chat template and needs one."""
+    options = read_options(spec)
+    if options.chat_template is None and lacks_template(spec.model):
+        require_template(spec.model, model_type(spec.model))
+
+
+def require_template(model: str, architecture: str | None) -> None:
+    """Raise `ConfigError` for a checkpoint without a template, unless it is one to be asked so."""
+    if architecture not in ASKED_PLAINLY:
+        raise ConfigError(without_template(model, plain=True))
+
+
+def facts(spec: ModelSpec) -> dict[str, str]:
+    """What a run's manifest tells of the model: which chat template writes its conversations."""
+    options = read_options(spec)
+    return {"chat_template": name_template(spec.model, options.revision, options.chat_template)}

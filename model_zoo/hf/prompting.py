@@ -1,10 +1,10 @@
 """Writes a conversation as the text that a checkpoint expects, images in their places.
 
-The checkpoint's own chat template is used where it has one. Without one (BLIP-2, InstructBLIP,
-T5) a conversation becomes a transcript: the system message if there is one, then for every turn
-`Question: ... Answer: ...`, ending with `Answer:`, the form that BLIP-2's paper asks questions in
-(section 4.2), carried over to several turns. What a template cannot express is refused: nothing is
-merged, moved or left out.
+The checkpoint's own chat template is used unless an option gives another. Where there is none to be
+(`model_zoo.chat_templates` says for whom) a conversation becomes a plain transcript: the system
+message if there is one, then for every turn `Question: ... Answer: ...`, ending with `Answer:`, the
+form that BLIP-2's paper asks questions in (section 4.2), carried over to several turns. What a
+template cannot express is refused: nothing is merged, moved or left out.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from jinja2 import TemplateError
 
 from mmconv.errors import Refused
 from mmconv.values import Image, Message, Text
+from model_zoo.chat_templates import PLAIN, default_template
 from model_zoo.hf.loading import Checkpoint
 
 _TURN_MARKS = {"user": "Question: ", "assistant": "Answer: ", "system": ""}
@@ -37,7 +38,7 @@ class Rendered:
 
 def images_of(messages: Sequence[Message]) -> tuple[Image, ...]:
     """All images of a conversation, in order."""
-    return tuple(part for message in messages for part in message.parts if isinstance(part, Image))
+    return tuple(image for message in messages for image in message.images)
 
 
 def check_images(checkpoint: Checkpoint, messages: Sequence[Message]) -> None:
@@ -61,7 +62,8 @@ def check_images(checkpoint: Checkpoint, messages: Sequence[Message]) -> None:
 def render(checkpoint: Checkpoint, messages: Sequence[Message], template: str | None) -> Rendered:
     """The prompt for `messages`; `template` replaces the checkpoint's chat template.
 
-    Raises `mmconv.errors.Refused` if the template cannot express the conversation.
+    `PLAIN` makes a transcript. Raises `mmconv.errors.Refused` if the template cannot express the
+    conversation.
     """
     mark = _image_mark(checkpoint)
     writer, own = _template_of(checkpoint, template)
@@ -85,9 +87,12 @@ def _image_mark(checkpoint: Checkpoint) -> str:
 def _template_of(checkpoint: Checkpoint, template: str | None) -> tuple[Any, str | None]:
     """Who writes the conversation, and by which template (None: there is none)."""
     processor, tokenizer = checkpoint.processor, checkpoint.tokenizer
-    if processor is not None and (template or getattr(processor, "chat_template", None)):
-        return processor, template or processor.chat_template
-    return tokenizer, template or tokenizer.chat_template
+    if template == PLAIN:
+        return tokenizer, None
+    own = default_template(getattr(processor, "chat_template", None))
+    if processor is not None and (template or own):
+        return processor, template or own
+    return tokenizer, template or default_template(tokenizer.chat_template)
 
 
 def _texts(message: Message) -> list[Text]:

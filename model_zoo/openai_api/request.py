@@ -15,26 +15,31 @@ _OURS = frozenset({"model", "messages", "stream", "n"})
 
 
 class Options(BaseModel):
-    """How to speak to one server.
+    """Options of a model that an OpenAI-compatible server has.
 
-    `identity` names the model in keys instead of the URL, so that a server may move. `max_pixels`,
-    `min_pixels` (areas), `max_side` and `media_types` are the image policy: what goes beyond it is
-    scaled or encoded anew, all else is sent byte for byte. `guided_json` sends a call's schema;
-    `extra_body` is added to every request and wins over what stands there. `image_cache_mb` bounds
-    the images kept ready for sending, in MB.
+    Images that keep to the bounds and types are sent byte for byte, others scaled or encoded anew.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     identity: str | None = None
+    """Names the model in keys instead of the URL, so that its server may move."""
     max_pixels: int | None = Field(default=None, gt=0)
+    """The largest area of an image that is sent."""
     min_pixels: int | None = Field(default=None, gt=0)
+    """The least area of an image that is sent."""
     max_side: int | None = Field(default=None, gt=0)
+    """The longest side of an image that is sent, in pixels."""
     media_types: tuple[str, ...] = Policy().media_types
+    """The types of images that the server takes; others are encoded anew."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    """What the server calls the bound of a reply's tokens."""
     guided_json: bool = False
+    """Sends a call's JSON schema, where it has one, for the server to hold the reply to."""
     extra_body: Mapping[str, Any] = Field(default_factory=dict)
+    """Added to every request, and wins over what stands there."""
     image_cache_mb: int = Field(default=16, ge=0)
+    """Megabytes of images that are kept ready for sending."""
 
     @field_validator("extra_body")
     @classmethod

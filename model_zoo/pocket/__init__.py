@@ -18,6 +18,9 @@ from model_zoo import hf
 if TYPE_CHECKING:
     from model_zoo.hf.backend import HfBackend
 
+Options = hf.HfOptions
+"""Those of the provider `hf`."""
+
 MODEL = "scenes"
 """The one model of this provider."""
 
@@ -28,6 +31,11 @@ WEIGHTS = Path(str(resources.files("model_zoo"))) / "pocket" / "weights"
 def fingerprint(spec: ModelSpec) -> str:
     """As the provider `hf` names the shipped checkpoint."""
     return hf.fingerprint(_checkpoint(spec))
+
+
+def facts(spec: ModelSpec) -> dict[str, str]:
+    """As the provider `hf` tells them."""
+    return hf.facts(_checkpoint(spec))
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> HfBackend:

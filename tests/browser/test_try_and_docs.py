@@ -33,7 +33,7 @@ async def test_a_dialogue_is_tried_with_a_picture(
     await expect(turns.first.locator("h5")).to_have_text(["free", "perception"])
     await expect(turns.first.locator(".answer.given")).to_have_text("referenceA red square.")
     await expect(turns.nth(2).locator(".answer .text")).to_have_text(["Write a line."] * 2)
-    await expect(turns.first.locator(".small").first).to_contain_text("seen as 256 × 256")
+    await expect(turns.first.locator(".small").first).to_contain_text("sent as 256 × 256")
 
 
 async def test_a_judge_of_scenes_grades_a_dialogue_and_an_error_leaves_no_old_answer(

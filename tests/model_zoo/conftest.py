@@ -1,7 +1,25 @@
-"""Makes torchvision importable, where it can be, before any test here imports transformers."""
+"""Makes torchvision importable, where it can be, before any test here imports transformers.
+
+Beside that what tests of several models share.
+"""
 
 from __future__ import annotations
 
+from mmconv.values import Message, Part, Role, Text
 from tests import torchvision_stub
 
 torchvision_stub.install()
+
+
+class NoImages:
+    """An image source that is never asked."""
+
+    def read(self, sha256: str) -> bytes:
+        raise AssertionError(f"nobody may look at an image: {sha256}")
+
+
+def message(role: Role, *parts: str | Part) -> Message:
+    """A message; strings are its texts."""
+    return Message(
+        role=role, parts=tuple(Text(text=part) if isinstance(part, str) else part for part in parts)
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import functools
+import gc
 import hashlib
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -66,7 +67,9 @@ def checkpoint(family: str) -> Path:
     """A tiny checkpoint, made once per run; skips where its processor cannot be had."""
     if FAMILIES[family].torchvision and WITHOUT_TORCHVISION is not None:
         pytest.skip(WITHOUT_TORCHVISION)
-    return make_checkpoint(family, Path(_FOLDER.name) / family)
+    made = make_checkpoint(family, Path(_FOLDER.name) / family)
+    gc.freeze()  # Every backend that is closed collects garbage, and this has imported a lot.
+    return made
 
 
 def spec(family: str, **options: Any) -> ModelSpec:

@@ -13,6 +13,20 @@ def alive(pids: Iterable[int]) -> list[int]:
     return [pid for pid in pids if _runs(pid)]
 
 
+def children() -> set[int]:
+    """All processes below this one."""
+    return {child.pid for child in psutil.Process().children(recursive=True)}
+
+
+def wait_for_children(count: int, before: set[int]) -> set[int]:
+    """Those that were not there before, once they are so many; fails if that takes too long."""
+    deadline = time.monotonic() + 20
+    while len(started := children() - before) < count:
+        assert time.monotonic() < deadline, f"{len(started)} of {count} have started"
+        time.sleep(0.02)
+    return started
+
+
 def wait_until_gone(pids: Iterable[int], seconds: float) -> None:
     """Return when none of them runs any more; fails if one still does after so many seconds."""
     deadline = time.monotonic() + seconds

@@ -11,12 +11,13 @@ import pytest
 
 from images.door import Limits, decode
 from images.scenes import draw, sample_scene
-from mmconv.config import ModelSpec
+from mmconv.config import ModelSpec, load_model
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_json
 from mmconv.protocols import ImageSource
 from mmconv.values import Image, Message, Reply, Sampling, Text
-from model_zoo.damaged import fingerprint, open_backend, shuffle_words
+from model_zoo import pocket
+from model_zoo.damaged import facts, fingerprint, open_backend, shuffle_words
 
 PICTURE = draw(sample_scene(Random(1)))
 ANSWER = "2 of them: the red circle and the blue star."
@@ -156,3 +157,11 @@ def test_an_unknown_provider_is_named() -> None:
     told = ModelSpec(provider="damaged", model="m", options={"provider": "x.y", "picture": "blur"})
     with pytest.raises(ConfigError, match=r"x\.y"):
         fingerprint(told)
+
+
+def test_a_damaged_model_has_the_facts_of_the_whole_one() -> None:
+    told = facts(load_model("pocket-blind"))
+    assert told == pocket.facts(load_model("pocket"))
+    assert len(told["chat_template"]) == 64
+    options = {"provider": "model_zoo.fake", "picture": "blur"}
+    assert facts(ModelSpec(provider="damaged", model="echo", options=options)) == {}

@@ -13,26 +13,16 @@ import pytest
 from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError, Refused, Transient
 from mmconv.protocols import Backend
-from mmconv.values import Image, Message, Part, Role, Sampling, SeenImage, Text
+from mmconv.values import Image, Message, Sampling, SeenImage
 from model_zoo.fake import UNDECIDED, fingerprint, open_backend
+from tests.model_zoo.conftest import NoImages, message
 
 ONCE = Sampling()
 PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=40, height=30)
 
 
-class NoImages:
-    def read(self, sha256: str) -> bytes:
-        raise AssertionError("a fake model looks at no image")
-
-
 def spec(model: str, **options: Any) -> ModelSpec:
     return ModelSpec(provider="fake", model=model, options=options)
-
-
-def message(role: Role, *parts: str | Part) -> Message:
-    return Message(
-        role=role, parts=tuple(Text(text=part) if isinstance(part, str) else part for part in parts)
-    )
 
 
 def asked(text: str) -> tuple[Message, ...]:

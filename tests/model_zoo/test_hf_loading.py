@@ -46,6 +46,27 @@ def test_a_checkpoint_that_lacks_weights_is_refused(tmp_path: Path) -> None:
         load_checkpoint(asked, read_options(asked))
 
 
+@pytest.mark.parametrize("old", [False, True])
+def test_weights_that_cannot_be_read_are_named(tmp_path: Path, old: bool) -> None:
+    """Where no fingerprint has looked at them: downloads of the hub's, or a file that is old."""
+    import torch
+    from safetensors.torch import load_file
+
+    from model_zoo.hf.loading import load_checkpoint
+
+    shutil.copytree(checkpoint("llama"), tmp_path / "cut")
+    file = tmp_path / "cut" / "model.safetensors"
+    if old:
+        weights = load_file(file)
+        file.unlink()
+        file = tmp_path / "cut" / "pytorch_model.bin"
+        torch.save(weights, file, _use_new_zipfile_serialization=False)
+    file.write_bytes(file.read_bytes()[:-1000])
+    asked = spec("llama").model_copy(update={"model": str(tmp_path / "cut")})
+    with pytest.raises(ConfigError, match=rf"^{file}: .*; copy or download it again$"):
+        load_checkpoint(asked, read_options(asked))
+
+
 def test_a_load_is_alone_and_goes_before_who_came_later() -> None:
     lock = LoadLock()
     order: list[str] = []

@@ -7,6 +7,7 @@ import gc
 import subprocess
 import sys
 import weakref
+from itertools import count
 from typing import Any
 
 import pytest
@@ -188,12 +189,10 @@ async def test_a_template_of_the_tokenizer_gets_images_as_marks() -> None:
     assert two.input_tokens == one.input_tokens + 16
 
 
-async def test_without_any_template_images_stand_in_a_transcript() -> None:
-    async with backend("llava") as model:
-        loaded(model).processor.chat_template = None
-        loaded(model).tokenizer.chat_template = None
+async def test_images_stand_in_a_plain_transcript() -> None:
+    async with backend("llava", chat_template="plain") as model:
         messages = [said("Be brief.", "system"), user("Look:", PICTURES.draw(0)), said("Yes?")]
-        rendered = render(loaded(model), [*messages, user("Why?")], None)
+        rendered = render(loaded(model), [*messages, user("Why?")], model.template)
         assert (await ask(model, *messages, user("Why?"))).output_tokens
     assert rendered.text == ("Be brief. Question: Look:<image> Answer: Yes? Question: Why? Answer:")
 
@@ -275,14 +274,21 @@ async def test_a_caller_that_gives_up_costs_the_others_nothing() -> None:
 
 async def test_closing_stops_at_the_next_token_and_cancels_what_waits() -> None:
     async with backend("t5", max_batch=1) as model:
+        under_way, loop, tokens = asyncio.Event(), asyncio.get_running_loop(), count(1)
+
+        def note(*_: object) -> None:
+            if next(tokens) == 5:
+                loop.call_soon_threadsafe(under_way.set)
+
+        loaded(model).model.register_forward_hook(note)
         asked = [
             asyncio.create_task(
                 model.generate([user("What?")], Sampling(max_tokens=100_000), affinity="")
             )
             for _ in range(2)
         ]
-        await asyncio.sleep(0.5)
         async with asyncio.timeout(20):
+            await under_way.wait()
             await model.aclose()
         outcomes = await asyncio.gather(*asked, return_exceptions=True)
         assert [type(outcome) for outcome in outcomes] == [asyncio.CancelledError] * 2

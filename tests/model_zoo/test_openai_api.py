@@ -21,9 +21,10 @@ from mmconv.config import ModelSpec
 from mmconv.errors import ImageError, Refused, Transient
 from mmconv.keys import hash_bytes
 from mmconv.protocols import Backend
-from mmconv.values import Image, Message, Part, Role, Sampling, SeenImage, Text
+from mmconv.values import Image, Message, Part, Sampling, SeenImage
 from model_zoo import openai_api
 from model_zoo.openai_api.response import read_reply
+from tests.model_zoo.conftest import message
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 ONCE = Sampling()
@@ -91,12 +92,6 @@ async def opened(
 
 def spec(**fields: Any) -> ModelSpec:
     return ModelSpec(**{"provider": "openai", "model": "some/model", "timeout": 5.0, **fields})
-
-
-def message(role: Role, *parts: str | Part) -> Message:
-    return Message(
-        role=role, parts=tuple(Text(text=part) if isinstance(part, str) else part for part in parts)
-    )
 
 
 def asked(*parts: str | Part) -> tuple[Message, ...]:

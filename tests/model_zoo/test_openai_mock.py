@@ -17,13 +17,9 @@ from mmconv.protocols import Backend
 from mmconv.values import Message, Reply, Sampling, Text
 from model_zoo import openai_api
 from tests.mock_server import Behaviour, mock_server
+from tests.model_zoo.conftest import NoImages
 
 ONCE = Sampling()
-
-
-class NoImages:
-    def read(self, sha256: str) -> bytes:
-        raise AssertionError("no prompt here shows an image")
 
 
 def spec(url: str, **fields: Any) -> ModelSpec:

@@ -11,11 +11,7 @@ import pytest
 from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError
 from model_zoo import openai_api
-
-
-class NoImages:
-    def read(self, sha256: str) -> bytes:
-        raise AssertionError("nothing is asked here")
+from tests.model_zoo.conftest import NoImages
 
 
 def spec(**fields: Any) -> ModelSpec:

@@ -13,6 +13,7 @@ from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError, Refused
 from mmconv.values import Image, Message, Sampling, Text
 from model_zoo.reference import fingerprint, open_backend
+from tests.model_zoo.conftest import NoImages
 
 SAMPLING = Sampling()
 PROMPTS = PromptSet("convbench_reference")
@@ -35,13 +36,6 @@ SAMPLE = {
 } | REFERENCES
 SILENT = {"1": "no", "2": "no", "3": "no"}
 PERFECT = {name[-1]: text for name, text in REFERENCES.items()}
-
-
-class NoImages:
-    """An image source that is never asked."""
-
-    def read(self, sha256: str) -> bytes:
-        raise AssertionError(sha256)
 
 
 def answers(prefix: str, texts: Mapping[str, str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError, Refused
 from mmconv.values import Message, Sampling, Text
 from model_zoo.scene_judge import fingerprint, open_backend
+from tests.model_zoo.conftest import NoImages
 
 PROMPTS = PromptSet("convbench_reference")
 GRADING = [name for name in PROMPTS.names if "_turn_" in name or "_overall" in name]
@@ -37,13 +38,6 @@ SAMPLE = {
     "judgement_2": "Rating: 1",
     "judgement_3": "Overall, Response B is better.",
 }
-
-
-class NoImages:
-    """An image source that is never asked."""
-
-    def read(self, sha256: str) -> bytes:
-        raise AssertionError(sha256)
 
 
 def answers(prefix: str, texts: Mapping[str, str]) -> dict[str, str]:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 import time
@@ -11,7 +10,7 @@ import pytest
 
 from mmconv.errors import ConfigError
 from model_zoo.server_process import ServerProcess, free_ports
-from tests.model_zoo.processes import wait_until_gone
+from tests.model_zoo.processes import children, wait_for_children, wait_until_gone
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(300)"]
 STUBBORN = (
@@ -20,16 +19,10 @@ STUBBORN = (
 )
 
 
-def children_of_this_process() -> list[int]:
-    return [child.pid for child in psutil.Process().children(recursive=True)]
-
-
 async def test_stopping_ends_the_process_and_can_be_repeated(tmp_path: Path) -> None:
-    before = set(children_of_this_process())
+    before = children()
     server = ServerProcess("sleeper", SLEEP, log=tmp_path / "new" / "log", env={})
-    await asyncio.sleep(0.3)
-    started = [pid for pid in children_of_this_process() if pid not in before]
-    assert len(started) == 2
+    started = wait_for_children(2, before)
     server.check_running()
     await server.stop()
     await server.stop()

@@ -26,6 +26,7 @@ from model_zoo.simulated import (
     open_backend,
 )
 from model_zoo.simulated.marks import read_answer, write_answer
+from tests.model_zoo.conftest import NoImages
 
 PROMPTS = PromptSet("convbench")
 REFERENCE = "A person's answer."
@@ -36,11 +37,6 @@ RATES: Mapping[str, Any] = {
     "creation": {"after_right": 0.1, "after_wrong": 0.5},
 }
 SAMPLES = 1500
-
-
-class NoImages:
-    def read(self, sha256: str) -> bytes:
-        raise AssertionError("nobody here looks at an image")
 
 
 def spec(model: str, **options: Any) -> ModelSpec:

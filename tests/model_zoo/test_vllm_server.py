@@ -23,7 +23,16 @@ from mmconv.errors import ConfigError, Transient
 from mmconv.protocols import Backend
 from mmconv.values import Message, Sampling, Text
 from model_zoo import openai_api
-from model_zoo.vllm_server import Options, Served, command, device_groups, fingerprint, open_backend
+from model_zoo.vllm_server import (
+    Options,
+    Served,
+    check_ready,
+    command,
+    device_groups,
+    facts,
+    fingerprint,
+    open_backend,
+)
 from tests.mock_server import mock_server
 from tests.model_zoo.processes import alive, wait_until_gone
 
@@ -33,10 +42,10 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def python(tmp_path: Path) -> str:
-    """An interpreter whose vLLM is `tests.model_zoo.fake_vllm`."""
+    """An interpreter whose vLLM is `tests.model_zoo.fake_vllm`; asked for a module, it has it."""
     script = tmp_path / "python"
     fake = Path(__file__).with_name("fake_vllm.py")
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{fake}" "$@"\n')
+    script.write_text(f'#!/bin/sh\n[ "$1" = -c ] || exec "{sys.executable}" "{fake}" "$@"\n')
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     return str(script)
 
@@ -190,6 +199,51 @@ async def test_a_base_url_is_used_as_it_is(python: str) -> None:
 async def test_wrong_options_are_told(options: Mapping[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         await open_backend(model("org/name", **options), Library())
+
+
+async def test_an_interpreter_without_vllm_is_told_before_it_is_started(tmp_path: Path) -> None:
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -I "$@"\n')
+    bare.chmod(bare.stat().st_mode | stat.S_IXUSR)
+    spec = model("org/name", python=str(bare), log_folder=str(tmp_path / "logs"))
+    told = rf"model name: {bare} has no vLLM; .*'mmconv\[vllm\]'.*options\.python$"
+    with pytest.raises(ConfigError, match=told):
+        await open_backend(spec, Library())
+    assert not (tmp_path / "logs").exists()
+
+
+def test_vllm_is_looked_for_in_the_servers_environment(tmp_path: Path) -> None:
+    (tmp_path / "vllm").mkdir()
+    (tmp_path / "vllm" / "__init__.py").write_text("raise SystemExit('imported')")
+    check_ready(model("org/name", env={"PYTHONPATH": str(tmp_path)}))
+
+
+def test_a_folder_without_a_chat_template_is_refused(python: str, checkpoint: Path) -> None:
+    (checkpoint / "tokenizer_config.json").write_text("{}")
+    with pytest.raises(ConfigError, match=r"has no chat template, .*options\.chat_template$"):
+        check_ready(model(checkpoint, python=python))
+    given: list[dict[str, Any]] = [
+        {"chat_template": "{{ messages }}"},
+        {"extra_args": ["--chat-template=own.jinja"]},
+    ]
+    for options in given:
+        check_ready(model(checkpoint, python=python, **options))
+    with pytest.raises(ConfigError, match="writes no plain transcript"):
+        check_ready(model(checkpoint, python=python, chat_template="plain"))
+
+
+def test_a_chat_template_is_passed_on_and_counts_by_its_text(checkpoint: Path) -> None:
+    file = checkpoint.parent / "own.jinja"
+    file.write_text("{{ messages }}")
+    options = {"chat_template": str(file)}
+    line = command(model(checkpoint, **options), Options(**options), 8000)
+    assert dict(pairwise(line))["--chat-template"] == "{{ messages }}"
+    before = fingerprint(model(checkpoint, **options)), facts(model(checkpoint, **options))
+    assert before[0] != fingerprint(model(checkpoint))
+    file.write_text("{{ messages }} ")
+    assert fingerprint(model(checkpoint, **options)) != before[0]
+    assert facts(model(checkpoint, **options)) != before[1]
+    assert facts(ModelSpec(provider="vllm", model="m", base_url="http://node:8000/v1")) == {}
 
 
 FLAGS = {

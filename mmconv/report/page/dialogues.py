@@ -130,7 +130,7 @@ def _facts(call: Record) -> str:
         facts.append(f"{call['output_tokens']} tokens")
     if call["state"] == "reply":
         facts.append(f"{call['seconds']:.2f} s")
-    facts += [f"seen as {seen['width']} × {seen['height']}" for seen in call["seen"]]
+    facts += [f"sent as {seen['width']} × {seen['height']}" for seen in call["seen"]]
     if call["dropped"]:
         facts.append(f"{call['dropped']} oldest messages dropped")
     if call["finish"] == "filter":

@@ -102,7 +102,7 @@
 
   function facts(turn) {
     const told = turn.output_tokens === null ? [] : [`${turn.output_tokens} tokens`];
-    return [...told, ...turn.seen.map((seen) => `seen as ${seen.width} × ${seen.height}`)].join(", ");
+    return [...told, ...turn.seen.map((seen) => `sent as ${seen.width} × ${seen.height}`)].join(", ");
   }
 
   function column(result) {

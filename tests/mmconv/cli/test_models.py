@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 from click.testing import CliRunner
 
-from mmconv.assemble import find_provider
+from mmconv.assemble import PROVIDERS, find_provider
 from mmconv.cli import commands
 from mmconv.cli.models import IMAGES, MODEL, NEED_NO_FILE, PARAMETERS, TERMS
 from mmconv.config import AboutSpec, ModelSpec, load_model, model_files
@@ -62,6 +63,62 @@ def test_every_field_of_a_model_file_is_told_with_its_default() -> None:
         assert facts in told
     for facts in ("[a mapping; default: not set]", "[true or false; default: not set]"):
         assert facts in told
+
+
+def fields(provider: str) -> str:
+    result = CliRunner().invoke(commands, ["models", "--fields", provider])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_every_option_of_a_provider_is_told_with_its_meaning(provider: str) -> None:
+    """Those that it names where it is told of one that there is not."""
+    told = fields(provider)
+    options = set(re.findall(r"^  options\.([\w.]+) ", told, re.MULTILINE))
+    meant = re.findall(r"^  options\.[\w.]+ +(\S.*)$", told, re.MULTILINE)
+    assert len(meant) >= len(options)
+    assert all(re.match("[A-Z]", meaning) for meaning in meant)
+    mates = [name.partition("/")[2] for name in NEED_NO_FILE if name.startswith(f"{provider}/")]
+    mates = mates or ["scenes" if provider == "pocket" else "org/name"]
+    known: set[str] = set()
+    for model in mates:
+        spec = ModelSpec(provider=provider, model=model, options={"no-such": 1})
+        with pytest.raises(ConfigError) as raised:
+            find_provider(provider).fingerprint(spec)
+        known |= set(re.findall(r"\w+", str(raised.value).partition("; there are: ")[2]))
+    assert known == {name.partition(".")[0] for name in options}
+
+
+def test_an_option_is_told_as_a_benchmarks_are() -> None:
+    told = " ".join(fields("hf").split())
+    assert (
+        "options.max_batch Prompts in a batch at most. [a whole number above 0; default: 64]"
+        in told
+    )
+    assert "[auto|image-text|text|encoder-decoder; default: auto]" in told
+    assert "options.env Added to the server's environment. [a mapping from a text to a text;" in (
+        " ".join(fields("vllm").split())
+    )
+
+
+def test_the_options_of_a_provider_of_ones_own_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own_zoo").mkdir()
+    needed = "def fingerprint(spec): ...\nasync def open_backend(spec, images): ...\n"
+    own = "from pydantic import BaseModel\nclass Options(BaseModel):\n    words: int\n"
+    (tmp_path / "own_zoo" / "mine.py").write_text(needed + own)
+    (tmp_path / "own_zoo" / "bare.py").write_text(needed)
+    assert "options.words  -\n                 [a whole number; needed]" in fields("own_zoo.mine")
+    result = CliRunner().invoke(commands, ["models", "--fields", "own_zoo.bare"])
+    assert "own_zoo.bare has no pydantic model" in str(result.exception)
+
+
+def test_where_the_options_of_providers_are_told_is_told() -> None:
+    told = CliRunner().invoke(commands, ["models", "--fields"]).output
+    assert all(f"  mmconv models --fields {name} " in told for name in PROVIDERS)
 
 
 def test_the_default_concurrency_is_the_one_that_is_told() -> None:

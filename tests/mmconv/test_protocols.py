@@ -1,0 +1,45 @@
+"""What the protocols say is what the shipped modules are."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+from mmconv.assemble import PROVIDERS, find_provider
+from mmconv.config import ModelSpec
+from mmconv.protocols import Provider
+from model_zoo import (
+    damaged,
+    fake,
+    hf,
+    openai_api,
+    pocket,
+    reference,
+    scene_judge,
+    simulated,
+    vllm_server,
+)
+
+SHIPPED: tuple[Provider[ModelSpec], ...] = (
+    damaged,
+    fake,
+    hf,
+    openai_api,
+    pocket,
+    reference,
+    scene_judge,
+    simulated,
+    vllm_server,
+)
+"""Typed as providers: mypy holds each to the protocol."""
+
+
+def test_all_shipped_providers_are_typed() -> None:
+    assert list(SHIPPED) == [find_provider(name) for name in sorted(PROVIDERS)]
+
+
+def test_what_a_provider_may_have_besides_is_had_by_one() -> None:
+    told = re.findall(r"^- `(?:await )?(\w+)\(", inspect.getdoc(Provider) or "", re.MULTILINE)
+    assert {"check_key", "facts", "probe"} <= set(told)
+    for name in told:
+        assert any(inspect.isfunction(getattr(module, name, None)) for module in SHIPPED), name

@@ -1,0 +1,83 @@
+"""A checkpoint without a chat template: refused before it is loaded, or asked in plain turns."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mmconv.config import ModelSpec
+from mmconv.errors import ConfigError
+from model_zoo.chat_templates import default_template, find_template
+from model_zoo.hf import check_ready, facts, open_backend
+from tests.model_zoo.hf_support import PICTURES, ask, backend, checkpoint, loaded, said, spec, user
+from tests.tiny_checkpoints import FAMILIES
+
+PLAIN = tuple(name for name, family in FAMILIES.items() if not family.template)
+OWN = "{% for m in messages %}{{ m.role }}: {{ m.content }} {% endfor %}Well:"
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A Llama that was saved without its template."""
+    shutil.copytree(checkpoint("llama"), tmp_path / "bare")
+    (tmp_path / "bare" / "chat_template.jinja").unlink()
+    return tmp_path / "bare"
+
+
+def named(folder: Path, **options: str) -> ModelSpec:
+    return spec("llama", **options).model_copy(update={"model": str(folder)})
+
+
+async def test_it_is_refused_before_its_weights_are_read(bare: Path) -> None:
+    (bare / "model.safetensors").unlink()
+    refusal = rf"^model {bare}: has no chat template, .*options\.chat_template=plain$"
+    with pytest.raises(ConfigError, match=refusal):
+        await open_backend(named(bare), PICTURES)
+    with pytest.raises(ConfigError, match=refusal):
+        check_ready(named(bare))
+
+
+@pytest.mark.parametrize("given", ["plain", OWN])
+async def test_it_answers_where_an_option_says_how(bare: Path, given: str) -> None:
+    chosen = named(bare, chat_template=given)
+    check_ready(chosen)
+    model = await open_backend(chosen, PICTURES)
+    try:
+        assert (await ask(model, user("What?"), said("That."), user("Why?"))).output_tokens
+    finally:
+        await model.aclose()
+
+
+@pytest.mark.parametrize("family", PLAIN)
+async def test_some_architectures_are_asked_in_plain_turns(family: str) -> None:
+    check_ready(spec(family))
+    assert facts(spec(family)) == {"chat_template": "plain transcript"}
+    shown = [] if family == "t5" else [PICTURES.draw(0)]
+    async with backend(family) as model:
+        assert (await ask(model, user(*shown, "What?"))).output_tokens
+
+
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name not in PLAIN])
+async def test_what_is_recorded_is_what_is_used(family: str) -> None:
+    check_ready(spec(family))
+    async with backend(family) as model:
+        held = loaded(model)
+        used = default_template(getattr(held.processor or held.tokenizer, "chat_template", None))
+    assert used
+    assert find_template(str(checkpoint(family))) == used
+
+
+async def test_of_several_templates_the_default_is_used(tmp_path: Path) -> None:
+    shutil.copytree(checkpoint("llama"), tmp_path / "several")
+    (tmp_path / "several" / "additional_chat_templates").mkdir()
+    (tmp_path / "several" / "additional_chat_templates" / "tool_use.jinja").write_text("{{ no }}")
+    async with backend("llama") as model:
+        expected = await ask(model, user("What?"))
+    model = await open_backend(named(tmp_path / "several"), PICTURES)
+    try:
+        assert isinstance(loaded(model).tokenizer.chat_template, dict)
+        assert (await ask(model, user("What?"))).text == expected.text
+    finally:
+        await model.aclose()
