@@ -102,13 +102,17 @@ def _named(places: Sequence[str]) -> str:
     return ", ".join(map(" ".join, named)) + more
 
 
-def bad_records_note(bad: BadRecords, good: int) -> Iterator[str]:
-    """A line for all tables, if any record is left out and not among the `good` ones."""
+def bad_records_note(bad: BadRecords, good: int, *, beyond: int = 0) -> Iterator[str]:
+    """A line for all tables, if any record is left out and not among the `good` ones.
+
+    The records `beyond` a limit were not looked at.
+    """
     if bad:
         are = "is" if len(bad) == 1 else "are"
+        looked_at = f"{'the first ' if beyond else ''}{len(bad) + good}"
         yield (
-            f"{len(bad)} of {len(bad) + good} records {are} left out as bad (--skip-bad-records): "
-            "see the table left_out."
+            f"{len(bad)} of {looked_at} records {are} left out as bad (--skip-bad-records): see "
+            "the table left_out."
         )
 
 

@@ -101,7 +101,10 @@ class FileBenchmark(ABC):
         )
         self._survey = survey(self._source, images)
         self.size = self._survey.good
-        self.notes = (*self.notes, *bad_records_note(self._survey.bad, self.size))
+        self.notes = (
+            *self.notes,
+            *bad_records_note(self._survey.bad, self.size, beyond=self._survey.beyond),
+        )
 
     @classmethod
     def describe(cls) -> Description:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.errors import ConfigError
-from mmconv.report.summary import cost, session_cost
+from mmconv.report.summary import cost, session_cost, tell_dollars
 from mmconv.tally import Tally
 
 EXAMPLE = "{input: 2.5, output: 10}"
@@ -44,7 +44,8 @@ class Budget:
         dollars = session_cost(self.spec, tally) or 0.0
         if dollars <= self.dollars:
             return None
-        return f"--max-cost {self.dollars:g}: the calls of this session have cost ${dollars:.4g}"
+        spent = tell_dollars(dollars)
+        return f"--max-cost {self.dollars:g}: the calls of this session have cost ${spent}"
 
 
 def _untold(seat: str, model: ModelSpec) -> str:

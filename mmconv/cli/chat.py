@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 
 import click
@@ -107,6 +108,9 @@ async def _answer(seat: Seat, said: tuple[Message, ...]) -> Reply | None:
 
 
 def _read_line() -> str:
+    """What is said next, nothing at the end; only a person is prompted for it."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n")
     try:
         return str(click.prompt("you", prompt_suffix="> ", default="", show_default=False))
     except click.Abort:

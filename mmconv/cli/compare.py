@@ -12,9 +12,10 @@ import click
 from mmconv.cli.option_values import FILE
 from mmconv.cli.report import data_of
 from mmconv.cli.tabling import print_warnings, show_tables, table_options
-from mmconv.report.compared_runs import KINDS, tell_shortfall
+from mmconv.report.compared_runs import KINDS, finished_among, tell_shortfall
 from mmconv.report.comparison import Comparison, compare
 from mmconv.report.layout import TABLES
+from mmconv.report.raised import mark_raised
 
 PAGE = "comparison.html"
 
@@ -42,17 +43,32 @@ def command(
     sample, with 95 % intervals, the number of pairs, and what made no pair. Runs over other data or
     by another judge or other prompts are refused, unless --despite says so. Where much of a run is
     missing, that is told first. Of more than two runs the scores stand before the differences;
-    `mmconv leaderboard` ranks them. --out also takes a page with the conversations side by side.
+    `mmconv leaderboard` ranks them. Of more than two, unfinished ones are left out, and named.
+    --out also takes a page with the conversations side by side.
     """
-    comparison = compare(runs, baseline=baseline, despite=despite)
+    ordered = _baseline_first(runs, baseline)
+    finished, left_out = finished_among(ordered, needed=ordered[0])
+    for told in left_out:
+        click.echo(told, err=True)
+    comparison = compare(finished, despite=despite)
     amiss = (told for run in comparison.runs for told in tell_shortfall(run))
     print_warnings((*comparison.warnings, *amiss), form)
     printed = [table for table in comparison.tables if form != "table" or not table.detail]
+    if form in {"table", "md"}:
+        printed = [mark_raised(table) for table in printed]
     folder = None if out is None else out / TABLES
     show_tables(comparison.tables, form, folder, printed=printed, intervals=True)
     if out is not None:
         page = asyncio.run(_write_page(comparison, out.absolute() / PAGE))
         click.echo(f"The page is {page}", err=True)
+
+
+def _baseline_first(runs: Sequence[Path], baseline: Path | None) -> tuple[Path, ...]:
+    """All runs, each once, in the order in which they are compared."""
+    if baseline is None:
+        return tuple(runs)
+    others = [run for run in runs if run.resolve() != baseline.resolve()]
+    return (baseline, *others)
 
 
 async def _write_page(comparison: Comparison, page: Path) -> Path:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from mmconv.cli.option_values import FILE, comma_list
-from mmconv.cli.tabling import print_warnings, show_tables, table_options
-from mmconv.report.compared_runs import KINDS
+from mmconv.cli.tabling import folded, print_warnings, show_tables, table_options
+from mmconv.report.compared_runs import KINDS, finished_among
 from mmconv.report.counts import tell_counts_once
-from mmconv.report.leaderboard import make_leaderboard
+from mmconv.report.leaderboard import Leaderboard, make_leaderboard
+from mmconv.stats import INTERVALS
 from mmconv.values import Table
 
 
@@ -41,18 +42,37 @@ def command(
     differences tell runs apart; ConvBench's deltas, and the levels that failures come from. At the
     end stands how answers ended, and what the runs took. Runs over other data or samples, or by
     another judge or other prompts, are refused, unless --despite says so. Where much of a run is
-    missing, that is told first, and its row is marked.
+    missing, that is told first, and its row is marked. Unfinished runs are left out, and named.
     """
     chosen = () if columns is None else comma_list(columns, "--columns")
-    board = make_leaderboard(runs, sort=sort, columns=chosen, despite=despite)
-    print_warnings(board.warnings, form)
-    printed = [_shown(table, form, board.warnings) for table in board.tables]
-    show_tables(board.tables, form, out, printed=printed, intervals=True)
+    finished, left_out = finished_among(runs)
+    for told in left_out:
+        click.echo(told, err=True)
+    board = make_leaderboard(finished, sort=sort, columns=chosen, despite=despite)
+    if form == "table":
+        _print_in_brief(board)
+    else:
+        print_warnings(board.warnings, form)
+    show_tables(board.tables, form, out, printed=_shown(board, form), intervals=True)
 
 
-def _shown(table: Table, form: str, above: Collection[str]) -> Table:
-    """The table for readers: counts once, and without what stands above all tables."""
+def _print_in_brief(board: Leaderboard) -> None:
+    """A line for each run of which something must be known, and where all of it is told."""
+    lines = [*board.brief]
+    if board.brief != board.warnings:
+        lines.append("All of it: --format json, or the pages of these runs.")
+    if lines:
+        click.echo("\n".join([*map(folded, lines), ""]))
+
+
+def _shown(board: Leaderboard, form: str) -> Sequence[Table]:
+    """The tables for readers: counts and the rule for intervals once, no warning of those above."""
     if form not in {"table", "md"}:
-        return table
-    notes = table.notes if form == "md" else (note for note in table.notes if note not in above)
-    return tell_counts_once(replace(table, notes=tuple(notes)))
+        return board.tables
+    said = {*(board.warnings if form == "table" else ())}
+    shown: list[Table] = []
+    for table in reversed(board.tables):
+        notes = tuple(note for note in table.notes if note not in said)
+        said.update({INTERVALS}.intersection(notes))
+        shown.insert(0, tell_counts_once(replace(table, notes=notes)))
+    return shown

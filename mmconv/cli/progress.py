@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 
 from mmconv.config import RunSpec
-from mmconv.report.summary import session_cost
+from mmconv.report.summary import session_cost, tell_dollars
 from mmconv.tally import Tally
 
 LINE_SECONDS = 10.0
@@ -44,7 +44,7 @@ def line(spec: RunSpec, tally: Tally, seconds: float) -> str:
     if skipped := sum(seat.skipped for seat in seats):
         parts.append(f"{skipped:,} skipped")
     if (dollars := session_cost(spec, tally)) is not None:
-        parts.append(f"${dollars:.2f}")
+        parts.append(f"${tell_dollars(dollars)}")
     return ", ".join(parts)
 
 

@@ -17,21 +17,25 @@ from typing import Any
 from mmconv.benchmarks.base import ImageOptions
 from mmconv.benchmarks.describing import describe, file_options
 from mmconv.benchmarks.registry import TITLES
-from mmconv.config import CANDIDATE, ModelSpec, SamplingSpec
+from mmconv.config import CANDIDATE, ModelSpec
 from mmconv.errors import ConfigError
-from mmconv.report.saved_run import FinishedRun, read_finished
+from mmconv.report.saved_run import FINISH, FinishedRun, find_lacking, read_finished
 from mmconv.report.shortfalls import read_shortfall, tell_notable
 
 KINDS = ("data", "judge", "prompts")
 """What must be alike in runs that are compared."""
 
 SHOWN = 5
-"""How many differing prompts are named."""
+"""How many differing prompts are named, and runs that have the same setting."""
 
 LONGEST = 80
 """How many signs of a setting are shown at most."""
 
+_NAMES = frozenset({"provider", "model"})
+"""What names a model, and so the run of a candidate."""
+
 _ADDRESS = "base_url"
+_SAMPLING = "sampling."
 _IDENTITY = "options.identity"
 _MOVED = (
     ". If that is the same server, which has moved: a model that sets "
@@ -53,6 +57,24 @@ def open_runs(folders: Sequence[Path]) -> tuple[FinishedRun, ...]:
     return _labelled([read_finished(folder) for folder in folders])
 
 
+def finished_among(
+    folders: Sequence[Path], *, needed: Path | None = None
+) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """The folders without those of unfinished runs, and a line on each of those.
+
+    All stay where fewer than two would, or the one that is `needed` would not: `open_runs` then
+    says what is unfinished. Raises `InputError` for a folder whose summary cannot be read.
+    """
+    lacking = {folder: name for folder in folders if (name := find_lacking(folder)) is not None}
+    kept = tuple(folder for folder in folders if folder not in lacking)
+    if len(kept) < 2 or needed in lacking:
+        return tuple(folders), ()
+    return kept, tuple(
+        f"{folder} is left out: the run is not finished, it has no {name}. {FINISH}"
+        for folder, name in lacking.items()
+    )
+
+
 def mismatches(first: FinishedRun, other: FinishedRun) -> Iterator[tuple[str, str]]:
     """What must be alike and is not: its kind and a sentence on it."""
     data = [_facts(run, "data") for run in (first, other)]
@@ -65,7 +87,7 @@ def mismatches(first: FinishedRun, other: FinishedRun) -> Iterator[tuple[str, st
             left, right = f"{told[0]} in {first.label}", f"{told[1]} in {other.label}"
             yield "judge", f"the {seat} differs: {left}, {right}{_how(first, other, seat)}"
     prompts = [_facts(run, "prompts") for run in (first, other)]
-    if differing := [name for name, _ in _differing(*prompts)]:
+    if differing := [*_differing(*prompts)]:
         more = f" and {len(differing) - SHOWN} more" if len(differing) > SHOWN else ""
         listed = ", ".join(differing[:SHOWN]) + more
         yield "prompts", f"prompts differ in {first.label} and {other.label}: {listed}"
@@ -138,10 +160,37 @@ def refuse_or_warn(found: Sequence[tuple[str, str]], despite: Collection[str]) -
     return tuple(f"WARNING: {told}." for _, told in found)
 
 
-def other_settings(first: FinishedRun, other: FinishedRun) -> Iterator[str]:
-    """Sentences on settings that differ and are not refused."""
-    for name, (left, right) in _differing(_settings(first), _settings(other)):
-        yield f"{name}: {_shown(left)} in {first.label}, {_shown(right)} in {other.label}."
+def other_settings(*runs: FinishedRun) -> Iterator[str]:
+    """Sentences on settings that are not the same in all runs and are not refused.
+
+    Those of the candidates are the ones in force, wherever they were set; what merely names a
+    candidate is not told.
+    """
+    candidates = _differing_models(runs, CANDIDATE)
+    if not candidates and len({run.manifest.models[CANDIDATE] for run in runs}) > 1:
+        yield f"{CANDIDATE}: the settings are the same, but the files or the backend are not."
+    told = {
+        name if name.startswith(_SAMPLING) else f"seats.{CANDIDATE}.{name}": values
+        for name, values in candidates.items()
+        if name not in _NAMES
+    }
+    for name, values in (_differing(*map(_settings, runs)) | told).items():
+        listed = (f"{_shown(name, value)} in {whose}" for value, whose in _by_value(values, runs))
+        yield f"{name}: {'; '.join(listed)}."
+
+
+def _by_value(values: Sequence[Any], runs: Sequence[FinishedRun]) -> Iterator[tuple[Any, str]]:
+    """Each value with the runs that have it, what most have last; many are not named."""
+    labels: list[tuple[Any, list[str]]] = []
+    for value, run in zip(values, runs, strict=True):
+        same = next((held for each, held in labels if each == value), None)
+        if same is None:
+            labels.append((value, [run.label]))
+        else:
+            same.append(run.label)
+    *fewer, (value, most) = sorted(labels, key=lambda each: len(each[1]))
+    yield from ((value, _listed(held)) for value, held in fewer)
+    yield value, f"the other {len(most)}" if len(most) > SHOWN else _listed(most)
 
 
 def _labelled(runs: Sequence[FinishedRun]) -> tuple[FinishedRun, ...]:
@@ -171,51 +220,55 @@ def _facts(run: FinishedRun, name: str) -> dict[str, str]:
 
 def _seat(run: FinishedRun, seat: str) -> tuple[Any, ...]:
     """All about a seat that can change its replies."""
-    model, sampling = run.spec.seats.get(seat), run.spec.sampling.get(seat)
-    return (
-        run.manifest.models.get(seat),
-        None if model is None else (model.system, _overridden(model.sampling)),
-        _overridden(sampling),
-    )
+    model = run.spec.seats.get(seat)
+    return run.manifest.models.get(seat), model and model.system, _sampling(run, seat)
 
 
-def _overridden(sampling: SamplingSpec | None) -> dict[str, Any]:
-    """What is overridden; two that are equal as models may not set the same."""
-    return {} if sampling is None else sampling.model_dump()
+def _sampling(run: FinishedRun, seat: str) -> dict[str, Any]:
+    """What is in force in the benchmark's place: a run's goes before that of the model's file."""
+    model = run.spec.seats.get(seat)
+    given = model and model.sampling, run.spec.sampling.get(seat)
+    return {
+        name: "left to the server" if value is None else value
+        for sampling in filter(None, given)
+        for name, value in sampling.model_dump().items()
+    }
 
 
 def _how(first: FinishedRun, other: FinishedRun, seat: str) -> str:
     """Which settings of a model that both runs have differ."""
-    left, right = (_model_settings(run, seat) for run in (first, other))
-    if not left or not right:
+    if not (seat in first.spec.seats and seat in other.spec.seats):
         return ""
-    differing = dict(_differing(left, right))
-    if left.get(_IDENTITY) and _IDENTITY not in differing:
-        differing.pop(_ADDRESS, None)
+    differing = _differing_models((first, other), seat)
     if not differing:
         return "; their settings are the same, but the files or the backend behind them are not"
-    told = [f"{name} is {_shown(one)} and {_shown(two)}" for name, (one, two) in differing.items()]
+    told = [
+        f"{name} is {_shown(name, one)} and {_shown(name, two)}"
+        for name, (one, two) in differing.items()
+    ]
     advice = _MOVED if differing.keys() == {_ADDRESS} else ""
     return f"; {', '.join(told)}{advice}"
 
 
+def _differing_models(runs: Sequence[FinishedRun], seat: str) -> dict[str, tuple[Any, ...]]:
+    """What a seat's models are set to otherwise; one of the same identity may have moved."""
+    settings = [_model_settings(run, seat) for run in runs]
+    differing = _differing(*settings)
+    if settings[0].get(_IDENTITY) and _IDENTITY not in differing:
+        differing.pop(_ADDRESS, None)
+    return differing
+
+
 def _model_settings(run: FinishedRun, seat: str) -> dict[str, Any]:
     """All that a run sets for a seat's model and that can change its replies."""
-    model = run.spec.seats.get(seat)
-    if model is None:
-        return {}
-    samplings = {"sampling": model.sampling, f"sampling.{seat}": run.spec.sampling.get(seat)}
+    model = run.spec.seats[seat]
     return {
         "provider": model.provider,
         "model": model.model,
         _ADDRESS: model.base_url,
         "system": model.system,
         **{f"options.{name}": value for name, value in model.options.items()},
-        **{
-            f"{whose}.{name}": value
-            for whose, sampling in samplings.items()
-            for name, value in _overridden(sampling).items()
-        },
+        **{f"{_SAMPLING}{seat}.{name}": value for name, value in _sampling(run, seat).items()},
     }
 
 
@@ -228,10 +281,6 @@ def _settings(run: FinishedRun) -> dict[str, Any]:
         "trials": run.spec.trials,
         "limit": run.spec.limit,
         "seed": run.spec.seed,
-        **{
-            f"sampling.{CANDIDATE}.{name}": value
-            for name, value in _overridden(run.spec.sampling.get(CANDIDATE)).items()
-        },
         "mmconv": run.manifest.mmconv,
     }
 
@@ -241,20 +290,24 @@ def _files(benchmark: str) -> frozenset[str]:
     return file_options(describe(benchmark).options if benchmark in TITLES else ImageOptions)
 
 
-def _differing(
-    left: Mapping[str, Any], right: Mapping[str, Any]
-) -> list[tuple[str, tuple[Any, Any]]]:
-    return [
-        (name, (left.get(name), right.get(name)))
-        for name in {**left, **right}
-        if left.get(name) != right.get(name)
-    ]
+def _differing(*settings: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
+    """Name -> the values, None where there is none, of what is not the same in all of them."""
+    names = dict.fromkeys(name for each in settings for name in each)
+    values = {name: tuple(each.get(name) for each in settings) for name in names}
+    return {name: each for name, each in values.items() if any(one != each[0] for one in each)}
 
 
 def _model(spec: ModelSpec | None) -> str:
     return "nobody" if spec is None else spec.label
 
 
-def _shown(value: Any) -> str:
-    text = "not set" if value is None else " ".join(str(value).split())
+def _shown(name: str, value: Any) -> str:
+    if value is None:
+        return "the benchmark's own" if name.startswith(_SAMPLING) else "not set"
+    text = " ".join(str(value).split())
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
+
+
+def _listed(labels: Sequence[str]) -> str:
+    *most, last = labels
+    return f"{', '.join(most)} and {last}" if most else last

@@ -33,6 +33,18 @@ PAIRED = (
     "made of, missing the others."
 )
 
+DIFFERS = "differs"
+"""The column that names those whose difference is significant."""
+
+_SIGNIFICANT = (
+    f"{DIFFERS}: the columns whose difference is apart from 0 at the 5 % level, by Holm's "
+    "correction over the differences of this table that have an interval ({n})."
+)
+_NONE_SIGNIFICANT = (
+    "By Holm's correction over the differences of this table that have an interval ({n}), none is "
+    "apart from 0 at the 5 % level."
+)
+
 _Key = tuple[str, str]
 
 
@@ -41,11 +53,14 @@ class Comparison:
     """What came of it: the runs, the baseline first, and the tables that name them by their labels.
 
     `warnings` tell what differs besides the candidates; they stand among every table's notes too.
+    `equal` are rows and columns of differences that are the same for every sample, and for that
+    have no interval.
     """
 
     runs: tuple[FinishedRun, ...]
     warnings: tuple[str, ...]
     tables: tuple[Table, ...]
+    equal: frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,19 +82,19 @@ class _Other:
     contrasts: Mapping[_Key, Contrast]
     warnings: tuple[str, ...]
     overlap: tuple[str, ...]
-    settings: tuple[str, ...]
+
+    def row(self, quantity: str, *, alone: bool) -> str:
+        """The name of the row of a difference; where no other run has one, it is the quantity's."""
+        return quantity if alone else f"{quantity}, {self.run.label}"
 
 
-def compare(
-    folders: Sequence[Path], *, baseline: Path | None = None, despite: Collection[str] = ()
-) -> Comparison:
-    """Compare finished runs with one of them, the first if no other is named.
+def compare(folders: Sequence[Path], *, despite: Collection[str] = ()) -> Comparison:
+    """Compare finished runs with the first of them.
 
     `despite` names what may differ besides the candidates, see `mmconv.report.compared_runs.KINDS`.
     Raises `ConfigError` for runs that cannot be compared, and as `read_finished` does.
     """
-    runs = _baseline_first(folders, baseline)
-    first, *rest = open_runs(runs)
+    first, *rest = open_runs(folders)
     warnings = [note for run in rest for note in check_alike(first, run, despite)]
     measured = _measure(first)
     others = [_beside(measured, run, despite) for run in rest]
@@ -107,6 +122,12 @@ def compare(
             *(table for table in differences if table.rows),
             *own[leading:],
         ),
+        equal=frozenset(
+            (other.row(name, alone=len(others) == 1), group)
+            for other in others
+            for (name, group), each in other.contrasts.items()
+            if each.summary.stderr == 0
+        ),
     )
 
 
@@ -114,16 +135,6 @@ def quantities_by_key(frame: ScoreFrame, spec: RunSpec) -> dict[_Key, Quantity]:
     """What a run is compared by, by name and group."""
     found = find_quantities(spec.benchmark)(frame, spec)
     return {(each.name, each.group): each for each in found}
-
-
-def _baseline_first(folders: Sequence[Path], baseline: Path | None) -> list[Path]:
-    if baseline is None:
-        return list(folders)
-    places = [folder.resolve() for folder in folders]
-    if baseline.resolve() not in places:
-        return [baseline, *folders]
-    first = places.index(baseline.resolve())
-    return [folders[first], *folders[:first], *folders[first + 1 :]]
 
 
 def _measure(run: FinishedRun) -> _Measured:
@@ -152,7 +163,6 @@ def _beside(first: _Measured, run: FinishedRun, despite: Collection[str]) -> _Ot
         },
         warnings=warnings,
         overlap=tuple(_overlap(first, measured, common)),
-        settings=tuple(other_settings(first.run, run)),
     )
 
 
@@ -196,7 +206,8 @@ def _runs(first: _Measured, others: Sequence[_Other], warnings: tuple[str, ...])
         },
         notes=(
             *warnings,
-            *(note for other in others for note in (*other.overlap, *other.settings)),
+            *(note for other in others for note in other.overlap),
+            *other_settings(first.run, *(other.run for other in others)),
         ),
         digits=0,
     )
@@ -210,51 +221,51 @@ def _differences(
     keys = [
         key for key, each in first.quantities.items() if each.change == change and key in compared
     ]
+    alone = len(others) == 1
     rows: dict[str, dict[str, Cell]] = {}
-    for name in dict.fromkeys(name for name, _ in keys):
+    p_values: dict[_Key, float] = {}
+    for quantity in dict.fromkeys(name for name, _ in keys):
         for other in others:
-            cells = {
-                group: as_cell(other.contrasts[name, group].summary, quantity.scale)
-                for (each, group), quantity in first.quantities.items()
-                if each == name and (each, group) in other.contrasts
-            }
-            if cells:
-                rows[name if len(others) == 1 else f"{name}, {other.run.label}"] = cells
-    runs = others[0].run.label if len(others) == 1 else "each run"
+            row = other.row(quantity, alone=alone)
+            for key in keys:
+                if key[0] == quantity and (found := other.contrasts.get(key)):
+                    cell = as_cell(found.summary, first.quantities[key].scale)
+                    rows.setdefault(row, {})[key[1]] = cell
+                    if found.p is not None:
+                        p_values[row, key[1]] = found.p
+    significant = _significant(p_values)
+    for row, groups in significant.items():
+        rows[row][DIFFERS] = Cell(value=", ".join(groups))
+    told = (_SIGNIFICANT if significant else _NONE_SIGNIFICANT).format(n=len(p_values))
+    runs = others[0].run.label if alone else "each run"
     what = "What conditions change" if change else "Scores"
     return Table(
         name="delta_differences" if change else "differences",
         title=f"{what}: {runs} minus {first.run.label}",
-        columns=tuple(dict.fromkeys(group for _, group in keys)),
+        columns=(*dict.fromkeys(group for _, group in keys), *([DIFFERS] if significant else [])),
         rows=rows,
         notes=(
             *warnings,
             *(note for other in others for note in other.overlap),
+            *([told] if p_values else []),
             PAIRED,
             INTERVALS,
             *([CAUTIOUS] if any(first.quantities[key].cautious for key in keys) else []),
-            *_corrected(keys, others, first.run.label),
         ),
         signed=True,
     )
 
 
-def _corrected(keys: Sequence[_Key], others: Sequence[_Other], baseline: str) -> Iterator[str]:
-    """Which differences remain, where each quantity is asked about once for every run."""
-    if len(others) < 2:
-        return
-    differing: dict[tuple[str, str], list[str]] = {}
-    for name, group in keys:
-        found = {other.run.label: other.contrasts.get((name, group)) for other in others}
-        p_values = {label: each.p for label, each in found.items() if each and each.p is not None}
-        for label, p in holm(p_values).items():
-            if p < LEVEL:
-                differing.setdefault((label, group), []).append(name)
-    told = [f"{label}, {group}: {', '.join(names)}" for (label, group), names in differing.items()]
-    yield (
-        f"{len(others)} runs are compared with {baseline}; by Holm's correction within each "
-        f"quantity these differ at the 5 % level: {'; '.join(told) or 'none'}."
-    )
+def _significant(p_values: Mapping[_Key, float]) -> dict[str, list[str]]:
+    """Row -> the groups in which its difference is significant, corrected for all of them."""
+    keys = [*p_values]
+    # names are corrected, so places stand for the keys
+    corrected = holm({str(place): p_values[key] for place, key in enumerate(keys)})
+    found: dict[str, list[str]] = {}
+    for place, (row, group) in enumerate(keys):
+        if corrected[str(place)] < LEVEL:
+            found.setdefault(row, []).append(group)
+    return found
 
 
 def _warned(table: Table, warnings: tuple[str, ...]) -> Table:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from mmconv.config import RunSpec
 from mmconv.graph import dependencies, is_needless
 from mmconv.plans import Plan
-from mmconv.report.summary import cost
+from mmconv.report.summary import cost, tell_dollars
 from mmconv.values import Call, Cell, Image, Part, Reply, Table, Text
 
 CHARACTERS_PER_TOKEN = 4.0
@@ -108,7 +108,7 @@ def _row(spec: RunSpec, seat: str, count: _Count) -> dict[str, Cell]:
         "input tokens": Cell(value=count.input_tokens),
         "output tokens": Cell(value=count.output_tokens),
         "at most": Cell(value=float(count.most_output)),
-        "US dollars": Cell(value="not priced" if price is None else f"{price:.2f}"),
+        "US dollars": Cell(value="not priced" if price is None else tell_dollars(price)),
     }
 
 

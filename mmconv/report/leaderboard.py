@@ -21,12 +21,12 @@ from mmconv.report.compared_runs import (
     check_samples,
     open_runs,
     other_settings,
-    tell_shortfall,
 )
 from mmconv.report.comparison import quantities_by_key
 from mmconv.report.layout import SeatSummary
 from mmconv.report.ranks import rank_ranges
 from mmconv.report.saved_run import FinishedRun
+from mmconv.report.shortfalls import Notable, find_notable, read_shortfall
 from mmconv.report.side_by_side import Named, merge_tables
 from mmconv.stats import Quantity, ScoreFrame, tell_intervals
 from mmconv.values import Cell, Table
@@ -52,9 +52,13 @@ _LEAST = frozenset({"lose", MISSING})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaderboard:
-    """Its tables, and what must be known before their numbers, which each table notes too."""
+    """Its tables, and what must be known before their numbers, which each table notes too.
+
+    `brief` is that with a line for each run.
+    """
 
     warnings: tuple[str, ...]
+    brief: tuple[str, ...]
     tables: tuple[Table, ...]
 
 
@@ -67,7 +71,18 @@ class _Entry:
     samples: Mapping[str, str]
     quantities: Mapping[tuple[str, str], Quantity]
     answers: Mapping[str, Cell]
-    amiss: tuple[str, ...]
+    amiss: tuple[Notable, ...]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is amiss, in whole sentences."""
+        return [f"WARNING: {self.run.label}: {each.sentence}" for each in self.amiss]
+
+    @property
+    def brief(self) -> list[str]:
+        """The same in one line; none where nothing is amiss."""
+        told = "; ".join(each.short for each in self.amiss)
+        return [f"WARNING: {self.run.label}: {told}."] if told else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +119,8 @@ def make_leaderboard(
     entries = [_read(run) for run in runs]
     for entry in entries[1:]:
         alike += _check_samples(entries[0], entry, despite)
-    warnings = (*dict.fromkeys(alike), *(told for entry in entries for told in entry.amiss))
+    alike = [*dict.fromkeys(alike)]
+    warnings = (*alike, *(told for entry in entries for told in entry.warnings))
     named = [Named(label=run.label, candidate=run.candidate, tables=run.tables) for run in runs]
     merged = {table.name: table for table in merge_tables(named)}
     boards = find_boards(runs[0].spec.benchmark, [entry.tables for entry in entries])
@@ -120,7 +136,11 @@ def make_leaderboard(
         _choose(replace(each, notes=(*warnings, *each.notes)), columns)
         for each in tell_intervals(made)
     ]
-    return Leaderboard(warnings=warnings, tables=tuple(each for each in shown if each.columns))
+    return Leaderboard(
+        warnings=warnings,
+        brief=(*alike, *(told for entry in entries for told in entry.brief)),
+        tables=tuple(each for each in shown if each.columns),
+    )
 
 
 def _read(run: FinishedRun) -> _Entry:
@@ -133,7 +153,7 @@ def _read(run: FinishedRun) -> _Entry:
         samples=frame.clusters(),
         quantities=quantities_by_key(frame, run.spec),
         answers=ending_cells(lambda *, metric: frame.select(turn=None, metric=metric, **own)),
-        amiss=tuple(tell_shortfall(run)),
+        amiss=find_notable(read_shortfall(run.folder), run.tables),
     )
 
 
@@ -212,7 +232,7 @@ def _notes(source: Table, part: Part) -> Iterator[str]:
 def _usage(entries: Sequence[_Entry]) -> Table:
     """What a run's answers were like and what it took, and where it lies."""
     rows = {entry.run.label: _usage_row(entry) for entry in entries}
-    settings = [note for each in entries[1:] for note in other_settings(entries[0].run, each.run)]
+    settings = other_settings(*(entry.run for entry in entries))
     uncounted = [entry.run.label for entry in entries if entry.run.summary is None]
     told = f"Only scored from a store, so that nothing was counted: {', '.join(uncounted)}."
     return Table(

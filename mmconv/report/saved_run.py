@@ -30,11 +30,14 @@ from mmconv.report.layout import (
     Specified,
     Start,
 )
-from mmconv.report.tables import read_tables
+from mmconv.report.tables import INDEX, read_tables
 from mmconv.report.transcripts import CALL_FIELDS, SCORE_FIELDS, score_of
 from mmconv.values import Score, Table
 
 Document = TypeVar("Document", bound=BaseModel)
+
+_NEEDED = (MANIFEST, SCORES, TRANSCRIPTS, f"{TABLES}/{INDEX}")
+"""What every finished run has."""
 
 RUN_AGAIN = "Run its command again with the same --out: the answers are in the store."
 SCORE_AGAIN = "`mmconv score` of the run's folder writes it anew: the answers are in the store."
@@ -104,6 +107,19 @@ def read_finished(folder: Path, label: str | None = None) -> FinishedRun:
         summary=read_summary(folder),
         tables=_read_tables(folder),
     )
+
+
+def find_lacking(folder: Path) -> str | None:
+    """The first file that is not there yet of a run that did not come to its end; else None.
+
+    Also None where no run lies, or one that says that it came to its end: what those lack is told
+    where they are read. Raises `InputError` for a summary that cannot be read.
+    """
+    lacking = next((name for name in _NEEDED if not (folder / name).exists()), None)
+    if lacking is None or not (folder / SPEC).exists():
+        return None
+    summary = read_summary(folder)
+    return None if summary is not None and summary.complete else Path(lacking).name
 
 
 def read_manifest(folder: Path) -> Manifest:

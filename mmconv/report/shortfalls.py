@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from mmconv.benchmarks.answers import EMPTY, FILTERED, TRUNCATED
 from mmconv.config import CANDIDATE
@@ -34,6 +34,18 @@ MOST_TURNS = 6
 
 _Turn: TypeAlias = tuple[str, str]
 """A condition and the call for the answer."""
+
+
+class Notable(NamedTuple):
+    """What must be told: in short, and what a whole sentence says besides."""
+
+    short: str
+    more: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """All of it."""
+        return f"{self.short}{self.more}."
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,15 +102,15 @@ class Shortfall:
         if ends[TRUNCATED]:
             self.limits.add(call["output_tokens"])
 
-    def endings(self) -> Iterator[str]:
+    def endings(self) -> Iterator[Notable]:
         """Which turns' scores tell of something else than the model, and of what."""
         [limit] = self.limits if len(self.limits) == 1 else [None]
         of_tokens = "on tokens" if limit is None else f"of {limit:,} tokens"
         scores = "so that scores of these turns tell of"
-        for metric, what in (
-            (TRUNCATED, f"were cut off, {scores} the limit {of_tokens}, not of the model"),
-            (FILTERED, f"were held back by a filter, {scores} that filter, not of the model"),
-            (EMPTY, f"are empty and judged all the same, {scores} answers that are not there"),
+        for metric, ends, what in (
+            (TRUNCATED, "were cut off", f", {scores} the limit {of_tokens}, not of the model"),
+            (FILTERED, "were held back by a filter", f", {scores} that filter, not of the model"),
+            (EMPTY, "are empty", f" and judged all the same, {scores} answers that are not there"),
         ):
             counts = self.ended.get(metric, Counter())
             shares = {turn: counts[turn] / self.answers[turn] for turn in counts}
@@ -109,25 +121,30 @@ class Shortfall:
                 more = len(told) - MOST_TURNS
                 others = [f"and {more} more turns"] if more > 0 else []
                 listed = "; ".join([*told[:MOST_TURNS], *others])
-                yield f"More than {100 * NOTABLE_ENDINGS:g} % of a turn's answers {what}: {listed}."
+                share = f"More than {100 * NOTABLE_ENDINGS:g} % of a turn's answers"
+                yield Notable(f"{share} {ends}", f"{what}: {listed}")
 
     def sentences(self, least: float = NOTABLE) -> Iterator[str]:
         """What is amiss with more than the share `least` of calls or verdicts."""
+        return (each.sentence for each in self.losses(least))
+
+    def losses(self, least: float = NOTABLE) -> Iterator[Notable]:
+        """The same, in short too."""
         lost = self.failed + self.skipped
         if lost > least * self.calls:
             told = _of(lost, self.calls, "calls")
             parts = _listed((self.failed, "failed"), (self.skipped, "were not asked"))
-            yield f"{told} have no reply: {parts}."
+            yield Notable(f"{told} have no reply", f": {parts}")
         if self.unread > least * self.verdicts:
             told = _of(self.unread, self.verdicts, "verdicts")
-            yield f"{told} could not be read: their scores are missing."
+            yield Notable(f"{told} could not be read", ": their scores are missing")
         ways = {"when the judge was asked again": self.again}
         ways["by the extraction prompt"] = self.extracted
         later = {way: count for way, count in ways.items() if count}
         if sum(later.values()) > NOTABLE_LATER * self.verdicts:
             told = _of(sum(later.values()), self.verdicts, "verdicts")
             each = later if len(later) == 1 else [f"{way} ({n:,})" for way, n in later.items()]
-            yield f"{told} were read only {' or '.join(each)}."
+            yield Notable(f"{told} were read only {' or '.join(each)}")
 
 
 def read_shortfall(folder: Path) -> Shortfall:
@@ -140,10 +157,15 @@ def read_shortfall(folder: Path) -> Shortfall:
 
 def tell_notable(shortfall: Shortfall, tables: Iterable[Table]) -> tuple[str, ...]:
     """What must be told of a run before the numbers in its tables; nothing where all went well."""
-    return *shortfall.endings(), *shortfall.sentences(), *headline_gap(tables)
+    return tuple(each.sentence for each in find_notable(shortfall, tables))
 
 
-def headline_gap(tables: Iterable[Table]) -> Iterator[str]:
+def find_notable(shortfall: Shortfall, tables: Iterable[Table]) -> tuple[Notable, ...]:
+    """The same, in short too."""
+    return *shortfall.endings(), *shortfall.losses(), *headline_gap(tables)
+
+
+def headline_gap(tables: Iterable[Table]) -> Iterator[Notable]:
     """What the first row of a run's tables lacks most, if that is more than `NOTABLE`."""
     name, row = next((first for table in tables for first in table.rows.items()), ("", {}))
     gaps = {column: sum(cell.missing.values()) for column, cell in row.items()}
@@ -151,7 +173,7 @@ def headline_gap(tables: Iterable[Table]) -> Iterator[str]:
     if sizes:
         worst = max(sizes, key=lambda column: gaps[column] / sizes[column])
         if gaps[worst] > NOTABLE * sizes[worst]:
-            yield f"{name}, {worst}, lacks {_of(gaps[worst], sizes[worst], 'scores')}."
+            yield Notable(f"{name}, {worst}, lacks {_of(gaps[worst], sizes[worst], 'scores')}")
 
 
 def _of(part: int, whole: int, what: str) -> str:

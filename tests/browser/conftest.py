@@ -136,6 +136,12 @@ def url(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator[str
     servers.end()
 
 
+async def is_dark(page: Page) -> bool:
+    """Whether the page has a dark ground."""
+    colour = await page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return int(colour.removeprefix("rgb(").split(",")[0]) < 128
+
+
 def _library(folder: Path) -> Library:
     library = Library()
     for path in folder.rglob("*.png"):

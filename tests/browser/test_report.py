@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import orjson
+import PIL.Image
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Locator, Page, expect
 
 from mmconv.report.page import write_page
-from tests.browser.conftest import Opener
+from tests.browser.conftest import Opener, is_dark
 from tests.mmconv.report.page_runs import HOSTILE, OTHER_CATEGORY, SIZE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -189,17 +192,12 @@ async def test_the_page_is_light_or_dark_as_the_system_says_and_can_be_switched(
     run: Path, opened: Opener, scheme: str
 ) -> None:
     page = await opened(run, scheme=scheme)
-
-    async def is_dark() -> bool:
-        colour = await page.evaluate("getComputedStyle(document.body).backgroundColor")
-        return int(colour.removeprefix("rgb(").split(",")[0]) < 128
-
-    assert await is_dark() == (scheme == "dark")
+    assert await is_dark(page) == (scheme == "dark")
     await page.click("#theme")
-    assert await is_dark() != (scheme == "dark")
+    assert await is_dark(page) != (scheme == "dark")
     await page.reload()
     await page.wait_for_selector("html[data-ready]")
-    assert await is_dark() != (scheme == "dark")
+    assert await is_dark(page) != (scheme == "dark")
 
 
 async def test_a_phone_shows_the_page_in_its_width(run: Path, opened: Opener) -> None:
@@ -214,6 +212,69 @@ async def test_a_phone_shows_the_page_in_its_width(run: Path, opened: Opener) ->
     await expect(page.locator("#choices")).to_be_hidden()
     await page.click("#more-filters > summary")
     await expect(page.locator("select[name=show]")).to_be_visible()
+
+
+async def _ink_at_the_right(page: Page, place: Locator) -> int:
+    """How far a colour in the last two columns of pixels is from that of the page, 255 at most."""
+    await place.scroll_into_view_if_needed()
+    box = await place.bounding_box()
+    assert box is not None
+    edge = {"x": box["x"] + box["width"] - 2, "y": box["y"], "width": 2, "height": box["height"]}
+    colour = await page.evaluate("getComputedStyle(document.body).backgroundColor")
+    paper = [int(each) for each in colour.removeprefix("rgb(").removesuffix(")").split(",")]
+    with PIL.Image.open(io.BytesIO(await page.screenshot(clip=edge))) as image:  # type: ignore[arg-type]
+        found = np.asarray(image.convert("RGB"), dtype=int)
+    return int(np.abs(found - paper).max())
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_what_goes_on_to_the_right_fades_there_until_its_end_is_reached(
+    run: Path, opened: Opener, scheme: str
+) -> None:
+    page = await opened(run, width=PHONE, scheme=scheme)
+    for name, fading, last in (
+        (".bar nav", ".bar nav", "a"),
+        ("#scores .scroll", "#scores .scroll > div", "td"),
+    ):
+        scrolled = page.locator(name).first
+        fade = await page.locator(fading).first.evaluate(
+            "each => getComputedStyle(each, '::after').width"
+        )
+        width = float(fade.removesuffix("px"))
+        assert await scrolled.evaluate("each => each.scrollWidth > each.clientWidth")
+        assert await _ink_at_the_right(page, scrolled) < 25
+        await scrolled.evaluate("each => { each.scrollLeft = each.scrollWidth; }")
+        end = await scrolled.evaluate("each => each.getBoundingClientRect().right")
+        rights = await scrolled.locator(last).evaluate_all(
+            "all => all.map((each) => each.getBoundingClientRect().right)"
+        )
+        # nothing of the last one lies under the fade
+        assert max(rights) <= end - width + 1
+
+
+async def test_titles_stay_above_names_where_a_map_scrolls_both_ways(
+    run: Path, opened: Opener
+) -> None:
+    page = await opened(run, width=PHONE)
+    scrolled = page.locator("#categories_creation .scroll")
+    await scrolled.locator("tbody").evaluate("all => { all.innerHTML = all.innerHTML.repeat(30); }")
+    await scrolled.scroll_into_view_if_needed()
+    corner = await scrolled.evaluate(
+        """each => {
+            each.scrollTo({ left: 999, top: 400, behavior: "instant" });
+            const { left, top } = each.getBoundingClientRect();
+            const there = document.elementFromPoint(left + 20, top + 50);
+            return [there.tagName, there === there.closest("thead tr").firstElementChild];
+        }"""
+    )
+    assert corner == ["TD", True]
+
+
+async def test_what_fits_its_width_does_not_scroll(run: Path, opened: Opener) -> None:
+    page = await opened(run, width=1280)
+    for name in (".bar nav", "#scores .scroll", "#categories .scroll"):
+        for scrolled in await page.locator(name).all():
+            assert await scrolled.evaluate("each => each.scrollWidth <= each.clientWidth"), name
 
 
 async def test_samples_beside_the_page_are_loaded_from_there(apart: Path, opened: Opener) -> None:

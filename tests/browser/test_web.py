@@ -10,7 +10,7 @@ import httpx
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.browser.conftest import Opener
+from tests.browser.conftest import Opener, is_dark
 from tests.browser.web_server import (
     HOSTILE,
     ROWS,
@@ -338,16 +338,11 @@ async def test_the_pages_are_light_or_dark_and_remember_which(
     url: str, opened: Opener, scheme: str
 ) -> None:
     page = await opened(url, scheme=scheme)
-
-    async def is_dark() -> bool:
-        colour = await page.evaluate("getComputedStyle(document.body).backgroundColor")
-        return int(colour.removeprefix("rgb(").split(",")[0]) < 128
-
-    assert await is_dark() == (scheme == "dark")
+    assert await is_dark(page) == (scheme == "dark")
     await page.click("#theme")
     await page.get_by_role("link", name="Compare").click()
     await page.wait_for_selector("html[data-ready]")
-    assert await is_dark() != (scheme == "dark")
+    assert await is_dark(page) != (scheme == "dark")
 
 
 async def test_the_keyboard_reaches_everything(url: str, opened: Opener) -> None:

@@ -186,7 +186,7 @@ def _notes(spec: RunSpec, found: Survey, *, points: bool) -> Iterator[str]:
     if points and (lacking := found.without_focus_points):
         turn = "its creation turn is" if lacking == 1 else "their creation turns are"
         yield f"{lacking} of {found.rows} rows have no focus points: {turn} judged without."
-    yield from bad_records_note(found.left_out, found.rows)
+    yield from bad_records_note(found.left_out, found.rows, beyond=found.beyond)
     if unused := found.unused_annotations:
         place, (fault, *_) = next(iter(unused.items()))
         which = "1 annotation is" if len(unused) == 1 else f"{len(unused)} annotations are"

@@ -23,11 +23,13 @@ from mmconv.report.page.display import Grid, Line, Shown, grid, same_size, shown
 from mmconv.report.page.plots import Plot, Point, Series, sideways, upright
 from mmconv.report.page.sentences import (
     DUE,
+    Equal,
     attribution_sentences,
     count_failures,
     delta_sentences,
 )
 from mmconv.report.page.symbols import typeset, typeset_name, typeset_table
+from mmconv.report.raised import MARK, mark_name
 from mmconv.stats.estimates import FEWEST_CLUSTERS
 from mmconv.values import Cell, Table
 
@@ -50,17 +52,20 @@ _GAINS = {goal: name for name, (_, goal) in DELTAS.items()}
 _SIDE = re.compile(r"pairwise_([AB])/")
 
 
-def lead_sentences(tables: Sequence[Table]) -> tuple[str, ...]:
-    """The paper's question, which level caused the failures; else what perfect turns change."""
+def lead_sentences(tables: Sequence[Table], equal: Equal | None = None) -> tuple[str, ...]:
+    """The paper's question, which level caused the failures; else what perfect turns change.
+
+    For `equal` see `mmconv.report.page.sentences.delta_sentences`.
+    """
     net = next((table for table in tables if table.name == "attribution_net"), None)
-    return _causes(net) or delta_sentences(tables)[:1]
+    return _causes(net) or delta_sentences(tables, equal)[:1]
 
 
-def view(tables: Sequence[Table]) -> View:
-    """The sections of a run, from its tables."""
+def view(tables: Sequence[Table], equal: Equal | None = None) -> View:
+    """The sections of a run, from its tables; for `equal` see `lead_sentences`."""
     named = {table.name: table for table in tables}
-    lead = lead_sentences(tables)
-    told = [sentence for sentence in delta_sentences(tables) if sentence not in lead]
+    lead = lead_sentences(tables, equal)
+    told = [sentence for sentence in delta_sentences(tables, equal) if sentence not in lead]
     sections = [*_scores(named, told), *_attribution(named, lead), *_categories(named)]
     return View(
         lead=lead,
@@ -104,7 +109,7 @@ def _scores(named: Mapping[str, Table], sentences: Sequence[str]) -> Iterator[Se
         grids=tuple(_headline(scores, deltas, grading) for grading in gradings),
         folded=tuple(grid(table, notes=()) for table in printed),
         notes=(
-            *_own_notes(scores, deltas),
+            *dict.fromkeys(note for each in printed for note in each.notes),
             *(told for each in printed for told in why_missing(each)),
         ),
     )
@@ -156,7 +161,11 @@ def _cell(table: Table, row: str | None, grading: Grading) -> Shown | None:
 
 
 def _gain(deltas: Table | None, goal: str | None, grading: Grading) -> Shown | None:
-    return None if deltas is None else _cell(deltas, _GAINS.get(goal or ""), grading)
+    name = _GAINS.get(goal or "", "")
+    cell = None if deltas is None else _cell(deltas, name, grading)
+    if cell is None or mark_name(name) == name:
+        return cell
+    return replace(cell, value=f"{cell.value} {MARK}")
 
 
 def _levels_plot(scores: Table, grading: Grading) -> Plot:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from mmconv.report.layout import SeatSummary
 from mmconv.report.page.dialogues import Record, call_order
 from mmconv.report.shortfalls import Shortfall
+from mmconv.report.summary import tell_dollars
 from mmconv.report.verdicts import (
     AGAIN,
     EXTRACTED,
@@ -138,7 +139,7 @@ def cost_table(seats: Mapping[str, SeatSummary], run: str = "") -> Table:
 
 
 def _dollars(cost: float | None) -> str:
-    return "no price given" if cost is None else f"{cost:.2f}"
+    return "no price given" if cost is None else tell_dollars(cost)
 
 
 def _fates(call: Mapping[str, Any]) -> list[str]:

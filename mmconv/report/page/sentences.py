@@ -6,11 +6,13 @@ A sentence says no more than its interval allows. The numbers come from the tabl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE, Grading
 from mmconv.report.page.display import number
+from mmconv.stats import FEWEST_CLUSTERS
 from mmconv.values import Cell, Table
 
 CLAIMS = {
@@ -24,42 +26,56 @@ CLAIMS = {
 """Delta -> how its sentence starts, and what a gain says of the errors without the given turn."""
 
 
-def delta_sentences(tables: Iterable[Table]) -> tuple[str, ...]:
-    """One sentence for each delta of a turn, by the first grading that has a value for it."""
+Equal: TypeAlias = Collection[tuple[str, str]]
+"""Rows and columns of differences that are the same for every sample: they have no interval."""
+
+
+def delta_sentences(tables: Iterable[Table], equal: Equal | None = None) -> tuple[str, ...]:
+    """One sentence for each delta of a turn, by the first grading that has a value for it.
+
+    Without `equal` it is not told why one has no interval.
+    """
     deltas = next((table for table in tables if table.name == "deltas"), None)
-    return () if deltas is None else tuple(_sentences(deltas))
+    return () if deltas is None else tuple(_sentences(deltas, equal))
 
 
-def _sentences(deltas: Table) -> Iterator[str]:
+def _sentences(deltas: Table, equal: Equal | None) -> Iterator[str]:
     for name, (start, meaning) in CLAIMS.items():
         row = deltas.rows.get(name, {})
         for grading in (DIRECT, PAIRWISE):
             cell = row.get(grading.title)
             if cell is not None and isinstance(cell.value, float):
-                yield f"{start} {_gain_or_loss(cell, cell.value, grading, deltas, meaning)}"
+                change = _gain_or_loss(cell, cell.value, grading, deltas)
+                if cell.low is None:
+                    why = "" if equal is None else f": {_why_none((name, grading.title) in equal)}"
+                    yield f"{start} {change} (no interval{why})."
+                else:
+                    yield f"{start} {change} {_sureness(cell, deltas, meaning)}."
                 break
 
 
-def _gain_or_loss(cell: Cell, value: float, grading: Grading, table: Table, meaning: str) -> str:
-    unsigned = replace(table, signed=False)
-    verb = "gains" if value > 0 else "loses"
-    size = f"{number(abs(value), unsigned)} {_UNITS[grading.name]}"
-    if cell.low is None or cell.high is None:
-        if value == 0:
-            return (
-                f"stays as it is on average over {cell.n} samples (no interval: too few samples, "
-                "or all alike)."
-            )
-        return f"{verb} {size} (no interval: too few samples, or all alike)."
-    interval = f"95 % interval {number(cell.low, table)} to {number(cell.high, table)}"
-    if cell.low <= 0 <= cell.high:
+def _why_none(equal: bool) -> str:
+    """Why there is no interval; the scores of one image are a cluster."""
+    return "every sample differs by the same" if equal else f"fewer than {FEWEST_CLUSTERS} images"
+
+
+def _gain_or_loss(cell: Cell, value: float, grading: Grading, table: Table) -> str:
+    if value == 0 and cell.low is None:
+        return f"stays as it is on average over {cell.n} samples"
+    size = number(abs(value), replace(table, signed=False))
+    return f"{'gains' if value > 0 else 'loses'} {size} {_UNITS[grading.name]}"
+
+
+def _sureness(cell: Cell, table: Table, meaning: str) -> str:
+    """The interval, and what it lets one say."""
+    low, high = cell.low or 0.0, cell.high or 0.0
+    interval = f"(95 % interval {number(low, table)} to {number(high, table)})"
+    if low <= 0 <= high:
         samples = f"{cell.n} of {_all(cell)}" if any(cell.missing.values()) else cell.n
-        return (
-            f"{verb} {size} ({interval}): with {samples} samples, this cannot be told from chance."
-        )
-    if value > 0:
-        return f"{verb} {size} ({interval}): part of what is wrong in {meaning}."
-    return f"{verb} {size} ({interval}): what is given does not help this model."
+        return f"{interval}: with {samples} samples, this cannot be told from chance"
+    if low > 0:
+        return f"{interval}: part of what is wrong in {meaning}"
+    return f"{interval}: what is given does not help this model"
 
 
 _UNITS = {DIRECT.name: "points of 10", PAIRWISE.name: "percentage points of wins"}
@@ -194,35 +210,49 @@ LEVELS_COMPARED = {
 """What is scored freely -> how a sentence about two runs names it."""
 
 
-def comparison_sentences(table: Table, baseline: str, others: Sequence[str]) -> tuple[str, ...]:
+def comparison_sentences(
+    table: Table, baseline: str, others: Sequence[str], equal: Equal
+) -> tuple[str, ...]:
     """How each run differs from the baseline where nothing is given, from the table `differences`.
 
     By the first grading that both have.
     """
-    return tuple(filter(None, (_compared(table, baseline, other, others) for other in others)))
+    told = []
+    for other in others:
+        ending = "" if len(others) == 1 else f", {other}"
+        rows = {level: f"{name}{ending}" for name, level in LEVELS_COMPARED.items()}
+        if parts := "; ".join(_compared(table, rows, equal)):
+            told.append(f"{other} against {baseline}, with nothing given: {parts}.")
+    return tuple(told)
 
 
-def _compared(table: Table, baseline: str, other: str, others: Sequence[str]) -> str:
-    ending = "" if len(others) == 1 else f", {other}"
+def _compared(table: Table, rows: Mapping[str, str], equal: Equal) -> Iterator[str]:
+    """The differences in the rows of the levels."""
     for grading in (DIRECT, PAIRWISE):
         found = {
-            level: row[grading.title]
-            for name, level in LEVELS_COMPARED.items()
-            if grading.title in (row := table.rows.get(f"{name}{ending}", {}))
-            and isinstance(row[grading.title].value, float)
+            level: cells[grading.title]
+            for level, row in rows.items()
+            if grading.title in (cells := table.rows.get(row, {}))
+            and isinstance(cells[grading.title].value, float)
         }
         if found:
-            parts = _differences(found, table, _UNITS[grading.name])
-            return f"{other} against {baseline}, with nothing given: {'; '.join(parts)}."
-    return ""
+            same = {level for level, row in rows.items() if (row, grading.title) in equal}
+            yield from _differences(found, same, table, _UNITS[grading.name])
+            return
 
 
-def _differences(found: Mapping[str, Cell], table: Table, unit: str) -> Iterator[str]:
-    """First what differs, then what cannot be told, then what has no interval."""
-    chance, unknown = [], []
+def _differences(
+    found: Mapping[str, Cell], same: Collection[str], table: Table, unit: str
+) -> Iterator[str]:
+    """First what differs, then what cannot be told, then what has no interval.
+
+    In the levels that are the `same`, every sample differs by as much.
+    """
+    chance: list[str] = []
+    without: dict[bool, list[str]] = {}
     for level, cell in found.items():
         if cell.low is None or cell.high is None:
-            unknown.append(level)
+            without.setdefault(level in same, []).append(level)
         elif cell.low <= 0 <= cell.high:
             chance.append(level)
         else:
@@ -236,8 +266,8 @@ def _differences(found: Mapping[str, Cell], table: Table, unit: str) -> Iterator
             f"difference in {_listed(chance, 'or')}" if len(chance) < len(found) else "difference"
         )
         yield f"with {samples} samples, no {what} can be told from chance"
-    if unknown:
-        yield f"for {_listed(unknown, 'and')} there is no interval: too few samples, or all alike"
+    for equal, levels in without.items():
+        yield f"for {_listed(levels, 'and')} there is no interval: {_why_none(equal)}"
 
 
 def _listed(names: Sequence[str], before_last: str) -> str:

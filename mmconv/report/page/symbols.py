@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from mmconv.report.raised import mark_name, mark_raised
 from mmconv.values import Table
 
 SIGNS = (
@@ -27,11 +28,12 @@ def typeset(text: str) -> str:
 
 
 def typeset_name(name: str) -> str:
-    """The name of a quantity or of a delta, whose minus is one of printers."""
-    return typeset(name).replace(" - ", " \N{MINUS SIGN} ")
+    """The name of a quantity or of a delta, marked if need be, whose minus is one of printers."""
+    return typeset(mark_name(name)).replace(" - ", " \N{MINUS SIGN} ")
 
 
 def typeset_table(table: Table) -> Table:
     """A table with its rows' names and notes as the paper sets them."""
+    marked = mark_raised(table)
     rows = {typeset_name(name): row for name, row in table.rows.items()}
-    return replace(table, rows=rows, notes=tuple(map(typeset, table.notes)))
+    return replace(marked, rows=rows, notes=tuple(map(typeset, marked.notes)))

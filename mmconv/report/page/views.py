@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmconv.benchmarks.registry import TITLES
-from mmconv.report.comparison import Comparison
+from mmconv.report.comparison import Comparison, quantities_by_key
 from mmconv.report.page import convbench, convbench_compared, generic
 from mmconv.report.page.content import NOTHING, About, Content, View
-from mmconv.report.saved_run import read_finished
+from mmconv.report.saved_run import FinishedRun, read_finished
+from mmconv.stats import ScoreFrame, measure
 from mmconv.values import Table
 
 
@@ -19,11 +20,20 @@ def view_of(benchmark: str, tables: Sequence[Table] = ()) -> View:
     return convbench.view(tables) if benchmark == "convbench" else generic.view(tables)
 
 
+def _view_of_run(run: FinishedRun) -> View:
+    """The same of a run, whose scores tell why what has no interval has none."""
+    if run.spec.benchmark != "convbench":
+        return view_of(run.spec.benchmark, run.tables)
+    quantities = quantities_by_key(ScoreFrame(run.scores()), run.spec)
+    equal = {key for key, quantity in quantities.items() if measure(quantity).stderr == 0}
+    return convbench.view(run.tables, equal)
+
+
 def run_content(folder: Path, about: About = NOTHING) -> Content:
     """A finished run; raises `InputError` where the folder holds none."""
     run = read_finished(folder)
     title = f"{run.label} on {TITLES.get(run.spec.benchmark, run.spec.benchmark)}"
-    view = view_of(run.spec.benchmark, run.tables)
+    view = _view_of_run(run)
     return Content(title=title, runs=(run,), view=view, tables=run.tables, about=about)
 
 
@@ -39,7 +49,8 @@ def comparison_content(comparison: Comparison, about: About = NOTHING) -> Conten
         for table in comparison.tables
     ]
     if benchmark == "convbench":
-        view = convbench_compared.view(tables, [run.label for run in comparison.runs])
+        labels = [run.label for run in comparison.runs]
+        view = convbench_compared.view(tables, labels, comparison.equal)
     else:
         view = replace(view_of(benchmark), lead=(), sections=tuple(generic.sections(tables)))
     return Content(

@@ -177,6 +177,8 @@ def test_records_with_bad_pictures_can_be_left_out_and_tables_say_so(desk: Desk)
     ]
     [table] = desk.data.parent.glob("runs/*/tables/left_out.md")
     assert "image 3.png is not in pictures" in table.read_text(encoding="utf-8")
+    limited = desk.type("run", "--skip-bad-records", "--no-page", "--limit", "1")
+    assert "1 of the first 2 records is left out as bad" in limited
 
 
 def test_only_the_first_records_are_looked_at_where_no_more_are_wanted(desk: Desk) -> None:

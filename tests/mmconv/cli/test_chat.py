@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -60,6 +64,29 @@ def test_the_model_file_says_how_it_is_asked(tmp_path: Path) -> None:
     (messages, used), *_ = asked
     assert (used.temperature, used.max_tokens) == (None, 8192)
     assert [message.role for message in messages] == ["system", "user"]
+
+
+def test_what_is_not_typed_by_a_person_is_not_prompted_for(tmp_path: Path) -> None:
+    told = chat(tmp_path, "hello\r\nand more", "--max-tokens", "7")
+    assert told.exit_code == 0, told.output
+    assert told.stdout == "Well.\nWell.\n"
+    assert [messages[-1].parts for messages, _ in asked] == [
+        (Text(text="hello"),),
+        (Text(text="and more"),),
+    ]
+
+
+def test_an_empty_line_ends_it(tmp_path: Path) -> None:
+    chat(tmp_path, "hello\n\nnot said\n")
+    assert len(asked) == 1
+
+
+def test_a_person_is_prompted() -> None:
+    master, terminal = pty.openpty()
+    os.write(master, b"hello\n\n")
+    command = [sys.executable, "-m", "mmconv", "chat", "fake/echo"]
+    told = subprocess.run(command, stdin=terminal, capture_output=True, text=True, check=True)
+    assert told.stdout.count("you> ") == 2
 
 
 def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:

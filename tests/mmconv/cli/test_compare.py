@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from mmconv.cli.compare import command
 from mmconv.cli.export import command as export
 from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError
+from mmconv.errors import ConfigError, DataError
 from mmconv.report.tables import read_tables
 from tests.mmconv.benchmarks.botchat import samples as botchat
 from tests.mmconv.benchmarks.mtbench101 import dialogues as mtbench101
@@ -89,6 +89,36 @@ async def test_of_more_than_two_runs_the_scores_stand_first_as_they_were_named(
 def test_the_baseline_can_be_named(runs: list[Path]) -> None:
     result = typed(*runs, "--baseline", runs[1])
     assert "Scores: alpha minus beta" in result.output
+
+
+async def test_of_more_than_two_runs_unfinished_ones_are_left_out_and_named(
+    runs: list[Path], tmp_path: Path
+) -> None:
+    killed = await make_run("convbench", tmp_path, FAILING)
+    for name in ("manifest.json", "summary.json"):
+        (killed / name).unlink()
+    result = typed(*runs, killed, "--format", "json")
+    assert result.exit_code == 0, result.output
+    [line] = result.stderr.splitlines()
+    assert line.startswith(f"{killed} is left out: the run is not finished")
+    assert [*json.loads(result.stdout)["runs"]] == ["alpha", "beta"]
+    # no run of two, and no baseline
+    for refused in ((runs[0], killed), (killed, *runs), (*runs, "--baseline", killed)):
+        result = typed(*refused)
+        assert isinstance(result.exception, DataError)
+        assert "the run is not finished: it has no manifest.json" in str(result.exception)
+        assert not result.stderr
+
+
+@pytest.mark.parametrize("form", ["table", "md"])
+def test_deltas_that_rise_by_themselves_are_marked_for_readers(runs: list[Path], form: str) -> None:
+    told = typed(*runs, "--format", form).stdout.replace("\\", "")
+    for name in ("S0_hat - S0 †", "S0_tilde - S0_hat †", "S0_hat - S0 †, alpha"):
+        assert name in told
+    assert "S2_hat - S2 †" not in told
+    assert "† The references are part of the whole conversation" in told
+    tables = json.loads(typed(*runs, "--format", "json").stdout)
+    assert "S0_hat - S0, alpha" in tables["deltas"]
 
 
 def test_what_differs_besides_the_candidates_is_told_first(

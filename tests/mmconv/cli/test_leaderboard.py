@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from mmconv.cli.leaderboard import command
-from mmconv.errors import ConfigError
+from mmconv.errors import ConfigError, DataError
 from mmconv.report.tables import read_tables
+from mmconv.stats import INTERVALS
 from tests.mmconv.report.page_runs import simulated_run
 from tests.mmconv.report.runs import ALPHA, FAILING, SIZE, make_run
 
@@ -87,9 +89,40 @@ def test_the_tables_are_written_in_all_formats(runs: list[Path], tmp_path: Path)
 async def test_what_is_amiss_is_told_first_and_once(tmp_path: Path) -> None:
     runs = [await make_run("convbench", tmp_path, each) for each in (ALPHA, FAILING)]
     told = typed(*runs).stdout
-    assert told.startswith("WARNING: gamma: ")
-    warning = told.splitlines()[0]
-    assert told.count(warning) == 1
+    # one line for the run, however much is amiss with it
+    warning, where, blank = told.splitlines()[:3]
+    assert warning.startswith("WARNING: gamma: ")
+    assert "have no reply; R1, direct (1-10), lacks" in warning
+    assert where == "All of it: --format json, or the pages of these runs."
+    assert not blank
+    assert told.count("WARNING") == 1
     result = typed(*runs, "--format", "csv")
     assert "WARNING" not in result.stdout
-    assert result.stderr.startswith(warning)
+    calls, _, headline = result.stderr.splitlines()[:3]
+    assert calls.startswith("WARNING: gamma: ")
+    assert "were not asked" in calls
+    assert headline.startswith("WARNING: gamma: R1, direct (1-10), lacks ")
+
+
+@pytest.mark.parametrize("form", ["table", "md"])
+def test_the_rule_for_intervals_is_told_once_after_all_tables(runs: list[Path], form: str) -> None:
+    told = typed(*runs, "--format", form).stdout
+    assert told.count(INTERVALS[:40]) == 1
+    assert told.rindex(INTERVALS[:40]) > told.rindex("How the answers ended")
+
+
+def test_unfinished_runs_are_left_out_and_named(runs: list[Path], tmp_path: Path) -> None:
+    killed = shutil.copytree(runs[0], tmp_path / "runs" / "convbench-killed")
+    for name in ("manifest.json", "summary.json"):
+        (killed / name).unlink()
+    result = typed(*runs, killed)
+    assert result.exit_code == 0, result.output
+    [line] = result.stderr.splitlines()
+    assert line.startswith(f"{killed} is left out: the run is not finished")
+    assert result.stdout == typed(*runs).stdout
+    refused = typed(runs[0], killed)
+    assert isinstance(refused.exception, DataError)
+    assert f"{killed}: 1 problem" in str(refused.exception)
+    # what says that it is finished is spoilt
+    shutil.copy(runs[0] / "summary.json", killed)
+    assert isinstance(typed(*runs, killed).exception, DataError)

@@ -9,8 +9,7 @@ import orjson
 from mmconv.benchmarks.convbench.columns import CATEGORIES
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.config import ModelSpec, RunSpec
-from mmconv.evaluation import Place, open_evaluation
-from tests.mmconv.report.runs import make_run
+from tests.mmconv.report.runs import evaluate, make_run
 
 SIZE = 12
 OTHER_CATEGORY = "Odd One Out"
@@ -42,8 +41,7 @@ async def simulated_run(folder: Path, name: str = "pocket", perception: float = 
             "judge": ModelSpec(provider=_SIMULATED, model="judge", name="arbiter"),
         },
     )
-    async with open_evaluation(spec, Place(out=folder / "runs")) as evaluation:
-        return (await evaluation.run(evaluation.runner())).folder
+    return (await evaluate(spec, folder / "runs")).folder
 
 
 async def hostile_run(folder: Path) -> Path:

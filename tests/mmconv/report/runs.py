@@ -7,7 +7,7 @@ from typing import Any
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.config import ModelSpec, RunSpec
-from mmconv.evaluation import Place, open_evaluation
+from mmconv.evaluation import Place, Result, open_evaluation
 from tests.mmconv.benchmarks.botchat import samples as botchat
 from tests.mmconv.benchmarks.cmteval import dialogues as cmteval
 from tests.mmconv.benchmarks.fbbench import samples as fbbench
@@ -44,11 +44,19 @@ def write_data(benchmark: str, folder: Path) -> dict[str, Any]:
             return {"data": str(mtbench101.write(folder / "data.jsonl", records))}
 
 
+async def evaluate(spec: RunSpec, out: Path, *, page: bool = False) -> Result:
+    """Run it to its end; with `page` also its report as a page, which takes a while."""
+    async with open_evaluation(spec, Place(out=out)) as evaluation:
+        return await evaluation.run(evaluation.runner(), page=page)
+
+
 async def make_run(
     benchmark: str,
     folder: Path,
     candidate: ModelSpec = ALPHA,
     judge: ModelSpec = JUDGE,
+    *,
+    page: bool = False,
     **fields: Any,
 ) -> Path:
     """Run it on data beneath the folder, which are written once, and return the run's folder."""
@@ -59,6 +67,4 @@ async def make_run(
         seats={"candidate": candidate, "judge": judge},
         **fields,
     )
-    async with open_evaluation(spec, Place(out=folder / "runs")) as evaluation:
-        result = await evaluation.run(evaluation.runner())
-    return result.folder
+    return (await evaluate(spec, folder / "runs", page=page)).folder

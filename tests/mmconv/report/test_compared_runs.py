@@ -1,30 +1,40 @@
-"""What is told of runs whose settings differ."""
+"""What is told of runs whose settings differ, and which runs are left out."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.report.compared_runs import other_settings
+import orjson
+import pytest
+
+from mmconv.config import ModelSpec, RunSpec, SamplingSpec
+from mmconv.errors import DataError
+from mmconv.report.compared_runs import LONGEST, finished_among, open_runs, other_settings
 from mmconv.report.layout import Manifest
 from mmconv.report.saved_run import FinishedRun
+from tests.mmconv.report.runs import ALPHA, BETA, make_run
+
+ECHO = ModelSpec(provider="fake", model="echo")
 
 
-def run(label: str, benchmark: str) -> FinishedRun:
-    """A run whose every option is its label."""
-    options = dict.fromkeys(("data", "images", "references", "subsets"), label)
-    candidate = ModelSpec(provider="fake", model="echo")
+def run(
+    label: str, candidate: ModelSpec = ECHO, *, fingerprint: str = "echo", **fields: Any
+) -> FinishedRun:
+    """A run of a candidate with these settings."""
+    spec = RunSpec(seats={"candidate": candidate}, **{"benchmark": "convbench", **fields})
     return FinishedRun(
         folder=Path(label),
         label=label,
-        spec=RunSpec(benchmark=benchmark, options=options, seats={"candidate": candidate}),
+        spec=spec,
         manifest=Manifest(
             run=label,
-            benchmark=benchmark,
+            benchmark=spec.benchmark,
             conditions=("free",),
             samples=1,
             seed=0,
-            models={"candidate": "echo"},
+            models={"candidate": fingerprint},
             facts={},
             notes=(),
             mmconv="0",
@@ -36,13 +46,139 @@ def run(label: str, benchmark: str) -> FinishedRun:
     )
 
 
-def told(benchmark: str) -> list[str]:
-    return [each.split()[1] for each in other_settings(run("a", benchmark), run("b", benchmark))]
+def told(*runs: FinishedRun) -> list[str]:
+    return list(other_settings(*runs))
+
+
+def options_told(benchmark: str) -> list[str]:
+    """Which options are told of two runs in which every one is the label."""
+    names = ("data", "images", "references", "subsets")
+    runs = (run(each, benchmark=benchmark, options=dict.fromkeys(names, each)) for each in "ab")
+    return [each.split()[1] for each in told(*runs)]
 
 
 def test_where_files_lie_is_no_setting() -> None:
-    assert told("cmteval") == ["images:", "subsets:"]
+    assert options_told("cmteval") == ["images:", "subsets:"]
 
 
 def test_a_benchmark_of_ones_own_has_files_as_file_benchmarks_do() -> None:
-    assert told("mine.doubts:Doubts") == ["references:", "subsets:"]
+    assert options_told("mine.doubts:Doubts") == ["references:", "subsets:"]
+
+
+def model(**fields: Any) -> ModelSpec:
+    return ModelSpec.model_validate({"provider": "fake", "model": "echo", **fields})
+
+
+def sampling(**fields: Any) -> Mapping[str, Any]:
+    return {"sampling": {"candidate": fields}}
+
+
+def test_settings_in_a_model_s_file_are_told() -> None:
+    poet = model(
+        system="Be a poet.",
+        sampling={"max_tokens": 24, "temperature": 1.3},
+        options={"quantization": "4bit"},
+    )
+    assert told(run("plain", model(sampling={"max_tokens": 24})), run("poet", poet)) == [
+        "seats.candidate.system: not set in plain; Be a poet. in poet.",
+        "seats.candidate.options.quantization: not set in plain; 4bit in poet.",
+        "sampling.candidate.temperature: the benchmark's own in plain; 1.3 in poet.",
+    ]
+
+
+def test_sampling_is_that_in_force_wherever_it_was_set() -> None:
+    in_file = model(sampling={"max_tokens": 24, "temperature": 0.5})
+    here, there = run("here", in_file), run("there", **sampling(max_tokens=24, temperature=0.5))
+    assert told(here, there) == []
+    hotter = run("hotter", in_file, **sampling(temperature=1.3))
+    assert told(here, hotter) == [
+        "sampling.candidate.temperature: 0.5 in here; 1.3 in hotter.",
+    ]
+    free = run("free", in_file, sampling={"candidate": SamplingSpec(temperature=None)})
+    assert told(free, run("bare", model(sampling={"max_tokens": 24}))) == [
+        "sampling.candidate.temperature: left to the server in free; the benchmark's own in bare."
+    ]
+
+
+def test_what_names_a_candidate_and_what_cannot_change_its_replies_are_not_told() -> None:
+    other = model(model="scripted", name="other", attempts=3, price={"input": 1, "output": 2})
+    assert told(run("a", fingerprint="a"), run("b", other, fingerprint="b")) == []
+
+
+def test_other_files_behind_the_same_settings_are_told() -> None:
+    assert told(run("a", fingerprint="a"), run("b", fingerprint="b")) == [
+        "candidate: the settings are the same, but the files or the backend are not."
+    ]
+    served = [run(port, model(base_url=f"http://localhost:{port}/v1")) for port in ("1", "2")]
+    assert told(*served) == [
+        "seats.candidate.base_url: http://localhost:1/v1 in 1; http://localhost:2/v1 in 2."
+    ]
+    same = [
+        run(port, model(base_url=f"http://localhost:{port}/v1", options={"identity": "m"}))
+        for port in ("1", "2")
+    ]
+    assert told(*same) == []
+
+
+def test_a_long_setting_is_shortened() -> None:
+    [line] = told(run("a"), run("b", model(system="Be brief.\n" * 40)))
+    assert line.startswith("seats.candidate.system: not set in a; Be brief. Be brief. ")
+    assert line.endswith(" ... in b.")
+    assert len(line) < LONGEST + 60
+
+
+def test_of_many_runs_each_value_is_told_once_and_that_of_most_at_last() -> None:
+    runs = [run("a"), run("b", limit=8), run("c"), run("d", limit=8), run("e", limit=20)]
+    assert told(*runs) == ["limit: 20 in e; not set in a and c; 8 in b and d."]
+    more = [run(f"r{number}") for number in range(4)]
+    assert told(*runs, *more) == ["limit: 20 in e; 8 in b and d; not set in the other 6."]
+
+
+def lose(folder: Path, *names: str) -> Path:
+    """Make the folder that of a run that never came to its end."""
+    for name in (*names, "summary.json"):
+        (folder / name).unlink()
+    return folder
+
+
+async def test_unfinished_runs_are_left_out_with_what_finishes_them(tmp_path: Path) -> None:
+    first, second = [await make_run("fbbench", tmp_path, each) for each in (ALPHA, BETA)]
+    killed = lose(await make_run("fbbench", tmp_path, ALPHA, limit=3), "manifest.json")
+    assert finished_among([first, second]) == ((first, second), ())
+    kept, [line] = finished_among([first, killed, second])
+    assert kept == (first, second)
+    assert line.startswith(
+        f"{killed} is left out: the run is not finished, it has no manifest.json"
+    )
+    assert "mmconv score" in line
+    assert "\n" not in line
+    stopped = await make_run("fbbench", tmp_path, ALPHA, limit=4)
+    summary = orjson.loads((stopped / "summary.json").read_bytes())
+    (stopped / "summary.json").write_bytes(orjson.dumps(summary | {"complete": False}))
+    (stopped / "tables" / "index.json").unlink()
+    kept, lines = finished_among([first, killed, second, stopped])
+    assert kept == (first, second)
+    assert [line.split()[0] for line in lines] == [str(killed), str(stopped)]
+    assert "it has no index.json" in lines[1]
+
+
+async def test_no_run_is_left_out_that_is_needed(tmp_path: Path) -> None:
+    first, second = [await make_run("fbbench", tmp_path, each) for each in (ALPHA, BETA)]
+    killed = lose(await make_run("fbbench", tmp_path, ALPHA, limit=3), "scores.jsonl")
+    for folders, needed in (([first, killed], None), ([killed, first, second], killed)):
+        kept, lines = finished_among(folders, needed=needed)
+        assert (kept, lines) == (tuple(folders), ())
+        with pytest.raises(DataError, match=r"not finished: it has no scores\.jsonl"):
+            open_runs(kept)
+
+
+async def test_a_spoilt_run_is_not_left_out(tmp_path: Path) -> None:
+    """Its summary says that it came to its end."""
+    runs = [await make_run("fbbench", tmp_path, each) for each in (ALPHA, BETA)]
+    spoilt = await make_run("fbbench", tmp_path, ALPHA, limit=3)
+    (spoilt / "scores.jsonl").unlink()
+    assert finished_among([*runs, spoilt]) == ((*runs, spoilt), ())
+    (spoilt / "manifest.json").write_text("{")
+    assert finished_among([*runs, spoilt]) == ((*runs, spoilt), ())
+    nowhere = tmp_path / "nowhere"
+    assert finished_among([*runs, nowhere]) == ((*runs, nowhere), ())

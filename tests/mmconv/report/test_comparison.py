@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
+from scipy.special import stdtr, stdtrit
 
 from mmconv.benchmarks.comparing import find_quantities, plain_means
 from mmconv.benchmarks.registry import TITLES
 from mmconv.config import RunSpec
-from mmconv.errors import ConfigError, DataError
-from mmconv.report.comparison import Comparison, compare
+from mmconv.report.comparison import DIFFERS, Comparison, compare
 from mmconv.report.saved_run import read_finished, read_scores
 from mmconv.report.tables import read_tables
-from mmconv.stats import INTERVALS, Quantity, ScoreFrame, as_cell, measure, paired_difference
+from mmconv.stats import (
+    INTERVALS,
+    Quantity,
+    ScoreFrame,
+    as_cell,
+    holm,
+    measure,
+    paired_difference,
+)
 from mmconv.stats.parts import CAUTIOUS
 from mmconv.values import Cell, Score, Table
-from tests.mmconv.report.runs import ALPHA, BETA, FAILING, JUDGE, SIZE, make_run
-from tests.pictures import picture
+from tests.mmconv.report.runs import ALPHA, BETA, FAILING, SIZE, make_run
 
 
 def _mtbench(quantity: Quantity, tables: dict[str, Table]) -> Cell:
@@ -64,18 +70,6 @@ PLACES: dict[str, Callable[[Quantity, dict[str, Table]], Cell]] = {
 
 def by_name(made: Comparison) -> dict[str, Table]:
     return {table.name: table for table in made.tables}
-
-
-def change(path: Path, edit: Callable[[Any], object]) -> None:
-    document = orjson.loads(path.read_bytes())
-    edit(document)
-    path.write_bytes(orjson.dumps(document))
-
-
-def repaint(folder: Path) -> None:
-    """Put another picture into every file."""
-    for number, place in enumerate(folder.iterdir(), start=1000):
-        place.write_bytes(picture(number))
 
 
 def numbers(cell: Cell) -> list[float]:
@@ -141,21 +135,20 @@ async def test_differences_are_paired_and_say_what_made_no_pair(tmp_path: Path) 
     runs = by_name(made)["runs"]
     assert runs.rows["gamma"]["common"].value == 8.0
     assert any("over the 8 that both have" in note for note in by_name(made)["differences"].notes)
-    assert "limit: not set in alpha, 8 in gamma." in runs.notes
+    assert "limit: not set in alpha; 8 in gamma." in runs.notes
 
 
 async def test_a_run_against_another_turns_its_sign(tmp_path: Path) -> None:
     first = await make_run("convbench", tmp_path)
     second = await make_run("convbench", tmp_path, BETA)
-    there, back = (
-        by_name(compare([first, second], baseline=baseline)) for baseline in (None, second)
-    )
+    there, back = (by_name(compare(runs)) for runs in ([first, second], [second, first]))
     turned = 0
     for name in ("differences", "delta_differences"):
         assert there[name].rows.keys() == back[name].rows.keys()
         for row, cells in there[name].rows.items():
-            for column, cell in cells.items():
-                other = back[name].rows[row][column]
+            assert cells.get(DIFFERS) == back[name].rows[row].get(DIFFERS)
+            for column in cells.keys() - {DIFFERS}:
+                cell, other = cells[column], back[name].rows[row][column]
                 assert numbers(cell)[:1] == pytest.approx([-numbers(other)[0]])
                 ends = [end for end in (cell.low, cell.high) if end is not None]
                 mirrored = [-end for end in (other.high, other.low) if end is not None]
@@ -210,83 +203,65 @@ async def test_several_runs_are_corrected_and_runs_of_one_model_told_apart(tmp_p
     assert [run.label for run in made.runs] == [f"alpha ({mark})", "beta", f"alpha ({other})"]
     differences = by_name(made)["differences"]
     assert f"S1, alpha ({other})" in differences.rows
-    assert any("by Holm's correction" in note for note in differences.notes)
+    # of all pairs at once, and not of each quantity's alone
+    counted = sum(
+        cell.low is not None for row in differences.rows.values() for cell in row.values()
+    )
+    assert any(f"have an interval ({counted})" in note for note in differences.notes)
 
 
-async def test_other_data_judges_and_prompts_are_refused_unless_the_user_says_so(
+def p_value(cell: Cell) -> float:
+    """Of a mean of twelve samples, from the interval by Student's t."""
+    assert isinstance(cell.value, float)
+    assert cell.low is not None
+    half = (cell.value - cell.low) / float(stdtrit(SIZE - 1, 0.975))
+    return float(2 * stdtr(SIZE - 1, -abs(cell.value) / half))
+
+
+async def test_differences_are_marked_that_stay_significant_among_all_of_their_table(
     tmp_path: Path,
 ) -> None:
-    first = await make_run("convbench", tmp_path)
-    second = await make_run("convbench", tmp_path, BETA, JUDGE.model_copy(update={"name": "b"}))
-    # a judge of another name is the same judge
-    compare([first, second])
+    first, second = [await make_run("convbench", tmp_path, each) for each in (ALPHA, BETA)]
 
-    def other_facts(manifest: Any) -> None:
-        manifest["facts"]["data"]["data.jsonl"] = "0" * 64
-        manifest["facts"]["prompts"]["direct_turn_1"] = "0" * 64
-        manifest["models"]["judge"] = "0" * 64
+    def rate(run: Path, values: Callable[[int, int], float]) -> None:
+        """Rate each turn of every sample in the free setting; what else there is goes."""
+        records = [orjson.loads(line) for line in (run / "scores.jsonl").read_bytes().splitlines()]
+        kept = [
+            record | {"value": values(record["turn"], int(record["sample"])), "why": None}
+            for record in records
+            if (record["metric"], record["condition"]) == ("rating", "free")
+        ]
+        (run / "scores.jsonl").write_bytes(b"\n".join([*map(orjson.dumps, kept), b""]))
 
-    change(second / "manifest.json", other_facts)
-    with pytest.raises(ConfigError) as refused:
-        compare([first, second])
-    for word in ("data differ", "judge differs: arbiter in alpha, b in beta", "direct_turn_1"):
-        assert word in str(refused.value)
-    assert "--despite data --despite judge --despite prompts" in str(refused.value)
-    with pytest.raises(ConfigError, match="prompts differ"):
-        compare([first, second], despite=("data", "judge"))
-    for table in compare([first, second], despite=("data", "judge", "prompts")).tables:
-        assert sum(note.startswith("WARNING: ") for note in table.notes) == 3
-
-
-async def test_only_what_a_run_overrides_tells_its_judge_from_another(tmp_path: Path) -> None:
-    """Both judges have a limit; one also has a temperature, which happens to be the default."""
-    first = await make_run("convbench", tmp_path)
-    second = await make_run("convbench", tmp_path, BETA)
-
-    def limited(start: Any) -> None:
-        start["spec"]["sampling"]["judge"] = {"max_tokens": 4096}
-
-    def also_cold(start: Any) -> None:
-        start["spec"]["sampling"]["judge"] = {"max_tokens": 4096, "temperature": 0.0}
-
-    for run in (first, second):
-        change(run / "spec.json", limited)
-    compare([first, second])
-    change(second / "spec.json", also_cold)
-    with pytest.raises(ConfigError) as refused:
-        compare([first, second])
-    assert "; sampling.judge.temperature is not set and 0.0" in str(refused.value)
-    assert "max_tokens" not in str(refused.value)
+    # perception differs beyond doubt, reasoning just so, creation by chance, S0 by the same
+    clear = {1: (3, 3, 4, 2), 2: (2, 1, -1, 1), 3: (1, -1, 0, 0), 0: (2, 2, 2, 2)}
+    rate(first, lambda turn, sample: 5.0)
+    rate(second, lambda turn, sample: 5.0 + clear[turn][sample % 4])
+    made = compare([first, second])
+    table = by_name(made)["differences"]
+    column = "direct (1-10)"
+    assert table.columns == (column, DIFFERS)
+    cells = {name: row[column] for name, row in table.rows.items()}
+    p_values = {name: p_value(cell) for name, cell in cells.items() if cell.low is not None}
+    assert p_values.keys() == {"R1", "R2", "S1", "S2", "S3"}
+    alone = {name for name, p in p_values.items() if p < 0.05}
+    kept = {name for name, p in holm(p_values).items() if p < 0.05}
+    marked = {name for name, row in table.rows.items() if DIFFERS in row}
+    assert marked == kept
+    assert "S2" in alone - kept
+    assert all(table.rows[name][DIFFERS] == Cell(value=column) for name in marked)
+    assert any(note.startswith("differs: the columns") and "(5)" in note for note in table.notes)
+    assert ("S0", column) in made.equal
+    assert not {(name, column) for name in p_values} & made.equal
 
 
-async def test_the_settings_in_which_a_judge_differs_are_named(tmp_path: Path) -> None:
-    first = await make_run("convbench", tmp_path)
-    second = await make_run("convbench", tmp_path, BETA)
-
-    def refused() -> str:
-        with pytest.raises(ConfigError) as error:
-            compare([first, second])
-        return str(error.value)
-
-    def another_file(manifest: Any) -> None:
-        manifest["models"]["judge"] = "0" * 64
-
-    def moved(start: Any) -> None:
-        start["spec"]["seats"]["judge"]["base_url"] = "http://localhost:8933/v1"
-
-    def warmer(start: Any) -> None:
-        start["spec"]["sampling"]["judge"] = {"temperature": 0.7}
-
-    change(second / "manifest.json", another_file)
-    told = "the judge differs: arbiter in alpha, arbiter in beta; "
-    assert f"{told}their settings are the same, but the files or the backend" in refused()
-    change(second / "spec.json", moved)
-    address = f"{told}base_url is not set and http://localhost:8933/v1"
-    assert f"{address}. If that is the same server, which has moved: " in refused()
-    assert "options.identity" in refused()
-    change(second / "spec.json", warmer)
-    assert f"{address}, sampling.judge.temperature is not set and 0.7" in refused()
-    assert "options.identity" not in refused()
+async def test_a_table_without_a_significant_difference_says_so(tmp_path: Path) -> None:
+    runs = [await make_run("convbench", tmp_path), await make_run("convbench", tmp_path, seed=1)]
+    table = by_name(compare(runs))["differences"]
+    assert DIFFERS not in table.columns
+    told = [note for note in table.notes if "Holm" in note]
+    assert len(told) == 1
+    assert told[0].endswith("none is apart from 0 at the 5 % level.")
 
 
 async def test_runs_that_score_dialogues_otherwise_share_only_what_is_the_same(
@@ -300,52 +275,10 @@ async def test_runs_that_score_dialogues_otherwise_share_only_what_is_the_same(
     assert lacking in tables["differences"].notes
 
 
-async def test_other_pictures_of_the_same_names_are_refused(tmp_path: Path) -> None:
-    first = await make_run("convbench", tmp_path)
-    second = await make_run("convbench", tmp_path, BETA)
-    options = orjson.loads((first / "spec.json").read_bytes())["spec"]["options"]
-    repaint(Path(options["images"]))
-    third = await make_run("convbench", tmp_path / "again", BETA, options=options)
-    compare([first, second])
-    with pytest.raises(ConfigError, match="12 of the 12 samples that alpha and beta share") as told:
-        compare([first, third])
-    assert "--despite data compares them" in str(told.value)
-    made = compare([first, third], despite=["data"])
-    assert made.warnings[0].startswith("WARNING: the data differ: 12 of the 12 samples")
-    for table in made.tables:
-        assert made.warnings[0] in table.notes
-
-
 async def test_all_rules_for_intervals_are_told_beside_differences(tmp_path: Path) -> None:
     first, second = [await make_run("fbbench", tmp_path, each) for each in (ALPHA, BETA)]
     notes = by_name(compare([first, second]))["differences"].notes
     assert [*notes].count(INTERVALS) == [*notes].count(CAUTIOUS) == 1
-
-
-async def test_what_cannot_be_compared_at_all_is_refused(tmp_path: Path) -> None:
-    first = await make_run("convbench", tmp_path / "a", limit=2)
-    text = await make_run("fbbench", tmp_path / "b")
-    with pytest.raises(ConfigError, match="a run of convbench"):
-        compare([first, text])
-    with pytest.raises(ConfigError, match="at least two"):
-        compare([first])
-    with pytest.raises(ConfigError, match="named twice"):
-        compare([first, first / "." / "tables" / ".."])
-    with pytest.raises(ConfigError, match=r"no run lies here: it has no spec\.json"):
-        compare([first, tmp_path])
-    (text / "scores.jsonl").unlink()
-    with pytest.raises(DataError, match=r"not finished: it has no scores\.jsonl"):
-        compare([text, first])
-
-
-async def test_runs_without_a_common_sample_are_refused(tmp_path: Path) -> None:
-    first = await make_run("convbench", tmp_path, limit=2)
-    second = await make_run("convbench", tmp_path, BETA, limit=2)
-    lines = (second / "scores.jsonl").read_bytes().splitlines()
-    moved = [orjson.dumps(orjson.loads(line) | {"sample": "999"}) for line in lines]
-    (second / "scores.jsonl").write_bytes(b"\n".join(moved))
-    with pytest.raises(ConfigError, match="no sample in common"):
-        compare([first, second])
 
 
 def test_a_benchmark_without_contrasts_of_its_own_is_compared_by_its_means() -> None:

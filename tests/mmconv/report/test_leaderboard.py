@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import orjson
@@ -36,9 +37,10 @@ def own_table(run: Path, name: str) -> Table:
     return next(table for table in read_tables(run / "tables") if table.name == name)
 
 
-@pytest.fixture(name="runs")
-async def _runs(tmp_path: Path) -> list[Path]:
-    return [await simulated_run(tmp_path, name, rate) for name, rate in FAULTS.items()]
+@pytest.fixture(name="runs", scope="module")
+def _runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("runs")
+    return [asyncio.run(simulated_run(folder, name, rate)) for name, rate in FAULTS.items()]
 
 
 @pytest.mark.parametrize("benchmark", HEADLINES)

@@ -76,7 +76,7 @@ async def test_every_table_with_intervals_says_once_what_they_are(
 
 def test_that_answers_are_not_the_model_s_is_told_wherever_numbers_are(tmp_path: Path) -> None:
     silent = ModelSpec(provider="fake", model="scripted", options={"script": {"(?s).*": ""}})
-    folder = asyncio.run(make_run("convbench", tmp_path, silent, conditions=("free",)))
+    folder = asyncio.run(make_run("convbench", tmp_path, silent, page=True, conditions=("free",)))
     told = f"free, turn 1 ({SIZE} of {SIZE}, 100.0 %)"
     report = (folder / REPORT).read_text(encoding="utf-8")
     assert report.index("- **warning**: More than 5 %") < report.index(told) < report.index("S1")

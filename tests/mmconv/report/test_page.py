@@ -6,6 +6,7 @@ import base64
 import gzip
 import io
 import re
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from random import Random
@@ -90,6 +91,29 @@ async def test_a_run_s_page_holds_its_numbers_and_samples(tmp_path: Path) -> Non
     assert data[:4] == b"RIFF"
 
 
+@pytest.mark.parametrize(
+    ("apart", "why"), [(0, "every sample differs by the same"), (1, "fewer than 5 images")]
+)
+async def test_a_page_tells_why_a_delta_has_no_interval(
+    tmp_path: Path, apart: int, why: str
+) -> None:
+    """The table is the same, so only the scores can tell."""
+    run = await make_run("convbench", tmp_path)
+    records = [orjson.loads(line) for line in (run / "scores.jsonl").read_bytes().splitlines()]
+    for record in records:
+        place = record["metric"], record["turn"], record["condition"]
+        if place[:2] == ("rating", 2):
+            more = int(record["sample"]) % 2 * apart if place[2] == "perception" else 0
+            record["value"] = 5.0 + more
+    (run / "scores.jsonl").write_bytes(b"\n".join([*map(orjson.dumps, records), b""]))
+    deltas = orjson.loads((run / "tables" / "deltas.json").read_bytes())
+    cell = deltas["rows"]["S2_hat - S2"]["direct (1-10)"]
+    cell |= {"value": 0.0, "n": 12, "low": None, "high": None}
+    (run / "tables" / "deltas.json").write_bytes(orjson.dumps(deltas))
+    text = write_page(run).read_text(encoding="utf-8")
+    assert f"reasoning stays as it is on average over 12 samples (no interval: {why})." in text
+
+
 @pytest.mark.parametrize("benchmark", ["fbbench", "cmteval", "mtbench101", "botchat"])
 async def test_text_benchmarks_have_pages_of_their_tables(benchmark: str, tmp_path: Path) -> None:
     folder = await make_run(benchmark, tmp_path)
@@ -155,13 +179,18 @@ async def test_what_a_model_wrote_is_never_markup(tmp_path: Path) -> None:
 
 
 class Photographs:
-    """An image source that has another busy picture for every hash."""
+    """An image source that has a busy picture for every hash, one of ten."""
 
     def read(self, sha256: str) -> bytes:
-        noise = PIL.Image.frombytes("RGB", (60, 45), Random(sha256).randbytes(60 * 45 * 3))
-        file = io.BytesIO()
-        noise.resize((640, 480), PIL.Image.Resampling.BICUBIC).save(file, "JPEG")
-        return file.getvalue()
+        return photograph(int(sha256[:16]) % 10)
+
+
+@cache
+def photograph(number: int) -> bytes:
+    noise = PIL.Image.frombytes("RGB", (60, 45), Random(number).randbytes(60 * 45 * 3))
+    file = io.BytesIO()
+    noise.resize((640, 480), PIL.Image.Resampling.BICUBIC).save(file, "JPEG")
+    return file.getvalue()
 
 
 def give_own_pictures(transcripts: Path) -> None:

@@ -46,13 +46,22 @@ def deltas(**cells: Cell) -> Table:
             Cell(value=0.1, low=-0.2, high=0.4, n=25, missing={"unpaired: unparsed": 35}),
             "with 25 of 60 samples, this cannot be told from chance",
         ),
-        (Cell(value=0.0, n=12), "stays as it is on average over 12 samples (no interval"),
-        (Cell(value=2.0, n=12), "no interval: too few samples, or all alike"),
+        (Cell(value=0.0, n=12), "reasoning stays as it is on average over 12 samples (no interval"),
+        (Cell(value=2.0, n=12), "reasoning gains 2.00 points of 10 (no interval"),
     ],
 )
 def test_a_delta_s_sentence_says_no_more_than_its_interval(cell: Cell, expected: str) -> None:
     [sentence] = delta_sentences([deltas(reasoning=cell)])
     assert expected in sentence
+
+
+def test_a_delta_s_sentence_tells_why_there_is_no_interval() -> None:
+    table = deltas(reasoning=Cell(value=0.0, n=53), creation=Cell(value=2.0, n=12))
+    reasoning, creation = delta_sentences([table], {("S2_hat - S2", DIRECT.title)})
+    assert reasoning.endswith("over 53 samples (no interval: every sample differs by the same).")
+    assert creation.endswith("(no interval: fewer than 5 images).")
+    for sentence in delta_sentences([table]):
+        assert sentence.endswith("(no interval).")
 
 
 def test_a_delta_without_a_value_has_no_sentence() -> None:
@@ -202,12 +211,17 @@ def test_a_comparison_says_what_differs_and_what_cannot_be_told() -> None:
         signed=True,
     )
     minus = "\N{MINUS SIGN}"
-    assert comparison_sentences(table, "pocket", ("blurred", "other")) == (
+    told = (
         f"blurred against pocket, with nothing given: perception is 2.50 points of 10 lower (95 % "
         f"interval {minus}3.70 to {minus}1.30); with 12 samples, no difference in reasoning or "
-        "creation can be told from chance; for the whole conversation there is no interval: too "
-        "few samples, or all alike.",
+        "creation can be told from chance; for the whole conversation there is no interval: "
     )
+    for equal, why in (
+        ({("S0, blurred", DIRECT.title)}, "every sample differs by the same."),
+        ({("S1, blurred", DIRECT.title), ("S0", DIRECT.title)}, "fewer than 5 images."),
+    ):
+        others = ("blurred", "other")
+        assert comparison_sentences(table, "pocket", others, equal) == (told + why,)
 
 
 def test_names_of_quantities_are_typeset() -> None:

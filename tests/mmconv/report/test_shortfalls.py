@@ -77,7 +77,8 @@ def test_the_headline_s_gap_is_that_of_the_first_row() -> None:
     gap = Cell(value=1.0, n=22, missing={"unparsed": 30, "failed: server": 8})
     empty = Table(name="none", title="none", columns=(), rows={})
     told = ["R1, pairwise, lacks 38 of 60 scores (63.3 %)."]
-    assert list(headline_gap([empty, table(meaning=meaning, direct=whole, pairwise=gap)])) == told
+    found = headline_gap([empty, table(meaning=meaning, direct=whole, pairwise=gap)])
+    assert [each.sentence for each in found] == told
     assert list(headline_gap([table(meaning=meaning, direct=whole)])) == []
     assert list(headline_gap([])) == []
 
@@ -105,18 +106,20 @@ def test_a_limit_that_is_not_the_same_is_not_named() -> None:
     records = ended("turn_1", 1, finish="length", output_tokens=64)
     records += ended("turn_1", 1, finish="length", output_tokens=None)
     [told] = counted(*records).endings()
-    assert "tell of the limit on tokens, not of the model: free, turn 1 (2 of 2" in told
+    assert "tell of the limit on tokens, not of the model: free, turn 1 (2 of 2" in told.sentence
 
 
 def test_answers_that_a_filter_held_back_or_that_are_empty_are_told() -> None:
     records = ended("turn_1", 6, well=4, finish="filter", text="I cannot")
     records += ended("turn_2", 1, well=1, text=" ")
     filtered, empty = counted(*records).endings()
-    assert filtered == (
+    assert filtered.sentence == (
         "More than 5 % of a turn's answers were held back by a filter, so that scores of these "
         "turns tell of that filter, not of the model: free, turn 1 (6 of 10, 60.0 %)."
     )
-    assert empty.endswith("tell of answers that are not there: free, turn 2 (1 of 2, 50.0 %).")
+    assert empty.sentence.endswith(
+        "tell of answers that are not there: free, turn 2 (1 of 2, 50.0 %)."
+    )
 
 
 def test_only_the_candidate_s_answers_count_and_only_their_worst_turns_are_named() -> None:
@@ -124,4 +127,5 @@ def test_only_the_candidate_s_answers_count_and_only_their_worst_turns_are_named
     assert list(counted(*other).endings()) == []
     many = [each for turn in range(8) for each in ended(f"turn_{turn}", 1, text="")]
     [told] = counted(*many).endings()
-    assert told.endswith("free, turn 5 (1 of 1, 100.0 %); and 2 more turns.")
+    assert told.sentence.endswith("free, turn 5 (1 of 1, 100.0 %); and 2 more turns.")
+    assert told.short == "More than 5 % of a turn's answers are empty"

@@ -85,6 +85,7 @@ def test_a_limited_run_is_a_part_of_the_data(desk: Desk) -> None:
     desk.notes.write_text('{"ID": 2, "third_turn_demands": "1. Is it short?"}\n')
     told = " ".join(desk.run("--limit", "1").split())
     assert "its constant, 4, counts all rows, of which this run has 1" in told
+    assert "left out as bad" not in told
     assert desk.written("manifest.json")["facts"]["rows"] == 1
 
 

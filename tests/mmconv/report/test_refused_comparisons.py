@@ -1,0 +1,161 @@
+"""What runs cannot be compared: other data, judges or prompts, and what is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from mmconv.errors import ConfigError, DataError
+from mmconv.report.comparison import compare
+from tests.mmconv.report.runs import BETA, JUDGE, make_run
+from tests.pictures import picture
+
+
+def change(path: Path, edit: Callable[[Any], object]) -> None:
+    document = orjson.loads(path.read_bytes())
+    edit(document)
+    path.write_bytes(orjson.dumps(document))
+
+
+def repaint(folder: Path) -> None:
+    """Put another picture into every file."""
+    for number, place in enumerate(folder.iterdir(), start=1000):
+        place.write_bytes(picture(number))
+
+
+async def test_other_data_judges_and_prompts_are_refused_unless_the_user_says_so(
+    tmp_path: Path,
+) -> None:
+    first = await make_run("convbench", tmp_path)
+    second = await make_run("convbench", tmp_path, BETA, JUDGE.model_copy(update={"name": "b"}))
+    # a judge of another name is the same judge
+    compare([first, second])
+
+    def other_facts(manifest: Any) -> None:
+        manifest["facts"]["data"]["data.jsonl"] = "0" * 64
+        manifest["facts"]["prompts"]["direct_turn_1"] = "0" * 64
+        manifest["models"]["judge"] = "0" * 64
+
+    change(second / "manifest.json", other_facts)
+    with pytest.raises(ConfigError) as refused:
+        compare([first, second])
+    for word in ("data differ", "judge differs: arbiter in alpha, b in beta", "direct_turn_1"):
+        assert word in str(refused.value)
+    assert "--despite data --despite judge --despite prompts" in str(refused.value)
+    with pytest.raises(ConfigError, match="prompts differ"):
+        compare([first, second], despite=("data", "judge"))
+    for table in compare([first, second], despite=("data", "judge", "prompts")).tables:
+        assert sum(note.startswith("WARNING: ") for note in table.notes) == 3
+
+
+async def test_only_what_a_run_overrides_tells_its_judge_from_another(tmp_path: Path) -> None:
+    """Both judges have a limit; one also has a temperature, which happens to be the default."""
+    first = await make_run("convbench", tmp_path)
+    second = await make_run("convbench", tmp_path, BETA)
+
+    def limited(start: Any) -> None:
+        start["spec"]["sampling"]["judge"] = {"max_tokens": 4096}
+
+    def also_cold(start: Any) -> None:
+        start["spec"]["sampling"]["judge"] = {"max_tokens": 4096, "temperature": 0.0}
+
+    for run in (first, second):
+        change(run / "spec.json", limited)
+    compare([first, second])
+    change(second / "spec.json", also_cold)
+    with pytest.raises(ConfigError) as refused:
+        compare([first, second])
+    told = "; sampling.judge.temperature is the benchmark's own and 0.0"
+    assert told in str(refused.value)
+    assert "max_tokens" not in str(refused.value)
+
+
+async def test_a_judge_is_the_same_wherever_its_sampling_is_set(tmp_path: Path) -> None:
+    runs = [await make_run("convbench", tmp_path), await make_run("convbench", tmp_path, BETA)]
+
+    def in_its_file(start: Any) -> None:
+        start["spec"]["seats"]["judge"]["sampling"] = {"max_tokens": 4096, "temperature": 0.5}
+        start["spec"]["sampling"]["judge"] = {"temperature": None}
+
+    def in_the_run(start: Any) -> None:
+        start["spec"]["sampling"]["judge"] = {"max_tokens": 4096, "temperature": None}
+
+    for run, edit in zip(runs, (in_its_file, in_the_run), strict=True):
+        change(run / "spec.json", edit)
+    compare(runs)
+
+
+async def test_the_settings_in_which_a_judge_differs_are_named(tmp_path: Path) -> None:
+    first = await make_run("convbench", tmp_path)
+    second = await make_run("convbench", tmp_path, BETA)
+
+    def refused() -> str:
+        with pytest.raises(ConfigError) as error:
+            compare([first, second])
+        return str(error.value)
+
+    def another_file(manifest: Any) -> None:
+        manifest["models"]["judge"] = "0" * 64
+
+    def moved(start: Any) -> None:
+        start["spec"]["seats"]["judge"]["base_url"] = "http://localhost:8933/v1"
+
+    def warmer(start: Any) -> None:
+        start["spec"]["sampling"]["judge"] = {"temperature": 0.7}
+
+    change(second / "manifest.json", another_file)
+    told = "the judge differs: arbiter in alpha, arbiter in beta; "
+    assert f"{told}their settings are the same, but the files or the backend" in refused()
+    change(second / "spec.json", moved)
+    address = f"{told}base_url is not set and http://localhost:8933/v1"
+    assert f"{address}. If that is the same server, which has moved: " in refused()
+    assert "options.identity" in refused()
+    change(second / "spec.json", warmer)
+    assert f"{address}, sampling.judge.temperature is the benchmark's own and 0.7" in refused()
+    assert "options.identity" not in refused()
+
+
+async def test_other_pictures_of_the_same_names_are_refused(tmp_path: Path) -> None:
+    first = await make_run("convbench", tmp_path)
+    second = await make_run("convbench", tmp_path, BETA)
+    options = orjson.loads((first / "spec.json").read_bytes())["spec"]["options"]
+    repaint(Path(options["images"]))
+    third = await make_run("convbench", tmp_path / "again", BETA, options=options)
+    compare([first, second])
+    with pytest.raises(ConfigError, match="12 of the 12 samples that alpha and beta share") as told:
+        compare([first, third])
+    assert "--despite data compares them" in str(told.value)
+    made = compare([first, third], despite=["data"])
+    assert made.warnings[0].startswith("WARNING: the data differ: 12 of the 12 samples")
+    for table in made.tables:
+        assert made.warnings[0] in table.notes
+
+
+async def test_what_cannot_be_compared_at_all_is_refused(tmp_path: Path) -> None:
+    first = await make_run("convbench", tmp_path / "a", limit=2)
+    text = await make_run("fbbench", tmp_path / "b")
+    with pytest.raises(ConfigError, match="a run of convbench"):
+        compare([first, text])
+    with pytest.raises(ConfigError, match="at least two"):
+        compare([first])
+    with pytest.raises(ConfigError, match="named twice"):
+        compare([first, first / "." / "tables" / ".."])
+    with pytest.raises(ConfigError, match=r"no run lies here: it has no spec\.json"):
+        compare([first, tmp_path])
+    (text / "scores.jsonl").unlink()
+    with pytest.raises(DataError, match=r"not finished: it has no scores\.jsonl"):
+        compare([text, first])
+
+
+async def test_runs_without_a_common_sample_are_refused(tmp_path: Path) -> None:
+    first = await make_run("convbench", tmp_path, limit=2)
+    second = await make_run("convbench", tmp_path, BETA, limit=2)
+    lines = (second / "scores.jsonl").read_bytes().splitlines()
+    moved = [orjson.dumps(orjson.loads(line) | {"sample": "999"}) for line in lines]
+    (second / "scores.jsonl").write_bytes(b"\n".join(moved))
+    with pytest.raises(ConfigError, match="no sample in common"):
+        compare([first, second])
