@@ -34,16 +34,22 @@ OPTIONS: dict[str, type[BaseModel]] = {
 each_file = pytest.mark.parametrize("name", FILES)
 
 
+@pytest.fixture(scope="module")
+def secrets() -> set[str]:
+    """The variables that hold the files' keys."""
+    return {load_model(name).api_key_env or "OPENAI_API_KEY" for name in FILES}
+
+
 @pytest.fixture
-def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+def bare(monkeypatch: pytest.MonkeyPatch, secrets: set[str]) -> None:
     """Neither a network nor a secret."""
 
     def refuse(*_: object) -> None:
         raise AssertionError("no connection may be opened")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
-    for name in FILES:
-        monkeypatch.delenv(load_model(name).api_key_env or "OPENAI_API_KEY", raising=False)
+    for name in secrets:
+        monkeypatch.delenv(name, raising=False)
 
 
 def fingerprint(name: str) -> str:

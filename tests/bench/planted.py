@@ -21,7 +21,7 @@ from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
 
-from tests.mmconv.planted import SCENARIOS, Estimate, Rehearsal, culprit, lose
+from tests.mmconv.planted import SCENARIOS, Estimate, Rehearsal, culprit, estimated, lose
 
 LEAST, MOST = 0.93, 0.97
 
@@ -45,7 +45,7 @@ async def play(rehearsal: Rehearsal, name: str, runs: int, lost: float) -> list[
     scenario = SCENARIOS[name]
     truth = scenario.truth()
     found = [
-        list(rehearsal.estimates(lose(await rehearsal.run(scenario, seed), lost, seed), truth))
+        list(estimated(lose(await rehearsal.run(scenario, seed), lost, seed), truth))
         for seed in range(runs)
     ]
     print(f"\n## {name}: {runs} runs in {time.monotonic() - started:.0f} s\n")

@@ -1,8 +1,8 @@
 """Runs of the simulated candidate, whose truth is known, and how near to it they come.
 
-A run goes through ConvBench's own plans, prompts, parsers, scores and tables. Only the engine is
-left out: replies are made in this process and not stored (`test_planted_faults` compares one such
-run with the engine's).
+A run goes through ConvBench's own plans, prompts, parsers, scores and estimates. Only the engine is
+left out: replies are made in this process and not stored, and no tables are made of the estimates
+(`test_planted_faults` compares one such run with the engine's).
 """
 
 from __future__ import annotations
@@ -18,17 +18,25 @@ import orjson
 from images import Library
 from mmconv.benchmarks.convbench.attribution import blames, net_shares, shares
 from mmconv.benchmarks.convbench.benchmark import build
-from mmconv.benchmarks.convbench.quantities import DELTAS, GRADINGS, MEANS, QUANTITIES, Grading
+from mmconv.benchmarks.convbench.quantities import (
+    DELTAS,
+    GRADINGS,
+    MEANS,
+    QUANTITIES,
+    Grading,
+    delta,
+    estimate,
+)
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.graph import check, resolve
 from mmconv.protocols import Backend
 from mmconv.stats import ScoreFrame, as_cell
-from mmconv.values import UNPARSED, Cell, Reply, Score, Table
+from mmconv.values import UNPARSED, Cell, Reply, Score, Summary
 from model_zoo.simulated import CandidateOptions, Expected, JudgeOptions, expected, open_backend
 from tests.pictures import picture
 
 Kind: TypeAlias = Literal["delta", "score", "laid", "net"]
-"""A table of deltas, one of scores, the shares of single failures, and the net shares."""
+"""Deltas, scores, the shares of single failures, and the net shares."""
 
 PROVIDER = "model_zoo.simulated"
 FAILURE_RATING = 6.0
@@ -163,14 +171,24 @@ class Rehearsal:
         assert all(score.value is not None for score in scores)
         return scores
 
-    def estimates(self, scores: Iterable[Score], truth: Expected) -> Iterator[Estimate]:
-        """What the tables make of a run's scores, beside the truth."""
-        scores = list(scores)
-        tables = {table.name: table for table in self.benchmark.tables(scores)}
-        for grading in GRADINGS:
-            yield from _table_estimates("delta", tables["deltas"], grading, truth)
-            yield from _table_estimates("score", tables["scores"], grading, truth)
-        yield from _attributions(ScoreFrame(scores), truth)
+
+def estimated(scores: Iterable[Score], truth: Expected) -> Iterator[Estimate]:
+    """What is estimated from a run's scores, beside the truth."""
+    frame = ScoreFrame(scores)
+    yield from estimated_deltas(frame, truth)
+    for grading in GRADINGS:
+        for name in ("R1", "R2", *QUANTITIES):
+            found = estimate(frame, grading, name)
+            yield _quantity_estimate("score", grading, name, found, truth)
+    yield from _attributions(frame, truth)
+
+
+def estimated_deltas(frame: ScoreFrame, truth: Expected) -> Iterator[Estimate]:
+    """The deltas among them."""
+    for grading in GRADINGS:
+        for name in DELTAS:
+            found = delta(frame, grading, name)
+            yield _quantity_estimate("delta", grading, name, found, truth)
 
 
 def lose(scores: Iterable[Score], share: float, seed: int) -> Iterator[Score]:
@@ -229,12 +247,11 @@ def _row(number: int, image: str) -> dict[str, str | int]:
     }
 
 
-def _table_estimates(
-    kind: Kind, table: Table, grading: Grading, truth: Expected
-) -> Iterator[Estimate]:
-    for name, cells in table.rows.items():
-        known = grading.scale * true_value(truth, grading, name)
-        yield _estimate(kind, grading, name, cells[grading.title], known)
+def _quantity_estimate(
+    kind: Kind, grading: Grading, name: str, found: Summary, truth: Expected
+) -> Estimate:
+    known = grading.scale * true_value(truth, grading, name)
+    return _estimate(kind, grading, name, as_cell(found, grading.scale), known)
 
 
 def _attributions(frame: ScoreFrame, truth: Expected) -> Iterator[Estimate]:

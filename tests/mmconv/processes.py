@@ -1,4 +1,4 @@
-"""Runs in processes of their own, for tests that kill them: started, killed, finished, looked at.
+"""Runs of the command line: in this process, or in ones of their own, which are killed.
 
 The candidate is the server of `tests.mock_server`, whose log has a line for every request that it
 answered.
@@ -6,15 +6,32 @@ answered.
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from multiprocessing import get_context
 from pathlib import Path
 
 import orjson
+from click.testing import CliRunner, Result
+
+from mmconv.assemble import PROVIDERS
+from mmconv.benchmarks.registry import TITLES
+from mmconv.cli import commands
+
+_FORKING = get_context("forkserver")
+# What a run needs is imported once, by the process that those to be killed are forked from.
+_FORKING.set_forkserver_preload(
+    [
+        *(__name__, "mmconv.cli.run", PROVIDERS["openai"]),
+        *(f"mmconv.benchmarks.{benchmark}.benchmark" for benchmark in TITLES),
+    ]
+)
 
 
 def mock_model(url: str) -> dict[str, object]:
@@ -29,9 +46,19 @@ def mock_model(url: str) -> dict[str, object]:
     }
 
 
-def command(run: Path, out: Path, *more: str) -> list[str]:
-    """The command that runs a run file."""
-    return [sys.executable, "-m", "mmconv", "run", str(run), "--out", str(out), *more]
+def arguments(run: Path, out: Path, *more: str) -> list[str]:
+    """What is typed after `mmconv` to run a run file."""
+    return ["run", str(run), "--out", str(out), *more]
+
+
+def command(run: Path, out: Path) -> list[str]:
+    """The command that runs a run file, for a process that stands for the user's own."""
+    return [sys.executable, "-m", "mmconv", *arguments(run, out)]
+
+
+def typed(*words: str) -> Result:
+    """The command line in this process."""
+    return CliRunner().invoke(commands, words)
 
 
 def scores(out: Path) -> list[dict[str, object]]:
@@ -40,9 +67,10 @@ def scores(out: Path) -> list[dict[str, object]]:
     return [orjson.loads(line) for line in path.read_bytes().splitlines()]
 
 
-def finish(run: Path, out: Path) -> list[dict[str, object]]:
-    """Run it to its end, and give its scores."""
-    subprocess.run(command(run, out), check=True, capture_output=True, timeout=120)
+def finish(run: Path, out: Path, *more: str) -> list[dict[str, object]]:
+    """Run it to its end in this process, and give its scores."""
+    ended = typed(*arguments(run, out, *more))
+    assert ended.exit_code == 0, ended.output
     return scores(out)
 
 
@@ -51,20 +79,25 @@ def kill(run: Path, out: Path, log: Path, *, times: int) -> int:
     moments = random.Random(0)
     met = 0
     for _ in range(times):
-        process = subprocess.Popen(
-            command(run, out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        wait_for_answers(log, process, more=moments.randrange(1, 10))
-        process.send_signal(signal.SIGKILL)
-        met += process.wait() == -signal.SIGKILL
+        process = _FORKING.Process(target=_run_quietly, args=(arguments(run, out),))
+        process.start()
+        wait_for_answers(log, process.is_alive, more=moments.randrange(1, 10))
+        process.kill()
+        process.join()
+        met += process.exitcode == -signal.SIGKILL
     return met
 
 
-def wait_for_answers(log: Path, process: subprocess.Popen[bytes], more: int) -> None:
-    """Wait until the server has answered so many requests more, or the process has ended."""
+def _run_quietly(words: list[str]) -> None:
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        commands.main(words)
+
+
+def wait_for_answers(log: Path, at_work: Callable[[], bool], more: int) -> None:
+    """Wait until the server has answered so many requests more, or the work has ended."""
     before = len(log.read_text().split()) if log.exists() else 0
     deadline = time.monotonic() + 30
-    while process.poll() is None and time.monotonic() < deadline:
+    while at_work() and time.monotonic() < deadline:
         if log.exists() and len(log.read_text().split()) >= before + more:
             return
         time.sleep(0.002)

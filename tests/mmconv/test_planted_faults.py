@@ -9,8 +9,8 @@ asked of all 2000 intervals together, and of each delta what a correct interval 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from math import sqrt
 from pathlib import Path
@@ -23,8 +23,19 @@ from mmconv.cli.run_options import read_spec
 from mmconv.evaluation import Place, open_evaluation
 from mmconv.report.layout import SCORES
 from mmconv.report.saved_run import read_scores
-from model_zoo.simulated import CandidateOptions, JudgeOptions, expected
-from tests.mmconv.planted import SCENARIOS, Estimate, Kind, Rehearsal, culprit, lose
+from mmconv.stats import ScoreFrame
+from mmconv.values import Score
+from model_zoo.simulated import CandidateOptions, Expected, JudgeOptions, expected
+from tests.mmconv.planted import (
+    SCENARIOS,
+    Estimate,
+    Kind,
+    Rehearsal,
+    culprit,
+    estimated,
+    estimated_deltas,
+    lose,
+)
 
 ROWS = 100
 RUNS = 50
@@ -37,6 +48,33 @@ ONE_DELTA = (0.895, 0.99)
 
 Played = dict[str, list[list[Estimate]]]
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsed:
+    """What the runs' scores tell, and what some of them tell if they are taken otherwise."""
+
+    played: Played = field(default_factory=lambda: {name: [] for name in SCENARIOS})
+    """Scenario -> its runs -> their estimates."""
+
+    lossy: list[list[Estimate]] = field(default_factory=list)
+    """The runs of `mixed` in which three verdicts in ten are lost at random."""
+
+    apart: list[list[Estimate]] = field(default_factory=list)
+    """The deltas of the runs of `creation` with every row taken as a cluster of its own."""
+
+    def add(self, name: str, seed: int, scores: list[Score], truth: Expected) -> None:
+        """Estimate from the scores of one run whatever is asked of it."""
+        if seed < RUNS:
+            self.played[name].append([*estimated(scores, truth)])
+        if name == "mixed":
+            self.lossy.append([*estimated(lose(scores, LOST, seed), truth)])
+        if name == "creation":
+            by_row = (
+                replace(score, tags={**score.tags, "cluster": score.sample}) for score in scores
+            )
+            self.apart.append([*estimated_deltas(ScoreFrame(by_row), truth)])
+
+
 planted = pytest.mark.parametrize(
     "name", [name for name, each in SCENARIOS.items() if each.planted]
 )
@@ -45,20 +83,28 @@ each_delta = pytest.mark.parametrize("delta", DELTAS)
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
-    """Scenario -> its runs -> their estimates."""
+def rehearsed(tmp_path_factory: pytest.TempPathFactory) -> Rehearsed:
     rehearsal = Rehearsal(tmp_path_factory.mktemp("planted") / "data", ROWS)
+    found = Rehearsed()
 
-    async def play() -> Played:
-        return {
-            name: [
-                list(rehearsal.estimates(await rehearsal.run(scenario, seed), scenario.truth()))
-                for seed in range(RUNS)
-            ]
-            for name, scenario in SCENARIOS.items()
-        }
+    async def play() -> None:
+        for name, scenario in SCENARIOS.items():
+            truth = scenario.truth()
+            for seed in range(LOSSY_RUNS if name == "mixed" else RUNS):
+                found.add(name, seed, await rehearsal.run(scenario, seed), truth)
 
-    return asyncio.run(play())
+    asyncio.run(play())
+    return found
+
+
+@pytest.fixture(scope="module")
+def played(rehearsed: Rehearsed) -> Played:
+    return rehearsed.played
+
+
+@pytest.fixture(scope="module")
+def lossy(rehearsed: Rehearsed) -> list[list[Estimate]]:
+    return rehearsed.lossy
 
 
 def chosen(played: Played, keep: Callable[[Estimate], bool]) -> Iterator[Estimate]:
@@ -121,25 +167,9 @@ def test_intervals_of_shares_cover_the_truth(played: Played, kind: Kind) -> None
     assert NOMINAL[0] <= coverage(played, kind) <= 0.98
 
 
-@pytest.fixture(scope="module")
-def lossy(tmp_path_factory: pytest.TempPathFactory) -> Iterable[list[Estimate]]:
-    """The runs of `mixed` in which three verdicts in ten are lost at random."""
-    rehearsal = Rehearsal(tmp_path_factory.mktemp("lossy") / "data", ROWS)
-    scenario = SCENARIOS["mixed"]
-
-    async def play() -> Iterable[list[Estimate]]:
-        truth = scenario.truth()
-        return [
-            list(rehearsal.estimates(lose(await rehearsal.run(scenario, seed), LOST, seed), truth))
-            for seed in range(LOSSY_RUNS)
-        ]
-
-    return asyncio.run(play())
-
-
 @each_grading
 def test_shares_are_right_where_verdicts_are_lost_at_random(
-    lossy: Iterable[list[Estimate]], grading: Grading
+    lossy: list[list[Estimate]], grading: Grading
 ) -> None:
     """To lay whatever can be laid gives perception 9 points too much here."""
     by_name: dict[str, list[Estimate]] = {}
@@ -157,7 +187,7 @@ def test_shares_are_right_where_verdicts_are_lost_at_random(
 
 @pytest.mark.parametrize("kind", ["delta", "laid", "net"])
 def test_intervals_cover_the_truth_where_verdicts_are_lost_at_random(
-    lossy: Iterable[list[Estimate]], kind: Kind
+    lossy: list[list[Estimate]], kind: Kind
 ) -> None:
     """A net share has no interval where failures are few; those that there are hold the truth."""
     found = [each for run in lossy for each in run if each.kind == kind and each.low is not None]
@@ -175,19 +205,10 @@ def test_intervals_of_another_width_would_be_found_out(played: Played, factor: f
     assert not NOMINAL[0] <= covered <= NOMINAL[1]
 
 
-async def test_two_rows_of_a_picture_are_not_independent(tmp_path: Path) -> None:
-    """The same runs with every row taken as a cluster of its own: intervals are too narrow."""
-    rehearsal = Rehearsal(tmp_path / "data", ROWS)
-    scenario = SCENARIOS["creation"]
-    covered = []
-    for seed in range(RUNS):
-        scores = [
-            replace(score, tags={**score.tags, "cluster": score.sample})
-            for score in await rehearsal.run(scenario, seed)
-        ]
-        estimates = rehearsal.estimates(scores, scenario.truth())
-        covered += [each.covers for each in estimates if each.kind == "delta"]
-    assert fmean(covered) < NOMINAL[0]
+def test_two_rows_of_a_picture_are_not_independent(rehearsed: Rehearsed) -> None:
+    """Where every row is taken as a cluster of its own, intervals are too narrow."""
+    assert len(rehearsed.apart) == RUNS
+    assert fmean(each.covers for run in rehearsed.apart for each in run) < NOMINAL[0]
 
 
 def test_the_shipped_run_plants_what_it_says() -> None:
@@ -199,7 +220,7 @@ def test_the_shipped_run_plants_what_it_says() -> None:
     assert truth.laid["rating", "creation", "perception"] > 0.4
 
 
-async def test_the_engine_makes_the_same_scores(tmp_path: Path) -> None:
+async def test_the_engine_makes_the_same_scores_and_tables(tmp_path: Path) -> None:
     rehearsal = Rehearsal(tmp_path / "data", rows=12)
     scenario = SCENARIOS["mixed"]
     spec = rehearsal.spec(scenario, seed=3)
@@ -209,3 +230,10 @@ async def test_the_engine_makes_the_same_scores(tmp_path: Path) -> None:
     assert result.tally.lost == 0
     played = await rehearsal.run(scenario, seed=3)
     assert list(read_scores(result.folder / SCORES)) == played
+    tables = {table.name: table.rows for table in result.tables}
+    shown = {"delta": tables["deltas"], "score": tables["scores"]}
+    titles = {grading.name: grading.title for grading in GRADINGS}
+    for each in estimated(played, scenario.truth()):
+        if each.kind in shown:
+            cell = shown[each.kind][each.name][titles[each.grading]]
+            assert (cell.value, cell.low, cell.high) == (each.value, each.low, each.high)

@@ -17,11 +17,13 @@ import pytest
 from mmconv.store import Store
 from tests.mmconv.convbench_data import CALLS_PER_ROW, write_run
 from tests.mmconv.processes import (
+    arguments,
     command,
     committed,
     finish,
     kill,
     scores,
+    typed,
     wait_for_answers,
 )
 from tests.mock_server import Behaviour, mock_server
@@ -87,19 +89,14 @@ def test_shards_merge_into_the_whole(tmp_path: Path, expected: list[dict[str, ob
     log = tmp_path / "answered.log"
     with mock_server(log=log) as url:
         run = write_run(tmp_path, url, rows=ROWS)
-        for part in ("1/3", "2/3", "3/3"):
-            out = tmp_path / part.replace("/", "of")
-            subprocess.run(command(run, out, "--shard", part), check=True, capture_output=True)
+        for part in (1, 2, 3):
+            finish(run, tmp_path / f"{part}of3", "--shard", f"{part}/3")
         stores = [str(tmp_path / f"{part}of3" / "store.sqlite") for part in (1, 2, 3)]
         whole = str(tmp_path / "whole.sqlite")
-        merge = [*command(run, tmp_path)[:3], "merge", whole, *stores]
-        subprocess.run(merge, check=True, capture_output=True)
+        assert typed("merge", whole, *stores).exit_code == 0
         answered = len(log.read_text().split())
-        subprocess.run(
-            command(run, tmp_path / "whole", "--store", whole), check=True, capture_output=True
-        )
+        assert finish(run, tmp_path / "whole", "--store", whole) == expected
         assert len(log.read_text().split()) == answered
-    assert scores(tmp_path / "whole") == expected
 
 
 def test_interrupt_keeps_what_is_answered_and_says_how_to_resume(
@@ -109,7 +106,7 @@ def test_interrupt_keeps_what_is_answered_and_says_how_to_resume(
     with mock_server(Behaviour(latency=0.1), log=log) as url:
         run = write_run(tmp_path, url, rows=ROWS)
         process = subprocess.Popen(command(run, tmp_path / "runs"), stderr=subprocess.PIPE)
-        wait_for_answers(log, process, more=10)
+        wait_for_answers(log, lambda: process.poll() is None, more=10)
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=30)
         assert process.returncode == 130
@@ -123,9 +120,9 @@ def test_an_unreadable_judge_scores_nothing_and_nothing_as_zero(tmp_path: Path) 
     with mock_server() as url:
         run = write_run(tmp_path, url, rows=2)
         more = ["--set", "seats.judge={provider: fake, model: unreadable}"]
-        ended = subprocess.run(command(run, tmp_path / "runs", *more), capture_output=True)
-    assert ended.returncode == 1
-    assert b"WARNING: 36 of 36 verdicts (100.0 %) could not be read" in ended.stderr
+        ended = typed(*arguments(run, tmp_path / "runs", *more))
+    assert ended.exit_code == 1
+    assert "WARNING: 36 of 36 verdicts (100.0 %) could not be read" in ended.stderr
     judged = [score for score in scores(tmp_path / "runs") if score["metric"] in ("rating", "win")]
     assert len(judged) == 36
     assert {score["value"] for score in judged} == {None}
@@ -143,8 +140,8 @@ def test_no_failure_text_ever_stands_in_a_prompt(tmp_path: Path) -> None:
     with mock_server() as url:
         run = write_run(tmp_path, url, rows=4)
         more = ["--set", f"seats.candidate={candidate}"]
-        ended = subprocess.run(command(run, tmp_path / "runs", *more), capture_output=True)
-    assert ended.returncode == 1
+        ended = typed(*arguments(run, tmp_path / "runs", *more))
+    assert ended.exit_code == 1
     [path] = (tmp_path / "runs").glob("convbench-*/transcripts.jsonl")
     calls = [orjson.loads(line) for line in path.read_bytes().splitlines()]
     states = Counter(call["state"] for call in calls)

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from mmconv.benchmarks.botchat.recorded import stored_dialogues
 from mmconv.config import ModelSpec, RunSpec
-from mmconv.evaluation import Place, Result, open_evaluation
 from mmconv.report.page.gathering import shown_sample
 from mmconv.report.saved_run import read_scores
 from mmconv.stats import ScoreFrame
 from mmconv.trials import Trial, name_trial, read_trial
 from tests.mmconv.benchmarks.botchat import samples as botchat
+from tests.mmconv.report.runs import evaluate
 
 KEYS = st.text() | st.from_regex(r"[a#]{0,3}#\d{1,11}(#\d)?", fullmatch=True)
 
@@ -56,14 +56,9 @@ def spec(data: Path, keys: list[str], trials: int) -> RunSpec:
     )
 
 
-async def run(chosen: RunSpec, out: Path) -> Result:
-    async with open_evaluation(chosen, Place(out=out)) as evaluation:
-        return await evaluation.run(evaluation.runner())
-
-
 async def test_samples_that_are_named_like_trials_are_samples(tmp_path: Path) -> None:
     keys = [f"repo#{number}" for number in range(1, 31)]
-    result = await run(spec(tmp_path / "data.jsonl", keys, 1), tmp_path / "runs")
+    result = await evaluate(spec(tmp_path / "data.jsonl", keys, 1), tmp_path / "runs")
     frame = ScoreFrame(read_scores(result.folder / "scores.jsonl"))
     assert frame.clusters() == {f"{key}#1": key for key in keys}
     cell = result.tables[0].rows["fit"]["free"]
@@ -72,7 +67,7 @@ async def test_samples_that_are_named_like_trials_are_samples(tmp_path: Path) ->
 
 
 async def test_a_trial_is_no_sample_of_its_own_and_none_is_lost(tmp_path: Path) -> None:
-    result = await run(spec(tmp_path / "data.jsonl", ["a", "a#2"], 2), tmp_path / "runs")
+    result = await evaluate(spec(tmp_path / "data.jsonl", ["a", "a#2"], 2), tmp_path / "runs")
     frame = ScoreFrame(read_scores(result.folder / "scores.jsonl"))
     assert frame.clusters() == {"a": "a", "a#2": "a", "a#2#1": "a#2", "a#2#2": "a#2"}
     lines = (result.folder / "transcripts.jsonl").read_bytes().splitlines()
@@ -81,18 +76,18 @@ async def test_a_trial_is_no_sample_of_its_own_and_none_is_lost(tmp_path: Path) 
 
 
 async def test_every_table_tells_how_many_samples_there_are(tmp_path: Path) -> None:
-    several = await run(spec(tmp_path / "data.jsonl", ["a", "b", "c"], 2), tmp_path / "runs")
+    several = await evaluate(spec(tmp_path / "data.jsonl", ["a", "b", "c"], 2), tmp_path / "runs")
     note = "3 samples in 2 trials each: n counts every trial."
     assert all(note in table.notes for table in several.tables)
-    once = await run(spec(tmp_path / "data.jsonl", ["a", "b", "c"], 1), tmp_path / "runs")
+    once = await evaluate(spec(tmp_path / "data.jsonl", ["a", "b", "c"], 1), tmp_path / "runs")
     assert not any("trials" in note for table in once.tables for note in table.notes)
 
 
 async def test_names_are_no_part_of_what_is_asked(tmp_path: Path) -> None:
     """A store of runs whose samples were named otherwise answers all the same."""
-    first = await run(spec(tmp_path / "old.jsonl", ["1", "2"], 3), tmp_path / "runs")
+    first = await evaluate(spec(tmp_path / "old.jsonl", ["1", "2"], 3), tmp_path / "runs")
     assert sum(seat.asked for seat in first.tally.seats.values()) == 12
-    again = await run(spec(tmp_path / "new.jsonl", ["a#1", "a#2"], 3), tmp_path / "runs")
+    again = await evaluate(spec(tmp_path / "new.jsonl", ["a#1", "a#2"], 3), tmp_path / "runs")
     assert again.tally.replies == first.tally.replies == 12
     assert sum(seat.asked for seat in again.tally.seats.values()) == 0
 
@@ -110,6 +105,6 @@ async def test_dialogues_that_are_named_like_trials_are_read_from_a_run(tmp_path
     records = [botchat.record(number) | {"index": f"MT#{number}"} for number in (1, 2, 3)]
     data = botchat.write(tmp_path / "data.jsonl", records)
     chosen = botchat.spec(data, protocols=["unieval"]).model_copy(update={"trials": 2})
-    result = await run(chosen, tmp_path / "runs")
+    result = await evaluate(chosen, tmp_path / "runs")
     found = [each.index for each in stored_dialogues(result.folder)]
     assert found == ["MT#1", "MT#2", "MT#3"]

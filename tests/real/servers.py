@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import psutil
 import pytest
 import pytest_asyncio
 
 from images import Library
 from mmconv.config import ModelSpec
+from mmconv.values import Image, Message, Role, Text
 from model_zoo.vllm_server import Served, open_backend
-from tests.model_zoo.processes import wait_until_gone
+from tests.model_zoo.processes import children, wait_until_gone
 
 ROOT = Path(__file__).parents[2]
 
@@ -97,10 +97,10 @@ async def real_vllm(
         options={**vllm_options, "log_folder": logs},
     )
     images = Library(tmp_path_factory.mktemp("images"))
-    before = _children()
+    before = children()
     backend = await open_backend(spec, images)
     assert isinstance(backend, Served)
-    started = _children() - before
+    started = children() - before
     yield RealVllm(spec=spec, backend=backend, images=images)
     await backend.aclose()
     wait_until_gone(started, 5)
@@ -124,5 +124,7 @@ def postgres_url() -> Iterator[str]:
     engine.dispose()
 
 
-def _children() -> set[int]:
-    return {child.pid for child in psutil.Process().children(recursive=True)}
+def say(role: Role, text: str, image: Image | None = None) -> Message:
+    """What is said to a model behind a server, after the image if there is one."""
+    words = Text(text=text)
+    return Message(role=role, parts=(words,) if image is None else (image, words))

@@ -7,16 +7,15 @@ should be there is there, over the right n.
 
 from __future__ import annotations
 
-import asyncio
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
+from mmconv.cli import commands
 from tests.real.servers import ROOT, RealVllm
 from tests.tiny_checkpoints import make_checkpoint
 
@@ -47,13 +46,8 @@ def run(out: Path, seats: dict[str, Any], **options: Any) -> None:
     }
     file = out / "run.yaml"
     file.write_text(yaml.safe_dump(spec), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "mmconv", "run", str(file), "--out", str(out / "runs")],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr + done.stdout
+    done = CliRunner().invoke(commands, ["run", str(file), "--out", str(out / "runs")])
+    assert done.exit_code == 0, done.output
     assert "570 of 578 records are left out" in done.stdout
 
 
@@ -86,8 +80,7 @@ def check_tables(out: Path) -> None:
 
 
 @pytest.mark.real
-@pytest.mark.asyncio(loop_scope="session")
-async def test_a_served_model_as_candidate_and_judge(tmp_path: Path, real_vllm: RealVllm) -> None:
+def test_a_served_model_as_candidate_and_judge(tmp_path: Path, real_vllm: RealVllm) -> None:
     served = {
         "provider": "vllm",
         "model": real_vllm.spec.label,
@@ -96,7 +89,7 @@ async def test_a_served_model_as_candidate_and_judge(tmp_path: Path, real_vllm: 
     }
     guided = {"structured_outputs": {"regex": BOTH_VERDICTS}}
     judge = {**served, "options": {"extra_body": guided}}
-    await asyncio.to_thread(run, tmp_path, {"candidate": served, "judge": judge})
+    run(tmp_path, {"candidate": served, "judge": judge})
     check_tables(tmp_path)
 
 

@@ -10,14 +10,11 @@ import pytest
 from mmconv.errors import StoreError
 from mmconv.store import Store, merge
 from mmconv.values import Failure, Reply
+from tests.mmconv.store.conftest import key
 
 pytestmark = pytest.mark.real
 
 TEXTS = ("plain", "nul \x00 inside", "\x1a", "\x1a0", "\x00\x1a\x00", "ünï 汉")
-
-
-def key(number: int) -> str:
-    return f"{number:064x}"
 
 
 async def test_any_text_comes_back_also_in_another_process(postgres_url: str) -> None:

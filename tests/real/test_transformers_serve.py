@@ -20,10 +20,11 @@ from images import Library
 from mmconv.config import ModelSpec
 from mmconv.errors import Refused
 from mmconv.protocols import Backend
-from mmconv.values import Image, Message, Reply, Role, Sampling, SeenImage, Text
+from mmconv.values import Image, Message, Reply, Sampling, SeenImage
 from model_zoo import hf, openai_api
 from model_zoo.server_process import ServerProcess, free_ports
 from tests.pictures import picture
+from tests.real.servers import say
 from tests.tiny_checkpoints import make_checkpoint
 
 pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="session")]
@@ -66,11 +67,6 @@ async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Serv
         undo.push_async_callback(server.stop)
         await server.wait_until_healthy(f"http://localhost:{port}/health", 120)
         yield Served(checkpoint, f"http://localhost:{port}/v1")
-
-
-def say(role: Role, text: str, image: Image | None = None) -> Message:
-    words = Text(text=text)
-    return Message(role=role, parts=(words,) if image is None else (image, words))
 
 
 async def converse(backend: Backend, image: Image) -> list[Reply]:

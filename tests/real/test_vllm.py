@@ -14,20 +14,15 @@ import pytest
 from images import Library
 from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError, Refused
-from mmconv.values import Image, Message, Reply, Role, Sampling, SeenImage, Text
+from mmconv.values import Image, Message, Reply, Sampling, SeenImage
 from model_zoo.vllm_server import open_backend
 from tests.pictures import picture
-from tests.real.servers import MAX_LENGTH, MAX_PIXELS, RealVllm
+from tests.real.servers import MAX_LENGTH, MAX_PIXELS, RealVllm, say
 
 pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="session")]
 
 SHORT = Sampling(max_tokens=16)
 TURNS = ("What does the picture show?", "Why do you think so?", "Write a slogan for it.")
-
-
-def say(role: Role, text: str, image: Image | None = None) -> Message:
-    words = Text(text=text)
-    return Message(role=role, parts=(words,) if image is None else (image, words))
 
 
 async def ask(server: RealVllm, *messages: Message, sampling: Sampling = SHORT) -> Reply:

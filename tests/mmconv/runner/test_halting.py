@@ -10,7 +10,7 @@ from mmconv.errors import BackendError, FailureKind, Refused, Transient
 from mmconv.plans import Plan
 from mmconv.runner import Runner, Seat
 from mmconv.runner.halting import HOPELESS, MOST_FAILED, MOST_HOPELESS
-from mmconv.store import Store
+from mmconv.store import Store, known
 from mmconv.tally import Halt, Tally
 from mmconv.values import Call, Failure, Message, Reply, Sampling, Text
 from tests.mmconv.runner.test_driver import Scripted, chain_of_two, seat_for
@@ -85,7 +85,11 @@ async def test_a_model_that_is_not_there_stops_it_after_some_more(
     assert tally.halt.reason == halt(MOST_FAILED, error.kind, "").reason
 
 
-async def test_a_model_that_has_answered_may_reject_what_it_is_asked(store: Store) -> None:
+async def test_a_model_that_has_answered_may_reject_what_it_is_asked(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # calls are looked up one after the other, so that none is asked before the first was found
+    monkeypatch.setattr(known, "FRESH_SECONDS", 0.0)
     backend = failing(Refused("rejected", "no"), lambda number: number > 1)
     complete, tally = await run(store, backend)
     assert (complete, tally.halt) == (True, None)

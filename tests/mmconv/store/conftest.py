@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine, event
 
+from mmconv.store import Store
+from mmconv.store.queue import Queue
 from tests.real.servers import postgres_url
 
 __all__ = ["postgres_url"]
@@ -26,6 +28,26 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "store.sqlite")
     return str(request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    """A store of the test's own, in SQLite."""
+    opened = Store(str(tmp_path / "store.sqlite"))
+    yield opened
+    await opened.aclose()
+
+
+@pytest.fixture
+async def queue(url: str) -> AsyncIterator[Queue]:
+    opened = Queue(url)
+    yield opened
+    await opened.aclose()
+
+
+def key(number: int) -> str:
+    """The key of a reply."""
+    return f"{number:064x}"
 
 
 def migrate(connection: Connection, version: str) -> None:

@@ -13,13 +13,9 @@ from mmconv.errors import StoreError
 from mmconv.store import Store, merge
 from mmconv.store.schema import tell_failures
 from mmconv.values import Failure, Reply
-from tests.mmconv.store.conftest import PAGES, small_disk
+from tests.mmconv.store.conftest import PAGES, key, small_disk
 
 LONG = Reply(text="x" * 20_000)
-
-
-def key(number: int) -> str:
-    return f"{number:064x}"
 
 
 async def fill(store: Store) -> int:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text, update
@@ -17,25 +16,8 @@ from mmconv.store.jobs import Ending, Filter, Job, NewJob
 from mmconv.store.queue import KEY_SECONDS, Queue
 from mmconv.store.schema import connect, job_keys, jobs
 from tests.mmconv.store.conftest import migrate
-from tests.real.servers import postgres_url
-
-__all__ = ["postgres_url"]
 
 KINDS = ("run",)
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.real)])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return str(tmp_path / "store.sqlite")
-    return str(request.getfixturevalue("postgres_url"))
-
-
-@pytest.fixture
-async def queue(url: str) -> AsyncIterator[Queue]:
-    opened = Queue(url)
-    yield opened
-    await opened.aclose()
 
 
 def new(name: str, owner: str = "ann", **fields: str) -> NewJob:
@@ -93,6 +75,19 @@ async def test_submitting_again_finds_the_job(queue: Queue) -> None:
     again = await queue.submit(new("a"))
     assert again.job is not None
     assert (again.admission, again.job.state) == ("known", "done")
+
+
+async def test_what_another_owner_stopped_is_resumed_for_others_only_on_purpose(
+    queue: Queue,
+) -> None:
+    await queue.submit(new("a"))
+    await queue.stop("a")
+    refused = await queue.submit(new("a", "bob"))
+    assert refused.job is not None
+    assert (refused.admission, refused.job.state) == ("not_owned", "stopped")
+    resumed = await queue.submit(new("a", "bob"), for_others=True)
+    assert resumed.job is not None
+    assert (resumed.admission, resumed.job.owner) == ("resumed", "ann")
 
 
 @pytest.mark.parametrize(
@@ -336,7 +331,8 @@ async def test_lists_have_pages_and_filters(queue: Queue) -> None:
         ["job3", "job0"],
         [],
     ]
-    assert await queue.page(Filter(), after="gone") == []
+    with pytest.raises(KeyError):
+        await queue.page(Filter(), after="gone")
 
 
 async def test_a_database_that_is_gone_is_told(url: str) -> None:

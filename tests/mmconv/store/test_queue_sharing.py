@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
 
 import pytest
 from sqlalchemy import delete, update
@@ -13,13 +12,6 @@ from mmconv.store.jobs import Job
 from mmconv.store.queue import Queue
 from mmconv.store.schema import connect, jobs
 from tests.mmconv.store.test_queue import KINDS, new, state, take
-
-
-@pytest.fixture
-async def queue(url: str) -> AsyncIterator[Queue]:
-    opened = Queue(url)
-    yield opened
-    await opened.aclose()
 
 
 async def test_what_does_not_fit_is_left_to_others(queue: Queue, url: str) -> None:

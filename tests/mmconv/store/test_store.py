@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from mmconv.errors import StoreError
 from mmconv.store import Store, merge
 from mmconv.store.schema import HEAD, metadata, versions
 from mmconv.values import Failure, Reply, SeenImage
-from tests.mmconv.store.conftest import migrate
+from tests.mmconv.store.conftest import key, migrate
 
 REPLY = Reply(
     text="yes \x00 ünï",
@@ -27,17 +26,6 @@ REPLY = Reply(
     dropped=2,
     seen=(SeenImage(sha256="ab", width=3, height=4),),
 )
-
-
-def key(number: int) -> str:
-    return f"{number:064x}"
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    opened = Store(str(tmp_path / "store.sqlite"))
-    yield opened
-    await opened.aclose()
 
 
 async def test_a_reply_comes_back_whole(store: Store, tmp_path: Path) -> None:
