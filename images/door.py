@@ -204,7 +204,12 @@ def _open(data: bytes, limits: Limits, where: str) -> tuple[str, ImageFile, int]
         image = _READERS[media_type](io.BytesIO(data))
         bound(where, "pixels", _pixels(image), limits.max_pixels)
         frames = int(getattr(image, "n_frames", 1)) if counted is None else counted
-    bound(where, "frames", frames, limits.max_frames)
+    if frames > limits.max_frames:
+        # They are not counted to the end.
+        raise ImageError(
+            f"{where}: more than {limits.max_frames:,} frames; make the image smaller or raise the "
+            "limit"
+        )
     if image.mode in _UNSCALED:
         raise ImageError(
             f"{where}: pixels of mode {image.mode} have no known range; save it with 8 or 16 bits"

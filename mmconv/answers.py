@@ -73,6 +73,7 @@ class Progress:
 class RunInfo:
     """A run as it was asked for, and how it is.
 
+    `owner` is the name of the token that posted it first, which may stop, resume and remove it.
     `progress` is of the session under way or the last one; a run that was resumed finds in the
     store what is answered. `lost` counts calls without a reply at the end, `scores` all scores and
     `unscored` those without a value, by reason; null before the end. `folder` is the name of the
@@ -81,6 +82,7 @@ class RunInfo:
     """
 
     id: str
+    owner: str
     state: JobState
     stopping: bool
     benchmark: str | None

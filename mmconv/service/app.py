@@ -11,7 +11,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 
 from mmconv import __version__
 from mmconv.service import dialogue_work
@@ -20,6 +20,7 @@ from mmconv.service.desk import open_desk
 from mmconv.service.docs import describe
 from mmconv.service.placing import lacking
 from mmconv.service.problems import install
+from mmconv.service.queries import check_query
 from mmconv.service.scopes import tell_scopes
 from mmconv.service.settings import Settings
 from mmconv.service.state import open_service
@@ -42,6 +43,9 @@ ROUTERS = (
     "web_parts",
 )
 """Modules of this package that have a `router`."""
+
+PAGES = ("docs", "web")
+"""Those whose addresses may say more than the server reads: scripts of the pages do."""
 
 
 @asynccontextmanager
@@ -70,7 +74,8 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
         app.add_middleware(Gate)
         install(app)
         for name in ROUTERS:
-            app.include_router(_router(name))
+            checks = [] if name in PAGES else [Depends(check_query)]
+            app.include_router(_router(name), dependencies=checks)
         yield app
 
 

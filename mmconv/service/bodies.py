@@ -20,7 +20,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mmconv.service.access import identify
+from mmconv.service.answering import Answer
 from mmconv.service.problems import Problem, ending
+from mmconv.service.refusals import REFUSED, Refusals
 from mmconv.service.settings import Settings, Sizes
 from mmconv.service.state import Service
 
@@ -46,6 +48,7 @@ class Gate:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        self._refusals = Refusals()
         self.buffered = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,7 +57,10 @@ class Gate:
             await self._app(scope, receive, send)
             return
         shared: Service = scope["app"].state.service
-        answer = _Answer(send)
+        method = scope["method"]
+        answer = Answer(scope, send)
+        if method == "HEAD":
+            scope = {**scope, "method": "GET"}
         body = _Body(self, receive, shared.settings.sizes)
         started = time.monotonic()
         shared.metrics.open.inc()
@@ -76,25 +82,12 @@ class Gate:
             shared.metrics.open.dec()
             shared.metrics.count_request(
                 getattr(scope.get("route"), "path", "none"),
-                scope["method"],
+                method,
                 answer.status,
                 time.monotonic() - started,
             )
-
-
-class _Answer:
-    """Passes an answer on and remembers its status; 499 where the client went before one."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self.status = 499
-        self.begun = False
-
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            self.begun = True
-        await self._send(message)
+            if answer.status in REFUSED:
+                self._refusals.tell(scope, answer.status)
 
 
 class _Body:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pydantic import BaseModel
 
 from mmconv.dialogues.request import DialogueRequest
+from mmconv.service.openai_shapes import HOTTEST
 from mmconv.service.problems import Problem
 from mmconv.service.settings import Sizes
 
@@ -24,7 +25,7 @@ IMAGES = frozenset({"image", "images"})
 
 
 def check_bounds(request: BaseModel, sizes: Sizes) -> None:
-    """Raise `Problem` 413 for a text or list that is too long, 400 for too many tokens.
+    """Raise `Problem` 413 for a text or list that is too long, 400 for too many tokens or too hot.
 
     Only what the client has set is looked at: defaults are ours.
     """
@@ -39,12 +40,20 @@ def check_bounds(request: BaseModel, sizes: Sizes) -> None:
         elif isinstance(value, tuple):
             if len(value) > sizes.turns:
                 raise Problem(413, f"{param}: at most {sizes.turns} are read", param=param)
+        elif param.endswith("temperature"):
+            check_temperature(value, param)
         elif param.endswith("max_tokens") and value > sizes.max_tokens:
             raise Problem(
                 400, f"{param}: at most {sizes.max_tokens:,} may be asked for", param=param
             )
     if total > LONG_TEXTS * sizes.text_length:
         raise Problem(413, f"all texts together: at most {LONG_TEXTS * sizes.text_length:,}")
+
+
+def check_temperature(value: float, param: str) -> None:
+    """Raise `Problem` 400 for a temperature that hosted models refuse."""
+    if value > HOTTEST:
+        raise Problem(400, f"{param}: at most {HOTTEST:g} may be asked for", param=param)
 
 
 def check_volume(request: DialogueRequest) -> None:
@@ -65,9 +74,9 @@ def refuse_faults(faults: Iterable[tuple[str, str]]) -> None:
         raise Problem(400, f"{param}: {message}", param=param)
 
 
-def _values(param: str, value: object) -> Iterator[tuple[str, str | int | tuple[object, ...]]]:
-    """Every text, list and whole number that a request sets, with its field."""
-    if isinstance(value, str | int | tuple):
+def _values(param: str, value: object) -> Iterator[tuple[str, str | float | tuple[object, ...]]]:
+    """Every text, list and number that a request sets, with its field."""
+    if isinstance(value, str | int | float | tuple):
         yield param, value
     if isinstance(value, tuple):
         for place, each in enumerate(value):

@@ -61,8 +61,7 @@ async def open_desk(
     try:
         yield Desk(benchmarks=benchmarks, worker=worker, working=working)
     finally:
-        service.draining.set()
-        service.queue.news.set()
+        service.drain()
         try:
             await working
         finally:

@@ -60,7 +60,7 @@ class WaitQuery(BaseModel):
     "/dialogues",
     response_model=DialogueResult,
     responses={
-        **documented(404, 502, 503),
+        **documented(404, 502),
         202: {"model": QueuedDialogue, "description": "A job: see its Location."},
     },
 )

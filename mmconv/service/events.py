@@ -5,6 +5,7 @@ The queue is asked, so it does not matter which process carries the run out.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import AsyncIterator
 
@@ -12,6 +13,7 @@ import orjson
 from fastapi import APIRouter
 from starlette.responses import StreamingResponse
 
+from mmconv.errors import StoreError
 from mmconv.service.access import Reader, Shared
 from mmconv.service.problems import documented
 from mmconv.service.run_shapes import run_info
@@ -20,6 +22,8 @@ from mmconv.service.watching import watch
 from mmconv.store.jobs import Job
 
 router = APIRouter(prefix="/v1", tags=["runs"])
+
+log = logging.getLogger(__name__)
 
 QUIET_SECONDS = 15.0
 """After so long without news a comment keeps the connection open."""
@@ -36,7 +40,7 @@ QUIET_SECONDS = 15.0
 async def run_events(run: RunId, shared: Shared, caller: Reader) -> StreamingResponse:
     """Stream `progress` events with the run's state, and `end` with its last.
 
-    The stream ends as well when the server does: connect again.
+    The stream ends as well when the server does, or its database: connect again.
     """
     job = await find_run(shared, run)
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
@@ -49,8 +53,12 @@ async def run_events(run: RunId, shared: Shared, caller: Reader) -> StreamingRes
 
 async def _with(first: bytes, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield first
-    async for event in events:
-        yield event
+    try:
+        async for event in events:
+            yield event
+    except StoreError as error:
+        # The status has gone out.
+        log.warning("a stream of events ends: %s", error)
 
 
 async def _events(seen: AsyncIterator[Job]) -> AsyncIterator[bytes]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Literal
 
 from fastapi import APIRouter
@@ -11,12 +10,9 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from mmconv import __version__
-from mmconv.errors import StoreError
 from mmconv.service.access import Reader, Shared
 from mmconv.service.desk import Runs
 from mmconv.service.problems import Problem, documented, ending, json_response
-
-log = logging.getLogger(__name__)
 
 router = APIRouter(tags=["health"])
 
@@ -34,7 +30,7 @@ async def health() -> Response:
     return json_response(Health().model_dump())
 
 
-@router.get("/ready", response_model=Health, responses=documented(503))
+@router.get("/ready", response_model=Health, responses=documented())
 async def ready(shared: Shared, desk: Runs) -> Response:
     """Answer 200 while the process takes work: its database answers, and it is not ending.
 
@@ -42,11 +38,7 @@ async def ready(shared: Shared, desk: Runs) -> Response:
     """
     if shared.draining.is_set():
         raise ending()
-    try:
-        await shared.queue.get("")
-    except StoreError as error:
-        log.warning("not ready: %s", error)
-        raise Problem(503, "the database does not answer", code="no_database") from error
+    await shared.queue.get("")
     if desk.worker.failing or desk.working.done():
         raise Problem(503, "no jobs are taken; the server's log says why", code="no_worker")
     return json_response(Health().model_dump())

@@ -63,7 +63,7 @@ _FILE: dict[int | str, dict[str, Any]] = {200: {"content": {"image/*": {"schema"
     "",
     status_code=201,
     response_model=StoredImage,
-    responses=documented(415, 503),
+    responses=documented(415),
     openapi_extra=_SENT,
 )
 async def add_image(request: Request, shared: Shared, caller: Chatter) -> Response:

@@ -30,6 +30,9 @@ FINISHES: Mapping[Finish, str] = {
 }
 """How a reply ended -> OpenAI's word; it has none for an end that nobody told."""
 
+HOTTEST = 2.0
+"""The highest temperature that may be asked for."""
+
 ANY_OBJECT: Mapping[str, Any] = {"type": "object", "additionalProperties": True}
 """The schema of OpenAI's JSON mode; backends that guide strictly must be told that fields may be
 added."""
@@ -164,7 +167,7 @@ class ChatRequest(_Shape):
 
     model: str
     messages: list[ChatMessage] = Field(min_length=1)
-    temperature: float | None = Field(default=None, ge=0, le=2)
+    temperature: float | None = Field(default=None, ge=0, le=HOTTEST)
     top_p: float | None = Field(default=None, ge=0, le=1)
     max_tokens: int | None = Field(default=None, gt=0)
     max_completion_tokens: int | None = Field(default=None, gt=0)

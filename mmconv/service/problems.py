@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from mmconv.errors import FailureKind, InputError
+from mmconv.errors import FailureKind, InputError, StoreError
 from mmconv.service.wording import plainly, without_commands
 from mmconv.tally import Halt
 from mmconv.values import Failure
@@ -57,6 +57,9 @@ CODES: Mapping[FailureKind, str] = {"context": "context_length_exceeded"}
 
 LONGEST = 1000
 """Characters of a message; it may quote what a client sent. A longer one ends in `...`."""
+
+DATABASE_SECONDS = 2.0
+"""When a client is told to come back while the database is away."""
 
 UNROUTED = {
     HTTPStatus.NOT_FOUND.phrase: "there is nothing at this path; /docs lists what there is",
@@ -187,9 +190,14 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The `responses` of a route, for its documentation: those named, and those that all have."""
     return {
         status: {"model": ErrorBody, "description": HTTPStatus(status).phrase}
-        for status in sorted({400, 401, 403, 408, 413, 429, 500, *statuses})
+        for status in sorted({400, 401, 403, 408, 413, 429, 500, 503, *statuses})
     }
 
+
+KEPT: dict[int | str, dict[str, Any]] = {
+    304: {"description": "It is as the client has it (If-None-Match, If-Modified-Since)."}
+}
+"""The `responses` of a route whose answers have an `ETag`."""
 
 REMOVED: dict[int | str, dict[str, Any]] = {204: {"description": "It is gone."}}
 """The `responses` of a route that removes something."""
@@ -201,6 +209,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)
     app.add_exception_handler(InputError, _on_input)
+    app.add_exception_handler(StoreError, _on_store)
     app.add_exception_handler(Exception, _on_bug)
 
 
@@ -229,12 +238,25 @@ def _allowed(request: Request) -> dict[str, str]:
     """The methods of the request's path; the routes that have it know one each."""
     path = getattr(request.scope.get("route"), "path", "")
     operations = request.app.openapi()["paths"].get(path, {"get": None})
-    return {"Allow": ", ".join(sorted(method.upper() for method in operations))}
+    allowed = {method.upper() for method in operations} | (
+        {"HEAD"} if "get" in operations else set()
+    )
+    return {"Allow": ", ".join(sorted(allowed))}
 
 
 async def _on_input(_request: Request, error: Exception) -> Response:
     """What the engine says of an input, where no route has said it better."""
     return Problem(400, presentable(str(error), "the request cannot be served as it is")).response()
+
+
+async def _on_store(request: Request, error: Exception) -> Response:
+    log.warning("%s %s: %s", request.method, request.url.path, error)
+    return Problem(
+        503,
+        "the database does not answer; ask again later",
+        code="no_database",
+        retry_after=DATABASE_SECONDS,
+    ).response()
 
 
 async def _on_bug(_request: Request, _error: Exception) -> Response:

@@ -22,7 +22,7 @@ from mmconv.report.records import whole
 from mmconv.service.access import Reader, Shared
 from mmconv.service.desk import Desk, Runs
 from mmconv.service.made import made_of
-from mmconv.service.problems import Problem, documented
+from mmconv.service.problems import KEPT, Problem, documented
 from mmconv.service.runs import RunId
 from mmconv.service.state import Service
 
@@ -53,6 +53,7 @@ class ReportQuery(BaseModel):
     response_class=FileResponse,
     responses={
         **documented(404, 409),
+        **KEPT,
         200: {"content": {"text/html": {}, "application/zip": {}}, "description": "It."},
     },
 )
@@ -80,6 +81,7 @@ async def run_report(
     response_class=FileResponse,
     responses={
         **documented(404, 409),
+        **KEPT,
         200: {"content": {"text/javascript": {}}, "description": "It."},
     },
 )

@@ -7,20 +7,26 @@ or run.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
+from mmconv.assemble import check_key
 from mmconv.benchmarks.describing import Description, describe, file_options
 from mmconv.benchmarks.registry import TITLES
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec
+from mmconv.errors import ConfigError
 from mmconv.identity import OPERATIONAL
 from mmconv.keys import hash_json
+from mmconv.service.bounds import check_temperature
 from mmconv.service.problems import Problem
 from mmconv.service.prompt_files import prompt_folder
 from mmconv.service.settings import DataSpec, Settings
+
+log = logging.getLogger(__name__)
 
 MOST_TRIALS = 100
 """How often a client may have every sample repeated."""
@@ -85,6 +91,22 @@ def resolve(settings: Settings, request: RunRequest) -> RunSpec:
     )
 
 
+def check_keys(request: RunRequest, spec: RunSpec) -> None:
+    """Raise `Problem` 409 for a model whose key is not set here; what is missing is logged."""
+    for seat, model in spec.seats.items():
+        try:
+            check_key(model)
+        except ConfigError as error:
+            log.warning("a run is refused: %s: %s", request.seats[seat], error)
+            raise Problem(
+                409,
+                f"seats.{seat}: the model {request.seats[seat]!r} cannot be asked here, since the "
+                "server has no key for it; name another, or have whoever runs the server set it",
+                param=f"seats.{seat}",
+                code="model_unusable",
+            ) from error
+
+
 def name_run(request: RunRequest, spec: RunSpec) -> str:
     """The run's id: what it is of, and a hash of all that it depends on. Safe in a URL."""
     digest = hash_json([request.data, decisive(spec)])[:12]
@@ -128,6 +150,7 @@ def _check_sampling(settings: Settings, request: RunRequest) -> None:
             raise Problem(400, f"no model sits on the seat {seat!r}", param=f"sampling.{seat}")
         if "max_tokens" in sampling.model_fields_set:
             _check_tokens(settings, sampling.max_tokens, f"sampling.{seat}.max_tokens")
+        check_temperature(sampling.temperature or 0, f"sampling.{seat}.temperature")
 
 
 def _check_conditions(benchmark: str, request: RunRequest) -> None:

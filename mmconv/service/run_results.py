@@ -6,6 +6,7 @@ Scores and tables are there when the run is done; samples at any time.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,7 +26,7 @@ from mmconv.service.access import Reader, Shared
 from mmconv.service.desk import Desk, Runs
 from mmconv.service.images import get_image, get_thumbnail
 from mmconv.service.planned import planned_page, planned_sample
-from mmconv.service.problems import Problem, documented, json_response
+from mmconv.service.problems import KEPT, Problem, documented, json_response
 from mmconv.service.run_faults import reading_data
 from mmconv.service.run_files import (
     check_chosen,
@@ -44,6 +45,8 @@ from mmconv.service.run_work import open_run
 from mmconv.service.runs import RunId, Word, find_run
 from mmconv.service.state import Service
 from mmconv.store.jobs import Job
+
+log = logging.getLogger(__name__)
 
 router = APIRouter(prefix="/v1", tags=["runs"])
 
@@ -109,7 +112,7 @@ def _given_as(*formats: str) -> dict[int | str, dict[str, Any]]:
 @router.get(
     "/runs/{run}/scores",
     response_model=ScoreList,
-    responses=_given_as("json", "jsonl", "parquet"),
+    responses=_given_as("json", "jsonl", "parquet") | KEPT,
 )
 async def run_scores(
     run: RunId, shared: Shared, _caller: Reader, asked: Annotated[ScoreQuery, Query()]
@@ -227,7 +230,18 @@ def finished_folder(shared: Service, job: Job) -> Path:
             param="run",
             code="not_finished",
         )
-    return shared.settings.out / str(orjson.loads(job.result)["folder"])
+    folder = shared.settings.out / str(orjson.loads(job.result)["folder"])
+    if not folder.is_dir():
+        log.warning("%s of %s is not there: servers of one database need one `out`", folder, job.id)
+        raise Problem(
+            409,
+            f"the folder of the run {job.id} is not on this server: it lies with another server of "
+            "the same database, or was taken away; whoever runs them can give all servers one "
+            "`out`, or put it back",
+            param="run",
+            code="not_here",
+        )
+    return folder
 
 
 async def readable_run(shared: Service, desk: Desk, job: Job) -> Evaluation:

@@ -40,6 +40,7 @@ def run_info(job: Job) -> dict[str, Any]:
     folder = progress.pop("folder", None)
     return {
         "id": job.id,
+        "owner": job.owner,
         "state": job.state,
         "stopping": job.stopping,
         "benchmark": job.benchmark,

@@ -19,9 +19,10 @@ from mmconv.service.desk import RUN, Runs
 from mmconv.service.problems import REMOVED, Problem, documented, json_response
 from mmconv.service.removal import Deletion, remove_run
 from mmconv.service.run_faults import refusal
-from mmconv.service.run_requests import RunRequest, name_run, resolve
+from mmconv.service.run_requests import RunRequest, check_keys, name_run, resolve
 from mmconv.service.run_shapes import RunList, run_info
 from mmconv.service.state import Service
+from mmconv.store.job_queries import stands
 from mmconv.store.jobs import Filter, Job, NewJob, Submission
 from mmconv.tally import JobState
 
@@ -45,7 +46,7 @@ Key = Annotated[str | None, Header(max_length=255, pattern=r"^[\x21-\x7e]+$")]
     status_code=202,
     response_model=RunInfo,
     responses={
-        **documented(404, 422),
+        **documented(404, 409, 422),
         200: {"model": RunInfo, "description": "The run is under way or done already."},
     },
 )
@@ -58,12 +59,16 @@ async def start_run(
 ) -> Response:
     """Queue a run; posting it again finds it, and resumes it if it was stopped or lost calls.
 
+    Another token's is only found. What is to be resumed, its owner or an admin must post.
     Options and data are checked before it is queued. An `Idempotency-Key` stands for its run for 24
     hours, and is refused for another one.
     """
     spec = resolve(shared.settings, asked)
     run = name_run(asked, spec)
-    if await shared.queue.get(run) is None:
+    known = await shared.queue.get(run)
+    if known is None or not stands(known):
+        check_keys(asked, spec)
+    if known is None:
         try:
             await desk.benchmarks.get(spec)
         except InputError as error:
@@ -79,6 +84,7 @@ async def start_run(
         ),
         key=idempotency_key,
         most=caller.limits.concurrent_runs,
+        for_others=caller.may("admin"),
     )
     return answer_submission(submitted, caller)
 
@@ -105,9 +111,23 @@ def answer_submission(submitted: Submission, caller: Caller) -> Response:
         )
     if submitted.job is None:
         raise too_many_runs(caller)
+    if submitted.admission == "not_owned":
+        raise _not_owned(submitted.job)
     location = {"Location": f"/v1/runs/{submitted.job.id}"}
     status = 200 if submitted.admission == "known" else 202
     return json_response(run_info(submitted.job), status, location)
+
+
+def _not_owned(job: Job) -> Problem:
+    how = "has lost calls" if job.state == "done" else f"is {job.state}"
+    if job.stopping:
+        how = "is stopping"
+    return Problem(
+        409,
+        f"the run {job.id} is the token {job.owner}'s and {how}: {job.owner} or an admin may "
+        f"resume it, and GET /v1/runs/{job.id} tells how it is",
+        code="not_yours",
+    )
 
 
 class RunQuery(BaseModel):
@@ -128,7 +148,11 @@ async def list_runs(
 ) -> Response:
     """List runs, the newest first."""
     chosen = Filter(kind=RUN, state=asked.state, benchmark=asked.benchmark, model=asked.model)
-    found = await shared.queue.page(chosen, after=asked.after, limit=asked.limit + 1)
+    try:
+        found = await shared.queue.page(chosen, after=asked.after, limit=asked.limit + 1)
+    except KeyError:
+        # It may have been removed since.
+        raise Problem(400, "after: take it from the page before", param="after") from None
     page = [run_info(job) for job in found[: asked.limit]]
     following = page[-1]["id"] if len(found) > asked.limit else None
     return json_response({"data": page, "next": following})

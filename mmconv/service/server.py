@@ -53,7 +53,7 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End, or end at once where that was asked for before."""
-        self._loop.call_soon_threadsafe(self._shared.draining.set)
+        self._loop.call_soon_threadsafe(self._shared.drain)
         super().handle_exit(sig, frame)
         # uvicorn raises them again when it has ended, and the worker has yet to drain then.
         self._captured_signals.clear()

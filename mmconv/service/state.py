@@ -81,6 +81,11 @@ class Service:
     fetches: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(16))
     started: float = field(default_factory=time.time)
 
+    def drain(self) -> None:
+        """Tell all that the process is ending; a worker that waits for jobs hears it at once."""
+        self.draining.set()
+        self.queue.news.set()
+
     def model(self, name: str, param: str = "model") -> Seat:
         """The seat of a configured model, shared by all requests.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from mmconv import __version__
@@ -92,14 +92,12 @@ async def try_page(shared: Shared) -> Response:
 
 
 @router.get("/static/{name}")
-async def static_file(name: str, request: Request) -> Response:
+async def static_file(name: str) -> Response:
     """A style sheet, script or picture of the pages."""
     file = _files().get(name)
     if file is None:
         raise Problem(404, "no such file")
     headers = HEADERS | {"ETag": file.tag}
-    if request.headers.get("if-none-match") == file.tag:
-        return Response(status_code=304, headers=headers)
     return Response(file.data, headers=headers, media_type=file.media_type)
 
 

@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeAlias
 from mmconv.errors import MmconvError, StoreError
 from mmconv.service.presence import Presence
 from mmconv.service.problems import presentable
+from mmconv.store.job_queries import MOST_STARTS
 from mmconv.store.jobs import Ending, Job
 from mmconv.store.queue import LEASE_SECONDS, Queue
 
@@ -24,6 +25,9 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
 """How often an idle worker looks for jobs that other processes queued or left behind."""
+
+AWAY_SECONDS = 1.0
+"""How long the database is left alone after it has failed a job."""
 
 FIRST_BEAT, BEAT_SECONDS = 0.05, 1.0
 """When progress is told for the first time, and how often at most; each time it takes longer."""
@@ -79,6 +83,7 @@ class Worker:
         self._at_once = at_once
         self._lacks = lacks
         self.failing = False
+        self._told = 0.0
         self._tasks: dict[asyncio.Task[None], Work] = {}
 
     @property
@@ -94,15 +99,20 @@ class Worker:
                 await self._rest()
             else:
                 self._begin(job)
+        self._told = time.monotonic()
         # What ends while others are asked to stop is there no more.
         for work in [*self._tasks.values()]:
             work.stop()
 
     async def finish(self, seconds: float) -> None:
-        """Wait so long for calls under way, then drop them; what is unfinished is given back."""
+        """Wait for calls under way, then drop them; what is unfinished is given back.
+
+        The seconds count from the end of `work`, when they were told to end.
+        """
         if not self._tasks:
             return
-        _, late = await asyncio.wait(self._tasks, timeout=seconds)
+        left = max(0.0, self._told + seconds - time.monotonic())
+        _, late = await asyncio.wait(self._tasks, timeout=left)
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
@@ -155,20 +165,37 @@ class Worker:
             log.error("a job was left to its lease", exc_info=task.exception())
 
     async def _see_through(self, job: Job, work: Work) -> None:
-        log.info("%s %s: begun (start %d)", job.kind, job.id, job.starts)
+        log.info("%s %s: begun (start %d), of %s", job.kind, job.id, job.starts, job.owner)
         beating = asyncio.create_task(self._beat(job, work))
         try:
-            ending = await _carry_out(job, work)
+            try:
+                ending, in_vain = await _carry_out(job, work)
+            finally:
+                beating.cancel()
+            await self._let_go(job, work, ending, in_vain=in_vain)
         except asyncio.CancelledError:
             await self._queue.give_back(job.id, self._presence.name, work.progress())
             raise
-        finally:
-            beating.cancel()
-        if ending is None:
-            await self._queue.give_back(job.id, self._presence.name, work.progress())
-        else:
-            await self._queue.finish(job.id, self._presence.name, ending)
-        log.info("%s %s: %s", job.kind, job.id, ending.state if ending else "given back")
+
+    async def _let_go(self, job: Job, work: Work, ending: Ending | None, *, in_vain: bool) -> None:
+        """End a job or give it back; a database that is away is asked until the lease is over."""
+        until = time.monotonic() + LEASE_SECONDS
+        if in_vain:
+            await asyncio.sleep(AWAY_SECONDS)
+        while True:
+            try:
+                if ending is not None:
+                    await self._queue.finish(job.id, self._presence.name, ending)
+                else:
+                    await self._queue.give_back(
+                        job.id, self._presence.name, work.progress(), in_vain=in_vain
+                    )
+                return
+            except StoreError as error:
+                if time.monotonic() > until:
+                    raise
+                log.warning("%s %s is not let go yet: %s", job.kind, job.id, error)
+            await asyncio.sleep(AWAY_SECONDS)
 
     async def _beat(self, job: Job, work: Work) -> None:
         """Keep the lease; stop the work when it is asked to, or when the lease is lost."""
@@ -200,14 +227,23 @@ class Worker:
                 work.stop()
 
 
-async def _carry_out(job: Job, work: Work) -> Ending | None:
-    """Run the work; what goes wrong is an ending too, in words that its owner may read."""
+async def _carry_out(job: Job, work: Work) -> tuple[Ending | None, bool]:
+    """Run the work; what goes wrong is an ending too, in words that its owner may read.
+
+    The database's failing is none of the job's fault: there is no ending then, and its start was
+    in vain, which is the second of what is returned.
+    """
     try:
-        return await work.run()
+        return await work.run(), False
+    except StoreError as error:
+        log.warning("%s %s: %s", job.kind, job.id, error)
+        if job.starts < MOST_STARTS:
+            return None, True
+        told = f"the server's database failed {MOST_STARTS} times in a row; its log says why"
     except MmconvError as error:
         log.warning("%s %s failed: %s", job.kind, job.id, error)
         told = presentable(str(error), "what it needs cannot be read; the server's log says why")
     except Exception:
         log.exception("%s %s failed", job.kind, job.id)
         told = "the server failed; its log says why"
-    return Ending(state="failed", progress=work.progress(), error=told)
+    return Ending(state="failed", progress=work.progress(), error=told), False

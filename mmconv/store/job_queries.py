@@ -65,7 +65,7 @@ def is_full(connection: Connection, new: NewJob, most: int | None) -> bool:
 def queued(new: NewJob, now: datetime, *, again: bool) -> Insert | Update:
     """The statement that queues a job; one that is still stopping stays with its worker.
 
-    It stays its first owner's too, whoever submits it again.
+    It stays its first owner's too.
     """
     fresh = {
         "stopping": False,

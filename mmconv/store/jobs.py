@@ -72,7 +72,7 @@ class Job:
         return self.state in ACTIVE
 
 
-Admission = Literal["new", "known", "resumed", "key_reused", "too_many"]
+Admission = Literal["new", "known", "resumed", "key_reused", "too_many", "not_owned"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class Submission:
 
     `new` and `resumed` jobs are queued by it, a `known` one is under way or done. `key_reused`: the
     idempotency key stands for another job; `too_many`: its owner has too many active ones. Then
-    `job` is None.
+    `job` is None. `not_owned`: the `job` is another owner's, and only its owner may resume it.
     """
 
     admission: Admission

@@ -76,14 +76,19 @@ class Queue:
         self._unfit: set[str] = set()
 
     async def submit(
-        self, new: NewJob, *, key: str | None = None, most: int | None = None
+        self,
+        new: NewJob,
+        *,
+        key: str | None = None,
+        most: int | None = None,
+        for_others: bool = False,
     ) -> Submission:
         """Queue a job, or find the one that it is; a stopped, failed or lossy one is queued again.
 
-        Whoever does that, it stays its first owner's, who may stop and remove it.
+        Only its first owner may do that, whose it stays, and `for_others` anybody.
         `key` is the owner's idempotency key for it; `most` active jobs are allowed to the owner.
         """
-        submitted = await self._query(lambda: self._submit(new, key, most))
+        submitted = await self._query(lambda: self._submit(new, key, most, for_others))
         if submitted.admission in ("new", "resumed"):
             self.news.set()
         return submitted
@@ -93,7 +98,10 @@ class Queue:
         return await self._query(lambda: self._get(job_id), self._reader)
 
     async def page(self, chosen: Filter, *, after: str | None = None, limit: int = 50) -> list[Job]:
-        """Jobs, the newest first: at most `limit`, beginning behind the one with the id `after`."""
+        """Jobs, the newest first: at most `limit`, beginning behind the one with the id `after`.
+
+        Raises `KeyError` where there is no such one.
+        """
         return await self._query(lambda: self._page(chosen, after, limit), self._reader)
 
     async def take(
@@ -116,9 +124,14 @@ class Queue:
         """End a job; False if it is another worker's by now."""
         return await self._query(lambda: self._finish(job_id, worker, ending))
 
-    async def give_back(self, job_id: str, worker: str, progress: Mapping[str, Any]) -> None:
-        """End one's hold on an unfinished job: stopped if that was asked, else queued again."""
-        await self._query(lambda: self._give_back(job_id, worker, progress))
+    async def give_back(
+        self, job_id: str, worker: str, progress: Mapping[str, Any], *, in_vain: bool = False
+    ) -> None:
+        """End one's hold on an unfinished job: stopped if that was asked, else queued again.
+
+        `in_vain` says that its start is to count among those without a new reply.
+        """
+        await self._query(lambda: self._give_back(job_id, worker, progress, in_vain))
 
     async def stop(self, job_id: str) -> Job | None:
         """Stop a job that waits, and ask the worker of one under way to; then the job, if any."""
@@ -156,7 +169,9 @@ class Queue:
             reason = getattr(error, "orig", None) or error
             raise StoreError(f"the queue's database does not answer: {reason}") from error
 
-    def _submit(self, new: NewJob, key: str | None, most: int | None) -> Submission:
+    def _submit(
+        self, new: NewJob, key: str | None, most: int | None, for_others: bool
+    ) -> Submission:
         with self._engine.begin() as connection:
             # Active jobs are counted, then one is added: by one process at a time.
             hold_alone(connection, SUBMITTING)
@@ -171,6 +186,8 @@ class Queue:
                 admission = "new"
             elif stands(found):
                 admission = "known"
+            if admission == "resumed" and found and found.owner != new.owner and not for_others:
+                return Submission(admission="not_owned", job=found)
             if admission != "known":
                 if is_full(connection, new, most):
                     return Submission(admission="too_many", job=None)
@@ -190,7 +207,7 @@ class Queue:
             if after is not None:
                 last = find_job(connection, after)
                 if last is None:
-                    return []
+                    raise KeyError(after)
                 query = query.where(
                     or_(
                         jobs.c.created < last.created,
@@ -283,7 +300,9 @@ class Queue:
             )
             return bool(connection.execute(ended).rowcount)
 
-    def _give_back(self, job_id: str, worker: str, progress: Mapping[str, Any]) -> None:
+    def _give_back(
+        self, job_id: str, worker: str, progress: Mapping[str, Any], in_vain: bool
+    ) -> None:
         with self._engine.begin() as connection:
             now = now_of(connection)
             # A job that was posted again while it was stopping is queued once more.
@@ -296,7 +315,7 @@ class Queue:
                     stopping=False,
                     worker=None,
                     lease=None,
-                    starts=0,
+                    starts=jobs.c.starts if in_vain else 0,
                     progress=orjson.dumps(progress).decode(),
                     updated=now,
                 )

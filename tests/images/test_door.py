@@ -263,7 +263,7 @@ def test_frames_are_counted_and_the_first_is_used(kind: str) -> None:
     assert facts.frames == 4
     assert close(decode(data, LIMITS, "a").getpixel((2, 2)), (255, 0, 0))
     assert not is_plain(data, LIMITS, "a")
-    with pytest.raises(ImageError, match="4 frames, and at most 3 are allowed"):
+    with pytest.raises(ImageError, match="more than 3 frames; make"):
         inspect(data, Limits(max_frames=3), "a")
 
 
@@ -278,7 +278,7 @@ def test_tiff_directories_in_a_circle_end() -> None:
     start = int.from_bytes(data[4:8], "little")
     at = start + 2 + 12 * int.from_bytes(data[start : start + 2], "little")
     circle = data[:at] + data[4:8] + data[at + 4 :]
-    with pytest.raises(ImageError, match="1,001 frames"):
+    with pytest.raises(ImageError, match="more than 1,000 frames"):
         inspect(circle, LIMITS, "a")
 
 

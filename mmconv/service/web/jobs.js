@@ -54,7 +54,11 @@ const jobs = (() => {
     return parts.join(" · ");
   }
 
-  /* Buttons for what can be done with a run; `after` gets it as it is then. */
+  /* Whether whoever looks may stop, resume and remove a run; `choices` tell who that is. */
+  const owns = (run, { caller, scopes }) =>
+    scopes.includes("admin") || (scopes.includes("run") && run.owner === caller);
+
+  /* Buttons for what can be done with a run of one's own; `after` gets it as it is then. */
   function actions(run, after) {
     const act = (text, how) => {
       const made = button(text, async () => {
@@ -90,5 +94,5 @@ const jobs = (() => {
   /* Runs that are finished, or were and have been taken up again. */
   const hasResult = (run) => run.scores !== null;
 
-  return { active, address, path, badge, progress, actions, settings, watch, when, hasResult };
+  return { active, owns, address, path, badge, progress, actions, settings, watch, when, hasResult };
 })();

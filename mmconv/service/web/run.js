@@ -9,6 +9,7 @@
   const path = `/v1/runs/${encodeURIComponent(id)}`;
   const parts = `/web/runs/${encodeURIComponent(id)}`;
   let run = null;
+  let choices = null;
   let shown = "";
   let stop = null;
 
@@ -37,10 +38,12 @@
     const line = make("div", { class: "first" }, jobs.badge(run), jobs.progress(run));
     bar.replaceChildren(line, run.error ? make("p", { class: "problem lines" }, run.error) : "", losses());
     const held = byId("run-actions").contains(document.activeElement);
-    byId("run-actions").replaceChildren(...jobs.actions(run, change), ...(jobs.active(run) ? [] : [button("Remove", remove)]));
+    byId("run-actions").replaceChildren(...(jobs.owns(run, choices) ? actions() : []));
     if (held) byId("run-actions").querySelector("button")?.focus();
     byId("run-facts").replaceChildren(...facts());
   }
+
+  const actions = () => [...jobs.actions(run, change), ...(jobs.active(run) ? [] : [button("Remove", remove)])];
 
   async function remove() {
     const words = "Remove this run with its scores and report? Its answers stay in the store: started again, it asks nothing.";
@@ -186,8 +189,11 @@
   });
 
   async function start() {
-    const told = await shell.attempt(() => api.get(path));
-    if (told) change(told);
+    const told = await shell.attempt(() => Promise.all([api.get("/web/choices"), api.get(path)]));
+    if (told) {
+      [choices] = told;
+      change(told[1]);
+    }
     document.documentElement.dataset.ready ??= "";
   }
 

@@ -10,6 +10,7 @@
   const runs = new Map();
   const followed = new Map();
   const chosen = new Set(JSON.parse(sessionStorage.getItem("mmconv-compared") ?? "[]"));
+  let choices = null;
   let next = null;
   let reading = 0;
 
@@ -59,7 +60,7 @@
         make("p", { class: "hint" }, details(run))),
       run.error ? make("p", { class: "problem lines" }, run.error) : jobs.progress(run),
       make("p", { class: "hint when" }, jobs.when(run.created)),
-      make("div", { class: "actions" }, ...jobs.actions(run, update)));
+      make("div", { class: "actions" }, ...(choices && jobs.owns(run, choices) ? jobs.actions(run, update) : [])));
     return item;
   }
 
@@ -159,7 +160,7 @@
   });
 
   async function start() {
-    const choices = await shell.attempt(() => api.get("/web/choices"));
+    choices = await shell.attempt(() => api.get("/web/choices"));
     if (choices) {
       shell.options(filters.elements.model, choices.models, "any");
       const benchmarks = new Map(choices.data.map((each) => [each.benchmark.id, each.benchmark.name]));

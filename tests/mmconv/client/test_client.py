@@ -151,6 +151,7 @@ def test_trials_of_a_sample_are_one_cluster_as_in_a_runs_own_tables(tmp_path: Pa
     given = Score(sample="k#2", condition="free", metric="rating", value=5.0, tags={"task": "CM"})
     posted = dict.fromkeys(RunInfo.__dataclass_fields__) | {
         "id": "run",
+        "owner": "local",
         "state": "done",
         "stopping": False,
         "request": {},

@@ -32,6 +32,7 @@ async def test_a_process_without_its_database_is_not_ready(
     answer = await served.client.get("/ready")
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "no_database")
     assert "10.0.0.7" not in answer.text
+    assert int(answer.headers["retry-after"]) > 0
 
 
 async def test_a_process_whose_worker_takes_no_jobs_is_not_ready(

@@ -99,14 +99,11 @@ def test_fields_are_named_as_clients_wrote_them(
     assert problem.param == param
 
 
-@pytest.mark.parametrize(
-    "error", [RuntimeError("secret in /srv/x"), StoreError("cannot open /srv/store.sqlite")]
-)
 async def test_what_nobody_foresaw_is_not_told(
-    served: Served, monkeypatch: pytest.MonkeyPatch, error: Exception
+    served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: object, name: str, param: str = "model") -> None:
-        raise error
+        raise RuntimeError("secret in /srv/x")
 
     monkeypatch.setattr("mmconv.service.state.Service.model", fail)
     answer = await served.client.get("/v1/models/x")
@@ -115,6 +112,30 @@ async def test_what_nobody_foresaw_is_not_told(
     assert "Traceback" not in answer.text
     page = (await served.client.get("/metrics")).text
     assert 'route="/v1/models/{model:path}",status="500"} 1.0' in page
+
+
+@pytest.mark.parametrize("path", ["/v1/runs", "/v1/runs/x", "/v1/dialogues/dialogue-0123456789ab"])
+async def test_a_database_that_is_away_is_no_bug(
+    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, path: str
+) -> None:
+    async def fail(*_given: object, **_named: object) -> None:
+        raise StoreError("no server at 10.0.0.7")
+
+    for name in ("get", "page"):
+        monkeypatch.setattr(f"mmconv.store.queue.Queue.{name}", fail)
+    answer = await served.client.get(path)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "no_database")
+    assert int(answer.headers["retry-after"]) > 0
+    assert "10.0.0.7" not in answer.text
+    [line] = [each.getMessage() for each in caplog.records if "10.0.0.7" in each.getMessage()]
+    assert line == f"GET {path}: no server at 10.0.0.7"
+
+
+async def test_every_route_tells_that_it_may_be_out_of_service(served: Served) -> None:
+    document = (await served.client.get("/openapi.json")).json()
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            assert "503" in operation["responses"]
 
 
 async def test_other_methods_and_paths_have_the_same_shape(served: Served) -> None:

@@ -10,6 +10,9 @@ import httpx
 import orjson
 import pytest
 
+from mmconv.errors import DataError, StoreError
+from mmconv.store.jobs import Job
+from mmconv.store.queue import Queue
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import CALLS, ROWS, begun, drawn, ended, request
 
@@ -151,6 +154,12 @@ async def test_lists_are_filtered_and_have_pages(running: Served) -> None:
         assert len(found["data"]) == count
 
 
+async def test_a_page_behind_a_run_that_is_gone_is_refused(running: Served) -> None:
+    answer = await running.client.get("/v1/runs", params={"after": "gone"})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == "after"
+
+
 @pytest.mark.parametrize(
     ("body", "status", "param", "words"),
     [
@@ -165,6 +174,12 @@ async def test_lists_are_filtered_and_have_pages(running: Served) -> None:
         (request(options={"grading": ["odd"]}), 400, "options.grading[0]", "pairwise"),
         (request(options={"max_tokens": 10**6}), 400, "options.max_tokens", "at most"),
         (request(sampling={"judge": {"max_tokens": 10**6}}), 400, "sampling.judge.max_tokens", ""),
+        (
+            request(sampling={"judge": {"temperature": 2.5}}),
+            400,
+            "sampling.judge.temperature",
+            "at most 2",
+        ),
         (request(sampling={"nobody": {}}), 400, "sampling.nobody", "no model sits"),
         (request(conditions=["free", "odd"]), 400, "conditions[1]", "odd"),
         (request(options={"order": "authors"}), 400, "options.order", "positions"),
@@ -219,16 +234,45 @@ async def test_pictures_that_are_missing_are_named_without_their_folder(
     assert str(tmp_path) not in answer.text
 
 
-async def test_a_run_that_cannot_be_carried_out_says_why(serve: Serve, tmp_path: Path) -> None:
+async def test_a_run_whose_model_has_no_key_is_refused(serve: Serve, tmp_path: Path) -> None:
     keyless = {"provider": "openai", "model": "x", "api_key_env": "MMCONV_NO_SUCH_KEY"}
     models = {"keyless": keyless, "judge": {"provider": "fake", "model": "judge"}}
     served = await serve(data=drawn(tmp_path), models=models)
     body = request(seats={"candidate": "keyless", "judge": "judge"})
-    run = (await post(served.client, body)).json()["id"]
-    failed = await ended(served.client, run)
+    refused = await post(served.client, body)
+    error = refused.json()["error"]
+    assert (refused.status_code, error["code"]) == (409, "model_unusable")
+    assert error["param"] == "seats.candidate"
+    assert "'keyless'" in error["message"]
+    assert "MMCONV_NO_SUCH_KEY" not in refused.text
+    assert (await served.client.get("/v1/runs")).json()["data"] == []
+
+
+async def test_a_run_that_cannot_be_carried_out_says_why(
+    running: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_given: object) -> None:
+        raise DataError("/srv/data.jsonl", ["there is no such file"])
+
+    monkeypatch.setattr("mmconv.service.run_work.open_run", fail)
+    run = (await post(running.client, request())).json()["id"]
+    failed = await ended(running.client, run)
     assert failed["state"] == "failed"
     assert "server's log" in failed["error"]
-    assert "MMCONV_NO_SUCH_KEY" not in str(failed)
+    assert "/srv" not in str(failed)
+
+
+async def test_a_run_without_one_reply_fails_and_says_why(serve: Serve, tmp_path: Path) -> None:
+    down = {"provider": "openai", "model": "x", "base_url": "http://127.0.0.1:9/v1", "attempts": 1}
+    models = {"down": down, "judge": {"provider": "fake", "model": "judge"}}
+    served = await serve(data=drawn(tmp_path), models=models)
+    body = request(seats={"candidate": "down", "judge": "judge"}, limit=1)
+    failed = await ended(served.client, (await post(served.client, body)).json()["id"])
+    assert failed["state"] == "failed"
+    assert failed["error"] == "not one call was answered: the model could not be reached"
+    assert failed["lost"] == failed["progress"]["failed"] + failed["progress"]["skipped"] > 0
+    # What there is of it can be read.
+    assert (await served.client.get(f"/v1/runs/{failed['id']}/scores")).status_code == 200
 
 
 def token(name: str, *scopes: str, **limits: int) -> dict[str, Any]:
@@ -256,10 +300,46 @@ async def test_tokens_bound_who_starts_stops_and_how_many(serve: Serve, tmp_path
     assert int(second.headers["retry-after"]) > 0
     assert (await post(served.client, body | {"limit": 1}, **bearer("root"))).status_code == 202
     seen = await served.client.get(f"/v1/runs/{run}", headers=bearer("bob"))
-    assert seen.status_code == 200
+    assert (seen.status_code, seen.json()["owner"]) == (200, "ann")
     assert (await served.client.delete(f"/v1/runs/{run}", headers=bearer("bob"))).status_code == 403
     stopped = await served.client.delete(f"/v1/runs/{run}", headers=bearer("root"))
     assert stopped.status_code == 202
+
+
+async def test_what_another_token_stopped_is_resumed_by_its_owner_or_an_admin(
+    serve: Serve, tmp_path: Path
+) -> None:
+    tokens = [token("ann", "run"), token("bob", "run"), token("root", "admin")]
+    served = await serve(data=drawn(tmp_path), models={"slow": SLOW}, tokens=tokens)
+    body = request(seats={"candidate": "slow", "judge": "slow"})
+    run = (await post(served.client, body, **bearer("ann"))).json()["id"]
+    assert (await post(served.client, body, **bearer("bob"))).status_code == 200
+    for owner in ("ann", "root"):
+        await served.client.delete(f"/v1/runs/{run}", headers=bearer("ann"))
+        refused = await post(served.client, body, **bearer("bob"))
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "not_yours")
+        assert "ann or an admin may resume it" in refused.json()["error"]["message"]
+        assert (await post(served.client, body, **bearer(owner))).status_code == 202
+
+
+async def test_events_end_where_the_database_is_away(
+    running: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = (await post(running.client, slow_request())).json()["id"]
+    get = Queue.get
+    asked = 0
+
+    async def fail_later(queue: Queue, job: str) -> Job | None:
+        nonlocal asked
+        asked += 1
+        if asked > 1:
+            raise StoreError("away")
+        return await get(queue, job)
+
+    monkeypatch.setattr(Queue, "get", fail_later)
+    stream = await running.client.get(f"/v1/runs/{run}/events")
+    assert stream.status_code == 200
+    assert stream.text.count("event: ") == 1
 
 
 async def test_events_tell_progress_until_the_end(running: Served) -> None:

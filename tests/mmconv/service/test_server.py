@@ -19,6 +19,7 @@ import httpx
 import pytest
 
 from tests.mmconv.service.conftest import MODELS, ServerProcess, Servers, until
+from tests.mmconv.service.run_settings import drawn, request
 from tests.pictures import picture
 
 SLOWER = {"provider": "fake", "model": "slow", "options": {"seconds": 1.5}}
@@ -131,6 +132,22 @@ def test_a_server_does_not_wait_for_ever(start: Servers) -> None:
         answer = asking.result()
     assert answer.status_code == 503
     assert answer.json()["error"]["code"] == "draining"
+
+
+def test_requests_and_runs_have_one_time_to_end(start: Servers, tmp_path: Path) -> None:
+    server = start(
+        models={**MODELS, "stuck": STUCK}, data=drawn(tmp_path), limits=ONE_CALL, drain_seconds=4
+    )
+    with ThreadPoolExecutor() as threads:
+        body = request(seats={"candidate": "stuck", "judge": "stuck"})
+        run = httpx.post(f"{server.url}/v1/runs", json=body).raise_for_status().json()["id"]
+        until(lambda: f"run {run}: begun" in server.told)
+        threads.submit(insist, server, "stuck")
+        until(lambda: is_busy(server))
+        began = time.monotonic()
+        server.terminate()
+        assert server.ended() == 0
+        assert time.monotonic() - began < 7.5
 
 
 @pytest.mark.parametrize("streamed", [False, True])

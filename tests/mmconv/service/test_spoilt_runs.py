@@ -180,3 +180,21 @@ async def test_a_spoilt_run_is_removed_and_posted_again(served: Served) -> None:
     assert again == name
     assert (await served.client.get(f"/v1/runs/{name}")).json()["progress"]["asked"] == 0
     assert (await served.client.get(f"/v1/runs/{name}/scores")).status_code == 200
+
+
+async def test_a_run_whose_folder_is_on_another_server_is_not_to_be_removed(
+    serve: Serve, tmp_path: Path
+) -> None:
+    database = str(tmp_path / "store.sqlite")
+    common = {"data": drawn(tmp_path), "database": database}
+    one = await serve(out=tmp_path / "one", **common)
+    run = (await one.client.post("/v1/runs", json=request(limit=1))).json()["id"]
+    assert (await ended(one.client, run))["state"] == "done"
+    other = await serve(out=tmp_path / "other", **common)
+    for path in ("scores", "tables", "samples", "report"):
+        assert (await one.client.get(f"/v1/runs/{run}/{path}")).status_code == 200
+        error = (await other.client.get(f"/v1/runs/{run}/{path}")).json()["error"]
+        assert error["code"] == "not_here"
+        assert "another server" in error["message"]
+        assert "purge" not in error["message"]
+        assert str(tmp_path) not in error["message"]

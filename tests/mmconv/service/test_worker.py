@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -13,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from mmconv.errors import DataError
+from mmconv.errors import DataError, StoreError
 from mmconv.service.presence import Presence
 from mmconv.service.run_work import Pace
 from mmconv.service.worker import Worker
+from mmconv.store.job_queries import MOST_STARTS
 from mmconv.store.jobs import Ending, Job, NewJob
 from mmconv.store.queue import Queue
 from tests.mmconv.service.run_settings import until
@@ -135,6 +137,46 @@ async def test_what_goes_wrong_is_told_without_secrets(
         await at.state("b", "done")
 
 
+async def test_a_job_whose_database_fails_is_begun_again_until_it_fails_too_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mmconv.service.worker.AWAY_SECONDS", 0.01)
+    # What is told of new replies would begin the count anew.
+    monkeypatch.setattr("mmconv.service.worker.FIRST_BEAT", 60)
+    async with bench(tmp_path) as at:
+        await at.submit("a")
+        for start in range(1, MOST_STARTS + 1):
+            task = await at.task("a")
+            assert task.job.starts == start
+            del at.tasks["a"]
+            task.error = StoreError("terminating connection at 10.0.0.7")
+            task.end.set()
+        job = await at.state("a", "failed")
+        assert "database failed 10 times" in str(job.error)
+        await at.submit("a")
+        (await at.task("a")).end.set()
+        await at.state("a", "done")
+
+
+async def test_the_end_of_a_job_is_kept_though_the_database_is_away_for_a_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mmconv.service.worker.AWAY_SECONDS", 0.01)
+    failures = [StoreError("away"), StoreError("away")]
+    finish = Queue.finish
+
+    async def fail_first(queue: Queue, job: str, worker: str, ending: Ending) -> bool:
+        if failures:
+            raise failures.pop()
+        return await finish(queue, job, worker, ending)
+
+    monkeypatch.setattr(Queue, "finish", fail_first)
+    async with bench(tmp_path) as at:
+        await at.submit("a")
+        (await at.task("a")).end.set()
+        assert (await at.state("a", "done")).starts == 0
+
+
 async def test_so_many_jobs_at_once_and_no_more(tmp_path: Path) -> None:
     async with bench(tmp_path, at_once=2) as at:
         for name in "abc":
@@ -193,6 +235,20 @@ async def test_what_takes_too_long_to_drain_is_dropped_and_given_back(tmp_path: 
     assert job is not None
     assert job.state == "queued"
     await again.aclose()
+
+
+async def test_the_time_to_drain_counts_from_when_jobs_were_told(tmp_path: Path) -> None:
+    began = time.monotonic()
+    async with bench(tmp_path, drain=0.5) as at:
+        at.stubborn = True
+        await at.submit("a")
+        await at.task("a")
+        at.draining.set()
+        at.queue.news.set()
+        await until(lambda: at.tasks["a"].stopped)
+        await asyncio.sleep(0.5)
+        began = time.monotonic()
+    assert time.monotonic() - began < 0.4
 
 
 async def test_a_dead_processs_jobs_are_taken_without_waiting(tmp_path: Path) -> None:
