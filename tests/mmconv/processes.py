@@ -14,24 +14,13 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
-from multiprocessing import get_context
 from pathlib import Path
 
 import orjson
 from click.testing import CliRunner, Result
 
-from mmconv.assemble import PROVIDERS
-from mmconv.benchmarks.registry import TITLES
 from mmconv.cli import commands
-
-_FORKING = get_context("forkserver")
-# What a run needs is imported once, by the process that those to be killed are forked from.
-_FORKING.set_forkserver_preload(
-    [
-        *(__name__, "mmconv.cli.run", PROVIDERS["openai"]),
-        *(f"mmconv.benchmarks.{benchmark}.benchmark" for benchmark in TITLES),
-    ]
-)
+from tests.forking import fork
 
 
 def mock_model(url: str) -> dict[str, object]:
@@ -79,8 +68,7 @@ def kill(run: Path, out: Path, log: Path, *, times: int) -> int:
     moments = random.Random(0)
     met = 0
     for _ in range(times):
-        process = _FORKING.Process(target=_run_quietly, args=(arguments(run, out),))
-        process.start()
+        process = fork(_run_quietly, arguments(run, out))
         wait_for_answers(log, process.is_alive, more=moments.randrange(1, 10))
         process.kill()
         process.join()

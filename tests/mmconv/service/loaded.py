@@ -1,19 +1,16 @@
 """Server processes, forked from one that has loaded the service, so that each is there at once.
 
-That one is started with the first of them and ends with the tests. `mmconv serve` as it is typed
-has a test of its own.
+`mmconv serve` as it is typed has a test of its own.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Mapping
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["mmconv.service.server", __name__])
+from tests.forking import fork
 
 
 def start(settings: Path, log: Path, environ: Mapping[str, str], before: str) -> ForkServerProcess:
@@ -22,9 +19,7 @@ def start(settings: Path, log: Path, environ: Mapping[str, str], before: str) ->
     All that it prints goes into `log`; `environ` is added to the environment as it is now.
     """
     whole = os.environ | dict(environ)
-    process = _CONTEXT.Process(target=_serve, args=(settings, log, whole, before), daemon=True)
-    process.start()
-    return process
+    return fork(_serve, settings, log, whole, before)
 
 
 def _serve(settings: Path, log: Path, environ: Mapping[str, str], before: str) -> None:

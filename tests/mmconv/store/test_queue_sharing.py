@@ -84,15 +84,6 @@ async def test_a_job_that_cannot_be_read_holds_up_no_other(
     assert caplog.text.count("the job a cannot be read") == 1
 
 
-async def test_a_job_stays_its_first_owners(queue: Queue) -> None:
-    await queue.submit(new("a", "ann"))
-    await queue.stop("a")
-    again = await queue.submit(new("a", "bob"))
-    assert again.admission == "resumed"
-    assert again.job is not None
-    assert again.job.owner == "ann"
-
-
 async def test_lookers_on_hold_up_no_lease(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     await queue.submit(new("a"))
     await take(queue, "one")
