@@ -12,7 +12,7 @@ import orjson
 
 SOURCE = Path(__file__).parent.parent / "README.md"
 HEADING = "### Add a model"
-LINES = 25
+LINES = 30
 
 
 def section() -> str:
