@@ -15,13 +15,18 @@ ENV PIP_NO_CACHE_DIR=1 \
 WORKDIR /opt/mmconv
 COPY .ci/constraints.txt ./
 RUN pip install --index-url "$TORCH_INDEX_URL" "$(grep '^torch==' constraints.txt)"
-COPY pyproject.toml README.md LICENSE ./
+# All dependencies, by a package without code: an edit of the source does not install them anew.
+COPY pyproject.toml ./
+RUN mkdir configs images judges model_zoo mmconv \
+    && touch README.md LICENSE \
+    && pip install -c constraints.txt '.[hf,serve,postgres,agree,arena,perturb]'
+COPY README.md LICENSE ./
 COPY configs ./configs
 COPY images ./images
 COPY judges ./judges
 COPY model_zoo ./model_zoo
 COPY mmconv ./mmconv
-RUN pip install -c constraints.txt '.[hf,serve,postgres,agree,arena,perturb]'
+RUN pip install --no-deps .
 
 RUN useradd --create-home --uid 1000 mmconv && install -d -o mmconv -g mmconv /data
 USER 1000

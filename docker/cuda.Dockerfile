@@ -22,13 +22,18 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /opt/mmconv
-COPY docker/cuda.constraints.txt pyproject.toml README.md LICENSE ./
+# All dependencies, by a package without code: an edit of the source does not install them anew.
+COPY docker/cuda.constraints.txt pyproject.toml ./
+RUN mkdir configs images judges model_zoo mmconv \
+    && touch README.md LICENSE \
+    && pip install -c cuda.constraints.txt '.[hf,quant,vllm,serve,postgres,agree,arena,perturb]'
+COPY README.md LICENSE ./
 COPY configs ./configs
 COPY images ./images
 COPY judges ./judges
 COPY model_zoo ./model_zoo
 COPY mmconv ./mmconv
-RUN pip install -c cuda.constraints.txt '.[hf,quant,vllm,serve,postgres,agree,arena,perturb]'
+RUN pip install --no-deps .
 
 RUN useradd --create-home --uid 1000 mmconv && install -d -o mmconv -g mmconv /data
 USER 1000
