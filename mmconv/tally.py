@@ -22,7 +22,8 @@ class SeatTally:
     with them. `input_tokens` and `output_tokens` are of the calls asked now; the totals include
     those of `stored` ones. `unasked` are those of the `skipped` ones that wait for a run that asks.
     `unmetered` are those of the `asked` ones whose tokens nobody told. `examples` has one message
-    for each kind of failure; `last_retry` and `last_failure` are the latest kinds, or "".
+    for each kind of failure; `last_failure` is the latest one; `last_retry` and
+    `retried_for` are kind and message of the latest attempt that was asked again, or "".
     """
 
     asked: int = 0
@@ -41,7 +42,8 @@ class SeatTally:
     failures: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
     last_retry: str = ""
-    last_failure: str = ""
+    retried_for: str = ""
+    last_failure: Failure | None = None
 
     @property
     def ended(self) -> int:
@@ -56,17 +58,18 @@ class SeatTally:
             self.failed += 1
             self.failures[outcome.kind] += 1
             self.examples.setdefault(outcome.kind, outcome.message)
-            self.last_failure = outcome.kind
+            self.last_failure = outcome
         elif outcome.reason == "same_text":
             self.needless += 1
         else:
             self.skipped += 1
             self.unasked += outcome.reason == "unasked"
 
-    def count_retry(self, kind: FailureKind) -> None:
+    def count_retry(self, kind: FailureKind, message: str) -> None:
         """Count an attempt that failed, after which the call is asked again."""
         self.retried += 1
         self.last_retry = kind
+        self.retried_for = message
 
     def _count_reply(self, reply: Reply, *, stored: bool) -> None:
         self.truncated += reply.finish == "length"

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 
 from mmconv.config import RunSpec
 from mmconv.report.summary import session_cost, tell_dollars
-from mmconv.tally import Tally
+from mmconv.tally import SeatTally, Tally
 
 LINE_SECONDS = 10.0
 
@@ -31,16 +31,18 @@ async def progress(spec: RunSpec, tally: Tally, total: int) -> AsyncIterator[Non
 def line(spec: RunSpec, tally: Tally, seconds: float) -> str:
     """What has happened so far, in one line: calls, rate, what was lost and why lately, cost.
 
-    Replies are reused that the store held, or that an equal call of this run brought.
+    Replies are reused that the store held, or that an equal call of this run brought. Why a call is
+    asked again is told in full as long as its model has answered nothing: its address may be wrong.
     """
     seats = tally.seats.values()
     parts = [counted(tally.ended, "call"), f"{tally.asked / max(seconds, 1e-9):.1f}/s"]
     if stored := sum(seat.stored for seat in seats):
         parts.append(f"{counted(stored, 'reply', 'replies')} reused")
     if retried := sum(seat.retried for seat in seats):
-        parts.append(f"{retried:,} retried{_why(seat.last_retry for seat in seats)}")
+        parts.append(f"{retried:,} retried{_why(map(_why_again, seats))}")
     if failed := sum(seat.failed for seat in seats):
-        parts.append(f"{failed:,} failed{_why(seat.last_failure for seat in seats)}")
+        latest = filter(None, (seat.last_failure for seat in seats))
+        parts.append(f"{failed:,} failed{_why(failure.kind for failure in latest)}")
     if skipped := sum(seat.skipped for seat in seats):
         parts.append(f"{skipped:,} skipped")
     if (dollars := session_cost(spec, tally)) is not None:
@@ -51,6 +53,12 @@ def line(spec: RunSpec, tally: Tally, seconds: float) -> str:
 def counted(count: int, one: str, many: str = "") -> str:
     """A number with its noun; `many` is the plural where that is not `one` with an s."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def _why_again(seat: SeatTally) -> str:
+    if not seat.retried or seat.asked or seat.stored:
+        return seat.last_retry
+    return f"{seat.last_retry}: {seat.retried_for}"
 
 
 def _why(latest: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ asked if it is not there, and committed before anything that needs it starts. Eq
 at the same time are one request, whichever runner of the store asks it. Plans are taken in lazily,
 so memory does not grow with their number. What fails is a `Failure`, what needs it is `Skipped`;
 any other exception is a bug and stops the run, and what was answered is kept. A model that cannot
-answer stops it too, as `stop` does.
+answer stops it too, as `stop` does; a run in which nothing was answered has not come to an end.
 """
 
 from __future__ import annotations
@@ -95,7 +95,16 @@ class Runner:
             return False
         if lost := self.tally.plans - self.tally.finished:
             raise RuntimeError(f"{lost} plans have no end: their calls were cancelled")
-        return True
+        if not (self.offline or self._goes_on):
+            self.tally.halt = self._unanswered()
+        return self.tally.halt is None
+
+    def _unanswered(self) -> Halt | None:
+        """Why a run of too few calls to stop it midway is none: not one of them was answered."""
+        if self.tally.replies or not self.tally.lost:
+            return None
+        last = (seat.last_failure for seat in self.tally.seats.values())
+        return Halt(reason="not one call was answered", failure=next(filter(None, last), None))
 
     def stop(self) -> None:
         """Ask nothing more; calls under way are awaited and kept. Safe to call from a signal."""

@@ -12,7 +12,7 @@ MOST_FAILED = 20
 """Calls of a model that fail in a row, each after all of its attempts, before a run stops."""
 
 MOST_HOPELESS = 3
-"""As many of those suffice that are `HOPELESS`."""
+"""As many of those suffice that are `HOPELESS`, or `ABSENT` from a model that never answered."""
 
 HOPELESS: frozenset[FailureKind] = frozenset({"authentication", "quota", "not_found"})
 """Failures that tell that no other call will be answered either."""
@@ -29,6 +29,9 @@ COUNTED: frozenset[FailureKind] = HOPELESS | {
 
 UNSUITED: FailureKind = "rejected"
 """May lie with either: with the model, or how it is set up, as long as it has answered nothing."""
+
+ABSENT: FailureKind = "connection"
+"""Is hopeless, after all attempts, as long as the model has answered nothing: nobody is there."""
 
 
 @dataclass(slots=True)
@@ -56,10 +59,13 @@ class Streaks:
         elif isinstance(outcome, Failure) and self._counts(model, outcome):
             streak = self._streaks[model]
             streak.failed += 1
-            streak.hopeless += outcome.kind in HOPELESS
+            streak.hopeless += self._is_hopeless(model, outcome)
             if streak.failed >= MOST_FAILED or streak.hopeless >= MOST_HOPELESS:
                 return streak.failed
         return 0
+
+    def _is_hopeless(self, model: int, failure: Failure) -> bool:
+        return failure.kind in HOPELESS or (failure.kind == ABSENT and model not in self._able)
 
     def _counts(self, model: int, failure: Failure) -> bool:
         return failure.kind in COUNTED or (failure.kind == UNSUITED and model not in self._able)

@@ -128,7 +128,7 @@ class Model:
                     return Failure(kind=error.kind, message=message, attempts=attempt)
                 if attempt >= self._attempts:
                     return Failure(kind=error.kind, message=str(error), attempts=attempt)
-                tally.count_retry(error.kind)
+                tally.count_retry(error.kind, str(error))
                 await self._wait(self._delay(attempt, error.retry_after))
             else:
                 self._slots.grow()

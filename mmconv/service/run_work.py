@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from collections import deque
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import orjson
 
 from mmconv.answers import Progress
-from mmconv.errors import ConfigError, FailureKind
+from mmconv.errors import ConfigError
 from mmconv.evaluation import Evaluation
 from mmconv.runner import Runner
 from mmconv.service.benchmarks import Benchmarks
-from mmconv.service.problems import Problem, words_of_failure, words_of_halt
+from mmconv.service.model_failures import words_of_halt
+from mmconv.service.problems import Problem
 from mmconv.service.run_requests import RunRequest, name_run, resolve
 from mmconv.service.settings import Settings
 from mmconv.store.jobs import Ending, Job
@@ -89,10 +90,8 @@ class RunWork:
             "scores": result.scores,
             "unscored": dict(result.unscored),
         }
-        error = unanswered(result.tally)
         return Ending(
-            state="failed" if error else "done",
-            error=error,
+            state="done",
             progress=self.progress() | {"rate": 0.0, "seconds_left": 0.0},
             lost=result.tally.lost,
             result=orjson.dumps(told).decode(),
@@ -120,17 +119,6 @@ def stopped_by_itself(tally: Tally, progress: dict[str, Any]) -> Ending | None:
     if tally.halt is None:
         return None
     return Ending(state="failed", progress=progress, error=words_of_halt(tally.halt))
-
-
-def unanswered(tally: Tally) -> str | None:
-    """What is wrong with a run that came to its end without one reply; None for others."""
-    if tally.replies or not tally.lost:
-        return None
-    told = "not one call was answered"
-    for seat in tally.seats.values():
-        if kind := seat.last_failure:
-            return f"{told}: {words_of_failure(cast(FailureKind, kind), seat.examples[kind])}"
-    return told
 
 
 def counted(tally: Tally, total: int, seconds: float) -> Progress:

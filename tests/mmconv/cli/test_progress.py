@@ -18,16 +18,23 @@ def test_a_first_run_with_equal_calls_reuses_replies() -> None:
 
 
 def test_the_latest_reason_of_each_seat_is_told() -> None:
-    candidate, judge = SeatTally(), SeatTally(stored=1)
-    candidate.count_retry("timeout")
-    candidate.count_retry("rate_limit")
-    candidate.count_retry("rate_limit")
-    judge.count_retry("connection")
+    candidate, judge = SeatTally(asked=1), SeatTally(stored=1)
+    candidate.count_retry("timeout", "no reply")
+    candidate.count_retry("rate_limit", "HTTP 429")
+    candidate.count_retry("rate_limit", "HTTP 429")
+    judge.count_retry("connection", "nobody there")
     judge.count(Failure(kind="connection", message="no", attempts=8), stored=False)
     told = line(SPEC, Tally(seats={"candidate": candidate, "judge": judge}), 10.0)
     assert told == (
-        "2 calls, 0.0/s, 1 reply reused, 4 retried (rate_limit, connection), 1 failed (connection)"
+        "3 calls, 0.1/s, 1 reply reused, 4 retried (rate_limit, connection), 1 failed (connection)"
     )
+
+
+def test_why_a_model_that_has_answered_nothing_is_asked_again_is_told_in_full() -> None:
+    candidate, judge = SeatTally(), SeatTally()
+    candidate.count_retry("connection", "Cannot connect to host 127.0.0.1:9")
+    told = line(SPEC, Tally(seats={"candidate": candidate, "judge": judge}), 10.0)
+    assert told == "0 calls, 0.0/s, 1 retried (connection: Cannot connect to host 127.0.0.1:9)"
 
 
 def test_replies_whose_tokens_nobody_told_are_counted_if_they_were_asked_now() -> None:

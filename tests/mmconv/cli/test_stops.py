@@ -74,7 +74,7 @@ def test_a_server_that_is_not_there_ends_the_run_and_is_named() -> None:
     result = run(*FAKE_JUDGE, "--candidate", served(nowhere()))
     check_stopped(result, 1)
     assert (
-        "candidate (served) cannot answer: 20 calls failed, one after the other: "
+        "candidate (served) cannot answer: 3 calls failed, one after the other: "
         "connection after 1 attempt: "
     ) in result.stderr
     assert " failed (connection)" in result.stdout

@@ -93,7 +93,8 @@ async def run(
 ) -> list[Finished]:
     runner = Runner({"candidate": seat or seat_for(backend)}, store)
     done: list[Finished] = []
-    assert await runner.run(plans, done.append)
+    await runner.run(plans, done.append)
+    assert runner.tally.finished == len(plans)
     return sorted(done, key=lambda finished: finished.plan.order)
 
 

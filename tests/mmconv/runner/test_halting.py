@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -38,10 +38,10 @@ def always(_number: int) -> bool:
     return True
 
 
-async def run(store: Store, backend: Scripted) -> tuple[bool, Tally]:
+async def run(store: Store, backend: Scripted, plans: Sequence[Plan] = PLANS) -> tuple[bool, Tally]:
     named = Seat(model=seat_for(backend, attempts=1).model, label="gpt")
     runner = Runner({"candidate": named}, store)
-    return await runner.run(PLANS, lambda _: None), runner.tally
+    return await runner.run(plans, lambda _: None), runner.tally
 
 
 def halt(calls: int, kind: FailureKind, message: str) -> Halt:
@@ -66,7 +66,6 @@ async def test_a_model_that_no_one_can_ask_stops_the_run_soon(
 @pytest.mark.parametrize(
     "error",
     [
-        Transient("connection", "nobody there"),
         Transient("timeout", "no reply"),
         Transient("server", "HTTP 502"),
         Transient("rate_limit", "HTTP 429", retry_after=86_400.0),
@@ -74,7 +73,7 @@ async def test_a_model_that_no_one_can_ask_stops_the_run_soon(
         Refused("rejected", "HTTP 400"),
     ],
 )
-async def test_a_model_that_is_not_there_stops_it_after_some_more(
+async def test_a_model_that_fails_every_time_stops_it_after_some_more(
     store: Store, error: BackendError
 ) -> None:
     backend = failing(error, always)
@@ -83,6 +82,29 @@ async def test_a_model_that_is_not_there_stops_it_after_some_more(
     assert len(backend.prompts) == MOST_FAILED + ONE_MORE
     assert tally.halt is not None
     assert tally.halt.reason == halt(MOST_FAILED, error.kind, "").reason
+
+
+async def test_a_model_that_never_answered_and_is_not_there_stops_it_soon(store: Store) -> None:
+    nobody = Transient("connection", "nobody there")
+    complete, tally = await run(store, failing(nobody, always))
+    assert not complete
+    assert tally.halt == halt(MOST_HOPELESS, "connection", "nobody there")
+    once = failing(nobody, lambda number: number > 1)
+    complete, tally = await run(store, once)
+    assert not complete
+    assert tally.halt == halt(MOST_FAILED, "connection", "nobody there")
+
+
+@pytest.mark.parametrize("kind", ["connection", "context", "server"])
+async def test_a_run_in_which_nothing_was_answered_is_none(store: Store, kind: FailureKind) -> None:
+    complete, tally = await run(store, failing(Refused(kind, "no"), always), PLANS[:1])
+    assert not complete
+    failure = Failure(kind=kind, message="no", attempts=1)
+    assert tally.halt == Halt(reason="not one call was answered", failure=failure)
+    complete, tally = await run(
+        store, failing(Refused(kind, "no"), lambda number: False), PLANS[:1]
+    )
+    assert (complete, tally.halt) == (True, None)
 
 
 async def test_a_model_that_has_answered_may_reject_what_it_is_asked(
@@ -104,7 +126,9 @@ async def test_a_model_that_has_answered_may_reject_what_it_is_asked(
 async def test_what_lies_with_the_calls_stops_nothing(store: Store, kind: FailureKind) -> None:
     backend = failing(Refused(kind, "no"), always)
     complete, tally = await run(store, backend)
-    assert (complete, tally.halt) == (True, None)
+    assert not complete
+    assert tally.halt is not None
+    assert tally.halt.reason == "not one call was answered"
     assert len(backend.prompts) == len(PLANS)
 
 
