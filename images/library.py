@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import MutableMapping
 from pathlib import Path
 from stat import S_ISREG
@@ -20,6 +19,7 @@ from images.door import Facts, Limits, bound, check, inspect
 from mmconv.errors import ConfigError, ImageError
 from mmconv.keys import hash_bytes
 from mmconv.values import Image
+from mmconv.whole_files import whole
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -170,17 +170,8 @@ def _shelf(folder: Path, sha256: str) -> Path:
 def _write(place: Path, data: bytes) -> None:
     """Write so that `place` holds all of `data` or what it held before, whatever happens."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    number, name = tempfile.mkstemp(dir=place.parent, prefix=".new-")
-    draft = Path(name)
-    try:
-        with os.fdopen(number, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(place)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    with whole(place, sync=True) as part:
+        part.write_bytes(data)
 
 
 def _unreadable(place: Path, error: OSError) -> ImageError:

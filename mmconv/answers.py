@@ -52,8 +52,8 @@ class Progress:
 
     `conversations` (a sample under a condition, in one trial) have ended, out of `total`. Calls by
     how they ended: `asked` and answered, `stored` before, `failed`, `skipped` because of those;
-    `replies` have a text. `rate` is answered calls per second, lately; `seconds_left` is None as
-    long as nothing tells it.
+    `replies` have a text. Tokens are of the calls asked, as models count them. `rate` is answered
+    calls per second, lately; `seconds_left` is None as long as nothing tells it.
     """
 
     conversations: int = 0
@@ -64,6 +64,8 @@ class Progress:
     failed: int = 0
     skipped: int = 0
     retried: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
     rate: float = 0.0
     seconds: float = 0.0
     seconds_left: float | None = None

@@ -16,6 +16,7 @@ from mmconv.benchmarks.base import FileBenchmark
 from mmconv.benchmarks.registry import TITLES
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec, nearest
 from mmconv.errors import BackendError, ConfigError
+from mmconv.own_code import telling, told_provider
 from mmconv.protocols import Backend, Benchmark, ImageSink, ImageSource
 from mmconv.protocols import Provider as AnyProvider
 from mmconv.runner import Model, Seat
@@ -50,11 +51,14 @@ class BenchmarkBuilder(Protocol):
 
 
 def find_provider(name: str) -> Provider:
-    """The provider's module; raises `ConfigError` listing the known ones."""
+    """The provider's module; raises `ConfigError` listing the known ones.
+
+    One of one's own raises `OwnCodeError` for what its functions and its backend raise.
+    """
     found = _find(name, "provider", PROVIDERS)
     if not (hasattr(found, "fingerprint") and hasattr(found, "open_backend")):
         raise ConfigError(f"provider {name!r}: that module has no fingerprint and open_backend")
-    return cast("Provider", found)
+    return cast("Provider", found if name in PROVIDERS else told_provider(name, found))
 
 
 def find_benchmark(name: str) -> BenchmarkBuilder:
@@ -70,7 +74,11 @@ def find_benchmark(name: str) -> BenchmarkBuilder:
 
 def build_benchmark(spec: RunSpec, images: ImageSink) -> Benchmark[Any]:
     """The benchmark that a run asks for, its options and data checked."""
-    benchmark = find_benchmark(spec.benchmark)(spec, images)
+    build = find_benchmark(spec.benchmark)
+    if spec.benchmark in TITLES:
+        return build(spec, images)
+    with telling(f"{spec.benchmark}{'.__init__' if isinstance(build, type) else ''}"):
+        benchmark = build(spec, images)
     if isinstance(benchmark, FileBenchmark):
         benchmark.check_plans()
     return benchmark
@@ -236,10 +244,11 @@ def _find(name: str, what: str, known: dict[str, str]) -> object:
     is_path = not {".", ":"}.isdisjoint(name) and all(map(str.isidentifier, module.split(".")))
     if name not in known and not is_path:
         raise ConfigError(f"{what} {name!r} is not known; there are: {', '.join(sorted(known))}")
-    try:
-        found = import_module(module)
-    except ImportError as error:
-        raise ConfigError(_why_not(f"{what} {name!r}", module, error)) from error
+    with telling(f"{what} {name!r}: importing {module}"):
+        try:
+            found = import_module(module)
+        except ImportError as error:
+            raise ConfigError(_why_not(f"{what} {name!r}", module, error)) from error
     if attribute and not hasattr(found, attribute):
         names = [each for each in vars(found) if not each.startswith("_")]
         raise ConfigError(

@@ -5,10 +5,10 @@
     MmconvError
     ├── InputError          what the user gave is wrong: the command ends with exit code 2
     │   ├── ConfigError     a configuration file, an option, a model name
-    │   ├── BenchmarkError  a benchmark of one's own: its code raises, or returns what it must not
     │   ├── DataError       a data file: names the file, the record and the field
     │   ├── ImageError      an image that cannot be read safely
     │   └── PromptError     a prompt file or what is filled into it
+    ├── OwnCodeError        a benchmark or provider of one's own raises, or returns what it must not
     ├── PlanError           a planned call graph that cannot run (a bug in a benchmark)
     ├── StoreError          the store cannot be opened, read, written, migrated or merged
     ├── Unparsed            a reply that holds no readable verdict
@@ -22,7 +22,8 @@ a `BackendError` reach the user.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, Literal
 
 FailureKind = Literal[
@@ -54,13 +55,6 @@ class ConfigError(InputError):
     """A configuration file, an option or a model name is wrong."""
 
 
-class BenchmarkError(InputError):
-    """The code of a benchmark of one's own raises, or returns what it must not.
-
-    The message names the method, the sample and the condition, and shows the lines of that code.
-    """
-
-
 class ImageError(InputError):
     """An image cannot be read, or is larger than the limits allow."""
 
@@ -72,23 +66,61 @@ class PromptError(InputError):
 class DataError(InputError):
     """One or more records of a data file are wrong.
 
-    `problems` holds one line per problem, each naming the record and the field; the message shows
-    the first `SHOWN` of them.
+    `problems` holds one line per problem, each naming the record and the field. The message shows
+    them all, or of more than `SHOWN` the first `ALIKE` of each kind, rare kinds first: one file cut
+    short is not to be lost among many that are missing. `in_full` is the message with all of them.
     """
 
     SHOWN: ClassVar[int] = 40
+    ALIKE: ClassVar[int] = 5
 
     def __init__(self, where: str, problems: Sequence[str], advice: str = "") -> None:
         self.where = where
         self.problems = tuple(problems)
+        self._advice = advice
+        super().__init__(self._told(self._shown()) if self.is_cut else self.in_full)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the message leaves problems out."""
+        return len(self.problems) > self.SHOWN
+
+    @property
+    def in_full(self) -> str:
+        """The message with every problem, in the order of the file."""
+        return self._told(self.problems)
+
+    def _told(self, lines: Iterable[str]) -> str:
         count = len(self.problems)
-        lines = [f"{where}: {count} problem{'' if count == 1 else 's'}"]
-        lines += [f"  {problem}" for problem in self.problems[: self.SHOWN]]
-        if (more := count - self.SHOWN) > 0:
-            lines.append(f"  ... and {more} more")
-        if advice:
-            lines.append(advice)
-        super().__init__("\n".join(lines))
+        head = f"{self.where}: {count} problem{'' if count == 1 else 's'}"
+        advice = [self._advice] if self._advice else []
+        return "\n".join([head, *(f"  {line}" for line in lines), *advice])
+
+    def _shown(self) -> Iterator[str]:
+        kinds: dict[str, list[str]] = {}
+        for problem in self.problems:
+            kinds.setdefault(_OWN_TO_IT.sub("", problem), []).append(problem)
+        left, lines = len(self.problems), 0
+        for alike in sorted(kinds.values(), key=len):
+            if lines >= self.SHOWN:
+                yield f"... and {left} more"
+                return
+            yield from alike[: self.ALIKE]
+            if (more := len(alike) - self.ALIKE) > 0:
+                yield f"... and {more} more of this kind"
+            left -= len(alike)
+            lines += min(len(alike), self.ALIKE)
+
+
+_OWN_TO_IT = re.compile(r"""'[^']*'|"[^"]*"|\([^()]*\)|\bimage .+?\.\w+|\S*[\d./\\]\S*""")
+"""What tells a problem from its kind: quotations, brackets, numbers, images and other files."""
+
+
+class OwnCodeError(MmconvError):
+    """The code of a benchmark or a provider of one's own raises, or returns what it must not.
+
+    The message names the function and what it was asked for, and shows the lines of that code.
+    """
 
 
 class PlanError(MmconvError):

@@ -12,26 +12,31 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mmconv import __version__
 from mmconv.assemble import about_models, build_benchmark, check_calls, check_keys
 from mmconv.config import CANDIDATE, RunSpec, database_url
 from mmconv.equipment import Equipment, open_equipment
-from mmconv.errors import ConfigError, InputError, StoreError
+from mmconv.errors import ConfigError, InputError, OwnCodeError, StoreError
 from mmconv.identity import Shard, identify
-from mmconv.plans import Finished, Plan
+from mmconv.plans import Finished, Plan, score_finished
 from mmconv.protocols import Benchmark
 from mmconv.report.changes import check_kept
-from mmconv.report.layout import MANIFEST, SPEC, SUMMARY, Manifest, ShardNumber, Start
 from mmconv.report.output import Records, RunFolder, import_ahead
-from mmconv.report.saved_run import read_start
-from mmconv.report.shortfalls import Shortfall, tell_notable
-from mmconv.report.summary import plain_turns, software, stand_ins, summary
+from mmconv.report.shortfalls import Shortfall
+from mmconv.report.summary import (
+    headline,
+    plain_turns,
+    software,
+    stand_ins,
+    summary,
+    tell_trials,
+)
+from mmconv.run_folder.layout import MANIFEST, SPEC, SUMMARY, Manifest, ShardNumber, Start
+from mmconv.run_folder.saved_run import read_start
 from mmconv.runner import Runner
 from mmconv.store.address import with_password, without_password
 from mmconv.tally import Tally
@@ -194,13 +199,13 @@ class Evaluation:
                     records.discard()
                 if runner.offline:
                     self._check_kept(runner.tally)
-        except (InputError, StoreError):
+        except (InputError, OwnCodeError, StoreError):
             if not runner.tally.replies:
                 output.withdraw()
             raise
         output.write_json(MANIFEST, self.manifest().model_dump())
         await self.equipment.close_models()
-        tables = await self._conclude(output, records.shortfall) if complete else ()
+        tables = await self._conclude(output, records) if complete else ()
         seconds = time.monotonic() - started
         if not runner.offline:
             told = summary(self.spec, runner.tally, complete, seconds)
@@ -237,47 +242,14 @@ class Evaluation:
         samples = self.benchmark.load()
         return {self.benchmark.key(sample): self.benchmark.about(sample) for sample in samples}
 
-    async def _conclude(self, output: RunFolder, shortfall: Shortfall) -> tuple[Table, ...]:
-        """Make tables and Parquet files; Arrow works without the interpreter's lock."""
-        tables, _ = await asyncio.gather(
-            asyncio.to_thread(self._make_tables, output, shortfall),
-            asyncio.to_thread(output.write_parquet),
-        )
-        return tables
-
-    def _make_tables(self, output: RunFolder, shortfall: Shortfall) -> tuple[Table, ...]:
-        # numpy comes with it, and only the end of a run needs it
-        from mmconv.stats import tell_intervals
-
-        made = tell_intervals(self.benchmark.tables(output.scores()))
-        said = (*self._told_of_models(), *self._told_of_trials())
-        tables = tuple(replace(table, notes=(*said, *table.notes)) for table in made)
-        told = " ".join(tell_notable(shortfall, tables))
-        output.write_tables(tables, ({"warning": told} if told else {}) | self._facts())
-        return tables
+    async def _conclude(self, output: RunFolder, records: Records) -> tuple[Table, ...]:
+        told = (*self._told_of_models(), *tell_trials(self.spec, self.samples))
+        facts = headline(self.spec, self.benchmark, self.samples)
+        return await output.conclude(self.benchmark.tables, records.shortfall, told, facts)
 
     def _told_of_models(self) -> tuple[str, ...]:
         """What a reader must know of the models, whatever the numbers are."""
         return (*stand_ins(self.spec), *plain_turns(self.spec, about_models(self.spec)))
-
-    def _told_of_trials(self) -> Iterator[str]:
-        """How many samples there are, where n counts each of them several times."""
-        if (trials := self.spec.trials) > 1:
-            yield f"{self.samples} samples in {trials} trials each: n counts every trial."
-
-    def _facts(self) -> dict[str, str]:
-        """What stands at the head of the report."""
-        models = {seat: model.label for seat, model in self.spec.seats.items()}
-        options = self.spec.model_dump(mode="json")["options"]
-        return {
-            **models,
-            "samples": f"{self.samples} of {self.benchmark.name}",
-            "trials": str(self.spec.trials),
-            "conditions": ", ".join(self.benchmark.conditions),
-            "options": ", ".join(f"{name} {value}" for name, value in options.items()),
-            "seed": str(self.spec.seed),
-            "written": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC by mmconv {__version__}",
-        }
 
     def _start(self) -> Start:
         return Start(
@@ -314,13 +286,8 @@ class Evaluation:
         def finish(finished: Finished) -> None:
             if not ahead:  # All models are busy by now; the first calls would have waited for it.
                 ahead.append(asyncio.create_task(asyncio.to_thread(import_ahead, page=page)))
-            plan = finished.plan
-            calls = {call.id: call for call in plan.calls}
-            sample = under_way.pop(plan.order)
-            scores = self.benchmark.score(sample, plan.condition, calls, finished.outcomes)
-            if plan.sample != self.benchmark.key(sample):
-                scores = (replace(score, sample=plan.sample) for score in scores)
-            output.add(finished, scores)
+            sample = under_way.pop(finished.plan.order)
+            output.add(finished, score_finished(self.benchmark, sample, finished))
 
         complete = await runner.run(take_in(), finish)
         await asyncio.gather(*ahead)
@@ -365,7 +332,7 @@ def read_run(folder: Path) -> tuple[RunSpec, Place, Shard, Path]:
     """What a run's folder says of itself, and the folder that its relative paths start from.
 
     A database's password is not written there; where the environment names the same database, it
-    is taken from that. Raises `InputError` as `mmconv.report.saved_run.read_start` does.
+    is taken from that. Raises `InputError` as `mmconv.run_folder.saved_run.read_start` does.
     """
     start = read_start(folder)
     store = with_password(start.store, database_url())

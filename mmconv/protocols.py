@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from mmconv.values import Call, Image, Message, Outcome, Reply, Sampling, Score, Table
+from mmconv.raw_prompts import RawPrompt
+from mmconv.values import Call, Failure, Image, Message, Outcome, Reply, Sampling, Score, Table
 
 Sample = TypeVar("Sample")
 Spec = TypeVar("Spec", contravariant=True)
@@ -52,6 +54,35 @@ class ImageSink(Protocol):
         ...
 
 
+class Replies(Protocol):
+    """What a runner asks of a store: what has come of calls, by content key.
+
+    `flights` holds the calls under way, for all runners of one event loop.
+    """
+
+    flights: dict[str, asyncio.Future[Outcome | None]]
+
+    async def get(self, key: str) -> Reply | None:
+        """The reply kept under this key, if there is one."""
+        ...
+
+    def look_again(self) -> None:
+        """Let every later `get` find what any process has committed by now."""
+        ...
+
+    async def put(self, key: str, fingerprint: str, reply: Reply) -> Reply:
+        """Keep a reply, and return the one that is kept: another process may have been first."""
+        ...
+
+    async def add_failure(self, key: str, failure: Failure) -> None:
+        """Keep how a call failed, for the record."""
+        ...
+
+    async def last_failure(self, key: str) -> Failure | None:
+        """How a call failed the last time, for the record."""
+        ...
+
+
 class Provider(Protocol[Spec]):
     """A module that speaks to one kind of model, as those of `model_zoo` do.
 
@@ -65,6 +96,7 @@ class Provider(Protocol[Spec]):
     - `check_ready(spec)` raises it for what is seen, unloaded, to keep the model from opening;
     - `facts(spec)` is a mapping of texts, which a run's manifest records beside the fingerprint;
     - `guides_output(spec)` tells whether replies are held to a call's JSON schema;
+    - `open_renderer(spec, images)` is what `Renders` says: prompts as text, without the weights;
     - `await probe(spec)` gives the names that the model's server serves, or None if no server is
       there yet; raises `mmconv.errors.BackendError`.
 
@@ -88,6 +120,35 @@ class Provider(Protocol[Spec]):
 
         `images` gives the bytes of the images in messages. Raises `mmconv.errors.ConfigError` where
         that cannot work.
+        """
+        ...
+
+
+class Renderer(Protocol):
+    """Writes prompts as a model's backend does, by the very functions that it uses."""
+
+    @property
+    def note(self) -> str:
+        """Where what is written may differ from what the model gets; empty if nowhere."""
+        ...
+
+    def __call__(self, messages: Sequence[Message]) -> RawPrompt:
+        """What resolved messages become; blocks.
+
+        Raises `mmconv.errors.Refused` for messages that the backend would refuse, `ImageError` for
+        an image that is gone.
+        """
+        ...
+
+
+class Renders(Provider[Spec], Protocol[Spec]):
+    """A provider that knows how its models' prompts are written."""
+
+    def open_renderer(self, spec: Spec, images: ImageSource) -> Renderer | None:
+        """Load what writes prompts and no weights; blocks, and downloads nothing.
+
+        None for a model whose prompts are written elsewhere. Raises `mmconv.errors.ConfigError`
+        where the checkpoint's files are not on this machine, or cannot be read.
         """
         ...
 

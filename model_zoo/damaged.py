@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from random import Random
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -19,7 +19,7 @@ from images.spoiling import blank, blur
 from mmconv.config import ModelSpec, validate
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_json
-from mmconv.protocols import Backend, ImageSource
+from mmconv.protocols import Backend, ImageSource, Renderer
 from mmconv.values import Message, Reply, Sampling
 
 _REVISION = 2
@@ -65,10 +65,19 @@ def facts(spec: ModelSpec) -> dict[str, str]:
     return {} if tell is None else dict(tell(_own_spec(spec, options)))
 
 
+def open_renderer(spec: ModelSpec, images: ImageSource) -> Renderer | None:
+    """What its own provider makes of prompts, with the pictures that the model gets."""
+    options = _options(spec)
+    opened = getattr(_provider(spec, options), "open_renderer", None)
+    if opened is None:
+        return None
+    return cast("Renderer | None", opened(_own_spec(spec, options), _shown(images, options)))
+
+
 async def open_backend(spec: ModelSpec, images: ImageSource) -> Damaged:
     """The model behind its damage; raises what its own provider raises."""
     options = _options(spec)
-    shown = images if options.picture is None else SpoiltImages(images, options)
+    shown = _shown(images, options)
     backend = await _provider(spec, options).open_backend(_own_spec(spec, options), shown)
     return Damaged(backend, frozenset(options.shuffled_turns))
 
@@ -122,6 +131,10 @@ def shuffle_words(text: str) -> str:
 
 def _options(spec: ModelSpec) -> DamagedOptions:
     return validate(DamagedOptions, spec.options, f"model {spec.label!r}: options")
+
+
+def _shown(images: ImageSource, options: DamagedOptions) -> ImageSource:
+    return images if options.picture is None else SpoiltImages(images, options)
 
 
 def _own_spec(spec: ModelSpec, options: DamagedOptions) -> ModelSpec:

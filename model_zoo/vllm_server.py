@@ -12,121 +12,45 @@ import asyncio
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from mmconv.config import ModelSpec, environment, validate
+from mmconv.config import ModelSpec, environment
 from mmconv.errors import ConfigError, Transient
 from mmconv.keys import hash_json
-from mmconv.protocols import Backend, ImageSource
+from mmconv.protocols import Backend, ImageSource, Renderer
 from mmconv.values import Message, Reply, Sampling
-from model_zoo import openai_api
-from model_zoo.chat_templates import (
-    PLAIN,
-    Template,
-    lacks_template,
-    name_template,
-    read_template,
-    without_template,
-)
+from model_zoo import hf, openai_api
+from model_zoo.chat_templates import lacks_template, name_template, read_template, without_template
 from model_zoo.checkpoints import checkpoint_fingerprint, is_local, require_sight
 from model_zoo.processor_files import LONGEST, SHORTEST, area_bounds
 from model_zoo.replicas import Replicas
 from model_zoo.server_process import ServerProcess, free_ports
+from model_zoo.vllm_options import (
+    CHANGING_REPLIES,
+    TEMPLATE_FLAG,
+    Options,
+    has_template_argument,
+    read_options,
+)
 
 HOST = "127.0.0.1"
 CONCURRENCY = 128
 """Requests under way per data-parallel rank of a server, where the model file gives no number."""
 
 _DEVICES = "CUDA_VISIBLE_DEVICES"
-_TEMPLATE = "--chat-template"
-_HAS_VLLM = "import importlib.util, sys; sys.exit(importlib.util.find_spec('vllm') is None)"
-
-
-class Options(BaseModel):
-    """Options of a checkpoint that vLLM serves; what is not set is vLLM's own choice."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    tensor_parallel_size: int = Field(default=1, gt=0)
-    """GPUs that share every layer."""
-    data_parallel_size: int = Field(default=1, gt=0)
-    """Copies of the model behind one server."""
-    dtype: str | None = None
-    """What weights are loaded as: auto, bfloat16, float16, float32."""
-    max_model_len: int | None = Field(default=None, gt=0)
-    """Tokens that prompt and reply have room for together."""
-    limit_images: int | None = Field(default=None, ge=0)
-    """Images in a prompt at most."""
-    min_pixels: int | None = Field(default=None, gt=0)
-    """The least area of an image: it is scaled before it is sent, and the processor is told."""
-    max_pixels: int | None = Field(default=None, gt=0)
-    """The largest area of an image: it is scaled before it is sent, and the processor is told."""
-    gpu_memory_utilization: float | None = Field(default=None, gt=0, le=1)
-    """The share of a GPU's memory that vLLM takes."""
-    enforce_eager: bool = False
-    """Starts sooner and runs slower: no CUDA graphs are made."""
-    enable_prefix_caching: bool = True
-    """Keeps what was computed of a conversation for its next turn."""
-    quantization: str | None = None
-    """A method that vLLM knows, such as fp8 or bitsandbytes."""
-    revision: str | None = None
-    """A commit of the model's repository on the hub."""
-    trust_remote_code: bool = False
-    """Runs code that the checkpoint brings; a hub name needs a revision with it."""
-    chat_template: Template | None = None
-    """In place of the checkpoint's: a file named *.jinja, or a Jinja text."""
-    replicas: int = Field(default=1, gt=0)
-    """Servers that are started, each on GPUs of its own."""
-    gpus_per_replica: int | None = Field(default=None, gt=0)
-    """GPUs of each of them; else as many as its parallel sizes need."""
-    python: str = sys.executable
-    """The interpreter that has vLLM."""
-    env: Mapping[str, str] = Field(default_factory=dict)
-    """Added to the server's environment."""
-    extra_args: tuple[str, ...] = ()
-    """Added to the server's command line."""
-    guided_json: bool = True
-    """Holds replies to a call's JSON schema, where it has one."""
-    extra_body: Mapping[str, Any] = Field(default_factory=dict)
-    """Added to every request, and wins over what stands there."""
-    startup_seconds: float = Field(default=900.0, gt=0)
-    """How long a server may take until it answers."""
-    log_folder: Path | None = None
-    """Where the servers' logs stay; else a new temporary folder."""
-
-    @field_validator("python")
-    @classmethod
-    def _expand_home(cls, python: str) -> str:
-        return str(Path(python).expanduser())
-
-    @field_validator("chat_template")
-    @classmethod
-    def _is_no_transcript(cls, template: str | None) -> str | None:
-        if template == PLAIN:
-            raise ValueError("vLLM writes no plain transcript; name a file that does")
-        return template
-
-
-_CHANGING_REPLIES = (
-    "dtype",
-    # decides which rotary factors a long-context checkpoint takes
-    "max_model_len",
-    "min_pixels",
-    "max_pixels",
-    "quantization",
-    "trust_remote_code",
-    "extra_args",
-    "guided_json",
-    "extra_body",
+_OF_PROMPTS = ("revision", "trust_remote_code", "chat_template", "min_pixels", "max_pixels")
+_WRITTEN_HERE = (
+    "vLLM writes prompts by the same template but by itself; where that takes plain text, it puts "
+    "line breaks between pictures and text, which are missing here"
 )
+_HAS_VLLM = "import importlib.util, sys; sys.exit(importlib.util.find_spec('vllm') is None)"
 
 
 class Served:
@@ -171,8 +95,8 @@ def fingerprint(spec: ModelSpec) -> str:
     """
     if spec.base_url is not None:
         return openai_api.fingerprint(spec.model_copy(update={"provider": "openai"}))
-    options = _options(spec)
-    given = options.model_dump(mode="json", include=set(_CHANGING_REPLIES))
+    options = read_options(spec)
+    given = options.model_dump(mode="json", include=set(CHANGING_REPLIES))
     if (template := read_template(options.chat_template)) is not None:
         given["chat_template"] = template
     return hash_json(["vllm", checkpoint_fingerprint(spec.model, options.revision), given])
@@ -187,7 +111,7 @@ def check_key(spec: ModelSpec) -> None:
 def check_sight(spec: ModelSpec) -> None:
     """Raise `ConfigError` for a checkpoint that takes no images, by its configuration."""
     if spec.base_url is None:
-        require_sight(spec.model, _options(spec).revision)
+        require_sight(spec.model, read_options(spec).revision)
 
 
 def check_ready(spec: ModelSpec) -> None:
@@ -198,9 +122,9 @@ def check_ready(spec: ModelSpec) -> None:
     """
     if spec.base_url is not None:
         return
-    options = _options(spec)
+    options = read_options(spec)
     _check_startable(spec, options)
-    own = options.chat_template is not None or _has_template_argument(options)
+    own = options.chat_template is not None or has_template_argument(options)
     if not own and lacks_template(spec.model):
         raise ConfigError(without_template(spec.model, plain=False))
 
@@ -209,17 +133,31 @@ def facts(spec: ModelSpec) -> dict[str, str]:
     """What a run's manifest tells of the model: which chat template writes its conversations."""
     if spec.base_url is not None:
         return {}
-    options = _options(spec)
-    if _has_template_argument(options):
-        return {"chat_template": f"that of {_TEMPLATE} in options.extra_args"}
+    options = read_options(spec)
+    if has_template_argument(options):
+        return {"chat_template": f"that of {TEMPLATE_FLAG} in options.extra_args"}
     return {"chat_template": name_template(spec.model, options.revision, options.chat_template)}
+
+
+def open_renderer(spec: ModelSpec, images: ImageSource) -> Renderer | None:
+    """Load what writes prompts about as vLLM does (see its note), by transformers in this process.
+
+    None for a server at `spec.base_url`, and for a template among `options.extra_args`. Raises as
+    `model_zoo.hf.open_renderer` does.
+    """
+    if spec.base_url is not None or has_template_argument(options := read_options(spec)):
+        return None
+    known = options.model_dump(include=set(_OF_PROMPTS), exclude_none=True)
+    own = spec.model_copy(update={"provider": "hf", "options": known})
+    size = _processor_bounds(spec, options).get("size")
+    return replace(hf.open_renderer(own, images), size=size, complete=True, note=_WRITTEN_HERE)
 
 
 def guides_output(spec: ModelSpec) -> bool:
     """Whether the server holds replies to a call's JSON schema."""
     if spec.base_url is not None:
         return openai_api.guides_output(spec)
-    return _options(spec).guided_json
+    return read_options(spec).guided_json
 
 
 async def probe(spec: ModelSpec) -> tuple[str, ...] | None:
@@ -238,7 +176,7 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
     if spec.base_url is not None:
         attached = spec.model_copy(update={"provider": "openai"})
         return await openai_api.open_backend(attached, images)
-    options = _options(spec)
+    options = read_options(spec)
     devices = device_groups(options)
     await asyncio.to_thread(check_ready, spec)
     logs = options.log_folder or Path(tempfile.mkdtemp(prefix="mmconv-vllm-"))
@@ -278,7 +216,7 @@ def command(spec: ModelSpec, options: Options, port: int) -> list[str]:
         "--mm-processor-kwargs": _json(_processor_bounds(spec, options)),
         "--gpu-memory-utilization": options.gpu_memory_utilization,
         "--quantization": options.quantization,
-        _TEMPLATE: read_template(options.chat_template),
+        TEMPLATE_FLAG: read_template(options.chat_template),
         "--revision": options.revision,
     }
     caching = "enable" if options.enable_prefix_caching else "no-enable"
@@ -324,14 +262,6 @@ async def _wait_for_all(servers: Mapping[int, ServerProcess], seconds: float) ->
                 tasks.create_task(server.wait_until_healthy(health, seconds))
     except* ConfigError as failures:
         raise failures.exceptions[0] from None
-
-
-def _options(spec: ModelSpec) -> Options:
-    return validate(Options, spec.options, f"model {spec.label}: options")
-
-
-def _has_template_argument(options: Options) -> bool:
-    return any(argument.partition("=")[0] == _TEMPLATE for argument in options.extra_args)
 
 
 def _check_startable(spec: ModelSpec, options: Options) -> None:

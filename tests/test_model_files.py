@@ -18,7 +18,7 @@ from mmconv.assemble import PROVIDERS, find_provider
 from mmconv.config import AboutSpec, ModelSpec, RunSpec, SamplingSpec, load_model, model_files
 from mmconv.errors import ConfigError
 from mmconv.values import Image, Message, Text
-from model_zoo import vllm_server
+from model_zoo import vllm_options
 from model_zoo.damaged import DamagedOptions
 from model_zoo.hf import HfOptions
 from model_zoo.openai_api import request
@@ -29,7 +29,7 @@ OPTIONS: dict[str, type[BaseModel]] = {
     "hf": HfOptions,
     "openai": request.Options,
     "pocket": HfOptions,
-    "vllm": vllm_server.Options,
+    "vllm": vllm_options.Options,
 }
 each_file = pytest.mark.parametrize("name", FILES)
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from mmconv.agreement.ratings import Rating, list_values
 from mmconv.benchmarks.records import Record, read_records, text
 from mmconv.errors import ConfigError, DataError
-from mmconv.report.saved_run import read_scores
-from mmconv.report.transcripts import SCORE_FIELDS
+from mmconv.run_folder.records import ScoreRecord
+from mmconv.run_folder.saved_run import read_scores
 from mmconv.stats import ScoreFrame
 
 NEEDED = ("sample", "value")
@@ -34,7 +34,7 @@ def read_ratings(path: Path, tags: Mapping[str, str] | None = None) -> list[Rati
     ratings: list[Rating] = []
     problems: list[str] = []
     for record in read_records(path, columns=NEEDED):
-        if record.fields.keys() >= SCORE_FIELDS:
+        if record.fields.keys() >= ScoreRecord.model_fields.keys():
             return list(_scores(path, tags or {}))
         try:
             ratings.append(_rating(record, path.stem))

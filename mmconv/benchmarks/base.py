@@ -16,10 +16,10 @@ from typing import Any, TypeAlias
 from judges import Prompt, PromptSet
 from mmconv.benchmarks.bad_records import bad_records_list, bad_records_note, bad_records_table
 from mmconv.benchmarks.describing import ANY_SEAT, BenchmarkOptions, Description, named_conditions
-from mmconv.benchmarks.own_code import telling_plan, telling_score
+from mmconv.benchmarks.own_code import TELLING
 from mmconv.benchmarks.samples import ID, Fields, Source, load, survey
 from mmconv.config import RunSpec, nearest, validate
-from mmconv.errors import BenchmarkError, ConfigError, PlanError
+from mmconv.errors import ConfigError, OwnCodeError, PlanError
 from mmconv.graph import check
 from mmconv.keys import hash_file
 from mmconv.protocols import ImageSink
@@ -77,9 +77,8 @@ class FileBenchmark(ABC):
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Have what the subclass's own methods raise told with the sample."""
         super().__init_subclass__(**arguments)
-        for method, telling in (("plan", telling_plan), ("score", telling_score)):
-            if method in vars(cls):
-                setattr(cls, method, telling(vars(cls)[method]))
+        for method in TELLING.keys() & vars(cls).keys():
+            setattr(cls, method, TELLING[method](vars(cls)[method]))
 
     def __init__(self, spec: RunSpec, images: ImageSink) -> None:
         self._check_declared()
@@ -184,18 +183,21 @@ class FileBenchmark(ABC):
     def check_plans(self) -> None:
         """Plan all samples, and score the first as if no call had brought a reply.
 
-        Raises `ConfigError` for a seat without a model or a model on a seat that no sample asks,
-        `BenchmarkError` for what `plan` and `score` raise, and for calls that cannot be asked.
+        What the report tells about samples is asked for too. Raises `ConfigError` for a seat
+        without a model or a model on a seat that no sample asks, `OwnCodeError` for what the
+        methods raise, and for calls that cannot be asked.
         """
         needed: dict[str, None] = {}
         for number, sample in enumerate(self.load()):
+            self.about(sample)
             for condition in self.conditions:
                 calls = self.plan(sample, condition)
                 try:
                     check(calls)
                 except PlanError as error:
-                    where = f"{self.name}: plan of sample {self.key(sample)!r} under {condition}"
-                    raise BenchmarkError(f"{where}: {error}") from error
+                    kind = type(self).__name__
+                    where = f"{kind}.plan of sample {self.key(sample)!r} under {condition}"
+                    raise OwnCodeError(f"{where}: {error}") from error
                 needed |= _seats(calls)
                 if not number:
                     lost = Skipped(because=UNASKED, reason="unasked")

@@ -22,7 +22,7 @@ CANDIDATE_LABEL = "{candidate}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class CellPlace:
     """Where a run's tables have a number, and the (name, group) by which runs are compared in it.
 
     `quantity` is None where runs are not compared in it.
@@ -43,11 +43,11 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class BoardPart:
     """One table of a board: its title, and a place for each column; the first has no `name`."""
 
     title: str
-    columns: Mapping[str, Place]
+    columns: Mapping[str, CellPlace]
     name: str = ""
     signed: bool = False
 
@@ -59,7 +59,7 @@ class Board:
     Where no run has the headline, it is the first column that any has.
     """
 
-    parts: Sequence[Part]
+    parts: Sequence[BoardPart]
     headline: str
     name: str = ""
 
@@ -77,10 +77,10 @@ def find_boards(benchmark: str, runs: Sequence[Tables]) -> tuple[Board, ...]:
 def _plain(benchmark: str, tables: Tables) -> Iterator[Board]:
     for table in tuple(tables.values())[:1]:
         columns = {
-            row if len(table.columns) == 1 else f"{row} ({column})": Place(
+            row if len(table.columns) == 1 else f"{row} ({column})": CellPlace(
                 table=table.name, row=row, column=column, quantity=(row, column)
             )
             for row in table.rows
             for column in table.columns
         }
-        yield Board(headline="", parts=[Part(title=benchmark, columns=columns)])
+        yield Board(headline="", parts=[BoardPart(title=benchmark, columns=columns)])

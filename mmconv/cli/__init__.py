@@ -1,8 +1,9 @@
 """The command line: thin commands over `mmconv.evaluation`, imported when they are used.
 
-Errors that mmconv raises on purpose are printed without a traceback. Exit codes: 0 done, 1 done
-but more calls failed than allowed, or stopped because a model cannot answer, 2 bad configuration or
-input, or a place that cannot be read or written, 130 interrupted, or stopped by --max-cost.
+Errors that mmconv raises on purpose are printed without a traceback, unless it is asked for. Exit
+codes: 0 done, 1 done but more calls failed than allowed, or stopped because a model cannot answer,
+2 bad configuration, input or code of one's own, or a place that cannot be read or written, 130
+interrupted, or stopped by --max-cost.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from traceback import print_exc
+from typing import Any
 
 import click
 
 from mmconv import __version__
 from mmconv.cli.file_errors import tell_file_error
-from mmconv.errors import MmconvError
+from mmconv.errors import DataError, InputError, MmconvError, OwnCodeError
 
 COMMANDS = {
     "run": "Run a benchmark; running it again resumes.",
@@ -68,6 +71,17 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, and tell as much of an error as is asked for."""
+        try:
+            return super().invoke(ctx)
+        except (MmconvError, OSError) as error:
+            if ctx.params["traceback"]:
+                print_exc()
+            if ctx.params["all_problems"] and isinstance(error, DataError):
+                raise InputError(error.in_full) from error
+            raise
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -94,7 +108,13 @@ def _takes_one(option: click.Option) -> bool:
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
-def commands() -> None:
+@click.option("--traceback", is_flag=True, help="Show where in the code an error comes from.")
+@click.option(
+    "--all-problems",
+    is_flag=True,
+    help="List every problem of a data file, not a few of each kind.",
+)
+def commands(traceback: bool, all_problems: bool) -> None:
     """Evaluate vision-language models and LLMs in multi-turn conversation."""
 
 
@@ -104,6 +124,10 @@ def main() -> None:
         sys.exit(commands.main(standalone_mode=False))
     except MmconvError as error:
         click.echo(f"Error: {error}", err=True)
+        if isinstance(error, OwnCodeError):
+            click.echo("`mmconv --traceback COMMAND ...` shows the whole traceback.", err=True)
+        if isinstance(error, DataError) and error.is_cut:
+            click.echo("`mmconv --all-problems COMMAND ...` lists every problem.", err=True)
         sys.exit(2)
     except click.ClickException as error:
         error.show()

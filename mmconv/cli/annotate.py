@@ -33,7 +33,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Chosen:
     """What was asked for on the command line."""
 
     benchmark: str
@@ -89,32 +89,33 @@ def command(**chosen: Any) -> None:
     Running again asks only what is not answered yet. A row with a failed call is not written: such
     rows are listed, and the exit code is 1. In the end the lines stand in the rows' order.
     """
-    sys.exit(asyncio.run(_annotate(Job(**chosen))))
+    sys.exit(asyncio.run(_annotate(Chosen(**chosen))))
 
 
-async def _annotate(job: Job) -> int:
+async def _annotate(chosen: Chosen) -> int:
     """Draft, tell what came of it, and return the exit code."""
-    if job.out.resolve() == job.data.resolve():
-        raise ConfigError(f"--out {job.out}: this is the data file, which is read; name another")
-    document = {"benchmark": job.benchmark, "seats": {SEAT: job.annotator}}
+    if chosen.out.resolve() == chosen.data.resolve():
+        raise ConfigError(f"--out {chosen.out}: this is the data file, which is read; name another")
+    document = {"benchmark": chosen.benchmark, "seats": {SEAT: chosen.annotator}}
     spec = validate(RunSpec, document, "command line")
     annotator = Annotator(
-        prompts=PromptSet(job.benchmark, job.prompts), sampling=Sampling(max_tokens=job.max_tokens)
+        prompts=PromptSet(chosen.benchmark, chosen.prompts),
+        sampling=Sampling(max_tokens=chosen.max_tokens),
     )
-    where = place(Place().out, job.store)
+    where = place(Place().out, chosen.store)
     async with open_equipment(spec, where.store_url) as equipment:
-        found = await equipment.read_data(partial(survey, job.source))
+        found = await equipment.read_data(partial(survey, chosen.source))
 
         def rows() -> Iterator[Row]:
-            return load_rows(job.source, equipment.library, found)
+            return load_rows(chosen.source, equipment.library, found)
 
         check_calls(spec, (call for row in rows() for call in annotator.calls(row)))
-        drafting = Drafting(annotator=annotator, file=DraftFile(job.out, job.annotations))
+        drafting = Drafting(annotator=annotator, file=DraftFile(chosen.out, chosen.annotations))
         complete, halt = await _draft(drafting, equipment, drafting.settle(rows()), rows())
         drafting.arrange()
-    for sentence in _sentences(job, drafting, found):
+    for sentence in _sentences(chosen, drafting, found):
         click.echo(sentence)
-    return _exit_code(job, drafting, complete, halt)
+    return _exit_code(chosen, drafting, complete, halt)
 
 
 async def _draft(
@@ -130,17 +131,17 @@ async def _draft(
     return complete, runner.tally.halt
 
 
-def _sentences(job: Job, drafting: Drafting, found: Survey) -> Iterator[str]:
+def _sentences(chosen: Chosen, drafting: Drafting, found: Survey) -> Iterator[str]:
     """What was done, what was not, and what a person has to do now."""
-    yield f"{drafting.written} drafts written to {job.out}"
+    yield f"{drafting.written} drafts written to {chosen.out}"
     if drafting.copied:
-        yield f"{drafting.copied} rows were taken over from {job.annotations} as they are"
+        yield f"{drafting.copied} rows were taken over from {chosen.annotations} as they are"
     if drafting.present:
-        yield f"{drafting.present} rows had a line in {job.out} and were not asked about"
+        yield f"{drafting.present} rows had a line in {chosen.out} and were not asked about"
     if drafting.lacks:
         yield (
             f"Something is missing in the lines of {_shown(drafting.lacks)}. Lines are never "
-            f"changed; to complete them, give --annotations {job.out} and another --out."
+            f"changed; to complete them, give --annotations {chosen.out} and another --out."
         )
     if drafting.unreadable:
         yield (
@@ -154,11 +155,12 @@ def _sentences(job: Job, drafting: Drafting, found: Survey) -> Iterator[str]:
     if drafting.written:
         yield (
             "No person has checked the drafts: read them, mend them, and set status to verified. "
-            f"Until then a run needs --annotations {job.out} --allow-drafts, and its tables say so."
+            f"Until then a run needs --annotations {chosen.out} --allow-drafts, and its tables say "
+            "so."
         )
 
 
-def _exit_code(job: Job, drafting: Drafting, complete: bool, halt: Halt | None) -> int:
+def _exit_code(chosen: Chosen, drafting: Drafting, complete: bool, halt: Halt | None) -> int:
     """The exit code; what stands in the way of 0 is told on standard error."""
     if drafting.faults:
         click.echo(
@@ -168,10 +170,10 @@ def _exit_code(job: Job, drafting: Drafting, complete: bool, halt: Halt | None) 
         for row_id, faults in drafting.faults.items():
             click.echo(f"  ID {row_id}: {'; '.join(faults)}", err=True)
     if not complete:
-        return tell_stopped(job.store, halt)
+        return tell_stopped(chosen.store, halt)
     if drafting.faults:
         click.echo(
-            f"What was answered is kept. Ask for the rest with:\n  {typed(job.store)}", err=True
+            f"What was answered is kept. Ask for the rest with:\n  {typed(chosen.store)}", err=True
         )
         return EXIT_FAILURES
     return 0

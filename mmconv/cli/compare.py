@@ -14,8 +14,8 @@ from mmconv.cli.report import data_of
 from mmconv.cli.tabling import print_warnings, show_tables, table_options
 from mmconv.report.compared_runs import KINDS, finished_among, tell_shortfall
 from mmconv.report.comparison import Comparison, compare
-from mmconv.report.layout import TABLES
 from mmconv.report.raised import mark_raised
+from mmconv.run_folder.layout import TABLES
 
 PAGE = "comparison.html"
 

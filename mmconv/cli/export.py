@@ -16,8 +16,8 @@ from mmconv.cli.run_folders import enter_run
 from mmconv.errors import ConfigError, StoreError
 from mmconv.evaluation import Evaluation, open_evaluation
 from mmconv.plans import Finished, Plan
-from mmconv.report.layout import MANIFEST
-from mmconv.report.saved_run import read_finished
+from mmconv.run_folder.layout import MANIFEST
+from mmconv.run_folder.saved_run import read_finished
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalSample
@@ -68,9 +68,9 @@ async def _export(folder: Path, out: Path) -> int:
 async def _samples(evaluation: Evaluation, written: datetime) -> list[EvalSample]:
     """All samples of the run in its order; raises `StoreError` where the store holds no reply."""
     from mmconv.report.inspect_log import data_uris
-    from mmconv.report.inspect_sample import Scene, eval_sample
+    from mmconv.report.inspect_sample import Setting, eval_sample
 
-    scene = Scene(
+    setting = Setting(
         benchmark=evaluation.benchmark,
         labels={seat: model.label for seat, model in evaluation.spec.seats.items()},
         pictures=data_uris(evaluation.equipment.library),
@@ -86,7 +86,7 @@ async def _samples(evaluation: Evaluation, written: datetime) -> list[EvalSample
 
     def finish(finished: Finished) -> None:
         order = finished.plan.order
-        made[order] = eval_sample(scene, finished, under_way.pop(order))
+        made[order] = eval_sample(setting, finished, under_way.pop(order))
 
     runner = evaluation.runner(offline=True)
     await runner.run(plans(), finish)

@@ -15,7 +15,7 @@ from mmconv.cli.run_folders import enter_run
 from mmconv.errors import InputError, StoreError
 from mmconv.evaluation import Evaluation, open_evaluation
 from mmconv.report.page import write_page
-from mmconv.report.saved_run import read_finished
+from mmconv.run_folder.saved_run import read_finished
 
 
 @click.command(name="report")

@@ -19,14 +19,15 @@ from mmconv.cli.progress import counted, line, progress
 from mmconv.cli.run_folders import open_new
 from mmconv.cli.tabling import print_tables
 from mmconv.config import RunSpec
+from mmconv.errors import OwnCodeError
 from mmconv.evaluation import Evaluation, Place, Result
 from mmconv.identity import Shard
-from mmconv.report.layout import TABLES, TRANSCRIPTS
 from mmconv.report.output import PAGE
 from mmconv.report.shortfalls import tell_notable
+from mmconv.run_folder.layout import TABLES, TRANSCRIPTS
 from mmconv.runner import Runner, collect_rarely
 from mmconv.store.address import has_password, without_password
-from mmconv.tally import Halt
+from mmconv.tally import Halt, Tally
 
 EXIT_FAILURES = 1
 EXIT_INTERRUPTED = 130
@@ -69,7 +70,7 @@ async def evaluate(
     if budget is not None:
         runner.enough = budget.spent
     async with progress(evaluation.spec, runner.tally, evaluation.plan_count):
-        with stopped_by_interrupt(runner):
+        with stopped_by_interrupt(runner), _advised(evaluation, runner.tally):
             result = await evaluation.run(runner, page=page)
     if result.complete:
         printed = [table for table in result.tables if not table.detail]
@@ -87,6 +88,22 @@ async def evaluate(
         click.echo(f"NOT FINISHED, no results yet: {ended}; {told}")
     gc.freeze()  # What is left goes with the process; looking through it would take its time.
     return result
+
+
+@contextmanager
+def _advised(evaluation: Evaluation, tally: Tally) -> Iterator[None]:
+    """Have an `OwnCodeError` tell how to go on once that code is mended."""
+    try:
+        yield
+    except OwnCodeError as error:
+        if tally.finished == evaluation.plan_count:
+            then = f"`mmconv score {evaluation.folder}` makes the results without asking anything"
+            told = f"All that was asked is kept. Mend it; {then}."
+        elif tally.replies:
+            told = "What was answered is kept. Mend it, and give the same command again."
+        else:
+            raise
+        raise OwnCodeError(f"{error}\n{told}") from error
 
 
 def _losses(result: Result) -> Iterator[str]:

@@ -1,27 +1,34 @@
 """`mmconv show`: the transcript of a sample, as it was sent to the models.
 
-That is before a model's own processor, which may scale or crop a picture, and its chat template.
+That is before a model's own processor, which may scale or crop a picture, and its chat template;
+with `--raw` it is what these make of it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
 from mmconv.cli.option_values import FILE
 from mmconv.cli.run_folders import enter_run
+from mmconv.cli.sent_prompts import (
+    INDENT,
+    PromptPrinter,
+    about_raw,
+    as_messages,
+    as_raw,
+    open_renderers,
+)
 from mmconv.config import nearest
 from mmconv.errors import ConfigError
 from mmconv.evaluation import Evaluation, open_evaluation
-from mmconv.plans import Asked, Finished
+from mmconv.plans import Finished
 from mmconv.report.changes import check_shown
-from mmconv.report.transcripts import judged_as
-from mmconv.values import Failure, Image, Message, Outcome, Ref, Reply, Skipped, Text
-
-INDENT = "    "
+from mmconv.run_folder.transcripts import judged_as
+from mmconv.values import Call, Failure, Outcome, Reply, Skipped
 
 
 @click.command(name="show")
@@ -29,27 +36,37 @@ INDENT = "    "
 @click.argument("sample", default="")
 @click.option("--condition", default="", help="Only this condition.")
 @click.option("--judge", "with_judge", is_flag=True, help="Print the judges' prompts in full too.")
-def command(run: Path, sample: str, condition: str, with_judge: bool) -> None:
+@click.option("--raw", is_flag=True, help="Print prompts as their tokenizer gets them.")
+def command(run: Path, sample: str, condition: str, *, with_judge: bool, raw: bool) -> None:
     """Show what was sent and what came back for SAMPLE of RUN (a run's folder).
 
     Without SAMPLE, list the samples with how far they are. Nothing is asked: prompts are planned
     again and replies read from the store.
+
+    With --raw a prompt is the text that the model's chat template makes of the messages today,
+    with its number of tokens and what the processor makes of pictures: for checkpoints of the
+    providers hf and vllm that are on this machine. No weights are loaded.
     """
-    asyncio.run(_show(run.absolute(), sample, condition, with_judge))
+    if raw and not sample:
+        raise click.UsageError(f"--raw is for one sample: `mmconv show {run}` lists them")
+    asyncio.run(_show(run.absolute(), sample, condition, with_judge=with_judge, raw=raw))
 
 
-async def _show(folder: Path, sample: str, condition: str, with_judge: bool) -> None:
+async def _show(folder: Path, sample: str, condition: str, *, with_judge: bool, raw: bool) -> None:
     spec, place, shard = enter_run(folder)
     async with open_evaluation(spec, place, shard, create=False, folder=folder) as evaluation:
         known = evaluation.benchmark.conditions
         if condition and condition not in known:
             raise ConfigError(f"{folder} has no condition {condition!r}{nearest(condition, known)}")
         found = await _finished(evaluation, sample, condition)
+        prompts: PromptPrinter = as_messages
+        if raw:
+            prompts = await asyncio.to_thread(_open_raw, evaluation, found, with_judge)
     if sample and not found:
         raise ConfigError(f"{folder} has no sample {sample!r}; `mmconv show {folder}` lists them")
     for finished in found:
         if sample:
-            click.echo("\n".join(transcript(finished, with_judge=with_judge)))
+            click.echo("\n".join(transcript(finished, prompts, with_judge=with_judge)))
         else:
             click.echo(_how_far(finished))
 
@@ -75,68 +92,50 @@ async def _finished(evaluation: Evaluation, sample: str, condition: str) -> list
     runner = evaluation.runner(offline=True)
     await runner.run(chosen, found.append)
     unasked = sum(seat.unasked for seat in runner.tally.seats.values())
-    if unasked:
-        store = evaluation.place.absolute_store
-        check_shown(evaluation.folder, evaluation.manifest(), unasked, store)
+    store = evaluation.place.absolute_store
+    check_shown(evaluation.folder, evaluation.manifest(), unasked, store)
     return sorted(found, key=lambda finished: finished.plan.order)
 
 
-def transcript(finished: Finished, *, with_judge: bool = False) -> Iterator[str]:
+def _open_raw(evaluation: Evaluation, found: Sequence[Finished], with_judge: bool) -> PromptPrinter:
+    """What prints the raw prompts of these; tells at once of which seats it cannot, and why."""
+    seats = dict.fromkeys(
+        asked.call.seat
+        for finished in found
+        for asked in finished.asked.values()
+        if _is_printed(asked.call, with_judge)
+    )
+    models = {seat: evaluation.spec.seats[seat] for seat in seats}
+    renderers = open_renderers(models, evaluation.equipment.library)
+    for seat, renderer in renderers.items():
+        model = models[seat]
+        for line in about_raw(model.provider, renderer):
+            click.echo(f"{seat} ({model.label}): {line}")
+    return as_raw(renderers)
+
+
+def _is_printed(call: Call, with_judge: bool) -> bool:
+    """Whether its prompt is printed in full, which those of prompt files are if asked for."""
+    return call.prompt is None or with_judge
+
+
+def transcript(
+    finished: Finished, prompts: PromptPrinter = as_messages, *, with_judge: bool = False
+) -> Iterator[str]:
     """The lines that tell one sample under one condition, call by call."""
     yield f"=== sample {finished.plan.sample}, condition {finished.plan.condition}"
-    for call in finished.plan.calls:
-        for each in (call, *call.rescues):
-            outcome = finished.outcomes.get(each.id)
-            if outcome is None:
-                continue
-            asked = finished.asked.get(each.id)
-            yield ""
-            yield f"--- {each.id} (asked of: {each.seat})"
-            if each.prompt is not None:
-                hidden = "" if with_judge else " (--judge prints it filled in)"
-                yield f"prompt file {each.prompt}{hidden}"
-            if asked is not None and (each.prompt is None or with_judge):
-                yield from _sent(asked, outcome)
-            yield from _came_back(outcome)
-            if each.parser is not None and isinstance(outcome, Reply):
-                yield f"read as: {judged_as(each.parser, outcome.text)}"
-
-
-def _sent(asked: Asked, outcome: Outcome) -> Iterator[str]:
-    origins = _origins(asked)
-    for message, origin in zip(asked.messages, origins, strict=True):
-        yield f"[{message.role}{origin}]"
-        for part in message.parts:
-            if isinstance(part, Text):
-                yield from (INDENT + row for row in part.text.splitlines())
-            elif isinstance(part, Image):
-                yield INDENT + _picture(part, outcome)
-
-
-def _origins(asked: Asked) -> list[str]:
-    """Where each message's text comes from: planned messages tell, resolved ones do not."""
-    own = len(asked.messages) - len(asked.call.messages)
-    filled = asked.call.prompt is not None
-    planned = [_origin(message, filled=filled) for message in asked.call.messages]
-    return [*[", the model file's"] * own, *planned]
-
-
-def _origin(message: Message, *, filled: bool) -> str:
-    """Where a planned message is from; a `filled` prompt file has turns that nobody said."""
-    if message.role != "assistant":
-        return ""
-    if any(isinstance(part, Ref) for part in message.parts):
-        return ", the model's own turn"
-    return ", the prompt file's" if filled else ", reference turn"
-
-
-def _picture(image: Image, outcome: Outcome) -> str:
-    text = f"<image {image.sha256[:12]}, {image.media_type}, {image.width}x{image.height}"
-    if isinstance(outcome, Reply):
-        for seen in outcome.seen:
-            if seen.sha256 == image.sha256:
-                return f"{text}, sent as {seen.width}x{seen.height}>"
-    return f"{text}>"
+    for each in finished.exchanges():
+        call, outcome = each.call, each.outcome
+        yield ""
+        yield f"--- {call.id} (asked of: {call.seat})"
+        if call.prompt is not None:
+            hidden = "" if with_judge else " (--judge prints it filled in)"
+            yield f"prompt file {call.prompt}{hidden}"
+        if each.asked is not None and _is_printed(call, with_judge):
+            yield from prompts(each.asked, outcome)
+        yield from _came_back(outcome)
+        if call.parser is not None and isinstance(outcome, Reply):
+            yield f"read as: {judged_as(call.parser, outcome.text)}"
 
 
 def _came_back(outcome: Outcome) -> Iterator[str]:

@@ -69,8 +69,9 @@ class Client:
         self._transport.close()
 
     def models(self) -> tuple[str, ...]:
-        """The names of the models that can be asked."""
-        return tuple(card["id"] for card in self._transport.json("GET", "/v1/models")["data"])
+        """The names of the models that can be asked; those whose key the server lacks are none."""
+        cards = self._transport.json("GET", "/v1/models")["data"]
+        return tuple(card["id"] for card in cards if card.get("usable", True))
 
     def data(self) -> tuple[DataSet, ...]:
         """The data sets that runs may name, with their conditions and options."""

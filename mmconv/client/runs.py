@@ -13,7 +13,8 @@ from mmconv.client.errors import ServiceError
 from mmconv.client.results import read
 from mmconv.client.transport import Transport
 from mmconv.client.waiting import wait
-from mmconv.report.transcripts import SCORE_FIELDS, score_of
+from mmconv.run_folder.records import ScoreRecord
+from mmconv.run_folder.transcripts import score_of
 from mmconv.values import Score, Table
 
 
@@ -67,7 +68,7 @@ class Run:
         Trials of a sample are one cluster, as they are where a run's own tables are made.
         """
         for record in self._pages("scores", chosen):
-            yield score_of({name: record[name] for name in SCORE_FIELDS})
+            yield score_of({name: record[name] for name in ScoreRecord.model_fields})
 
     def tables(self) -> tuple[Table, ...]:
         """Its tables."""

@@ -37,10 +37,18 @@ def read_dialogue(dialogue: Dialogue, finished: Iterable[Finished]) -> DialogueR
     return DialogueResult(
         model=dialogue.request.model,
         judge=dialogue.request.judge,
+        lost=sum(_is_lost(found) for each in ended for found in each.outcomes.values()),
         conditions=conditions,
         deltas=tuple(_deltas(conditions)),
         usage=_usage(ended),
     )
+
+
+def _is_lost(outcome: Outcome) -> bool:
+    """Whether a call failed, or was skipped because of one that did."""
+    if isinstance(outcome, Skipped):
+        return outcome.reason == "loss"
+    return isinstance(outcome, Failure)
 
 
 def _condition(dialogue: Dialogue, given: int, finished: Finished) -> ConditionResult:

@@ -97,10 +97,11 @@ class CallUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialogueResult:
-    """A dialogue under all of its conditions."""
+    """A dialogue under all of its conditions; `lost` counts its calls without a reply."""
 
     model: str
     judge: str | None
+    lost: int
     conditions: tuple[ConditionResult, ...]
     deltas: tuple[Delta, ...]
     usage: CallUsage

@@ -1,8 +1,8 @@
 """What has changed since a run was made or scored, and whether that would cost it results.
 
 Scoring writes a run's results anew from the store, and showing prints them. Where data, prompts or
-models are others by now, the store holds no answers to what would be asked today. Nothing is
-written here.
+models are others by now, the store holds no answers to what would be asked today, or those that
+another run got. Nothing is written here.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from mmconv.errors import DataError
-from mmconv.report.layout import MANIFEST, TRANSCRIPTS, Manifest
-from mmconv.report.saved_run import read_manifest, read_summary
 from mmconv.report.shortfalls import read_shortfall
+from mmconv.run_folder.layout import MANIFEST, TRANSCRIPTS, Manifest
+from mmconv.run_folder.saved_run import read_manifest, read_summary
 from mmconv.tally import Tally
 
 SHOWN = 5
@@ -34,22 +34,29 @@ def check_kept(folder: Path, today: Manifest, tally: Tally, store: str) -> None:
     `today` is the manifest that would be written, `tally` what was found in the store, `store`
     what that is called. A run that neither came to its end nor was scored has nothing to lose. Of
     one that lost calls some may be unasked today: another run of the same models has got what they
-    waited for.
+    waited for. A run of other models has got answers that are not this one's.
     """
+    finished = _is_finished(folder)
+    if not finished and not (folder / TRANSCRIPTS).exists():
+        return
     saved = _manifest(folder)
-    losses = list(_losses(folder, saved, today, tally, store))
-    if losses:
+    losses = list(_losses(folder, saved, today, tally, store, finished=finished))
+    if losses or any(_other_models(saved, today)):
         raise DataError(str(folder), [*losses, *_causes(saved, today)], _ADVICE)
 
 
 def check_shown(folder: Path, today: Manifest, unasked: int, store: str) -> None:
     """Raise `DataError` where a run would be shown as it never was.
 
-    `unasked` counts the calls to be shown, at least one, that the store has no answer to. A run
-    that never came to its end may have some, and one that lost calls as many as it lost; they are
-    refused if something is known to have changed.
+    `unasked` counts the calls to be shown that the store has no answer to. A run that never came to
+    its end may have some, and one that lost calls as many as it lost; they are refused if something
+    is known to have changed. With none, only another model is: its answers are not the run's.
     """
     saved = _manifest(folder)
+    if not unasked:
+        if others := tuple(_other_models(saved, today)):
+            raise DataError(str(folder), others, _UNSHOWN)
+        return
     finished = _is_finished(folder) and unasked > _lost(folder)
     known = () if saved is None else tuple(_differences(saved, today))
     if finished or known:
@@ -63,11 +70,14 @@ def _unanswered(finished: bool, unasked: int, store: str) -> str:
 
 
 def _losses(
-    folder: Path, saved: Manifest | None, today: Manifest, tally: Tally, store: str
+    folder: Path,
+    saved: Manifest | None,
+    today: Manifest,
+    tally: Tally,
+    store: str,
+    *,
+    finished: bool,
 ) -> Iterator[str]:
-    finished = _is_finished(folder)
-    if not finished and not (folder / TRANSCRIPTS).exists():
-        return
     unasked = sum(seat.unasked for seat in tally.seats.values())
     more = tally.lost - _lost(folder)
     if finished and unasked and (more > 0 or saved is None or any(_differences(saved, today))):
@@ -97,12 +107,19 @@ def _differences(saved: Manifest, today: Manifest) -> Iterator[str]:
         yield f"{name} is not the file that the run was made from"
     for name in _differing(saved.facts.get("prompts"), today.facts.get("prompts")):
         yield f"the prompt {name} is not the one that the run was made with"
-    for seat in _differing(saved.models, today.models):
-        yield f"the model of the seat {seat} is not the one that the run was made with"
+    yield from _other_models(saved, today)
     before = saved.facts.get("left_out") or ()
     new = [each for each in today.facts.get("left_out") or () if each not in before]
     for record in new[:SHOWN]:
         yield f"{record['where']} was good, and is left out today: {'; '.join(record['reasons'])}"
+
+
+def _other_models(saved: Manifest | None, today: Manifest) -> Iterator[str]:
+    """Seats whose model is another one; a spoilt manifest that lacks a seat tells nothing of it."""
+    before = {} if saved is None else saved.models
+    for seat, model in today.models.items():
+        if before.get(seat, model) != model:
+            yield f"the model of the seat {seat} is not the one that the run was made with"
 
 
 def _differing(before: Any, now: Any) -> list[str]:

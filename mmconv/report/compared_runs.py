@@ -19,8 +19,8 @@ from mmconv.benchmarks.describing import describe, file_options
 from mmconv.benchmarks.registry import TITLES
 from mmconv.config import CANDIDATE, ModelSpec
 from mmconv.errors import ConfigError
-from mmconv.report.saved_run import FINISH, FinishedRun, find_lacking, read_finished
 from mmconv.report.shortfalls import read_shortfall, tell_notable
+from mmconv.run_folder.saved_run import FINISH, FinishedRun, find_lacking, read_finished
 
 KINDS = ("data", "judge", "prompts")
 """What must be alike in runs that are compared."""

@@ -22,8 +22,8 @@ from mmconv.report.compared_runs import (
     other_settings,
 )
 from mmconv.report.ranks import LEVEL
-from mmconv.report.saved_run import FinishedRun
 from mmconv.report.side_by_side import Named, merge_tables
+from mmconv.run_folder.saved_run import FinishedRun
 from mmconv.stats import INTERVALS, Contrast, Quantity, ScoreFrame, as_cell, contrast, holm
 from mmconv.stats.parts import CAUTIOUS
 from mmconv.values import Cell, Table
@@ -54,13 +54,14 @@ class Comparison:
 
     `warnings` tell what differs besides the candidates; they stand among every table's notes too.
     `equal` are rows and columns of differences that are the same for every sample, and for that
-    have no interval.
+    have no interval; `significant` are those that the column `differs` names.
     """
 
     runs: tuple[FinishedRun, ...]
     warnings: tuple[str, ...]
     tables: tuple[Table, ...]
     equal: frozenset[tuple[str, str]]
+    significant: frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +103,8 @@ def compare(folders: Sequence[Path], *, despite: Collection[str] = ()) -> Compar
         dict.fromkeys([*warnings, *(note for other in others for note in other.warnings)])
     )
     sizes = _runs(measured, others, notes)
-    differences = [_differences(measured, others, notes, change=change) for change in (False, True)]
+    made = [_differences(measured, others, notes, change=change) for change in (False, True)]
+    differences = [table for table, _ in made]
     taken = {sizes.name, *(table.name for table in differences)}
     merged = merge_tables(
         [
@@ -128,6 +130,7 @@ def compare(folders: Sequence[Path], *, despite: Collection[str] = ()) -> Compar
             for (name, group), each in other.contrasts.items()
             if each.summary.stderr == 0
         ),
+        significant=frozenset(key for _, significant in made for key in significant),
     )
 
 
@@ -215,8 +218,11 @@ def _runs(first: _Measured, others: Sequence[_Other], warnings: tuple[str, ...])
 
 def _differences(
     first: _Measured, others: Sequence[_Other], warnings: tuple[str, ...], *, change: bool
-) -> Table:
-    """A row per quantity and run; those of quantities that are changes themselves apart."""
+) -> tuple[Table, list[_Key]]:
+    """A row per quantity and run; those of quantities that are changes themselves apart.
+
+    Beside the table, the rows and columns of the differences that are significant.
+    """
     compared = {key for other in others for key in other.contrasts}
     keys = [
         key for key, each in first.quantities.items() if each.change == change and key in compared
@@ -234,12 +240,13 @@ def _differences(
                     if found.p is not None:
                         p_values[row, key[1]] = found.p
     significant = _significant(p_values)
-    for row, groups in significant.items():
+    for row in dict.fromkeys(row for row, _ in significant):
+        groups = (group for name, group in significant if name == row)
         rows[row][DIFFERS] = Cell(value=", ".join(groups))
     told = (_SIGNIFICANT if significant else _NONE_SIGNIFICANT).format(n=len(p_values))
     runs = others[0].run.label if alone else "each run"
     what = "What conditions change" if change else "Scores"
-    return Table(
+    table = Table(
         name="delta_differences" if change else "differences",
         title=f"{what}: {runs} minus {first.run.label}",
         columns=(*dict.fromkeys(group for _, group in keys), *([DIFFERS] if significant else [])),
@@ -254,18 +261,13 @@ def _differences(
         ),
         signed=True,
     )
+    return table, significant
 
 
-def _significant(p_values: Mapping[_Key, float]) -> dict[str, list[str]]:
-    """Row -> the groups in which its difference is significant, corrected for all of them."""
-    keys = [*p_values]
-    # names are corrected, so places stand for the keys
-    corrected = holm({str(place): p_values[key] for place, key in enumerate(keys)})
-    found: dict[str, list[str]] = {}
-    for place, (row, group) in enumerate(keys):
-        if corrected[str(place)] < LEVEL:
-            found.setdefault(row, []).append(group)
-    return found
+def _significant(p_values: Mapping[_Key, float]) -> list[_Key]:
+    """The rows and groups whose difference is significant, corrected for all of them."""
+    corrected = holm(p_values)
+    return [key for key in p_values if corrected[key] < LEVEL]
 
 
 def _warned(table: Table, warnings: tuple[str, ...]) -> Table:

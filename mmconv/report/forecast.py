@@ -97,6 +97,12 @@ class Forecast:
         )
 
 
+def estimate_tokens(text: str) -> float:
+    """About how many tokens a text takes, whatever the model."""
+    wide = sum(character > "\u2e7f" for character in text)
+    return wide + (len(text) - wide) / CHARACTERS_PER_TOKEN
+
+
 def _row(spec: RunSpec, seat: str, count: _Count) -> dict[str, Cell]:
     model = spec.seats[seat]
     price = cost(model, count.input_tokens, count.output_tokens)
@@ -114,7 +120,7 @@ def _row(spec: RunSpec, seat: str, count: _Count) -> dict[str, Cell]:
 
 def _answer(call: Call, limit: int, replies: Mapping[str, Reply]) -> float:
     if call.id in replies:
-        return _tokens(Text(text=replies[call.id].text), {})
+        return estimate_tokens(replies[call.id].text)
     expected = ANSWER_TOKENS if call.expected_tokens is None else call.expected_tokens
     return float(min(limit, expected))
 
@@ -126,8 +132,7 @@ def _parts(call: Call) -> Iterator[Part]:
 
 def _tokens(part: Part, answers: Mapping[str, float]) -> float:
     if isinstance(part, Text):
-        wide = sum(character > "\u2e7f" for character in part.text)
-        return wide + (len(part.text) - wide) / CHARACTERS_PER_TOKEN
+        return estimate_tokens(part.text)
     if isinstance(part, Image):
         return part.width * part.height / PIXELS_PER_TOKEN
     return answers[part.call]

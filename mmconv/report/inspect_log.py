@@ -31,9 +31,9 @@ from mmconv.config import CANDIDATE, RunSpec
 from mmconv.keys import hash_json
 from mmconv.protocols import ImageSource
 from mmconv.report.inspect_sample import Pictures
-from mmconv.report.layout import Manifest
-from mmconv.report.records import whole
+from mmconv.run_folder.layout import Manifest
 from mmconv.values import Image
+from mmconv.whole_files import whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

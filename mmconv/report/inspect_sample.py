@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from datetime import datetime
 from math import fsum
 from typing import Any, Literal
@@ -36,9 +36,9 @@ from judges import read_verdict
 from mmconv.benchmarks.answers import METRICS
 from mmconv.config import CANDIDATE
 from mmconv.keys import hash_json
-from mmconv.plans import Asked, Finished
+from mmconv.plans import Asked, Finished, Origin, score_finished
 from mmconv.protocols import Benchmark
-from mmconv.report.transcripts import message_record
+from mmconv.run_folder.transcripts import message_record
 from mmconv.trials import read_trial
 from mmconv.values import Call, Failure, Image, Message, Outcome, Ref, Reply, Score, Skipped, Text
 
@@ -56,7 +56,7 @@ _LEFT_OUT = "left out to see which scores need it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class Setting:
     """What the samples of a run have in common; `labels` names the model on each seat."""
 
     benchmark: Benchmark[Any]
@@ -65,21 +65,16 @@ class Scene:
     written: datetime
 
 
-def eval_sample(scene: Scene, finished: Finished, sample: Any) -> EvalSample:
+def eval_sample(setting: Setting, finished: Finished, sample: Any) -> EvalSample:
     """A finished plan as a sample of a log; its epoch is the trial, counted from 1.
 
     Its ID is the sample's, with the condition behind it where the benchmark has several.
     """
     plan = finished.plan
-    key = scene.benchmark.key(sample)
-    name = key if len(scene.benchmark.conditions) == 1 else f"{key} {plan.condition}"
-    messages, output = _conversation(scene, finished)
-    calls = {call.id: call for call in plan.calls}
-    scores = [
-        score
-        for score in scene.benchmark.score(sample, plan.condition, calls, finished.outcomes)
-        if score.metric not in METRICS
-    ]
+    key = setting.benchmark.key(sample)
+    name = key if len(setting.benchmark.conditions) == 1 else f"{key} {plan.condition}"
+    messages, output = _conversation(setting, finished)
+    scores = _told(setting, finished, sample)
     record = _record(sample)
     replies = [each for each in finished.outcomes.values() if isinstance(each, Reply)]
     return EvalSample(
@@ -89,11 +84,11 @@ def eval_sample(scene: Scene, finished: Finished, sample: Any) -> EvalSample:
         target=_references(record),
         messages=messages,
         output=output,
-        scores=dict(_scores(scene, finished, sample, scores)),
+        scores=dict(_scores(setting, finished, sample, scores)),
         metadata={"sample": key, "condition": plan.condition, **_tags(scores), "record": record},
-        events=list(_events(scene, finished)),
-        model_usage=usage_by(scene.labels, finished),
-        role_usage=usage_by({seat: seat for seat in scene.labels}, finished),
+        events=list(_events(setting, finished)),
+        model_usage=usage_by(setting.labels, finished),
+        role_usage=usage_by({seat: seat for seat in setting.labels}, finished),
         total_time=fsum(outcome.seconds for outcome in replies),
         error=_error(finished),
     )
@@ -102,10 +97,10 @@ def eval_sample(scene: Scene, finished: Finished, sample: Any) -> EvalSample:
 def usage_by(names: Mapping[str, str], finished: Finished) -> dict[str, ModelUsage]:
     """Tokens by the name of the seat that they were spent on, replies from the store included."""
     spent: dict[str, ModelUsage] = {}
-    for call, outcome in _calls(finished):
-        usage = _usage(outcome)
+    for each in finished.exchanges():
+        usage = _usage(each.outcome)
         if usage is not None:
-            name = names[call.seat]
+            name = names[each.call.seat]
             spent[name] = spent.get(name, ModelUsage()) + usage
     return spent
 
@@ -132,7 +127,7 @@ def _plain_name(score: Score) -> str:
     return f"{score.metric}_{score.turn or 'overall'}"
 
 
-def _conversation(scene: Scene, finished: Finished) -> tuple[list[ChatMessage], ModelOutput]:
+def _conversation(setting: Setting, finished: Finished) -> tuple[list[ChatMessage], ModelOutput]:
     """The candidate's longest conversation with its last reply; empty if nothing was asked."""
     asked = [
         finished.asked[call.id]
@@ -140,10 +135,10 @@ def _conversation(scene: Scene, finished: Finished) -> tuple[list[ChatMessage], 
         if call.seat == CANDIDATE and call.id in finished.asked
     ]
     if not asked:
-        return [], ModelOutput(model=scene.labels[CANDIDATE])
+        return [], ModelOutput(model=setting.labels[CANDIDATE])
     longest = max(asked, key=lambda each: len(each.messages))
-    output = _output(scene, longest.call, finished.outcomes[longest.call.id])
-    messages = _messages(scene, longest)
+    output = _output(setting, longest.call, finished.outcomes[longest.call.id])
+    messages = _messages(setting, longest)
     return [*messages, *(choice.message for choice in output.choices)], output
 
 
@@ -153,53 +148,51 @@ def _given(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     return list(messages[: own[0]] if own else messages)
 
 
-def _messages(scene: Scene, asked: Asked) -> list[ChatMessage]:
+def _messages(setting: Setting, asked: Asked) -> list[ChatMessage]:
     """The messages of a call as they were sent, each assistant's turn marked with its origin."""
-    own = len(asked.messages) - len(asked.call.messages)
-    planned = [None] * own + list(asked.call.messages)
     return [
-        _message(scene, asked.call.seat, place, message, plan)
-        for place, (message, plan) in enumerate(zip(asked.messages, planned, strict=True))
+        _message(setting, asked.call.seat, place, message, origin)
+        for place, (message, origin) in enumerate(zip(asked.messages, asked.origins, strict=True))
     ]
 
 
 def _message(
-    scene: Scene, seat: str, place: int, message: Message, planned: Message | None
+    setting: Setting, seat: str, place: int, message: Message, origin: Origin
 ) -> ChatMessage:
-    content = [_content(scene, part) for part in message.parts]
+    content = [_content(setting, part) for part in message.parts]
     # equal messages of several calls are kept once in a log if they have one ID
     name = hash_json([place, message_record(message)])[:22]
     if message.role == "system":
         return ChatMessageSystem(id=name, content=content, source="input")
     if message.role == "user":
         return ChatMessageUser(id=name, content=content, source="input")
-    if planned is not None and any(isinstance(part, Ref) for part in planned.parts):
-        label = scene.labels[seat]
+    if origin == "own":
+        label = setting.labels[seat]
         return ChatMessageAssistant(id=name, content=content, source="generate", model=label)
-    metadata = {"turn": "reference"} if seat == CANDIDATE else None
+    metadata = {"turn": "reference"} if origin == "reference" else None
     return ChatMessageAssistant(id=name, content=content, source="input", metadata=metadata)
 
 
-def _content(scene: Scene, part: Text | Image | Ref) -> Content:
+def _content(setting: Setting, part: Text | Image | Ref) -> Content:
     if isinstance(part, Image):
-        return ContentImage(image=scene.pictures(part))
+        return ContentImage(image=setting.pictures(part))
     assert isinstance(part, Text), "messages that were sent hold no reference"
     return ContentText(text=part.text)
 
 
-def _events(scene: Scene, finished: Finished) -> Iterator[ModelEvent]:
-    for call, outcome in _calls(finished):
-        asked = finished.asked.get(call.id)
+def _events(setting: Setting, finished: Finished) -> Iterator[ModelEvent]:
+    for each in finished.exchanges():
+        call, outcome, asked = each.call, each.outcome, each.asked
         if asked is None:
             continue
         sampling = asked.sampling
         yield ModelEvent(
             uuid=f"{finished.plan.order}-{call.id}",
-            timestamp=scene.written,
+            timestamp=setting.written,
             working_start=0.0,
-            model=scene.labels[call.seat],
+            model=setting.labels[call.seat],
             role=None if call.seat == CANDIDATE else call.seat,
-            input=_messages(scene, asked),
+            input=_messages(setting, asked),
             tools=[],
             tool_choice="none",
             config=GenerateConfig(
@@ -209,15 +202,15 @@ def _events(scene: Scene, finished: Finished) -> Iterator[ModelEvent]:
                 seed=sampling.seed,
                 stop_seqs=list(sampling.stop) or None,
             ),
-            output=_output(scene, call, outcome),
+            output=_output(setting, call, outcome),
             error=_problem(outcome),
             working_time=outcome.seconds if isinstance(outcome, Reply) else None,
             metadata={"call": call.id, "prompt": call.prompt, "key": asked.key},
         )
 
 
-def _output(scene: Scene, call: Call, outcome: Outcome) -> ModelOutput:
-    label = scene.labels[call.seat]
+def _output(setting: Setting, call: Call, outcome: Outcome) -> ModelOutput:
+    label = setting.labels[call.seat]
     if not isinstance(outcome, Reply):
         return ModelOutput(model=label, error=_problem(outcome))
     content: list[Content] = [ContentText(text=outcome.text)]
@@ -249,10 +242,10 @@ def _usage(outcome: Outcome) -> ModelUsage | None:
 
 
 def _scores(
-    scene: Scene, finished: Finished, sample: Any, scores: Sequence[Score]
+    setting: Setting, finished: Finished, sample: Any, scores: Sequence[Score]
 ) -> Iterator[tuple[str, InspectScore]]:
     """The benchmark's scores, each with the rationales of the judgements that it needs."""
-    grounds = _grounds(scene, finished, sample, scores)
+    grounds = _grounds(setting, finished, sample, scores)
     for score, name, calls in zip(scores, score_names(scores), grounds, strict=True):
         told = _rationales(finished, calls)
         metadata = {"tags": dict(score.tags), "judgements": [call.id for call in calls]}
@@ -268,31 +261,31 @@ def _scores(
 
 
 def _grounds(
-    scene: Scene, finished: Finished, sample: Any, scores: Sequence[Score]
+    setting: Setting, finished: Finished, sample: Any, scores: Sequence[Score]
 ) -> list[list[Call]]:
     """For each score the judgements without which it would be another, found by leaving each out.
 
     A benchmark does not say which of its calls a score is read from, and scoring asks nothing.
     """
-    plan = finished.plan
-    calls = {call.id: call for call in plan.calls}
     grounds: list[list[Call]] = [[] for _ in scores]
-    for call in plan.calls:
+    for call in finished.plan.calls:
         if call.parser is None or not isinstance(finished.outcomes.get(call.id), Reply):
             continue
         rescues = {rescue.id for rescue in call.rescues}
         rest = {name: each for name, each in finished.outcomes.items() if name not in rescues}
         rest[call.id] = Skipped(because=_LEFT_OUT)
-        changed = [
-            score
-            for score in scene.benchmark.score(sample, plan.condition, calls, rest)
-            if score.metric not in METRICS
-        ]
+        changed = _told(setting, replace(finished, outcomes=rest), sample)
         if len(changed) == len(scores):
             for place, (before, after) in enumerate(zip(scores, changed, strict=True)):
                 if (before.value, before.why) != (after.value, after.why):
                     grounds[place].append(call)
     return grounds
+
+
+def _told(setting: Setting, finished: Finished, sample: Any) -> list[Score]:
+    """The scores that a log tells: what counts of every answer stands in it by itself."""
+    scores = score_finished(setting.benchmark, sample, finished)
+    return [score for score in scores if score.metric not in METRICS]
 
 
 def _rationales(finished: Finished, calls: Sequence[Call]) -> str | None:
@@ -321,14 +314,6 @@ def _problem(outcome: Outcome) -> str | None:
     if isinstance(outcome, Failure):
         return outcome.told
     return f"skipped: {outcome.because}" if isinstance(outcome, Skipped) else None
-
-
-def _calls(finished: Finished) -> Iterator[tuple[Call, Outcome]]:
-    """All calls with outcomes, rescues after what they rescue."""
-    for call in finished.plan.calls:
-        for each in (call, *call.rescues):
-            if each.id in finished.outcomes:
-                yield each, finished.outcomes[each.id]
 
 
 def _record(sample: Any) -> dict[str, Any]:

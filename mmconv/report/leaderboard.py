@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mmconv.benchmarks.answers import ending_cells
-from mmconv.benchmarks.leaderboards import Board, Part, find_boards
+from mmconv.benchmarks.leaderboards import Board, BoardPart, find_boards
 from mmconv.errors import ConfigError
 from mmconv.report.cells import is_text
 from mmconv.report.compared_runs import (
@@ -23,11 +23,11 @@ from mmconv.report.compared_runs import (
     other_settings,
 )
 from mmconv.report.comparison import quantities_by_key
-from mmconv.report.layout import SeatSummary
 from mmconv.report.ranks import rank_ranges
-from mmconv.report.saved_run import FinishedRun
 from mmconv.report.shortfalls import Notable, find_notable, read_shortfall
 from mmconv.report.side_by_side import Named, merge_tables
+from mmconv.run_folder.layout import SeatSummary
+from mmconv.run_folder.saved_run import FinishedRun
 from mmconv.stats import Quantity, ScoreFrame, tell_intervals
 from mmconv.values import Cell, Table
 
@@ -194,7 +194,7 @@ def _with_gaps(table: Table, headline: str, entries: Sequence[_Entry]) -> Table:
 
 
 def _fill_part(
-    board: Board, part: Part, entries: Sequence[_Entry], merged: Mapping[str, Table]
+    board: Board, part: BoardPart, entries: Sequence[_Entry], merged: Mapping[str, Table]
 ) -> Table:
     rows: dict[str, dict[str, Cell]] = {}
     for entry in entries:
@@ -220,7 +220,7 @@ def _fill_part(
     )
 
 
-def _notes(source: Table, part: Part) -> Iterator[str]:
+def _notes(source: Table, part: BoardPart) -> Iterator[str]:
     """What a table that numbers are from says, but not of its columns that are left out."""
     shown = {place.column for place in part.columns.values()}
     for note in source.notes:

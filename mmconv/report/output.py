@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from shutil import rmtree
@@ -15,14 +17,15 @@ import orjson
 
 from mmconv.errors import ConfigError
 from mmconv.plans import Finished
-from mmconv.report.layout import MANIFEST, SCORES, TABLES, TRANSCRIPTS
-from mmconv.report.records import OrderedLines, whole, write_parquet
-from mmconv.report.saved_run import read_scores
+from mmconv.report.records import OrderedLines, write_parquet
 from mmconv.report.schemas import score_schema, transcript_schema
-from mmconv.report.shortfalls import Shortfall
+from mmconv.report.shortfalls import Shortfall, tell_notable
 from mmconv.report.tables import all_to_markdown, write_tables
-from mmconv.report.transcripts import call_records, score_record
+from mmconv.run_folder.layout import MANIFEST, SCORES, TABLES, TRANSCRIPTS
+from mmconv.run_folder.saved_run import read_scores
+from mmconv.run_folder.transcripts import call_records, score_record
 from mmconv.values import Score, Table
+from mmconv.whole_files import whole
 
 REPORT = "report.md"
 PAGE = "report.html"
@@ -73,7 +76,40 @@ class RunFolder:
         with whole(self.path / name) as part:
             part.write_bytes(content)
 
-    def write_tables(self, tables: Sequence[Table], facts: Mapping[str, str]) -> None:
+    async def conclude(
+        self,
+        tabulate: Callable[[Iterable[Score]], Sequence[Table]],
+        shortfall: Shortfall,
+        told: Sequence[str],
+        facts: Mapping[str, str],
+    ) -> tuple[Table, ...]:
+        """Make tables of the scores, and Parquet files; Arrow works without the interpreter's lock.
+
+        `told` is noted first below every table, `facts` stand at the report's head.
+        """
+        tables, _ = await asyncio.gather(
+            asyncio.to_thread(self._make_tables, tabulate, shortfall, told, facts),
+            asyncio.to_thread(self._write_parquet),
+        )
+        return tables
+
+    def _make_tables(
+        self,
+        tabulate: Callable[[Iterable[Score]], Sequence[Table]],
+        shortfall: Shortfall,
+        told: Sequence[str],
+        facts: Mapping[str, str],
+    ) -> tuple[Table, ...]:
+        # numpy comes with it, and only the end of a run needs it
+        from mmconv.stats import tell_intervals
+
+        made = tell_intervals(tabulate(self.scores()))
+        tables = tuple(replace(table, notes=(*told, *table.notes)) for table in made)
+        warning = " ".join(tell_notable(shortfall, tables))
+        self._write_tables(tables, ({"warning": warning} if warning else {}) | dict(facts))
+        return tables
+
+    def _write_tables(self, tables: Sequence[Table], facts: Mapping[str, str]) -> None:
         """Write every table as CSV, JSON, Markdown and LaTeX, and one report of those to read.
 
         `facts` stand at the report's head.
@@ -88,7 +124,7 @@ class RunFolder:
         shown = all_to_markdown([table for table in tables if not table.detail], TABLES)
         self._write(REPORT, "\n".join([*head, "", shown]).encode())
 
-    def write_parquet(self) -> None:
+    def _write_parquet(self) -> None:
         """Turn the records into Parquet files beside them."""
         for name, schema in ((SCORES, score_schema()), (TRANSCRIPTS, transcript_schema())):
             lines = self.path / name

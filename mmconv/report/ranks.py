@@ -24,17 +24,15 @@ def rank_ranges(
     are worse. With 95 % confidence all true ranks lie within (Mogstad et al., Review of Economic
     Studies 91, 2024). A pair without a p-value is not told apart. With `least` the lowest is best.
     """
-    pairs = {str(place): pair for place, pair in enumerate(combinations(quantities, 2))}
     found = {
-        name: contrast(quantities[left], quantities[right], (left, right))
-        for name, (left, right) in pairs.items()
+        (left, right): contrast(quantities[left], quantities[right], (left, right))
+        for left, right in combinations(quantities, 2)
     }
-    p_values = {name: each.p for name, each in found.items() if each.p is not None}
+    p_values = {pair: each.p for pair, each in found.items() if each.p is not None}
     better, worse = (dict.fromkeys(quantities, 0) for _ in range(2))
-    for name, p in holm(p_values).items():
-        change = found[name].summary.mean
+    for (left, right), p in holm(p_values).items():
+        change = found[left, right].summary.mean
         if p < LEVEL and change:
-            left, right = pairs[name]
             ahead, behind = (left, right) if (change < 0) != least else (right, left)
             better[behind] += 1
             worse[ahead] += 1

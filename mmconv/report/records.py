@@ -11,14 +11,13 @@ import os
 import tempfile
 from array import array
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
-from secrets import token_hex
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
 from mmconv.errors import DataError
+from mmconv.whole_files import whole
 
 if TYPE_CHECKING:
     import pyarrow
@@ -135,18 +134,3 @@ def _misfit(block: bytes, schema: pyarrow.Schema, before: int) -> str | None:
         except pyarrow.ArrowInvalid as error:
             return f"line {number}: {error}"
     return None
-
-
-@contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """A file to write beside `path`: it takes the name of `path` at the end, or is removed.
-
-    Each has a name of its own, so that two writers of one file do not spoil each other's.
-    """
-    part = path.with_name(f"{path.name}.{token_hex(4)}.part")
-    try:
-        yield part
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    part.replace(path)

@@ -1,69 +1,42 @@
-"""The columns of the Parquet files; the JSON Lines beside them have the same fields."""
+"""The columns of the Parquet files: the fields of the JSON Lines beside them, in their order."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import NoneType
+from typing import TYPE_CHECKING, Any, get_args
+
+from mmconv.run_folder.records import CallRecord, Entry, ScoreRecord
 
 if TYPE_CHECKING:
     import pyarrow
 
 
 def score_schema() -> pyarrow.Schema:
-    """The fields of `mmconv.report.transcripts.score_record`."""
+    """The columns of a file of scores."""
     import pyarrow as pa
 
-    return pa.schema(
-        [
-            ("sample", pa.string()),
-            ("condition", pa.string()),
-            ("metric", pa.string()),
-            ("turn", pa.int64()),
-            ("value", pa.float64()),
-            ("why", pa.string()),
-            ("tags", pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())]))),
-        ]
-    )
+    return pa.schema(_fields(ScoreRecord))
 
 
 def transcript_schema() -> pyarrow.Schema:
-    """The fields of `mmconv.report.transcripts.call_records`."""
+    """The columns of a file of transcripts."""
     import pyarrow as pa
 
-    part = pa.struct(
-        [
-            ("text", pa.string()),
-            ("ref", pa.string()),
-            ("image", pa.string()),
-            ("width", pa.int64()),
-            ("height", pa.int64()),
-        ]
-    )
-    message = pa.struct([("role", pa.string()), ("parts", pa.list_(part))])
-    seen = pa.struct([("image", pa.string()), ("width", pa.int64()), ("height", pa.int64())])
-    named = pa.struct([("name", pa.string()), ("value", pa.float64())])
-    return pa.schema(
-        [
-            ("sample", pa.string()),
-            ("condition", pa.string()),
-            ("call", pa.string()),
-            ("seat", pa.string()),
-            ("prompt", pa.string()),
-            ("key", pa.string()),
-            ("stored", pa.bool_()),
-            ("messages", pa.list_(message)),
-            ("state", pa.string()),
-            ("text", pa.string()),
-            ("reasoning", pa.string()),
-            ("finish", pa.string()),
-            ("input_tokens", pa.int64()),
-            ("output_tokens", pa.int64()),
-            ("seconds", pa.float64()),
-            ("dropped", pa.int64()),
-            ("seen", pa.list_(seen)),
-            ("problem", pa.string()),
-            ("parse", pa.string()),
-            ("label", pa.string()),
-            ("scores", pa.list_(named)),
-            ("rationale", pa.string()),
-        ]
-    )
+    return pa.schema(_fields(CallRecord))
+
+
+def _fields(kind: type[Entry]) -> list[tuple[str, pyarrow.DataType]]:
+    return [(name, _column(field.annotation)) for name, field in kind.model_fields.items()]
+
+
+def _column(held: Any) -> pyarrow.DataType:
+    """What holds values of a field's type; any of them may be null."""
+    import pyarrow as pa
+
+    plain = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+    if held in plain:
+        return plain[held]
+    if isinstance(held, type) and issubclass(held, Entry):
+        return pa.struct(_fields(held))
+    inside, other = get_args(held)
+    return _column(inside) if other is NoneType else pa.list_(_column(inside))

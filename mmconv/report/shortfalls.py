@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mmconv.benchmarks.answers import EMPTY, FILTERED, TRUNCATED
 from mmconv.config import CANDIDATE
-from mmconv.report.layout import TRANSCRIPTS
-from mmconv.report.saved_run import read_by_sample
 from mmconv.report.verdicts import AGAIN, EXTRACTED, UNREADABLE, fate_of, group_tries
+from mmconv.run_folder.layout import TRANSCRIPTS
+from mmconv.run_folder.saved_run import read_by_sample
 from mmconv.values import SAME_TEXT, Table
 
 NOTABLE = 0.01

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from decimal import Decimal
 from importlib import metadata
 from typing import Any
 
 from mmconv import __version__
 from mmconv.config import ModelSpec, RunSpec
-from mmconv.report.layout import RunSummary, SeatSummary
+from mmconv.protocols import Benchmark
+from mmconv.run_folder.layout import RunSummary, SeatSummary
 from mmconv.tally import SeatTally, Tally
 from model_zoo.chat_templates import TRANSCRIPT
 
@@ -69,6 +71,28 @@ def plain_turns(spec: RunSpec, about: Mapping[str, Mapping[str, str]]) -> tuple[
         for seat, facts in about.items()
         if facts.get("chat_template") == TRANSCRIPT
     )
+
+
+def tell_trials(spec: RunSpec, samples: int) -> tuple[str, ...]:
+    """How many samples there are, where n counts each of them several times."""
+    if (trials := spec.trials) == 1:
+        return ()
+    return (f"{samples} samples in {trials} trials each: n counts every trial.",)
+
+
+def headline(spec: RunSpec, benchmark: Benchmark[Any], samples: int) -> dict[str, str]:
+    """What stands at the head of a run's report, by name."""
+    models = {seat: model.label for seat, model in spec.seats.items()}
+    options = spec.model_dump(mode="json")["options"]
+    return {
+        **models,
+        "samples": f"{samples} of {benchmark.name}",
+        "trials": str(spec.trials),
+        "conditions": ", ".join(benchmark.conditions),
+        "options": ", ".join(f"{name} {value}" for name, value in options.items()),
+        "seed": str(spec.seed),
+        "written": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC by mmconv {__version__}",
+    }
 
 
 def cost(model: ModelSpec, input_tokens: float, output_tokens: float) -> float | None:

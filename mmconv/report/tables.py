@@ -1,4 +1,4 @@
-"""Tables as files: text, CSV, JSON, Markdown and LaTeX; JSON is also read back.
+"""Tables as files: text, CSV, JSON, Markdown and LaTeX.
 
 Text (`mmconv.report.text`), Markdown and LaTeX are for readers: numbers have the table's digits,
 rounded half up (away from zero) from the shortest decimal that names the float, so 0.125 becomes
@@ -19,7 +19,6 @@ from typing import Any
 
 import orjson
 
-from mmconv.errors import DataError
 from mmconv.report.cells import (
     cell_parts,
     check_table,
@@ -32,10 +31,8 @@ from mmconv.report.cells import (
 )
 from mmconv.report.latex import to_latex
 from mmconv.report.text import to_text
+from mmconv.run_folder.tables import INDEX
 from mmconv.values import Cell, Table
-
-INDEX = "index.json"
-"""The names of a folder's tables in their order."""
 
 _MARKDOWN = re.compile(r"([\\`*_|<])")
 
@@ -80,14 +77,6 @@ def to_json(table: Table) -> str:
         },
     }
     return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
-
-
-def read_tables(folder: Path) -> tuple[Table, ...]:
-    """The tables that `write_tables` put into a folder, in its order.
-
-    Raises `FileNotFoundError` where there are none, `DataError` where a file is no table.
-    """
-    return tuple(_read_table(folder / f"{name}.json") for name in _read_names(folder / INDEX))
 
 
 def to_markdown(table: Table, elsewhere: str | None = None) -> str:
@@ -233,33 +222,6 @@ def _json_cell(cell: Cell) -> dict[str, Any]:
 
 def _item(note: str) -> str:
     return f"- {_in_markdown(note)}"
-
-
-def _read_names(path: Path) -> list[str]:
-    names = _read_json(path)
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise DataError(str(path), ["holds no list of names"])
-    return names
-
-
-def _read_table(path: Path) -> Table:
-    document = _read_json(path)
-    try:
-        rows = {
-            name: {column: Cell(**cell) for column, cell in row.items()}
-            for name, row in document.pop("rows").items()
-        }
-        columns, notes = tuple(document.pop("columns")), tuple(document.pop("notes"))
-        return Table(**document, columns=columns, notes=notes, rows=rows)
-    except (AttributeError, KeyError, TypeError) as error:
-        raise DataError(str(path), [f"no table that mmconv wrote: {error}"]) from error
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        return orjson.loads(path.read_bytes())
-    except orjson.JSONDecodeError as error:
-        raise DataError(str(path), [f"cut short, or not JSON: {error}"]) from error
 
 
 def _in_markdown(text: str) -> str:

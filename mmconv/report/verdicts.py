@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from mmconv.config import CANDIDATE
-from mmconv.report.transcripts import PARSED
+from mmconv.run_folder.transcripts import PARSED
 from mmconv.values import SAME_TEXT
 
 Tries: TypeAlias = list[dict[str, Any]]

@@ -19,9 +19,9 @@ from mmconv.errors import MmconvError, PlanError, Unparsed
 from mmconv.graph import chain_lengths, check, dependencies, is_needless, resolve
 from mmconv.keys import content_key
 from mmconv.plans import Asked, Finished, Plan
+from mmconv.protocols import Replies
 from mmconv.runner.halting import Streaks
 from mmconv.runner.seat import Seat, Stopped
-from mmconv.store import Store
 from mmconv.tally import Halt, Tally
 from mmconv.values import SAME_TEXT, UNASKED, Call, Failure, Outcome, Reply, Skipped
 
@@ -51,7 +51,7 @@ class Runner:
     def __init__(
         self,
         seats: Mapping[str, Seat],
-        store: Store,
+        store: Replies,
         *,
         window: int = OPEN_PLANS,
         offline: bool = False,

@@ -1,5 +1,7 @@
 """How an answer goes out: without a body to HEAD, and to a client that has it already.
 
+A stream of events that is cut off is brought to its protocol's end.
+
 A route answers GET alone; what it says of `ETag` and `Last-Modified` is held here against what the
 client has, so that no route need do so.
 """
@@ -9,8 +11,11 @@ from __future__ import annotations
 import re
 from email.utils import parsedate_to_datetime
 
+import orjson
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import Message, Scope, Send
+
+from mmconv.service.problems import Problem
 
 _OF_BODY = ("content-encoding", "content-length", "content-range", "content-type")
 """Headers that are about a body, and stay out of an answer that says that it is not needed."""
@@ -28,6 +33,7 @@ class Answer:
         self._ended = False
         self.status = 499
         self.begun = False
+        self.streams = False
 
     async def send(self, message: Message) -> None:
         """Send a part of it; what follows the head is dropped where no body is wanted."""
@@ -42,10 +48,19 @@ class Answer:
                     del headers[name]
                 message["headers"] = headers.raw
             self.status = message["status"]
+            kind = Headers(raw=message["headers"]).get("content-type", "")
+            self.streams = kind.startswith("text/event-stream")
         await self._send(message)
-        if self.begun and (self._method == "HEAD" or self.status == 304):
+        if message["type"] == "http.response.body" and not message.get("more_body", False):
+            self._ended = True
+        elif self.begun and (self._method == "HEAD" or self.status == 304):
             self._ended = True
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def end_stream(self, problem: Problem) -> None:
+        """End a stream of events with the problem, as OpenAI's protocol does."""
+        last = b"data: " + orjson.dumps(problem.body) + b"\n\ndata: [DONE]\n\n"
+        await self.send({"type": "http.response.body", "body": last, "more_body": False})
 
     def _has_it(self, status: int, given: Headers) -> bool:
         """Whether the client has what would be sent, by the tag or the date that it has told."""

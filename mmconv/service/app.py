@@ -89,6 +89,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document, made once."""
     if app.openapi_schema is None:
         document = describe(app.title, app.version, app.description, app.routes)
-        tell_scopes(document, (route for name in ROUTERS for route in _router(name).routes))
+        routes = (route for name in ROUTERS for route in _router(name).routes)
+        tell_scopes(document, routes, demanded=bool(app.state.service.settings.tokens))
         app.openapi_schema = document
     return app.openapi_schema

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 
 from mmconv.errors import ConfigError
 from mmconv.service.access import Caller
-from mmconv.service.problems import Problem, problem_of_failure
+from mmconv.service.model_failures import problem_of_failure
+from mmconv.service.problems import Problem
 from mmconv.service.state import Service
 from mmconv.tally import SeatTally
 from mmconv.values import Failure, Message, Reply, Sampling
@@ -43,7 +44,7 @@ async def ask(
             pinned=None,
             tally=SeatTally(),
         )
-    shared.metrics.count_call(model, outcome)
+    shared.metrics.count_chat(model, outcome)
     if isinstance(outcome, Failure):
         raise problem_of_failure(outcome)
     return outcome

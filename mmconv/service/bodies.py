@@ -70,9 +70,12 @@ class Gate:
         except Problem as problem:
             await problem.response()(scope, receive, answer.send)
         except asyncio.CancelledError:
-            if not shared.draining.is_set() or answer.begun:
+            if not shared.draining.is_set() or (answer.begun and not answer.streams):
                 raise
-            await ending().response()(scope, receive, answer.send)
+            if answer.begun:
+                await answer.end_stream(ending())
+            else:
+                await ending().response()(scope, receive, answer.send)
         except Exception:
             # Starlette answers it, beyond this gate.
             answer.status = 500

@@ -19,8 +19,9 @@ from mmconv.answers import BenchmarkName, DataSet, OptionInfo, PromptInfo
 from mmconv.benchmarks.judgements import JudgementRequest
 from mmconv.benchmarks.registry import TITLES
 from mmconv.service.access import Asker, Reader, Shared
+from mmconv.service.docs_answers import documented
 from mmconv.service.judgements import AnyJudgement
-from mmconv.service.problems import documented, json_response
+from mmconv.service.problems import json_response
 from mmconv.service.run_requests import description, open_options
 from mmconv.service.settings import DataSpec, Settings
 

@@ -23,7 +23,9 @@ from mmconv.service.access import Asker, Caller, Chatter, Shared
 from mmconv.service.asking import ask
 from mmconv.service.bodies import JsonRoute
 from mmconv.service.disconnect import GONE, first_of, gone, while_connected
+from mmconv.service.docs_answers import documented
 from mmconv.service.incoming import Incoming, incoming
+from mmconv.service.model_keys import has_key, require_key
 from mmconv.service.models import guides_output
 from mmconv.service.openai_shapes import (
     ChatCompletion,
@@ -35,7 +37,7 @@ from mmconv.service.openai_shapes import (
     ModelList,
     SystemMessage,
 )
-from mmconv.service.problems import Problem, documented, json_response
+from mmconv.service.problems import Problem, json_response
 from mmconv.service.settings import Sizes
 from mmconv.service.state import Service
 from mmconv.values import Message, Part, Reply, Sampling, Text
@@ -52,7 +54,7 @@ STREAMED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 @router.get("/models", response_model=ModelList, responses=documented())
 async def list_models(shared: Shared, _caller: Asker) -> Response:
-    """List the models that can be asked, by the names that the operator gave them."""
+    """List the models, by the names that the operator gave them, and whether they can be asked."""
     cards = [_card(shared, name) for name in shared.models.specs]
     return json_response(ModelList(data=cards).model_dump())
 
@@ -67,12 +69,16 @@ async def get_model(model: str, shared: Shared, _caller: Asker) -> Response:
 @router.post(
     "/chat/completions",
     response_model=ChatCompletion,
-    responses=documented(404, 502, 503, 504) | {200: {"content": {"text/event-stream": {}}}},
+    responses=documented(404, 409, 502, 503, 504) | {200: {"content": {"text/event-stream": {}}}},
 )
 async def complete_chat(
     asked: ChatRequest, request: Request, shared: Shared, caller: Chatter
 ) -> Response:
-    """Answer a conversation, whole or as a stream of server-sent events."""
+    """Answer a conversation, whole or as a stream of server-sent events.
+
+    A stream that cannot be finished, be it that the model fails or that the server ends, has an
+    event with the error in place of the text, and `[DONE]`.
+    """
     head = Head(
         id=f"chatcmpl-{uuid4().hex}",
         created=int(time.time()),
@@ -90,6 +96,7 @@ async def complete_chat(
 async def answer(shared: Service, caller: Caller, asked: ChatRequest) -> Reply:
     """Ask the model what the request says; raises `Problem`."""
     seat = shared.model(asked.model)
+    require_key(shared.models.specs[asked.model], asked.model, "model")
     sampling = replace(Sampling(temperature=None), **seat.sampling)
     sampling = replace(sampling, **_chosen(shared, asked))
     if sampling.seed is None and sampling.temperature != 0:
@@ -206,4 +213,5 @@ def _event(value: Any) -> bytes:
 
 def _card(shared: Service, name: str) -> ModelCard:
     spec = shared.models.specs[name]
-    return ModelCard(id=name, created=int(shared.started), owned_by=spec.provider)
+    created = int(shared.started)
+    return ModelCard(id=name, created=created, owned_by=spec.provider, usable=has_key(spec))

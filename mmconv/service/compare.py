@@ -15,7 +15,9 @@ from mmconv.errors import ConfigError
 from mmconv.report.comparison import Comparison, compare
 from mmconv.report.tables import FORMATS
 from mmconv.service.access import Reader, Shared
-from mmconv.service.problems import Problem, documented, json_response, presentable
+from mmconv.service.docs_answers import documented
+from mmconv.service.privacy import presentable
+from mmconv.service.problems import Problem, json_response
 from mmconv.service.run_files import read_aside
 from mmconv.service.run_results import finished_folder
 from mmconv.service.runs import find_run
@@ -71,7 +73,7 @@ async def compare_finished(shared: Service, asked: CompareQuery) -> Comparison:
 
 
 async def _shown(shared: Service, name: str) -> Path:
-    job = await find_run(shared, name)
+    job = await find_run(shared, name, "runs")
     folder = finished_folder(shared, job)
     return await read_aside(shown_folder, shared.settings, job, folder)
 

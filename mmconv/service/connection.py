@@ -126,6 +126,9 @@ class Connection(HttpToolsProtocol):
         """Refuse what is no HTTP."""
         self._refuse(400, msg)
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: any client may ask for an upgrade, and is answered as if it had not."""
+
     def pause_writing(self) -> None:
         """An answer waits for its client to read."""
         super().pause_writing()

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import Depends, Request
 from prometheus_client import Gauge
@@ -21,7 +21,7 @@ from mmconv.service.run_work import RunWork
 from mmconv.service.state import Service
 from mmconv.service.worker import Lacks, Opener, Worker
 
-RUN = "run"
+RUN: Final = "run"
 """The kind of jobs that are runs of benchmarks."""
 
 
@@ -51,7 +51,10 @@ async def open_desk(
     settings = service.settings
     benchmarks = Benchmarks(service)
     presence = Presence(settings.out / "workers")
-    openers: dict[str, Opener] = {RUN: partial(RunWork, settings, benchmarks), **others}
+    openers: dict[str, Opener] = {
+        RUN: partial(RunWork, settings, service.metrics, benchmarks),
+        **others,
+    }
     worker = Worker(
         service.queue, openers, presence, service.draining, settings.runs_at_once, lacks
     )

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -25,15 +25,17 @@ from mmconv.errors import ConfigError
 from mmconv.plans import Finished, Plan
 from mmconv.runner import Runner, Seat
 from mmconv.service.incoming import Incoming, incoming
+from mmconv.service.metrics import RunnerMetrics
+from mmconv.service.model_failures import words_of_failure
 from mmconv.service.offline_judges import convbench_only
-from mmconv.service.problems import Problem, words_of_failure
+from mmconv.service.problems import Problem
 from mmconv.service.prompt_files import prompt_set
 from mmconv.service.run_work import counted, stopped_by_itself
 from mmconv.service.state import Service
 from mmconv.store.jobs import Ending, Job
 from mmconv.values import Failure, Image, Outcome
 
-KIND = "dialogue"
+KIND: Final = "dialogue"
 """The kind of a dialogue's job in the queue."""
 
 JUDGE = "judge"
@@ -46,14 +48,16 @@ class DialogueWork:
         self._shared = shared
         self._job = job
         self._runner: Runner | None = None
+        self._metrics: RunnerMetrics | None = None
         self._total = 0
         self._stopped = False
         self._started = time.monotonic()
 
     def progress(self) -> dict[str, Any]:
         """The fields of `Progress`; a conversation is the dialogue under one condition."""
-        if self._runner is None:
+        if self._runner is None or self._metrics is None:
             return asdict(Progress())
+        self._metrics.tell(self._runner.tally)
         seconds = time.monotonic() - self._started
         return asdict(counted(self._runner.tally, self._total, seconds))
 
@@ -73,11 +77,13 @@ class DialogueWork:
 
     async def _hold(self, images: Incoming) -> Ending | None:
         request = DialogueRequest.model_validate_json(self._job.spec)
-        seats = self._shared.models.lend(_spec(self._shared, request))
+        names = names_of(request)
+        seats = self._shared.models.lend(_spec(self._shared, request, names))
         dialogue = await put_together(self._shared, request, images)
         plans = await planned(dialogue)
         finished: list[Finished] = []
         self._total = len(plans)
+        self._metrics = RunnerMetrics(self._shared.metrics, KIND, names)
         self._runner = Runner(seats, self._shared.store, window=len(plans))
         if self._stopped or not await self._runner.run(plans, finished.append):
             return stopped_by_itself(self._runner.tally, self.progress())
@@ -146,11 +152,13 @@ def _is_offline(shared: Service, judge: str | None) -> bool:
     return shared.models.specs[judge].provider in OFFLINE_JUDGES
 
 
-def _spec(shared: Service, asked: DialogueRequest) -> RunSpec:
+def names_of(asked: DialogueRequest) -> dict[str, str]:
+    """The public names of the dialogue's models, by seat."""
+    return {CANDIDATE: asked.model} | ({} if asked.judge is None else {JUDGE: asked.judge})
+
+
+def _spec(shared: Service, asked: DialogueRequest, names: Mapping[str, str]) -> RunSpec:
     """The dialogue's seats as a run would name them; raises `Problem` 404."""
-    names = {CANDIDATE: asked.model}
-    if asked.judge is not None:
-        names[JUDGE] = asked.judge
     for seat, name in names.items():
         shared.model(name, seat)
     return RunSpec(

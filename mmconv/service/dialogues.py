@@ -26,20 +26,24 @@ from mmconv.service.bounds import check_bounds, check_volume, refuse_faults
 from mmconv.service.dialogue_work import (
     JUDGE,
     KIND,
+    names_of,
     own_seat,
     planned,
     presented,
     put_together,
 )
 from mmconv.service.disconnect import while_connected
+from mmconv.service.docs_answers import REMOVED, documented, placed
 from mmconv.service.images import keep_image
 from mmconv.service.incoming import at_work, incoming
-from mmconv.service.problems import REMOVED, Problem, documented, json_response
+from mmconv.service.model_keys import require_key
+from mmconv.service.problems import Problem, json_response
 from mmconv.service.removal import Deletion, remove_dialogue
 from mmconv.service.running import carry_out
 from mmconv.service.runs import too_many_runs
 from mmconv.service.state import Service
 from mmconv.service.watching import wait
+from mmconv.store.job_queries import stands
 from mmconv.store.jobs import Job, NewJob
 
 router = APIRouter(prefix="/v1", tags=["dialogues"], route_class=JsonRoute)
@@ -60,8 +64,8 @@ class WaitQuery(BaseModel):
     "/dialogues",
     response_model=DialogueResult,
     responses={
-        **documented(404, 502),
-        202: {"model": QueuedDialogue, "description": "A job: see its Location."},
+        **documented(404, 409, 502),
+        **placed(202, model=QueuedDialogue, description="A job: see its Location."),
     },
 )
 async def add_dialogue(
@@ -131,10 +135,9 @@ async def _hold_and_wait(
 
 async def _hold(shared: Service, caller: Caller, asked: DialogueRequest) -> DialogueResult | Job:
     """The result of a small dialogue, the job that a larger one becomes; raises `Problem`."""
-    names = {CANDIDATE: asked.model}
+    names = names_of(asked)
     seats = {CANDIDATE: own_seat(shared.model(asked.model), asked)}
     if asked.judge is not None:
-        names[JUDGE] = asked.judge
         seats[JUDGE] = shared.model(asked.judge, "judge")
     with incoming(shared) as images:
         dialogue = await put_together(shared, asked, images)
@@ -142,7 +145,8 @@ async def _hold(shared: Service, caller: Caller, asked: DialogueRequest) -> Dial
         calls = sum(len(plan.calls) for plan in plans)
         if calls > shared.settings.synchronous_calls:
             return await _submit(shared, caller, dialogue, calls)
-        finished = await carry_out(shared, caller, seats, names, plans)
+        _require_keys(shared, asked)
+        finished = await carry_out(shared, caller, seats, names, plans, KIND)
     return presented(dialogue, finished)
 
 
@@ -155,12 +159,16 @@ async def _submit(shared: Service, caller: Caller, dialogue: Dialogue, calls: in
             "'run'",
             code="missing_scope",
         )
-    await _keep_images(shared, caller, dialogue)
     request = _by_id(dialogue)
     spec = request.model_dump_json(exclude_unset=True)
+    name = f"{KIND}-{hash_json([caller.name, spec])[:12]}"
+    known = await shared.queue.get(name)
+    if known is None or not stands(known):
+        _require_keys(shared, request)
+    await _keep_images(shared, caller, dialogue)
     submitted = await shared.queue.submit(
         NewJob(
-            id=f"{KIND}-{hash_json([caller.name, spec])[:12]}",
+            id=name,
             kind=KIND,
             owner=caller.name,
             spec=spec,
@@ -171,6 +179,13 @@ async def _submit(shared: Service, caller: Caller, dialogue: Dialogue, calls: in
     if submitted.job is None:
         raise too_many_runs(caller)
     return submitted.job
+
+
+def _require_keys(shared: Service, asked: DialogueRequest) -> None:
+    """Raise `Problem` 409 for a model whose key is not set here."""
+    for param, name in (("model", asked.model), ("judge", asked.judge)):
+        if name is not None:
+            require_key(shared.models.specs[name], name, param)
 
 
 async def _keep_images(shared: Service, caller: Caller, dialogue: Dialogue) -> None:

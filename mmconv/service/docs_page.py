@@ -117,7 +117,7 @@ def _operation(path: str, method: str, operation: Document) -> Operation:
             for kind, each in content.items()
         ),
         answers=tuple(_answers(operation["responses"])),
-        errors=tuple(status for status in operation["responses"] if status[0] in "45"),
+        errors=tuple(_errors(operation["responses"])),
         examples=tuple(
             (title, orjson.dumps(example["value"], option=orjson.OPT_INDENT_2).decode())
             for each in content.values()
@@ -147,11 +147,24 @@ def _answers(responses: Document) -> Iterator[Field]:
                 for media, each in response.get("content", {}).items()
             ]
             words = response.get("description", "")
+            told = [] if words == "Successful Response" else [words]
+            told += [
+                f"Header `{name}`: {header['description']}"
+                for name, header in response.get("headers", {}).items()
+            ]
             yield Field(
                 name=status,
                 kind=Markup("<br>").join(kinds) if kinds else Markup("no body"),
-                words=paragraphs("" if words == "Successful Response" else words),
+                words=paragraphs("\n\n".join(told)),
             )
+
+
+def _errors(responses: Document) -> Iterator[str]:
+    """The statuses of errors, with their headers."""
+    for status, response in responses.items():
+        if status[0] in "45":
+            headers = " and ".join(response.get("headers", ()))
+            yield f"{status} (with {headers})" if headers else status
 
 
 def _shapes(document: Document) -> Iterator[Shape]:

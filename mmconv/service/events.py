@@ -15,7 +15,7 @@ from starlette.responses import StreamingResponse
 
 from mmconv.errors import StoreError
 from mmconv.service.access import Reader, Shared
-from mmconv.service.problems import documented
+from mmconv.service.docs_answers import documented
 from mmconv.service.run_shapes import run_info
 from mmconv.service.runs import RunId, find_run
 from mmconv.service.watching import watch

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from typing import Literal
 
 from fastapi import APIRouter
@@ -10,11 +12,21 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from mmconv import __version__
+from mmconv.errors import StoreError
 from mmconv.service.access import Reader, Shared
 from mmconv.service.desk import Runs
-from mmconv.service.problems import Problem, documented, ending, json_response
+from mmconv.service.docs_answers import documented
+from mmconv.service.problems import Problem, ending, json_response
+
+log = logging.getLogger(__name__)
 
 router = APIRouter(tags=["health"])
+
+LOADING_SECONDS = 5.0
+"""When to ask again whether all models are loaded that are to be preloaded."""
+
+BACKLOG_SECONDS = 2.0
+"""How long the database may take to count the jobs; other metrics do not need it."""
 
 
 class Health(BaseModel):
@@ -34,17 +46,30 @@ async def health() -> Response:
 async def ready(shared: Shared, desk: Runs) -> Response:
     """Answer 200 while the process takes work: its database answers, and it is not ending.
 
-    So does its worker: it can look for jobs.
+    So does its worker: it can look for jobs. Models that are to be preloaded are loaded by then.
     """
     if shared.draining.is_set():
         raise ending()
     await shared.queue.get("")
     if desk.worker.failing or desk.working.done():
         raise Problem(503, "no jobs are taken; the server's log says why", code="no_worker")
+    if missing := shared.models.load(shared.settings.preload):
+        told = f"not loaded yet: {', '.join(missing)}"
+        raise Problem(503, told, code="loading", retry_after=LOADING_SECONDS)
     return json_response(Health().model_dump())
 
 
 @router.get("/metrics", response_class=Response, responses=documented())
-async def metrics(shared: Shared, _caller: Reader) -> Response:
-    """Give out the counters, as Prometheus reads them."""
+async def metrics(shared: Shared, desk: Runs, _caller: Reader) -> Response:
+    """Give out the counters, as Prometheus reads them.
+
+    Those of the queue are left out while the database does not answer.
+    """
+    backlog = None
+    try:
+        async with asyncio.timeout(BACKLOG_SECONDS):
+            backlog = await shared.queue.backlog()
+    except (StoreError, TimeoutError) as error:
+        log.warning("the queue is not counted: %s", error or "the database takes too long")
+    shared.metrics.show_backlog(desk.worker.kinds, backlog)
     return Response(shared.metrics.page(), media_type=CONTENT_TYPE_LATEST)

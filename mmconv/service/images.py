@@ -23,8 +23,9 @@ from mmconv.answers import OwnImage, StoredImage
 from mmconv.errors import ImageError
 from mmconv.service.access import Asker, Caller, Chatter, Shared
 from mmconv.service.bodies import too_large
+from mmconv.service.docs_answers import documented
 from mmconv.service.incoming import at_work
-from mmconv.service.problems import Problem, documented, json_response
+from mmconv.service.problems import Problem, json_response
 from mmconv.service.state import Service
 from mmconv.store.jobs import ACTIVE, Filter
 

@@ -19,7 +19,8 @@ from images import Facts
 from mmconv.errors import ImageError
 from mmconv.service.bodies import too_large
 from mmconv.service.fetching import fetch
-from mmconv.service.problems import Problem, presentable
+from mmconv.service.privacy import presentable
+from mmconv.service.problems import Problem
 from mmconv.service.state import Service
 from mmconv.values import Image
 

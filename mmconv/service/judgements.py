@@ -25,9 +25,12 @@ from mmconv.service.access import Caller, Chatter, Shared
 from mmconv.service.bodies import JsonRoute
 from mmconv.service.bounds import check_bounds, refuse_faults
 from mmconv.service.disconnect import while_connected
+from mmconv.service.docs_answers import documented
 from mmconv.service.incoming import incoming
+from mmconv.service.model_failures import problem_of_failure
+from mmconv.service.model_keys import require_key
 from mmconv.service.offline_judges import convbench_only
-from mmconv.service.problems import Problem, documented, json_response, problem_of_failure
+from mmconv.service.problems import Problem, json_response
 from mmconv.service.prompt_files import prompt_set
 from mmconv.service.running import carry_out
 from mmconv.service.state import Service
@@ -69,7 +72,7 @@ class _JudgementRoute(JsonRoute):
 router = APIRouter(prefix="/v1", tags=["judgements"], route_class=_JudgementRoute)
 
 
-@router.post("/judgements", response_model=Judgement, responses=documented(404, 502, 503, 504))
+@router.post("/judgements", response_model=Judgement, responses=documented(404, 409, 502, 503, 504))
 async def add_judgement(
     asked: AnyJudgement, request: Request, shared: Shared, caller: Chatter
 ) -> Response:
@@ -82,6 +85,7 @@ async def add_judgement(
 async def judge(shared: Service, caller: Caller, asked: JudgementRequest) -> Judgement:
     """Ask the judge that the request names; raises `Problem`, also where the judge fails."""
     seat = shared.model(asked.judge, "judge")
+    require_key(shared.models.specs[asked.judge], asked.judge, "judge")
     with incoming(shared) as images:
         picture = None
         if isinstance(asked, ConvBenchJudgement) and asked.image is not None:
@@ -91,7 +95,7 @@ async def judge(shared: Service, caller: Caller, asked: JudgementRequest) -> Jud
         call = asked.call(Supplies(prompts=prompts, picture=picture, offline=offline))
         plan = Plan(order=0, sample=call.id, condition=asked.benchmark, calls=(call,))
         names = {SEAT: asked.judge}
-        [finished] = await carry_out(shared, caller, {SEAT: seat}, names, [plan])
+        [finished] = await carry_out(shared, caller, {SEAT: seat}, names, [plan], "judgement")
     outcome = finished.outcomes[call.id]
     if isinstance(outcome, Failure):
         problem = problem_of_failure(outcome)

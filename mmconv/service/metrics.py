@@ -1,22 +1,33 @@
-"""What Prometheus is told: requests, calls to models, images. One registry for each application.
+"""What Prometheus is told: requests, calls to models, jobs, images. One registry an application.
 
 A part of the service that has more to tell makes its own metrics in `Metrics.registry`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Literal, TypeAlias
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from mmconv.store.jobs import ACTIVE, Backlog
+from mmconv.tally import Tally
 from mmconv.values import Failure, Reply
 
 SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 """The upper bounds of the buckets of times."""
 
+WorkName: TypeAlias = Literal["chat", "dialogue", "judgement", "run"]
+"""What calls to models are made for; a dialogue is one whether or not it became a job."""
+
 METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"})
 
 
 class Metrics:
-    """Counters and histograms by route, status and model; labels never hold what a client sent."""
+    """Counters and histograms by route, status, work and model.
+
+    Labels never hold what a client sent, so there are only so many.
+    """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -36,14 +47,26 @@ class Metrics:
         self.open = Gauge("mmconv_open_requests", "Requests under way.", registry=self.registry)
         self.calls = Counter(
             "mmconv_calls",
-            "Calls to models of synchronous requests, by how they ended.",
-            ("model", "outcome"),
+            "Calls that models were asked, by how they ended: reply, or the kind of failure.",
+            ("work", "model", "outcome"),
             registry=self.registry,
         )
         self.tokens = Counter(
             "mmconv_tokens",
             "Tokens of those calls, as models count them.",
-            ("model", "direction"),
+            ("work", "model", "direction"),
+            registry=self.registry,
+        )
+        self.jobs = Gauge(
+            "mmconv_queue_jobs",
+            "Jobs in the database that wait or are under way at any server; none if it is away.",
+            ("work", "state"),
+            registry=self.registry,
+        )
+        self.oldest = Gauge(
+            "mmconv_queue_oldest_seconds",
+            "How long the job has waited that waits longest; 0 where none waits.",
+            ("work",),
             registry=self.registry,
         )
         self.uploaded = Counter(
@@ -55,15 +78,53 @@ class Metrics:
         self.requests.labels(route, method if method in METHODS else "other", status).inc()
         self.seconds.labels(route).observe(seconds)
 
-    def count_call(self, model: str, outcome: Reply | Failure) -> None:
-        """Count how a call to a model ended; `model` is its public name."""
+    def count_chat(self, model: str, outcome: Reply | Failure) -> None:
+        """Count how a chat's call to a model ended; `model` is its public name."""
         if isinstance(outcome, Failure):
-            self.calls.labels(model, outcome.kind).inc()
+            self.calls.labels("chat", model, outcome.kind).inc()
             return
-        self.calls.labels(model, "reply").inc()
-        self.tokens.labels(model, "input").inc(outcome.input_tokens or 0)
-        self.tokens.labels(model, "output").inc(outcome.output_tokens or 0)
+        self.calls.labels("chat", model, "reply").inc()
+        self.tokens.labels("chat", model, "input").inc(outcome.input_tokens or 0)
+        self.tokens.labels("chat", model, "output").inc(outcome.output_tokens or 0)
+
+    def show_backlog(self, kinds: Iterable[str], backlog: Mapping[str, Backlog] | None) -> None:
+        """Show how many jobs of these kinds there are; None where that cannot be told."""
+        self.jobs.clear()
+        self.oldest.clear()
+        if backlog is None:
+            return
+        for kind in kinds:
+            known = backlog.get(kind, Backlog())
+            for state in ACTIVE:
+                self.jobs.labels(kind, state).set(getattr(known, state))
+            self.oldest.labels(kind).set(known.oldest_seconds)
 
     def page(self) -> bytes:
         """The page that Prometheus scrapes."""
         return generate_latest(self.registry)
+
+
+class RunnerMetrics:
+    """What the metrics have been told of one runner; `names` are its models' public ones, by seat.
+
+    A runner counts for itself, and tells what it has counted as often as one likes to look.
+    """
+
+    def __init__(self, metrics: Metrics, work: WorkName, names: Mapping[str, str]) -> None:
+        self._metrics = metrics
+        self._work = work
+        self._names = names
+        self._told: dict[tuple[str, str], int] = {}
+
+    def tell(self, tally: Tally) -> None:
+        """Count the calls that were asked and have ended since the last time."""
+        for seat, counts in tally.seats.items():
+            for outcome, calls in {"reply": counts.asked, **counts.failures}.items():
+                self._add(self._metrics.calls, seat, outcome, calls)
+            self._add(self._metrics.tokens, seat, "input", counts.input_tokens)
+            self._add(self._metrics.tokens, seat, "output", counts.output_tokens)
+
+    def _add(self, counter: Counter, seat: str, what: str, now: int) -> None:
+        before = self._told.get((seat, what), 0)
+        self._told[seat, what] = now
+        counter.labels(self._work, self._names[seat], what).inc(now - before)

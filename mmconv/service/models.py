@@ -1,4 +1,4 @@
-"""The models of one process: each is loaded once, at its first call, whoever asks it.
+"""The models of one process: each is loaded once, whoever asks it, at its first call or before.
 
 A seat from `seat` is shared by all synchronous requests. A run gets seats of its own from `lend`,
 over the same backends and their slots, so that stopping it or closing its models touches nothing
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from mmconv.assemble import Provider, build_seat, find_provider, model_identity
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec
@@ -45,6 +45,10 @@ class Models:
             name: self._seat(model, own, spec.sampling.get(name), spec.seed)
             for name, model in spec.seats.items()
         }
+
+    def load(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of these models that are not loaded yet; loading begins, or again if it failed."""
+        return tuple(name for name in names if not self._source(self.specs[name]).load())
 
     async def aclose(self) -> None:
         """Close every model that was opened, and end what still loads."""
@@ -88,10 +92,19 @@ class _Source:
         self.fingerprint = self._provider.fingerprint(spec)
 
     async def open(self) -> Backend:
+        # Loading may take longer than a client waits; whoever asks next finds it under way.
+        return await asyncio.shield(self._begun())
+
+    def load(self) -> bool:
+        """Begin to open it, unless that is under way; whether it is open."""
+        return self._begun().done()
+
+    def _begun(self) -> asyncio.Task[_Lent]:
         if self._opening is None:
             self._opening = asyncio.create_task(self._open())
-        # Loading may take longer than a client waits; whoever asks next finds it under way.
-        return await asyncio.shield(self._opening)
+            # Its failure is logged; there may be nobody who waits for it.
+            self._opening.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        return self._opening
 
     async def aclose(self) -> None:
         """Close the backend, or end its loading; nothing where it was never asked for."""

@@ -272,12 +272,16 @@ class ChatCompletion(BaseModel):
 
 
 class ModelCard(BaseModel):
-    """A model that can be asked."""
+    """A model that the operator has configured; it cannot be asked where it is not `usable`.
+
+    The server then lacks the key that it needs.
+    """
 
     id: str
     object: Literal["model"] = "model"
     created: int
     owned_by: str
+    usable: bool
 
 
 class ModelList(BaseModel):

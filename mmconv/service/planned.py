@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from itertools import groupby, islice
 from typing import Any, TypeVar
 
 from mmconv.evaluation import Evaluation
-from mmconv.plans import Finished, Plan
-from mmconv.report.transcripts import call_records, message_record, score_record
+from mmconv.plans import Finished, Plan, score_finished
+from mmconv.protocols import Replies
+from mmconv.run_folder.transcripts import call_records, message_record, score_record
 from mmconv.runner import Runner
 from mmconv.service.desk import Desk
-from mmconv.service.elsewhere import StoreElsewhere
+from mmconv.service.elsewhere import RepliesElsewhere
 from mmconv.service.problems import Problem
 from mmconv.service.run_faults import reading_data
 from mmconv.service.run_files import clean_call
@@ -48,37 +48,41 @@ async def planned_sample(desk: Desk, evaluation: Evaluation, sample: str) -> dic
 
 
 async def _aside(
-    desk: Desk, evaluation: Evaluation, look: Callable[[Evaluation], Coroutine[Any, Any, Made]]
+    desk: Desk,
+    evaluation: Evaluation,
+    look: Callable[[Evaluation, Replies], Coroutine[Any, Any, Made]],
 ) -> Made:
     """Look at a run in a thread with a loop of its own, while no other request does.
 
     Raises `Problem` 409 where its data cannot be read any more.
     """
-    store = StoreElsewhere(evaluation.equipment.store, asyncio.get_running_loop())
-    there = replace(evaluation, equipment=replace(evaluation.equipment, store=store))
+    replies = RepliesElsewhere(evaluation.equipment.store, asyncio.get_running_loop())
     async with desk.viewing:
         with reading_data(evaluation.spec.options):
-            return await asyncio.to_thread(lambda: asyncio.run(look(there)))
+            return await asyncio.to_thread(lambda: asyncio.run(look(evaluation, replies)))
 
 
-async def _page(evaluation: Evaluation, after: str | None, limit: int) -> Page:
+async def _page(evaluation: Evaluation, replies: Replies, after: str | None, limit: int) -> Page:
     groups = _behind(evaluation, after, limit + 1)
-    finished = await _read(evaluation, [plan for group in groups[:limit] for plan, _ in group])
+    plans = [plan for group in groups[:limit] for plan, _ in group]
+    finished = await _read(evaluation, replies, plans)
     page = [_sample_info([finished[plan.order] for plan, _ in group]) for group in groups[:limit]]
     return page, page[-1]["sample"] if len(groups) > limit else None
 
 
-async def _sample(evaluation: Evaluation, sample: str) -> dict[str, Any] | None:
+async def _sample(evaluation: Evaluation, replies: Replies, sample: str) -> dict[str, Any] | None:
     conditions = len(evaluation.benchmark.conditions)
     group = list(islice(evaluation.plans(lambda name: name == sample), conditions))
     if not group:
         return None
-    finished = await _read(evaluation, [plan for plan, _ in group])
+    finished = await _read(evaluation, replies, [plan for plan, _ in group])
     return {
         "sample": sample,
         "calls": [call for plan, _ in group for call in _calls(finished[plan.order])],
         "scores": [
-            score for plan, record in group for score in _scores(evaluation, finished, plan, record)
+            score_record(score)
+            for plan, record in group
+            for score in score_finished(evaluation.benchmark, record, finished[plan.order])
         ],
     }
 
@@ -103,14 +107,15 @@ def _name(planned: tuple[Plan, Any]) -> str:
     return planned[0].sample
 
 
-async def _read(evaluation: Evaluation, plans: list[Plan]) -> Mapping[int, Finished]:
+async def _read(
+    evaluation: Evaluation, replies: Replies, plans: list[Plan]
+) -> Mapping[int, Finished]:
     finished: dict[int, Finished] = {}
 
     def keep(each: Finished) -> None:
         finished[each.plan.order] = each
 
-    equipment = evaluation.equipment
-    runner = Runner(equipment.seats, equipment.store, window=OPEN_PLANS, offline=True)
+    runner = Runner(evaluation.equipment.seats, replies, window=OPEN_PLANS, offline=True)
     await runner.run(plans, keep)
     return finished
 
@@ -131,12 +136,3 @@ def _calls(finished: Finished) -> Iterator[dict[str, Any]]:
         asked = finished.asked.get(record["call"])
         messages = asked and [message_record(message) for message in asked.messages]
         yield clean_call(record | {"messages": messages})
-
-
-def _scores(
-    evaluation: Evaluation, finished: Mapping[int, Finished], plan: Plan, record: Any
-) -> Iterator[dict[str, Any]]:
-    calls = {call.id: call for call in plan.calls}
-    outcomes = finished[plan.order].outcomes
-    for score in evaluation.benchmark.score(record, plan.condition, calls, outcomes):
-        yield score_record(replace(score, sample=plan.sample))

@@ -1,14 +1,13 @@
 """What a client is told when a request cannot be served: one shape, OpenAI's, for all routes.
 
 `{"error": {"message", "type", "param", "code"}}`. A message never holds a traceback, a secret or a
-path of this machine: what is not meant for clients is logged, and they get general words.
+path of this machine (`mmconv.service.privacy`): what is not meant for clients is logged.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -20,10 +19,9 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from mmconv.errors import FailureKind, InputError, StoreError
-from mmconv.service.wording import plainly, without_commands
-from mmconv.tally import Halt
-from mmconv.values import Failure
+from mmconv.errors import InputError, StoreError
+from mmconv.service.privacy import presentable
+from mmconv.service.wording import in_one, plainly
 
 log = logging.getLogger(__name__)
 
@@ -35,26 +33,6 @@ TYPES = {
 }
 """Status -> OpenAI's type; other 4xx are `invalid_request_error`, 5xx `server_error`."""
 
-FAILED: Mapping[FailureKind, tuple[int, str]] = {
-    "timeout": (504, "the model did not answer in time"),
-    "connection": (502, "the model could not be reached"),
-    "rate_limit": (503, "the model's server is busy; ask again later"),
-    "server": (502, "the model's server failed"),
-    "malformed": (502, "the model's server sent what is no answer"),
-    "authentication": (502, "the model's server does not accept the key that it is sent"),
-    "forbidden": (400, "the model's server does not allow the request"),
-    "quota": (502, "what was paid for at the model's server is used up"),
-    "not_found": (502, "the model's server does not have the model"),
-    "context": (400, "the messages are longer than the model's context"),
-    "rejected": (400, "the model refused the request"),
-    "memory": (400, "the request does not fit into the model's memory"),
-    "image": (400, "an image of the request cannot be read"),
-}
-"""How a model failed -> the status, and what a client is told where our own words would not do."""
-
-CODES: Mapping[FailureKind, str] = {"context": "context_length_exceeded"}
-"""OpenAI's own words for failures, where it has one; else the kind is the code."""
-
 LONGEST = 1000
 """Characters of a message; it may quote what a client sent. A longer one ends in `...`."""
 
@@ -62,20 +40,19 @@ DATABASE_SECONDS = 2.0
 """When a client is told to come back while the database is away."""
 
 UNROUTED = {
-    HTTPStatus.NOT_FOUND.phrase: "there is nothing at this path; /docs lists what there is",
-    HTTPStatus.METHOD_NOT_ALLOWED.phrase: "this path takes other methods; /docs lists them",
+    HTTPStatus.NOT_FOUND.phrase: (
+        "there is nothing at this path; /docs lists what there is",
+        "no_such_path",
+    ),
+    HTTPStatus.METHOD_NOT_ALLOWED.phrase: (
+        "this path takes other methods; /docs lists them",
+        "method_not_allowed",
+    ),
 }
-"""What Starlette says of requests that no route takes -> more."""
+"""What Starlette says of requests that no route takes -> more, and a word for programs."""
 
 PARAMETERS = (("query",), ("path",), ("header",), ("cookie",))
 """What the locations of other parameters begin with."""
-
-_PLACE = re.compile(
-    r"[A-Za-z][A-Za-z0-9+.-]*://"  # a URL
-    r"|(?<![\w/])(?:~|\.{1,2})?/[\w.~-]"  # a path
-    r"|\b[A-Za-z]:\\"
-    r"|environment variable"
-)
 
 
 class ErrorDetail(BaseModel):
@@ -142,65 +119,9 @@ def json_response(
     return Response(orjson.dumps(value), status, headers, media_type="application/json")
 
 
-def problem_of_failure(failure: Failure) -> Problem:
-    """What a client is told of a model that did not answer; what is left out is logged."""
-    status, _ = FAILED[failure.kind]
-    words = words_of_failure(failure.kind, failure.message)
-    code = CODES.get(failure.kind, failure.kind)
-    if status < 500:
-        return Problem(status, words, param="messages", code=code)
-    log.warning("a model failed (%s): %s", failure.kind, failure.message)
-    return Problem(status, words, code=code, retry_after=10 if status == 503 else None)
-
-
-def words_of_failure(kind: FailureKind, message: str) -> str:
-    """Why a model failed, as clients may know it: its own words where they are about the request.
-
-    What a server or a connection says tells of this machine.
-    """
-    status, words = FAILED[kind]
-    return words if status >= 500 else presentable(message, words)
-
-
-def words_of_halt(halt: Halt) -> str:
-    """Why a job stopped by itself, as its owner may know it; what is left out is logged."""
-    if halt.failure is None:
-        return halt.reason
-    log.warning("%s", halt.told)
-    return f"{halt.reason}: {words_of_failure(halt.failure.kind, halt.failure.message)}"
-
-
 def ending() -> Problem:
     """What is told once the process has been told to end."""
     return Problem(503, "the server is ending", code="draining", retry_after=10)
-
-
-def presentable(message: str, instead: str) -> str:
-    """The message, if it names no path, no URL and no variable of this machine; else `instead`.
-
-    What only a command line can follow is left out of it.
-    """
-    if _PLACE.search(message):
-        log.warning("told a client only %r: %s", instead, message)
-        return instead
-    return without_commands(message)
-
-
-def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The `responses` of a route, for its documentation: those named, and those that all have."""
-    return {
-        status: {"model": ErrorBody, "description": HTTPStatus(status).phrase}
-        for status in sorted({400, 401, 403, 408, 413, 429, 500, 503, *statuses})
-    }
-
-
-KEPT: dict[int | str, dict[str, Any]] = {
-    304: {"description": "It is as the client has it (If-None-Match, If-Modified-Since)."}
-}
-"""The `responses` of a route whose answers have an `ETag`."""
-
-REMOVED: dict[int | str, dict[str, Any]] = {204: {"description": "It is gone."}}
-"""The `responses` of a route that removes something."""
 
 
 def install(app: FastAPI) -> None:
@@ -226,10 +147,9 @@ async def _on_invalid(_request: Request, error: Exception) -> Response:
 async def _on_http(request: Request, error: Exception) -> Response:
     """What Starlette and FastAPI say: no such route, another method, a form that is none."""
     assert isinstance(error, HTTPException)
-    message = str(error.detail)
-    if message in UNROUTED:
-        message = UNROUTED[message]
-    problem = Problem(error.status_code, message)
+    told = str(error.detail)
+    message, code = UNROUTED.get(told, (told, None))
+    problem = Problem(error.status_code, message, code=code)
     headers = _allowed(request) if error.status_code == 405 else error.headers
     return json_response(problem.body, error.status_code, headers)
 
@@ -270,11 +190,10 @@ def invalid(errors: Sequence[Mapping[str, Any]], body: Any = None) -> Problem:
     Locations are FastAPI's, which begin with "body" and the like, or steps of the body itself.
 
     Where a value may be of several kinds there is an error for each; the one that got furthest
-    into the value is about the kind that was meant.
+    into the value is about the kind that was meant, and several at the same place are told as one.
     """
-    error, place = max(
-        ((error, _place(error["loc"], body)) for error in errors), key=lambda each: len(each[1])
-    )
+    placed = [(error, _place(error["loc"], body)) for error in errors]
+    error, place = max(placed, key=lambda each: len(each[1]))
     if error["type"] == "json_invalid":
         return Problem(400, _not_json(error), code="invalid_json")
     param = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
@@ -283,7 +202,8 @@ def invalid(errors: Sequence[Mapping[str, Any]], body: Any = None) -> Problem:
         return Problem(400, "a JSON object is needed (Content-Type: application/json)")
     if error["type"] == "extra_forbidden":
         return Problem(400, f"{param}: no such field", param=param, code="unknown_parameter")
-    return Problem(400, f"{param}: {plainly(error)}", param=param)
+    words = in_one([plainly(each) for each, its_place in placed if its_place == place])
+    return Problem(400, f"{param}: {words}", param=param)
 
 
 def _not_json(error: Mapping[str, Any]) -> str:

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict
 from mmconv.errors import InputError
 from mmconv.service.desk import Desk
 from mmconv.service.problems import Problem
+from mmconv.service.run_faults import not_here
 from mmconv.service.run_requests import RunRequest, decisive, resolve
 from mmconv.service.run_work import open_run
 from mmconv.service.settings import Settings
@@ -44,12 +45,21 @@ Deletion = Annotated[DeletionQuery, Query()]
 
 
 async def remove_run(shared: Service, desk: Desk, job: Job) -> None:
-    """Remove a run that is not under way, with its folder; raises `Problem` 409 for another.
+    """Remove a run that is not under way, with its folder.
 
     A folder that another run has too, since it stands for the same specification, stays with it.
+    Raises `Problem` 409 for a run that is under way, and for one whose folder is not here: it would
+    be left where it lies, and nothing would tell of it any more.
     """
     name = await _folder_name(shared, desk, job)
     out = shared.settings.out
+    if name and not job.is_active and _has_written(job) and not (out / name).is_dir():
+        raise not_here(
+            job,
+            out / name,
+            "remove the run at the server that has it, or put the folder back (an empty one named "
+            f"{name} will do where it is lost)",
+        )
 
     def clear(found: Job, others: Iterable[Job]) -> None:
         folders = [out / "shown" / found.id, out / "compared"]
@@ -88,6 +98,11 @@ async def _folder_name(shared: Service, desk: Desk, job: Job) -> str | None:
         return (await open_run(shared.settings, desk.benchmarks, job)).run_id
     except InputError:
         return None
+
+
+def _has_written(job: Job) -> bool:
+    """Whether the run has left a folder behind; one without a reply may have withdrawn it."""
+    return job.result is not None or bool(job.progress.get("replies"))
 
 
 def _has(settings: Settings, other: Job, name: str, job: Job) -> bool:

@@ -6,19 +6,24 @@ their words do not tell one, the fault lies in the data, which are the operator'
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from pydantic import ValidationError
 
 from mmconv.config import RunSpec
 from mmconv.errors import DataError, InputError
-from mmconv.service.problems import Problem, invalid, presentable
+from mmconv.service.privacy import presentable
+from mmconv.service.problems import Problem, invalid
 from mmconv.service.run_requests import open_options
 from mmconv.service.wording import without_commands
+from mmconv.store.jobs import Job
+
+log = logging.getLogger(__name__)
 
 CODE = "invalid_run"
 
@@ -33,14 +38,22 @@ SEATS = (
 
 
 def refusal(error: InputError, spec: RunSpec) -> Problem:
-    """The problem to tell a client whose run cannot be built."""
+    """The problem to tell a client whose run cannot be built.
+
+    What is wrong with the data is the operator's to mend, unless an option can.
+    """
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ValidationError):
             return _of_options(cause, spec)
         cause = cause.__cause__
     message = without_commands(by_name(str(error), _own_options(spec)))
-    param = next(_fields(message, spec), "data" if isinstance(error, DataError) else None)
+    param = next(_fields(message, spec), None)
+    if isinstance(error, DataError) and param is None:
+        log.warning("a run is refused: %s", error)
+        told = presentable(message, "the server's log says why")
+        words = f"the data cannot be read on the server; whoever runs it can mend that: {told}"
+        return Problem(409, words, param="data", code="data_unusable")
     return Problem(400, presentable(message, UNTOLD), param=param, code=CODE)
 
 
@@ -56,6 +69,18 @@ def reading_data(options: Mapping[str, Any]) -> Iterator[None]:
         told = presentable(by_name(str(error), options), "the server's log says why")
         message = f"what the run is made of cannot be read any more: {told}"
         raise Problem(409, message, code="data_gone") from error
+
+
+def not_here(job: Job, folder: Path, advice: str) -> Problem:
+    """What a client is told of a run that has a folder, and not on this server."""
+    log.warning("%s of %s is not there: servers of one database need one `out`", folder, job.id)
+    return Problem(
+        409,
+        f"the folder of the run {job.id} is not on this server: it lies with another server of "
+        f"the same database, or was taken away; {advice}",
+        param="run",
+        code="not_here",
+    )
 
 
 def by_name(message: str, options: Mapping[str, Any]) -> str:

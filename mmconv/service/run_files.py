@@ -1,8 +1,8 @@
 """What a finished run's folder holds, as the API gives it out: pages of scores, samples, tables.
 
 Files are read in pieces: memory does not grow with a run. What a failure's message says of this
-machine is left out. These functions block, and raise what `mmconv.report.saved_run` does; routes
-call them through `read_aside`.
+machine is left out. These functions block, and raise what `mmconv.run_folder.saved_run` does;
+routes call them through `read_aside`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 from mmconv.errors import DataError
-from mmconv.report.layout import SCORES, TABLES, TRANSCRIPTS
-from mmconv.report.saved_run import read_lines
 from mmconv.report.schemas import score_schema
-from mmconv.report.tables import FORMATS, read_tables
-from mmconv.service.problems import Problem, presentable, words_of_failure
+from mmconv.report.tables import FORMATS
+from mmconv.run_folder.layout import SCORES, TABLES, TRANSCRIPTS
+from mmconv.run_folder.saved_run import read_lines
+from mmconv.run_folder.tables import read_tables
+from mmconv.service.model_failures import words_of_failure
+from mmconv.service.privacy import presentable
+from mmconv.service.problems import Problem
 from mmconv.values import Table
 
 if TYPE_CHECKING:

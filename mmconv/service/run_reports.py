@@ -18,13 +18,14 @@ from starlette.responses import FileResponse
 from mmconv.report.output import PAGE
 from mmconv.report.page import write_page
 from mmconv.report.page.content import About
-from mmconv.report.records import whole
 from mmconv.service.access import Reader, Shared
 from mmconv.service.desk import Desk, Runs
+from mmconv.service.docs_answers import documented, kept
 from mmconv.service.made import made_of
-from mmconv.service.problems import KEPT, Problem, documented
+from mmconv.service.problems import Problem
 from mmconv.service.runs import RunId
 from mmconv.service.state import Service
+from mmconv.whole_files import whole
 
 router = APIRouter(prefix="/v1", tags=["runs"])
 
@@ -53,8 +54,7 @@ class ReportQuery(BaseModel):
     response_class=FileResponse,
     responses={
         **documented(404, 409),
-        **KEPT,
-        200: {"content": {"text/html": {}, "application/zip": {}}, "description": "It."},
+        **kept(content={"text/html": {}, "application/zip": {}}, description="It."),
     },
 )
 async def run_report(
@@ -81,8 +81,7 @@ async def run_report(
     response_class=FileResponse,
     responses={
         **documented(404, 409),
-        **KEPT,
-        200: {"content": {"text/javascript": {}}, "description": "It."},
+        **kept(content={"text/javascript": {}}, description="It."),
     },
 )
 async def run_report_block(

@@ -7,26 +7,22 @@ or run.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
-from mmconv.assemble import check_key
 from mmconv.benchmarks.describing import Description, describe, file_options
 from mmconv.benchmarks.registry import TITLES
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec
-from mmconv.errors import ConfigError
 from mmconv.identity import OPERATIONAL
 from mmconv.keys import hash_json
 from mmconv.service.bounds import check_temperature
+from mmconv.service.model_keys import require_key
 from mmconv.service.problems import Problem
 from mmconv.service.prompt_files import prompt_folder
 from mmconv.service.settings import DataSpec, Settings
-
-log = logging.getLogger(__name__)
 
 MOST_TRIALS = 100
 """How often a client may have every sample repeated."""
@@ -91,20 +87,10 @@ def resolve(settings: Settings, request: RunRequest) -> RunSpec:
     )
 
 
-def check_keys(request: RunRequest, spec: RunSpec) -> None:
-    """Raise `Problem` 409 for a model whose key is not set here; what is missing is logged."""
+def require_keys(request: RunRequest, spec: RunSpec) -> None:
+    """Raise `Problem` 409 for a model whose key is not set here."""
     for seat, model in spec.seats.items():
-        try:
-            check_key(model)
-        except ConfigError as error:
-            log.warning("a run is refused: %s: %s", request.seats[seat], error)
-            raise Problem(
-                409,
-                f"seats.{seat}: the model {request.seats[seat]!r} cannot be asked here, since the "
-                "server has no key for it; name another, or have whoever runs the server set it",
-                param=f"seats.{seat}",
-                code="model_unusable",
-            ) from error
+        require_key(model, request.seats[seat], f"seats.{seat}")
 
 
 def name_run(request: RunRequest, spec: RunSpec) -> str:

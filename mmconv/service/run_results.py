@@ -6,7 +6,6 @@ Scores and tables are there when the run is done; samples at any time.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,14 +19,15 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from mmconv.answers import SampleTranscript
 from mmconv.errors import InputError
 from mmconv.evaluation import Evaluation
-from mmconv.report.layout import SCORES
 from mmconv.report.page.content import About
+from mmconv.run_folder.layout import SCORES
 from mmconv.service.access import Reader, Shared
 from mmconv.service.desk import Desk, Runs
+from mmconv.service.docs_answers import documented, kept
 from mmconv.service.images import get_image, get_thumbnail
 from mmconv.service.planned import planned_page, planned_sample
-from mmconv.service.problems import KEPT, Problem, documented, json_response
-from mmconv.service.run_faults import reading_data
+from mmconv.service.problems import Problem, json_response
+from mmconv.service.run_faults import not_here, reading_data
 from mmconv.service.run_files import (
     check_chosen,
     chosen_file,
@@ -45,8 +45,6 @@ from mmconv.service.run_work import open_run
 from mmconv.service.runs import RunId, Word, find_run
 from mmconv.service.state import Service
 from mmconv.store.jobs import Job
-
-log = logging.getLogger(__name__)
 
 router = APIRouter(prefix="/v1", tags=["runs"])
 
@@ -104,15 +102,15 @@ class SampleQuery(BaseModel):
     limit: int = Field(default=100, ge=1, le=500)
 
 
-def _given_as(*formats: str) -> dict[int | str, dict[str, Any]]:
+def _given_as(*formats: str) -> dict[str, Any]:
     content: dict[str, Any] = {TYPES[name].split(";")[0]: {} for name in formats}
-    return {**documented(404, 409), 200: {"content": content, "description": "As asked."}}
+    return {"content": content, "description": "As asked."}
 
 
 @router.get(
     "/runs/{run}/scores",
     response_model=ScoreList,
-    responses=_given_as("json", "jsonl", "parquet") | KEPT,
+    responses=documented(404, 409) | kept(**_given_as("json", "jsonl", "parquet")),
 )
 async def run_scores(
     run: RunId, shared: Shared, _caller: Reader, asked: Annotated[ScoreQuery, Query()]
@@ -147,7 +145,7 @@ async def _score_file(
 @router.get(
     "/runs/{run}/tables",
     response_class=Response,
-    responses=_given_as("json", "csv", "md", "tex"),
+    responses=documented(404, 409) | {200: _given_as("json", "csv", "md", "tex")},
 )
 async def run_tables(
     run: RunId, shared: Shared, _caller: Reader, asked: Annotated[TableQuery, Query()]
@@ -232,14 +230,8 @@ def finished_folder(shared: Service, job: Job) -> Path:
         )
     folder = shared.settings.out / str(orjson.loads(job.result)["folder"])
     if not folder.is_dir():
-        log.warning("%s of %s is not there: servers of one database need one `out`", folder, job.id)
-        raise Problem(
-            409,
-            f"the folder of the run {job.id} is not on this server: it lies with another server of "
-            "the same database, or was taken away; whoever runs them can give all servers one "
-            "`out`, or put it back",
-            param="run",
-            code="not_here",
+        raise not_here(
+            job, folder, "whoever runs them can give all servers one `out`, or put it back"
         )
     return folder
 

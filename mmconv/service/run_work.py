@@ -14,6 +14,7 @@ from mmconv.errors import ConfigError
 from mmconv.evaluation import Evaluation
 from mmconv.runner import Runner
 from mmconv.service.benchmarks import Benchmarks
+from mmconv.service.metrics import Metrics, RunnerMetrics
 from mmconv.service.model_failures import words_of_halt
 from mmconv.service.problems import Problem
 from mmconv.service.run_requests import RunRequest, name_run, resolve
@@ -50,21 +51,26 @@ class Pace:
 class RunWork:
     """See `mmconv.service.worker.Work`. The report as a page is made when it is asked for."""
 
-    def __init__(self, settings: Settings, benchmarks: Benchmarks, job: Job) -> None:
+    def __init__(
+        self, settings: Settings, metrics: Metrics, benchmarks: Benchmarks, job: Job
+    ) -> None:
         self._settings = settings
+        self._metrics = metrics
         self._benchmarks = benchmarks
         self._job = job
         self._evaluation: Evaluation | None = None
         self._runner: Runner | None = None
+        self._counted: RunnerMetrics | None = None
         self._stopped = False
         self._started = time.monotonic()
         self._pace = Pace()
 
     def progress(self) -> dict[str, Any]:
         """The fields of `Progress`, and the name of the run's folder as soon as it is known."""
-        if self._runner is None or self._evaluation is None:
+        if self._runner is None or self._evaluation is None or self._counted is None:
             return asdict(Progress())
         now = time.monotonic()
+        self._counted.tell(self._runner.tally)
         tally, total = self._runner.tally, self._evaluation.plan_count
         self._pace.mark(now, tally.finished, tally.asked)
         told = _progress(tally, total, self._pace, now - self._started)
@@ -79,6 +85,8 @@ class RunWork:
     async def run(self) -> Ending | None:
         """Run to the end; the result names the run's folder."""
         self._evaluation = await open_run(self._settings, self._benchmarks, self._job)
+        names = RunRequest.model_validate_json(self._job.spec).seats
+        self._counted = RunnerMetrics(self._metrics, "run", names)
         self._runner = self._evaluation.runner()
         if self._stopped:
             return None
@@ -133,6 +141,8 @@ def counted(tally: Tally, total: int, seconds: float) -> Progress:
         failed=sum(seat.failed for seat in seats),
         skipped=sum(seat.skipped for seat in seats),
         retried=sum(seat.retried for seat in seats),
+        input_tokens=sum(seat.input_tokens for seat in seats),
+        output_tokens=sum(seat.output_tokens for seat in seats),
         seconds=round(seconds, 1),
     )
 

@@ -11,8 +11,8 @@ from mmconv.plans import Finished, Plan
 from mmconv.runner import Runner, Seat
 from mmconv.service.access import Caller
 from mmconv.service.asking import telling_unusable
+from mmconv.service.metrics import RunnerMetrics, WorkName
 from mmconv.service.state import Service
-from mmconv.values import Skipped
 
 
 async def carry_out(
@@ -21,8 +21,11 @@ async def carry_out(
     seats: Mapping[str, Seat],
     names: Mapping[str, str],
     plans: Sequence[Plan],
+    work: WorkName,
 ) -> list[Finished]:
     """Run the plans to their ends; `names` are the public names of the models on the seats.
+
+    The metrics count the calls as those of this `work`, also where the client goes early.
 
     Raises `Problem`: 429 where too many calls of the caller wait, 503 for a model that cannot be
     loaded. A call that fails is an outcome.
@@ -31,16 +34,9 @@ async def carry_out(
     runner = Runner(seats, shared.store, window=len(plans), goes_on=True)
     calls = sum(len(plan.calls) for plan in plans)
     meter = shared.meters.of(caller.name)
-    with meter.calling(caller.limits, calls), telling_unusable(*names.values()):
-        await runner.run(plans, finished.append)
-    for each in finished:
-        _count(shared, names, each)
+    try:
+        with meter.calling(caller.limits, calls), telling_unusable(*names.values()):
+            await runner.run(plans, finished.append)
+    finally:
+        RunnerMetrics(shared.metrics, work, names).tell(runner.tally)
     return finished
-
-
-def _count(shared: Service, names: Mapping[str, str], finished: Finished) -> None:
-    """Tell the metrics of the calls that were asked now."""
-    for call_id, asked in finished.asked.items():
-        outcome = finished.outcomes[call_id]
-        if not asked.stored and not isinstance(outcome, Skipped):
-            shared.metrics.count_call(names[asked.call.seat], outcome)

@@ -16,10 +16,11 @@ from mmconv.errors import InputError
 from mmconv.service.access import Caller, Reader, RunStarter, Shared
 from mmconv.service.bodies import JsonRoute
 from mmconv.service.desk import RUN, Runs
-from mmconv.service.problems import REMOVED, Problem, documented, json_response
+from mmconv.service.docs_answers import REMOVED, documented, placed
+from mmconv.service.problems import Problem, json_response
 from mmconv.service.removal import Deletion, remove_run
 from mmconv.service.run_faults import refusal
-from mmconv.service.run_requests import RunRequest, check_keys, name_run, resolve
+from mmconv.service.run_requests import RunRequest, name_run, require_keys, resolve
 from mmconv.service.run_shapes import RunList, run_info
 from mmconv.service.state import Service
 from mmconv.store.job_queries import stands
@@ -47,7 +48,8 @@ Key = Annotated[str | None, Header(max_length=255, pattern=r"^[\x21-\x7e]+$")]
     response_model=RunInfo,
     responses={
         **documented(404, 409, 422),
-        200: {"model": RunInfo, "description": "The run is under way or done already."},
+        **placed(200, model=RunInfo, description="The run is under way or done already."),
+        **placed(202),
     },
 )
 async def start_run(
@@ -67,7 +69,7 @@ async def start_run(
     run = name_run(asked, spec)
     known = await shared.queue.get(run)
     if known is None or not stands(known):
-        check_keys(asked, spec)
+        require_keys(asked, spec)
     if known is None:
         try:
             await desk.benchmarks.get(spec)
@@ -188,9 +190,9 @@ async def stop_run(
     return json_response(run_info(stopped or job), 202)
 
 
-async def find_run(shared: Service, run: str) -> Job:
-    """The run of this id, whose ever it is; raises `Problem` 404."""
+async def find_run(shared: Service, run: str, param: str = "run") -> Job:
+    """The run of this id, whose ever it is; raises `Problem` 404 about the field `param`."""
     job = await shared.queue.get(run)
     if job is None or job.kind != RUN:
-        raise Problem(404, "no such run; GET /v1/runs lists them", param="run")
+        raise Problem(404, f"no run {run} is here", param=param)
     return job

@@ -1,4 +1,4 @@
-"""Which scope each route needs, told in the API's own document from what the routes check."""
+"""Which token each route needs, told in the API's own document from what the routes check."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ from fastapi.routing import APIRoute
 from mmconv.service.access import INCLUDED_IN, Authorised
 
 
-def tell_scopes(document: dict[str, Any], routes: Iterable[Any]) -> None:
-    """Add to each operation's description what a token must be allowed."""
+def tell_scopes(document: dict[str, Any], routes: Iterable[Any], *, demanded: bool) -> None:
+    """Add to each operation what a token must be allowed.
+
+    Tokens are `demanded` where some are configured; elsewhere one may be sent and is not looked at.
+    """
+    document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    document["security"] = [{"token": []}] if demanded else [{"token": []}, {}]
     for route in routes:
         if not isinstance(route, APIRoute) or route.path_format not in document["paths"]:
             continue
@@ -26,6 +31,8 @@ def tell_scopes(document: dict[str, Any], routes: Iterable[Any]) -> None:
             if operation is not None:
                 told = operation.get("description", "").strip()
                 operation["description"] = f"{told}\n\n{words}".strip()
+                if not needed:
+                    operation["security"] = []
 
 
 def _words(scopes: tuple[Any, ...]) -> str:

@@ -108,7 +108,8 @@ class Settings(_Frozen):
     """Everything a server is told when it starts.
 
     `models` maps public names to models: a shipped name, a YAML path, `provider/model`, or the
-    fields of a model file. `prompts` is a folder that replaces our prompt files. `out` takes runs
+    fields of a model file. Those that `preload` names are loaded at once, others when they are
+    asked for the first time. `prompts` is a folder that replaces our prompt files. `out` takes runs
     and uploads; `database` is a path or URL, by default a file in `out`. `limits` are those of
     tokens that have none of their own. `runs_at_once` runs are under way in this process,
     and a dialogue of more than `synchronous_calls` calls becomes one. When it is told to end, the
@@ -117,6 +118,7 @@ class Settings(_Frozen):
     """
 
     models: Mapping[str, ModelSpec] = Field(min_length=1)
+    preload: tuple[str, ...] = ()
     data: Mapping[Name, DataSpec] = Field(default_factory=dict)
     prompts: Path | None = None
     out: Path = Path("runs")
@@ -136,6 +138,8 @@ class Settings(_Frozen):
     def _named_models(cls, value: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
+        if "" in value:
+            raise ValueError("a model has no name")
         return {
             name: load_model(model) if isinstance(model, str) else model
             for name, model in value.items()
@@ -149,6 +153,13 @@ class Settings(_Frozen):
             if len(set(given)) < len(given):
                 raise ValueError(f"two tokens have the same {what}")
         return tokens
+
+    @model_validator(mode="after")
+    def _preloads_what_it_serves(self) -> Settings:
+        for name in self.preload:
+            if name not in self.models:
+                raise ValueError(f"preload: {name!r} is none of the models")
+        return self
 
     @model_validator(mode="after")
     def _open_to_loopback_only(self) -> Settings:

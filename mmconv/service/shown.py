@@ -15,8 +15,8 @@ from typing import Any
 import orjson
 
 from mmconv.config import ModelSpec, RunSpec
-from mmconv.report.layout import MANIFEST, SCORES, SPEC, SUMMARY, TABLES, TRANSCRIPTS
-from mmconv.report.saved_run import read_lines
+from mmconv.run_folder.layout import MANIFEST, SCORES, SPEC, SUMMARY, TABLES, TRANSCRIPTS
+from mmconv.run_folder.saved_run import read_lines
 from mmconv.service.run_files import clean_call
 from mmconv.service.run_requests import RunRequest
 from mmconv.service.settings import Settings

@@ -122,6 +122,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         pictures = Pictures(uploads, library)
         models = await asyncio.to_thread(Models, settings.models, pictures)
         stack.push_async_callback(models.aclose)
+        models.load(settings.preload)
         yield Service(
             settings=settings,
             store=store,

@@ -16,16 +16,20 @@ from mmconv.answers import DataSet
 from mmconv.benchmarks.convbench.benchmark import OFFLINE_JUDGES
 from mmconv.service.access import Asker, Shared
 from mmconv.service.catalogue import data_sets
-from mmconv.service.problems import documented, json_response
+from mmconv.service.docs_answers import documented
+from mmconv.service.model_keys import has_key
+from mmconv.service.problems import json_response
+from mmconv.service.settings import SCOPES
 
 router = APIRouter(prefix="/web", include_in_schema=False)
 
 
 @router.get("/choices", responses=documented())
 async def list_choices(shared: Shared, caller: Asker) -> Response:
-    """List what a run or a dialogue may be made of, and what the caller may do.
+    """List what a run or a dialogue may be made of, and what the caller may do (`scopes`).
 
-    `convbench_judges` are the models that judge by ConvBench's prompts only.
+    `convbench_judges` are the models that judge by ConvBench's prompts only, `unusable` those that
+    the server has no key for.
     """
     settings = shared.settings
     return json_response(
@@ -36,9 +40,10 @@ async def list_choices(shared: Shared, caller: Asker) -> Response:
                 for name, spec in shared.models.specs.items()
                 if spec.provider in OFFLINE_JUDGES
             ],
+            "unusable": [name for name, spec in settings.models.items() if not has_key(spec)],
             "data": [_data_set(each) for each in data_sets(settings) if caller.may("read")],
             "caller": caller.name,
-            "scopes": sorted(caller.scopes),
+            "scopes": [scope for scope in SCOPES if caller.may(scope)],
         }
     )
 

@@ -26,9 +26,10 @@ from mmconv.report.page.views import comparison_content, run_content, view_of
 from mmconv.service.access import Reader, Shared
 from mmconv.service.compare import CompareQuery, compare_finished
 from mmconv.service.desk import Desk, Runs
+from mmconv.service.docs_answers import documented
 from mmconv.service.made import made_of
 from mmconv.service.planned import planned_page, planned_sample
-from mmconv.service.problems import Problem, documented, json_response
+from mmconv.service.problems import Problem, json_response
 from mmconv.service.run_files import read_aside
 from mmconv.service.run_results import (
     Sample,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 WORDS: Mapping[str, str] = {
@@ -25,6 +25,8 @@ WORDS: Mapping[str, str] = {
 }
 """Pydantic's error -> ours; where it has no line here, pydantic's own words do."""
 
+NEEDED = " is needed"
+
 COMMANDS = (
     (r" \(--(?:judge|set) [^)]*\)", ""),
     (r"--(generate-only|skip-bad-records|allow-drafts)\b", r"options.\1"),
@@ -41,6 +43,12 @@ def without_commands(message: str) -> str:
     for told, instead in COMMANDS:
         message = re.sub(told, instead, message)
     return re.sub(r"\boptions\.[a-z-]+", lambda found: found[0].replace("-", "_"), message)
+
+
+def in_one(told: Sequence[str]) -> str:
+    """What one value may be, where each says a kind that is needed; else the first of them."""
+    kinds = dict.fromkeys(each.removesuffix(NEEDED) for each in told if each.endswith(NEEDED))
+    return f"{', or '.join(kinds)}{NEEDED}" if told[0].endswith(NEEDED) else told[0]
 
 
 def plainly(problem: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 
 from mmconv.errors import MmconvError, StoreError
 from mmconv.service.presence import Presence
-from mmconv.service.problems import presentable
+from mmconv.service.privacy import presentable
 from mmconv.store.job_queries import MOST_STARTS
 from mmconv.store.jobs import Ending, Job
 from mmconv.store.queue import LEASE_SECONDS, Queue
@@ -87,6 +87,11 @@ class Worker:
         self._tasks: dict[asyncio.Task[None], Work] = {}
 
     @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of jobs that it takes."""
+        return tuple(self._openers)
+
+    @property
     def busy(self) -> int:
         """How many jobs are under way in this process."""
         return len(self._tasks)
@@ -120,7 +125,7 @@ class Worker:
     async def _take(self) -> Job | None:
         try:
             await self._free_orphans()
-            found = await self._queue.take(self._presence.name, list(self._openers), self._fits)
+            found = await self._queue.take(self._presence.name, self.kinds, self._fits)
             self.failing = False
         except Exception as error:
             # Whatever it is, jobs must not wait for ever because of it.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from mmconv.stats.column import Column
 from mmconv.stats.estimates import (
@@ -24,6 +25,8 @@ from mmconv.stats.estimates import (
 from mmconv.stats.parts import combine_parts
 from mmconv.stats.spread import find_spread
 from mmconv.values import Summary
+
+Key = TypeVar("Key", bound=Hashable)
 
 _EMPTY = Column.of(())
 
@@ -90,13 +93,13 @@ def contrast(left: Quantity, right: Quantity, names: tuple[str, str]) -> Contras
     return Contrast(summary=bounded(summary, -left.reach, left.reach), p=p)
 
 
-def holm(p_values: Mapping[str, float]) -> dict[str, float]:
+def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
     """P-values corrected for their number (Holm, 1979), the least first."""
-    corrected: dict[str, float] = {}
+    corrected: dict[Key, float] = {}
     highest = 0.0
-    for place, name in enumerate(sorted(p_values, key=p_values.__getitem__)):
-        highest = max(highest, min(1.0, (len(p_values) - place) * p_values[name]))
-        corrected[name] = highest
+    for place, key in enumerate(sorted(p_values, key=p_values.__getitem__)):
+        highest = max(highest, min(1.0, (len(p_values) - place) * p_values[key]))
+        corrected[key] = highest
     return corrected
 
 

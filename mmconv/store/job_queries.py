@@ -6,6 +6,7 @@ them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -25,7 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from mmconv.store.jobs import ACTIVE, Filter, Job, NewJob, read_job, utc
+from mmconv.store.jobs import ACTIVE, Backlog, Filter, Job, NewJob, read_job, utc
 from mmconv.store.schema import job_keys, jobs
 
 MOST_STARTS = 10
@@ -95,6 +96,22 @@ def is_free(now: datetime) -> ColumnElement[bool]:
     """The condition that a job waits, or that its worker is gone."""
     expired = and_(jobs.c.state == "running", jobs.c.lease < now)
     return or_(jobs.c.state == "queued", expired)
+
+
+def count_active(connection: Connection) -> dict[str, Backlog]:
+    """How many jobs wait and are under way, by kind."""
+    now = now_of(connection)
+    columns = (jobs.c.kind, jobs.c.state, func.count(), func.min(jobs.c.queued))
+    active = select(*columns).where(jobs.c.state.in_(ACTIVE)).group_by(jobs.c.kind, jobs.c.state)
+    found: dict[str, Backlog] = {}
+    for kind, state, count, oldest in connection.execute(active):
+        counted = found.setdefault(kind, Backlog())
+        if state == "running":
+            found[kind] = replace(counted, running=count)
+        else:
+            age = max(0.0, (now - utc(oldest)).total_seconds())
+            found[kind] = replace(counted, queued=count, oldest_seconds=age)
+    return found
 
 
 def free_jobs(connection: Connection) -> list[tuple[str, str, str]]:

@@ -110,6 +110,15 @@ class Ending:
     error: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """How many jobs of a kind wait and are under way, and how long the oldest one has waited."""
+
+    queued: int = 0
+    running: int = 0
+    oldest_seconds: float = 0.0
+
+
 Holding = Literal["held", "stop", "lost"]
 """What renewing a lease tells: go on, stop and give back, or it is another worker's by now."""
 

@@ -21,6 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from mmconv.errors import StoreError
 from mmconv.store.job_queries import (
+    count_active,
     find_job,
     free_jobs,
     is_full,
@@ -36,6 +37,7 @@ from mmconv.store.job_queries import (
 from mmconv.store.jobs import (
     ACTIVE,
     Admission,
+    Backlog,
     Ending,
     Filter,
     Holding,
@@ -103,6 +105,10 @@ class Queue:
         Raises `KeyError` where there is no such one.
         """
         return await self._query(lambda: self._page(chosen, after, limit), self._reader)
+
+    async def backlog(self) -> dict[str, Backlog]:
+        """How many jobs wait and are under way, by kind; a kind without any is left out."""
+        return await self._query(self._backlog, self._reader)
 
     async def take(
         self, worker: str, kinds: Sequence[str], fits: Callable[[Job], bool] = lambda job: True
@@ -216,6 +222,10 @@ class Queue:
                 )
             newest = query.order_by(jobs.c.created.desc(), jobs.c.id.desc()).limit(limit)
             return [read_job(row) for row in connection.execute(newest)]
+
+    def _backlog(self) -> dict[str, Backlog]:
+        with self._engine.connect() as connection:
+            return count_active(connection)
 
     def _take(self, worker: str, kinds: Sequence[str], fits: Callable[[Job], bool]) -> Job | None:
         while True:

@@ -13,6 +13,8 @@ Replies are generated in batches (see `model_zoo.hf.queue`); there is no prefix 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,8 @@ from images.policy import Policy
 from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError
 from mmconv.protocols import ImageSource
+from model_zoo.chat_templates import read_template
+from model_zoo.checkpoints import file_at_hand
 from model_zoo.hf.options import (
     HfOptions,
     check_ready,
@@ -32,8 +36,17 @@ from model_zoo.hf.options import (
 if TYPE_CHECKING:
     from model_zoo.hf.backend import HfBackend
     from model_zoo.hf.loading import Checkpoint
+    from model_zoo.hf.raw import HfRenderer
 
-__all__ = ["HfOptions", "check_ready", "check_sight", "facts", "fingerprint", "open_backend"]
+__all__ = [
+    "HfOptions",
+    "check_ready",
+    "check_sight",
+    "facts",
+    "fingerprint",
+    "open_backend",
+    "open_renderer",
+]
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> HfBackend:
@@ -43,7 +56,7 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> HfBackend:
     checkpoint cannot be loaded.
     """
     options = read_options(spec)
-    policy = Policy(max_pixels=options.max_pixels, min_pixels=options.min_pixels)
+    policy = _policy(options)
     # Importing torch takes seconds, in which a server has other requests to answer.
     checkpoint = await asyncio.to_thread(_load, spec, options)
     from model_zoo.hf.backend import HfBackend
@@ -51,14 +64,46 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> HfBackend:
     return HfBackend(checkpoint, options, policy, images, spec.max_concurrency)
 
 
+def open_renderer(spec: ModelSpec, images: ImageSource) -> HfRenderer:
+    """Load what writes the checkpoint's prompts, and no weights; nothing is downloaded.
+
+    Raises `mmconv.errors.ConfigError` as `open_backend` does, and for a hub name that was not
+    downloaded before.
+    """
+    options = read_options(spec)
+    if file_at_hand(spec.model, "config.json", options.revision) is None:
+        raise ConfigError(
+            f"model {spec.label}: {spec.model} is not among what the hub's library keeps here, so "
+            "that nobody knows how it writes prompts; download it, or name its folder"
+        )
+    with _libraries(spec):
+        from model_zoo.hf.raw import HfRenderer
+        from model_zoo.hf.writer import load_writer, naming
+    with naming(spec):
+        writer, _ = load_writer(spec.model, options, download=False)
+    template = read_template(options.chat_template)
+    return HfRenderer(writer=writer, template=template, policy=_policy(options), images=images)
+
+
+def _policy(options: HfOptions) -> Policy:
+    return Policy(max_pixels=options.max_pixels, min_pixels=options.min_pixels)
+
+
 def _load(spec: ModelSpec, options: HfOptions) -> Checkpoint:
     """Import the libraries and load the checkpoint, for seconds each."""
-    try:
+    with _libraries(spec):
         import_module("model_zoo.hf.backend")
         from model_zoo.hf.loading import load_checkpoint
+    return load_checkpoint(spec, options)
+
+
+@contextmanager
+def _libraries(spec: ModelSpec) -> Iterator[None]:
+    """Raise `ConfigError` where what is imported in here is not installed."""
+    try:
+        yield
     except ImportError as error:
         raise ConfigError(
             f"model {spec.label}: the provider hf needs libraries that are not installed "
             f"({error}); run: pip install 'mmconv[hf]'"
         ) from error
-    return load_checkpoint(spec, options)

@@ -18,7 +18,7 @@ from mmconv.values import Image, Message, Reply, Sampling, SeenImage
 from model_zoo.chat_templates import read_template
 from model_zoo.hf.batching import Budget, Request
 from model_zoo.hf.decoding import Completion, Decoder
-from model_zoo.hf.encoding import Tensors, check_context, encode
+from model_zoo.hf.encoding import Tensors, check_context, encode, usable
 from model_zoo.hf.load_lock import LOAD_LOCK
 from model_zoo.hf.loading import Checkpoint, release_memory
 from model_zoo.hf.options import HfOptions
@@ -110,7 +110,8 @@ class HfBackend:
         self, checkpoint: Checkpoint, messages: Sequence[Message], pictures: Sequence[Any]
     ) -> Tensors:
         with LOAD_LOCK.running():
-            return encode(checkpoint, render(checkpoint, messages, self.template), pictures)
+            rendered = render(checkpoint, messages, self.template)
+            return usable(checkpoint, encode(checkpoint, rendered, pictures))
 
 
 def _reply(completion: Completion, length: int, seen: tuple[SeenImage, ...]) -> Reply:

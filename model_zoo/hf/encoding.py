@@ -13,15 +13,19 @@ from typing import Any, TypeAlias
 from mmconv.errors import Refused
 from model_zoo.hf.loading import Checkpoint
 from model_zoo.hf.prompting import Rendered
+from model_zoo.hf.writer import Writer
 
 Tensors: TypeAlias = Mapping[str, Any]
 """A model's inputs by name. Tensors, first dimension 1 or a count of images, patches or tiles."""
 
 
-def encode(checkpoint: Checkpoint, rendered: Rendered, pixels: Sequence[Any]) -> Tensors:
+def encode(
+    writer: Writer, rendered: Rendered, pixels: Sequence[Any], size: Mapping[str, int] | None = None
+) -> Tensors:
     """The inputs for one prompt; `pixels` are its images, decoded, in order.
 
-    Raises `mmconv.errors.Refused` with the processor's own words where it does not take them.
+    `size` replaces the processor's own bounds of images. Raises `mmconv.errors.Refused` with the
+    processor's own words where it does not take them.
     """
     arguments: dict[str, Any] = {
         "text": [rendered.text],
@@ -30,14 +34,20 @@ def encode(checkpoint: Checkpoint, rendered: Rendered, pixels: Sequence[Any]) ->
     }
     if pixels:
         arguments["images"] = [list(pixels)]
+        if size is not None:
+            arguments["size"] = size
     try:
-        encoded = dict((checkpoint.processor or checkpoint.tokenizer)(**arguments))
+        return dict((writer.processor or writer.tokenizer)(**arguments))
     except ValueError as error:
         raise Refused("rejected", f"the processor does not take this prompt: {error}") from error
+
+
+def usable(checkpoint: Checkpoint, tensors: Tensors) -> Tensors:
+    """The inputs less those that the model does not take."""
     # generic tokenizers add it, and models that have no use for it raise
-    if "token_type_ids" not in inspect.signature(checkpoint.model.forward).parameters:
-        encoded.pop("token_type_ids", None)
-    return encoded
+    if "token_type_ids" in inspect.signature(checkpoint.model.forward).parameters:
+        return tensors
+    return {name: value for name, value in tensors.items() if name != "token_type_ids"}
 
 
 def check_context(checkpoint: Checkpoint, length: int, max_tokens: int) -> None:

@@ -1,7 +1,6 @@
-"""Loads a checkpoint from a folder or the hub: weights, tokenizer, processor, generation settings.
+"""Loads a checkpoint from a folder or the hub: weights and generation settings.
 
-What a checkpoint is (image-text, text, encoder-decoder) is read off its configuration, never off
-its name. Nothing is generated here.
+Its tokenizer and processor are loaded by `model_zoo.hf.writer`. Nothing is generated here.
 """
 
 from __future__ import annotations
@@ -17,14 +16,13 @@ from typing import Any
 import torch
 import transformers
 from safetensors import SafetensorError
-from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError
-from model_zoo.chat_templates import default_template
-from model_zoo.checkpoints import file_at_hand, is_local
+from model_zoo.checkpoints import file_at_hand
 from model_zoo.hf.load_lock import LOAD_LOCK
-from model_zoo.hf.options import HfOptions, Kind, require_template
+from model_zoo.hf.options import HfOptions, Kind
+from model_zoo.hf.writer import Writer, load_writer, naming, origin, short, takes_one_image
 from model_zoo.weight_files import check_whole, weight_files
 
 # most of its loaders are untyped
@@ -45,22 +43,18 @@ _DAMAGE_SIGNS = ("PytorchStreamReader", "unexpected EOF")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
+class Checkpoint(Writer):
     """A loaded model with what turns conversations into its inputs and tokens into text.
 
-    `processor` is None where the model sees no images. `context` is the number of positions, in
-    tokens, or None if it has no limit. `encoder_decoder` says that prompt and reply do not share
-    them. `one_image` says that the architecture (a Q-Former) takes exactly one image, at the front.
-    `settings` are the checkpoint's generation settings.
+    `context` is the number of positions, in tokens, or None if it has no limit. `encoder_decoder`
+    says that prompt and reply do not share them. `settings` are the checkpoint's generation
+    settings.
     """
 
     model: Any
-    tokenizer: Any
-    processor: Any | None
     settings: Any
     context: int | None
     encoder_decoder: bool
-    one_image: bool
 
     @property
     def stop_ids(self) -> frozenset[int]:
@@ -91,18 +85,13 @@ def load_checkpoint(spec: ModelSpec, options: HfOptions) -> Checkpoint:
         # a progress bar is for a person who waits, and litters a job's log
         _library.utils.logging.disable_progress_bar()
     try:
-        with LOAD_LOCK.loading():
+        with naming(spec), LOAD_LOCK.loading():
             return _load(spec.model, options)
-    except ImportError as error:
-        raise ConfigError(
-            f"model {spec.label}: needs a library that is not installed: {_short(error)}; run: "
-            f"pip install {_installed_by(error)}"
-        ) from error
     except RuntimeError as error:
         if is_out_of_memory(error):
             release_memory()
             raise ConfigError(
-                f"model {spec.label}: does not fit into memory: {_short(error)}; "
+                f"model {spec.label}: does not fit into memory: {short(error)}; "
                 "set options.quantization, options.dtype or options.device_map"
             ) from error
         if any(sign in str(error) for sign in _DAMAGE_SIGNS):
@@ -110,8 +99,6 @@ def load_checkpoint(spec: ModelSpec, options: HfOptions) -> Checkpoint:
         raise
     except (SafetensorError, EOFError, UnpicklingError) as error:
         raise _damaged(spec, options, error) from error
-    except (OSError, ValueError, KeyError) as error:
-        raise ConfigError(f"model {spec.label}: cannot be loaded: {_short(error)}") from error
 
 
 def _damaged(spec: ModelSpec, options: HfOptions, error: Exception) -> ConfigError:
@@ -125,15 +112,7 @@ def _damaged(spec: ModelSpec, options: HfOptions, error: Exception) -> ConfigErr
             return found
         files = weight_files(config.parent)
     where = files[0] if len(files) == 1 else f"model {spec.label}: a file of its weights"
-    return ConfigError(f"{where}: cannot be read: {_short(error)}; copy or download it again")
-
-
-def _installed_by(error: ImportError) -> str:
-    """What brings the library that an error speaks of: most come with our extras."""
-    told = str(error).lower()
-    if "torchvision" in told:
-        return "torchvision"
-    return "'mmconv[quant]'" if "bitsandbytes" in told else "'mmconv[hf]'"
+    return ConfigError(f"{where}: cannot be read: {short(error)}; copy or download it again")
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
@@ -152,34 +131,14 @@ def release_memory() -> None:
 
 
 def _load(name: str, options: HfOptions) -> Checkpoint:
-    source = str(Path(name).expanduser()) if is_local(name) else name
-    if is_local(name) and not Path(source).is_dir():
-        raise ConfigError(f"model {name}: there is no such folder; give a checkpoint's folder")
-    origin: dict[str, Any] = {"trust_remote_code": options.trust_remote_code}
-    if options.revision is not None:
-        origin["revision"] = options.revision
-    config = _library.AutoConfig.from_pretrained(source, **origin)
-    kind = detect_kind(config) if options.kind == "auto" else options.kind
-    processor = None
-    if kind == "image-text":
-        processor = _library.AutoProcessor.from_pretrained(source, **origin)
-        tokenizer = getattr(processor, "tokenizer", processor)
-        processor = None if tokenizer is processor else processor
-    else:
-        tokenizer = _library.AutoTokenizer.from_pretrained(source, **origin)
-    if options.chat_template is None and not _has_template(processor, tokenizer):
-        require_template(name, config.model_type)
+    writer, kind = load_writer(name, options)
+    source, told = origin(name, options)
     auto_class = getattr(_library, _AUTO_CLASSES[kind])
     model, found = auto_class.from_pretrained(
-        source, **origin, **_placement(options), output_loading_info=True
+        source, **told, **_placement(options), output_loading_info=True
     )
     _check_complete(name, found["missing_keys"])
-    return as_checkpoint(model.eval(), tokenizer, processor)
-
-
-def _has_template(processor: Any | None, tokenizer: Any) -> bool:
-    held = (getattr(each, "chat_template", None) for each in (processor, tokenizer))
-    return any(map(default_template, held))
+    return as_checkpoint(model.eval(), writer.tokenizer, writer.processor)
 
 
 def _check_complete(name: str, missing: Collection[str]) -> None:
@@ -191,15 +150,6 @@ def _check_complete(name: str, missing: Collection[str]) -> None:
             f"{', ...' if len(missing) > 3 else ''}) and would be random; is it of another class, "
             "or was it saved in part?"
         )
-
-
-def detect_kind(config: Any) -> Kind:
-    """What a configuration describes: a model that sees images, an encoder-decoder, or neither."""
-    if config.model_type in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES:
-        return "image-text"
-    if getattr(config, "vision_config", None) is not None:
-        return "image-text"
-    return "encoder-decoder" if config.is_encoder_decoder else "text"
 
 
 def _placement(options: HfOptions) -> dict[str, Any]:
@@ -235,7 +185,7 @@ def as_checkpoint(model: Any, tokenizer: Any, processor: Any | None) -> Checkpoi
     """What is to be known about a model that is loaded; `processor` None if it sees no images."""
     config = model.config
     text = config.get_text_config(decoder=True)
-    one_image = getattr(config, "qformer_config", None) is not None
+    one_image = takes_one_image(config)
     # BLIP-like models hand generation over to their language model and its settings
     speaker = model.language_model if one_image else model
     return Checkpoint(
@@ -247,8 +197,3 @@ def as_checkpoint(model: Any, tokenizer: Any, processor: Any | None) -> Checkpoi
         encoder_decoder=bool(speaker.config.is_encoder_decoder),
         one_image=one_image,
     )
-
-
-def _short(error: BaseException) -> str:
-    """An exception's first lines, on one line: libraries append pages of advice."""
-    return " ".join(str(error).split())[:400]

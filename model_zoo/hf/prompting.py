@@ -18,7 +18,7 @@ from jinja2 import TemplateError
 from mmconv.errors import Refused
 from mmconv.values import Image, Message, Text
 from model_zoo.chat_templates import PLAIN, default_template
-from model_zoo.hf.loading import Checkpoint
+from model_zoo.hf.writer import Writer
 
 _TURN_MARKS = {"user": "Question: ", "assistant": "Answer: ", "system": ""}
 _REASONING_ENDS = "</think>"
@@ -41,52 +41,52 @@ def images_of(messages: Sequence[Message]) -> tuple[Image, ...]:
     return tuple(image for message in messages for image in message.images)
 
 
-def check_images(checkpoint: Checkpoint, messages: Sequence[Message]) -> None:
+def check_images(writer: Writer, messages: Sequence[Message]) -> None:
     """Raise `mmconv.errors.Refused` if the architecture does not take these images.
 
     That is: any at all where the model sees none, other than one where it takes one, or a text
     that holds the very mark that stands for an image.
     """
     count = len(images_of(messages))
-    if count and checkpoint.processor is None:
+    if count and writer.processor is None:
         raise Refused("rejected", "this model sees no images; use a vision-language model")
-    if checkpoint.one_image and count != 1:
+    if writer.one_image and count != 1:
         raise Refused(
             "rejected", f"this architecture takes exactly one image per conversation, not {count}"
         )
-    mark = _image_mark(checkpoint)
+    mark = image_mark(writer)
     if mark and any(mark in part.text for message in messages for part in _texts(message)):
         raise Refused("rejected", f"a message holds {mark!r}, which stands for an image here")
 
 
-def render(checkpoint: Checkpoint, messages: Sequence[Message], template: str | None) -> Rendered:
+def render(writer: Writer, messages: Sequence[Message], template: str | None) -> Rendered:
     """The prompt for `messages`; `template` replaces the checkpoint's chat template.
 
     `PLAIN` makes a transcript. Raises `mmconv.errors.Refused` if the template cannot express the
     conversation.
     """
-    mark = _image_mark(checkpoint)
-    writer, own = _template_of(checkpoint, template)
+    mark = image_mark(writer)
+    speaker, own = _template_of(writer, template)
     if own is None:
-        inline = "" if checkpoint.one_image else mark
+        inline = "" if writer.one_image else mark
         return Rendered(text=_transcript(messages, inline), special_tokens=True)
-    as_parts = writer is checkpoint.processor
-    text = _apply_template(writer, own, _conversation(messages, mark, as_parts))
+    as_parts = speaker is writer.processor
+    text = _apply_template(speaker, own, _conversation(messages, mark, as_parts))
     _check_complete(text, messages, mark)
-    begin = checkpoint.tokenizer.bos_token
+    begin = writer.tokenizer.bos_token
     # a tokenizer's template is complete; a processor's may leave the first token to the tokenizer
     special = as_parts and not (begin and text.startswith(begin))
     return Rendered(text=text, special_tokens=special)
 
 
-def _image_mark(checkpoint: Checkpoint) -> str:
+def image_mark(writer: Writer) -> str:
     """What stands for an image in a prompt's text; empty if the processor does not tell."""
-    return str(getattr(checkpoint.processor, "image_token", None) or "")
+    return str(getattr(writer.processor, "image_token", None) or "")
 
 
-def _template_of(checkpoint: Checkpoint, template: str | None) -> tuple[Any, str | None]:
+def _template_of(writer: Writer, template: str | None) -> tuple[Any, str | None]:
     """Who writes the conversation, and by which template (None: there is none)."""
-    processor, tokenizer = checkpoint.processor, checkpoint.tokenizer
+    processor, tokenizer = writer.processor, writer.tokenizer
     if template == PLAIN:
         return tokenizer, None
     own = default_template(getattr(processor, "chat_template", None))
@@ -121,9 +121,9 @@ def _plain(message: Message, mark: str) -> str:
     return "".join(part.text if isinstance(part, Text) else mark for part in message.parts)
 
 
-def _apply_template(writer: Any, template: str, conversation: list[dict[str, Any]]) -> str:
+def _apply_template(speaker: Any, template: str, conversation: list[dict[str, Any]]) -> str:
     try:
-        written = writer.apply_chat_template(
+        written = speaker.apply_chat_template(
             conversation, chat_template=template, tokenize=False, add_generation_prompt=True
         )
     except (TemplateError, TypeError, ValueError, KeyError) as error:

@@ -22,6 +22,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset
 
+from mmconv.whole_files import whole
 from model_zoo.pocket import lessons
 from model_zoo.pocket.lessons import ASPECTS, IGNORED, Texts, Views
 
@@ -240,8 +241,6 @@ def _restore(path: Path, pupil: Pupil, optimiser: torch.optim.Optimizer) -> int:
 
 
 def _save(path: Path, pupil: Pupil, optimiser: torch.optim.Optimizer, done: int) -> None:
-    unfinished = path.with_suffix(".part")
-    torch.save(
-        {"pupil": pupil.state_dict(), "optimiser": optimiser.state_dict(), "done": done}, unfinished
-    )
-    unfinished.replace(path)
+    state = {"pupil": pupil.state_dict(), "optimiser": optimiser.state_dict(), "done": done}
+    with whole(path) as part:
+        torch.save(state, part)

@@ -184,7 +184,7 @@ async def test_two_runs_are_compared(url: str, opened: Opener) -> None:
 async def test_what_cannot_be_compared_is_told(url: str, opened: Opener) -> None:
     runs = f"{run_of(url, 'careful')},nothing"
     page = await opened(f"{url}/compare?runs={runs}", expected="status of 404")
-    await expect(page.locator("#problem")).to_have_text("No such run; GET /v1/runs lists them")
+    await expect(page.locator("#problem")).to_have_text("No run nothing is here")
 
 
 async def test_a_fault_stands_at_its_field(url: str, opened: Opener) -> None:
@@ -361,3 +361,19 @@ async def test_the_keyboard_reaches_everything(url: str, opened: Opener) -> None
     await page.keyboard.type("2")
     await page.keyboard.press("Enter")
     await expect(page.locator("#findings table").first).to_be_visible(timeout=LONG)
+
+
+async def test_a_run_of_few_samples_says_how_many(url: str, opened: Opener) -> None:
+    finish(url, "careful", "arbiter", limit=2)
+    page = await opened(url)
+    await expect(page.get_by_text("judged by arbiter · at most 2 samples")).to_be_visible()
+    missing = await opened(f"{url}/runs/none", expected="status of 404")
+    await expect(missing.locator("#problem")).to_have_text("No run none is here")
+
+
+async def test_runs_to_compare_fade_where_they_go_on_to_the_right(url: str, opened: Opener) -> None:
+    page = await opened(f"{url}/compare", width=PHONE)
+    listed = page.locator("#compare-form .scroll")
+    assert await listed.evaluate("each => each.scrollWidth > each.clientWidth")
+    fade = "each => getComputedStyle(each, '::after').position"
+    assert await listed.locator("> .fading").evaluate(fade) == "sticky"

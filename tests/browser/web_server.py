@@ -53,7 +53,7 @@ def serve_scenes(servers: Servers, folder: Path, **fields: Any) -> ServerProcess
         "images": str(folder / "scenes" / "images"),
     }
     data = {"scenes": {"benchmark": "convbench", "options": options}}
-    return servers(models=dict(MODELS), data=data, **fields)
+    return servers(**{"models": dict(MODELS), "data": data} | fields)
 
 
 def token_entry(*scopes: str) -> dict[str, Any]:
@@ -62,9 +62,9 @@ def token_entry(*scopes: str) -> dict[str, Any]:
     return {"name": "ada", "sha256": digest, "scopes": list(scopes)}
 
 
-def finish(url: str, candidate: str, judge: str) -> str:
-    """A run of all samples that is done; its id."""
-    asked = {"data": "scenes", "seats": {"candidate": candidate, "judge": judge}}
+def finish(url: str, candidate: str, judge: str, **fields: Any) -> str:
+    """A run that is done, of all samples where the fields say nothing else; its id."""
+    asked = {"data": "scenes", "seats": {"candidate": candidate, "judge": judge}} | fields
     run = str(httpx.post(f"{url}/v1/runs", json=asked).json()["id"])
     with httpx.stream("GET", f"{url}/v1/runs/{run}/events", timeout=60) as events:
         assert any(line == "event: end" for line in events.iter_lines())

@@ -21,8 +21,8 @@ import pytest
 from mmconv.benchmarks.convbench.quantities import DELTAS, GRADINGS, Grading
 from mmconv.cli.run_options import read_spec
 from mmconv.evaluation import Place, open_evaluation
-from mmconv.report.layout import SCORES
-from mmconv.report.saved_run import read_scores
+from mmconv.run_folder.layout import SCORES
+from mmconv.run_folder.saved_run import read_scores
 from mmconv.stats import ScoreFrame
 from mmconv.values import Score
 from model_zoo.simulated import CandidateOptions, Expected, JudgeOptions, expected

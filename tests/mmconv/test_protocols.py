@@ -7,7 +7,7 @@ import re
 
 from mmconv.assemble import PROVIDERS, find_provider
 from mmconv.config import ModelSpec
-from mmconv.protocols import Provider
+from mmconv.protocols import Provider, Renders
 from model_zoo import (
     damaged,
     fake,
@@ -34,8 +34,16 @@ SHIPPED: tuple[Provider[ModelSpec], ...] = (
 """Typed as providers: mypy holds each to the protocol."""
 
 
+RENDERING: tuple[Renders[ModelSpec], ...] = (damaged, hf, vllm_server)
+"""Typed as providers that write raw prompts."""
+
+
 def test_all_shipped_providers_are_typed() -> None:
     assert list(SHIPPED) == [find_provider(name) for name in sorted(PROVIDERS)]
+
+
+def test_those_that_render_are_typed_so() -> None:
+    assert list(RENDERING) == [module for module in SHIPPED if hasattr(module, "open_renderer")]
 
 
 def test_what_a_provider_may_have_besides_is_had_by_one() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mmconv.benchmarks.botchat.recorded import stored_dialogues
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.report.page.gathering import shown_sample
-from mmconv.report.saved_run import read_scores
+from mmconv.run_folder.saved_run import read_scores
 from mmconv.stats import ScoreFrame
 from mmconv.trials import Trial, name_trial, read_trial
 from tests.mmconv.benchmarks.botchat import samples as botchat

@@ -37,7 +37,7 @@ def is_blind(model: str) -> bool:
 def test_a_checkpoint_is_known_as_its_loader_knows_it(family: str) -> None:
     from transformers import AutoConfig
 
-    from model_zoo.hf.loading import detect_kind
+    from model_zoo.hf.writer import detect_kind
 
     path = str(checkpoint(family))
     kind = detect_kind(AutoConfig.from_pretrained(path))

@@ -23,8 +23,8 @@ from mmconv.errors import ConfigError, Transient
 from mmconv.protocols import Backend
 from mmconv.values import Message, Sampling, Text
 from model_zoo import openai_api
+from model_zoo.vllm_options import Options
 from model_zoo.vllm_server import (
-    Options,
     Served,
     check_ready,
     command,

@@ -15,7 +15,8 @@ from images import Library
 from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError, Refused
 from mmconv.values import Image, Message, Reply, Sampling, SeenImage
-from model_zoo.vllm_server import open_backend
+from model_zoo.vllm_server import open_backend, open_renderer
+from tests import torchvision_stub
 from tests.pictures import picture
 from tests.real.servers import MAX_LENGTH, MAX_PIXELS, RealVllm, say
 
@@ -70,6 +71,20 @@ async def test_three_turns_about_an_image(real_vllm: RealVllm) -> None:
     assert [reply.text for reply in replies] == [
         reply.text for reply in await converse(real_vllm, image)
     ]
+
+
+async def test_a_raw_prompt_has_the_tokens_that_vllm_counts(real_vllm: RealVllm) -> None:
+    if missing := torchvision_stub.install():
+        pytest.skip(missing)
+    renderer = open_renderer(real_vllm.spec, real_vllm.images)
+    assert renderer is not None
+    # sizes that are scaled down, scaled to whole patches, and sent as they are
+    for seed, size in enumerate(((640, 480), (150, 90), (112, 112))):
+        history = [say("user", TURNS[0], add_scene(real_vllm, seed, size))]
+        for turn in ("Two\nlines.", "A space "):
+            reply = await ask(real_vllm, *history)
+            assert renderer(history).tokens == reply.input_tokens
+            history += [say("assistant", reply.text), say("user", turn)]
 
 
 async def test_the_image_is_looked_at(real_vllm: RealVllm) -> None:

@@ -9,7 +9,7 @@ from mmconv.benchmarks.botchat.layout import AUTHORS_COLUMN, named
 from mmconv.benchmarks.botchat.options import CONDITIONS
 from mmconv.benchmarks.botchat.players import GTEVAL
 from mmconv.benchmarks.botchat.quantities import RATES
-from mmconv.benchmarks.leaderboards import CANDIDATE_LABEL, Board, Part, Place, Tables
+from mmconv.benchmarks.leaderboards import CANDIDATE_LABEL, Board, BoardPart, CellPlace, Tables
 
 
 def boards(runs: Sequence[Tables]) -> Iterator[Board]:
@@ -21,8 +21,8 @@ def _board(runs: Sequence[Tables], condition: str) -> Board:
     """By UniEval at the largest length; with GTEval, which the judge decides alone here."""
     row = named(CANDIDATE_LABEL, condition)
 
-    def place(table: str, column: str, name: str) -> Place:
-        return Place(table=table, row=row, column=column, quantity=(name, UNIT))
+    def place(table: str, column: str, name: str) -> CellPlace:
+        return CellPlace(table=table, row=row, column=column, quantity=(name, UNIT))
 
     found = [name for tables in runs if "unieval" in tables for name in tables["unieval"].columns]
     lengths = [name for name in dict.fromkeys(found) if not name.startswith(AUTHORS_COLUMN)]
@@ -38,8 +38,8 @@ def _board(runs: Sequence[Tables], condition: str) -> Board:
         name=condition,
         headline=max((name for name in lengths if name[2:].isdigit()), key=_length, default=""),
         parts=(
-            Part(title=f"BotChat, UniEval (%), {condition}", columns=dialogues),
-            Part(name="gteval", title=f"BotChat, GTEval (%), {condition}", columns=compared),
+            BoardPart(title=f"BotChat, UniEval (%), {condition}", columns=dialogues),
+            BoardPart(name="gteval", title=f"BotChat, GTEval (%), {condition}", columns=compared),
         ),
     )
 

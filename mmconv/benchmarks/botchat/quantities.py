@@ -28,7 +28,7 @@ _DECIMALS = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class OfficialCount:
     """How many comparisons the authors count, the unread ones among them, and what they drop."""
 
     points: tuple[float, ...]
@@ -63,21 +63,21 @@ def official_rates(column: Column) -> dict[str, Cell]:
     Win+tie is their sum of two rounded rates, so it can be 0.1 off. Pairs of the same text are
     dropped, and so is what was never judged.
     """
-    tally = _tally(column)
-    values = {name: tally.share(wanted) for name, wanted in RATES.items()}
+    count = _count(column)
+    values = {name: count.share(wanted) for name, wanted in RATES.items()}
     win, tie = values["win"], values["tie"]
     if win is not None and tie is not None:
         values["win+tie"] = round(win + tie, _DECIMALS)
     return {
-        name: Cell(value=value, n=tally.n, missing=tally.dropped) for name, value in values.items()
+        name: Cell(value=value, n=count.n, missing=count.dropped) for name, value in values.items()
     }
 
 
 def official_points(column: Column) -> Cell:
     """The authors' Score: over all comparisons, unread ones included."""
-    tally = _tally(column)
-    value = sum(tally.points) / tally.n if tally.n else None
-    return Cell(value=value, n=tally.n, missing=tally.dropped)
+    count = _count(column)
+    value = sum(count.points) / count.n if count.n else None
+    return Cell(value=value, n=count.n, missing=count.dropped)
 
 
 def official_share(column: Column) -> Cell:
@@ -87,11 +87,11 @@ def official_share(column: Column) -> Cell:
     return Cell(value=value, n=len(numbers), missing=dict(column.missing))
 
 
-def _tally(column: Column) -> Tally:
+def _count(column: Column) -> OfficialCount:
     points = tuple(value for value in column.values if value is not None)
     dropped = dict(column.missing)
     unknown = dropped.pop(UNKNOWN, 0)
-    return Tally(points=points, n=len(points) + unknown, dropped=dropped)
+    return OfficialCount(points=points, n=len(points) + unknown, dropped=dropped)
 
 
 def indicator(column: Column, wanted: Collection[float]) -> Column:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from mmconv.benchmarks.cmteval.fields import SUBSETS
 from mmconv.benchmarks.cmteval.tables import MAIN
-from mmconv.benchmarks.leaderboards import CANDIDATE_LABEL, Board, Part, Place, Tables
+from mmconv.benchmarks.leaderboards import CANDIDATE_LABEL, Board, BoardPart, CellPlace, Tables
 
 
 def boards(_runs: Sequence[Tables]) -> Iterator[Board]:
@@ -16,7 +16,7 @@ def boards(_runs: Sequence[Tables]) -> Iterator[Board]:
 
 def _board(subset: str) -> Board:
     columns = {
-        title: Place(
+        title: CellPlace(
             table="scores",
             row=f"{CANDIDATE_LABEL}, {subset}",
             column=title,
@@ -24,5 +24,5 @@ def _board(subset: str) -> Board:
         )
         for title in MAIN
     }
-    parts = [Part(title=f"CMT-Eval, {subset}", columns=columns)]
+    parts = [BoardPart(title=f"CMT-Eval, {subset}", columns=columns)]
     return Board(name=subset, headline="DLS", parts=parts)

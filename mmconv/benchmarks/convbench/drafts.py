@@ -34,6 +34,7 @@ from mmconv.benchmarks.convbench.data import Row
 from mmconv.benchmarks.records import Record, Unreadable, scan_records
 from mmconv.errors import ConfigError, DataError
 from mmconv.plans import Finished, Plan
+from mmconv.whole_files import whole
 
 Texts: TypeAlias = Mapping[str, str]
 """What an annotation holds, by column."""
@@ -198,16 +199,9 @@ def _append_line(path: Path, line: bytes) -> None:
 
 def _replace(path: Path, content: bytes) -> None:
     """Put a new file in the place of one, which is there whole until the new one is."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+    with whole(path, sync=True) as part:
+        part.write_bytes(content)
         shutil.copymode(path, part)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _row_of(line: bytes) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from mmconv.benchmarks.convbench.quantities import DELTAS, GRADINGS
 from mmconv.benchmarks.convbench.tables import LEVELS
-from mmconv.benchmarks.leaderboards import Board, Part, Place, Tables
+from mmconv.benchmarks.leaderboards import Board, BoardPart, CellPlace, Tables
 
 
 def boards(_runs: Sequence[Tables]) -> Iterator[Board]:
@@ -15,27 +15,27 @@ def boards(_runs: Sequence[Tables]) -> Iterator[Board]:
 
         def graded(
             table: str, names: Iterable[str], group: str = grading.title
-        ) -> dict[str, Place]:
+        ) -> dict[str, CellPlace]:
             return {
-                name: Place(table=table, row=name, column=group, quantity=(name, group))
+                name: CellPlace(table=table, row=name, column=group, quantity=(name, group))
                 for name in names
             }
 
-        scores = Part(
+        scores = BoardPart(
             title=f"ConvBench, {grading.title}",
             columns=graded("scores", ("R1", "R2", "S1", "S2", "S3", "S0")),
         )
-        deltas = Part(
+        deltas = BoardPart(
             name="deltas",
             title=f"What perfect earlier turns change, {grading.title}",
             columns=graded("deltas", DELTAS),
             signed=True,
         )
-        attribution = Part(
+        attribution = BoardPart(
             name="attribution",
             title=f"Which level failed creations come from, net (%), {grading.name}",
             columns={
-                level: Place(
+                level: CellPlace(
                     table="attribution_net",
                     row=f"creation failed: due to {level}",
                     column=f"{grading.name} failures",

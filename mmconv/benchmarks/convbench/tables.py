@@ -31,7 +31,7 @@ from mmconv.benchmarks.convbench.quantities import (
     mean,
 )
 from mmconv.stats import FEWEST_CLUSTERS, ScoreFrame, as_cell, summarise_share
-from mmconv.values import Cell, Score, Table
+from mmconv.values import Cell, Score, Summary, Table
 
 LEVELS = {1: "perception", 2: "reasoning", 3: "creation"}
 
@@ -44,6 +44,15 @@ CITED = (
     "is left, and a share below 0 or above 100 % means that perfect turns add failures."
 )
 """What net shares are, as their table tells it."""
+
+WIDEST = 1.5
+"""The widest interval of a net share that is told; 1 is all failures."""
+
+UNTOLD = (
+    f"Of fewer than {FEWEST_CLUSTERS} failures no net share is told, nor one that has no interval, "
+    f"or an interval wider than {100 * WIDEST:g} points: it could be almost anything."
+)
+"""Which net shares are not told, as their table tells it."""
 
 NOT_CITED = (
     "To find samples by and not to cite: each failure is attributed to the first level before it "
@@ -180,7 +189,7 @@ def _net_attribution(frame: ScoreFrame, gradings: list[Grading], layout: Layout)
         for (level, blamed), share in found.items():
             if share.n or share.missing:
                 row = rows.setdefault(f"{level} failed: due to {blamed}", {})
-                told = share if share.n >= FEWEST_CLUSTERS else replace(share, mean=None)
+                told = share if _is_told(share) else replace(share, mean=None, low=None, high=None)
                 row[_failures(grading)] = as_cell(told, 100.0)
     return Table(
         name="attribution_net",
@@ -189,12 +198,19 @@ def _net_attribution(frame: ScoreFrame, gradings: list[Grading], layout: Layout)
         rows=rows,
         notes=(
             CITED,
-            f"Of fewer than {FEWEST_CLUSTERS} failures nothing is told.",
+            UNTOLD,
             _failing(layout),
             FOLLOWED,
             *layout.notes,
         ),
     )
+
+
+def _is_told(share: Summary) -> bool:
+    """Whether there is enough behind a net share to name it."""
+    if share.n < FEWEST_CLUSTERS or share.low is None or share.high is None:
+        return False
+    return share.high - share.low <= WIDEST
 
 
 def _attribution(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:

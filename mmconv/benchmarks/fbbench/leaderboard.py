@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mmconv.benchmarks.fbbench.tables import QUANTITIES
-from mmconv.benchmarks.leaderboards import CANDIDATE_LABEL, Board, Part, Place, Tables
+from mmconv.benchmarks.leaderboards import CANDIDATE_LABEL, Board, BoardPart, CellPlace, Tables
 
 
 def boards(_runs: Sequence[Tables]) -> Iterator[Board]:
     """All tasks."""
     columns = {
-        name: Place(
+        name: CellPlace(
             table="scores", row=CANDIDATE_LABEL, column=name, quantity=("all tasks", f"{name} (%)")
         )
         for name in QUANTITIES
     }
-    yield Board(headline="overall", parts=[Part(title="FB-Bench (%)", columns=columns)])
+    yield Board(headline="overall", parts=[BoardPart(title="FB-Bench (%)", columns=columns)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from mmconv.benchmarks.leaderboards import CANDIDATE_LABEL, Board, Part, Place, Tables
+from mmconv.benchmarks.leaderboards import CANDIDATE_LABEL, Board, BoardPart, CellPlace, Tables
 from mmconv.benchmarks.mtbench101.options import SELF
 from mmconv.benchmarks.mtbench101.tables import MEAN_TITLE, MINIMUM_TITLE
 from mmconv.benchmarks.mtbench101.taxonomy import AVERAGE, TASKS
@@ -24,18 +24,18 @@ def _board(runs: Sequence[Tables], history: str = "") -> Board:
     minimum = all(any(MINIMUM_TITLE in name for name in table.columns) for table in scores)
     title = MINIMUM_TITLE if minimum else MEAN_TITLE
 
-    def means(names: Iterable[str]) -> dict[str, Place]:
+    def means(names: Iterable[str]) -> dict[str, CellPlace]:
         column, group = before + title, title + after
         return {
-            name: Place(table="scores", row=name, column=column, quantity=(name, group))
+            name: CellPlace(table="scores", row=name, column=column, quantity=(name, group))
             for name in dict.fromkeys(names)
         }
 
-    groups = Part(
+    groups = BoardPart(
         title=f"MT-Bench-101 (1-10), {title}{after}",
         columns=means((AVERAGE, *(task.group for task in TASKS.values()))),
     )
-    abilities = Part(
+    abilities = BoardPart(
         name="abilities",
         title=f"MT-Bench-101 (1-10) by ability, {title}{after}",
         columns=means(task.ability for task in TASKS.values()),

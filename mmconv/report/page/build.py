@@ -17,7 +17,7 @@ from mmconv.report.page.content import NOTHING, About, Content
 from mmconv.report.page.gathering import SHORT_NAME, Gathering
 from mmconv.report.page.rendering import render
 from mmconv.report.page.views import comparison_content, run_content
-from mmconv.report.records import whole
+from mmconv.whole_files import whole
 
 BLOCK_BYTES = 4_300_000
 """What texts and pictures may take inside the page, which stays below 5 MB with them."""

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from mmconv.report.page.dialogues import Reader
 from mmconv.report.page.display import Grid
 from mmconv.report.page.plots import Plot
-from mmconv.report.saved_run import FinishedRun
+from mmconv.run_folder.saved_run import FinishedRun
 from mmconv.values import Table
 
 About: TypeAlias = Mapping[str, Mapping[str, str]]

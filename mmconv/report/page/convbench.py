@@ -20,10 +20,10 @@ from mmconv.benchmarks.convbench.quantities import (
 from mmconv.benchmarks.convbench.tables import LEVELS
 from mmconv.report.page.content import Section, View
 from mmconv.report.page.display import Grid, Line, Shown, grid, same_size, shown, why_missing
-from mmconv.report.page.plots import Plot, Point, Series, sideways, upright
+from mmconv.report.page.plots import Plot, Series, point_of, sideways, upright
 from mmconv.report.page.sentences import (
     DUE,
-    Equal,
+    Keys,
     attribution_sentences,
     count_failures,
     delta_sentences,
@@ -52,7 +52,7 @@ _GAINS = {goal: name for name, (_, goal) in DELTAS.items()}
 _SIDE = re.compile(r"pairwise_([AB])/")
 
 
-def lead_sentences(tables: Sequence[Table], equal: Equal | None = None) -> tuple[str, ...]:
+def lead_sentences(tables: Sequence[Table], equal: Keys | None = None) -> tuple[str, ...]:
     """The paper's question, which level caused the failures; else what perfect turns change.
 
     For `equal` see `mmconv.report.page.sentences.delta_sentences`.
@@ -61,7 +61,7 @@ def lead_sentences(tables: Sequence[Table], equal: Equal | None = None) -> tuple
     return _causes(net) or delta_sentences(tables, equal)[:1]
 
 
-def view(tables: Sequence[Table], equal: Equal | None = None) -> View:
+def view(tables: Sequence[Table], equal: Keys | None = None) -> View:
     """The sections of a run, from its tables; for `equal` see `lead_sentences`."""
     named = {table.name: table for table in tables}
     lead = lead_sentences(tables, equal)
@@ -97,7 +97,7 @@ def _scores(named: Mapping[str, Table], sentences: Sequence[str]) -> Iterator[Se
         for table, draw in ((scores, _levels_plot), (deltas, _deltas_plot))
         if table is not None
         for grading in gradings
-        if any(map(_point, _in_column(table, grading.title)))
+        if any(map(point_of, _in_column(table, grading.title)))
     ]
     printed = [typeset_table(table) for table in (scores, deltas) if table is not None]
     yield Section(
@@ -174,7 +174,7 @@ def _levels_plot(scores: Table, grading: Grading) -> Plot:
             name=CONDITIONS[condition],
             colour=COLOURS[condition],
             points=tuple(
-                _point(scores.rows.get(_NAMES.get((condition, turn), ""), {}).get(grading.title))
+                point_of(scores.rows.get(_NAMES.get((condition, turn), ""), {}).get(grading.title))
                 for turn in TURNS
             ),
         )
@@ -188,7 +188,7 @@ def _levels_plot(scores: Table, grading: Grading) -> Plot:
 
 def _deltas_plot(deltas: Table, grading: Grading) -> Plot:
     names = list(deltas.rows)
-    points = tuple(_point(deltas.rows[name].get(grading.title)) for name in names)
+    points = tuple(point_of(deltas.rows[name].get(grading.title)) for name in names)
     turns = [QUANTITIES[DELTAS[name][1]][1] for name in names]
     titles = [
         f"{TURNS[turn]}, {typeset_name(name)}" for turn, name in zip(turns, names, strict=True)
@@ -199,12 +199,6 @@ def _deltas_plot(deltas: Table, grading: Grading) -> Plot:
 
 def _in_column(table: Table, column: str) -> list[Cell | None]:
     return [row.get(column) for row in table.rows.values()]
-
-
-def _point(cell: Cell | None) -> Point | None:
-    if cell is None or not isinstance(cell.value, float):
-        return None
-    return Point(value=cell.value, low=cell.low, high=cell.high)
 
 
 def _attribution(named: Mapping[str, Table], said: Sequence[str]) -> Iterator[Section]:
@@ -240,7 +234,7 @@ def _blame_plots(table: Table, column: str) -> Iterator[Plot]:
     told = {name: cell for name, cell in cells.items() if cell.low is not None}
     if told:
         titles = [name.replace(DUE, " \N{LEFTWARDS ARROW} ").capitalize() for name in told]
-        points = tuple(map(_point, told.values()))
+        points = tuple(map(point_of, told.values()))
         series = Series(name="share of the failures", colour="series-2", points=points)
         title = f"Source of {column} (%), n = {count_failures(table, column)}"
         yield sideways(title, titles, series, zero=True)
@@ -251,7 +245,7 @@ def _categories(named: Mapping[str, Table]) -> Iterator[Section]:
         _heat_map(table, turn)
         for turn, level in LEVELS.items()
         if (table := named.get(f"categories_{level}")) is not None
-        and any(_point(cell) for column in table.columns for cell in _in_column(table, column))
+        and any(point_of(cell) for column in table.columns for cell in _in_column(table, column))
     ]
     if maps:
         yield Section(

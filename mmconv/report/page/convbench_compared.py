@@ -8,20 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from mmconv.report.comparison import Comparison
 from mmconv.report.page import convbench, generic
 from mmconv.report.page.content import Section, View
-from mmconv.report.page.sentences import Equal, comparison_sentences
+from mmconv.report.page.sentences import comparison_sentences
 from mmconv.report.page.symbols import LEGEND, typeset_table
 from mmconv.values import Table
 
 DIFFERENCES = "differences"
 
 
-def view(tables: Sequence[Table], labels: Sequence[str], equal: Equal) -> View:
-    """The sections of a comparison; of the runs' labels the first is the baseline's."""
-    baseline, *others = labels
+def view(comparison: Comparison, tables: Sequence[Table]) -> View:
+    """The sections of a comparison, whose tables may be titled otherwise here."""
+    labels = [run.label for run in comparison.runs]
     found = next((table for table in tables if table.name == DIFFERENCES), None)
-    told = () if found is None else comparison_sentences(found, baseline, others, equal)
+    sure, equal = comparison.significant, comparison.equal
+    told = () if found is None else comparison_sentences(found, labels, sure, equal)
     sections = generic.sections([typeset_table(table) for table in tables])
     return replace(
         convbench.view(()),

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from mmconv.report.cells import missing_notes, one_line, round_number
-from mmconv.report.layout import TABLES
 from mmconv.report.reasons import tell_reasons
+from mmconv.run_folder.layout import TABLES
 from mmconv.values import Cell, Table
 
 NOTHING = "–"

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mmconv.report.page.content import Section, View
 from mmconv.report.page.display import grid
-from mmconv.report.page.plots import Plot, Point, Series, sideways
-from mmconv.values import Cell, Table
+from mmconv.report.page.plots import Plot, Series, point_of, sideways
+from mmconv.values import Table
 
 MOST_PLOTS = 4
 MOST_PLACES = 26
@@ -46,7 +46,7 @@ def verdict_words(call: str, label: str | None, scores: Mapping[str, float]) -> 
 
 def _plots(table: Table) -> Iterator[Plot]:
     for column in _columns(table)[:MOST_PLOTS]:
-        points = tuple(_point(row.get(column)) for row in table.rows.values())
+        points = tuple(point_of(row.get(column)) for row in table.rows.values())
         series = Series(name=column, colour="series-1", points=points)
         yield sideways(column, list(table.rows), series, zero=table.signed)
 
@@ -60,9 +60,3 @@ def _columns(table: Table) -> list[str]:
         for column in table.columns
     }
     return [column for column, lows in ends.items() if len(lows) - lows.count(None) >= 2]
-
-
-def _point(cell: Cell | None) -> Point | None:
-    if cell is None or not isinstance(cell.value, float):
-        return None
-    return Point(value=cell.value, low=cell.low, high=cell.high)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from mmconv.report.layout import SeatSummary
 from mmconv.report.page.dialogues import Record, call_order
 from mmconv.report.shortfalls import Shortfall
 from mmconv.report.summary import tell_dollars
@@ -25,6 +24,7 @@ from mmconv.report.verdicts import (
     group_tries,
     is_judgement,
 )
+from mmconv.run_folder.layout import SeatSummary
 from mmconv.values import Cell, Table
 
 ANSWERS = ("answered", "cut off", "empty", "filtered", "context dropped", "failed", "not asked")

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mmconv.values import Cell
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -35,6 +37,13 @@ class Point:
     value: float
     low: float | None = None
     high: float | None = None
+
+
+def point_of(cell: Cell | None) -> Point | None:
+    """A cell as a point; None for one without a number."""
+    if cell is None or not isinstance(cell.value, float):
+        return None
+    return Point(value=cell.value, low=cell.low, high=cell.high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from mmconv.report.layout import Manifest
-from mmconv.report.saved_run import FinishedRun
+from mmconv.run_folder.layout import Manifest
+from mmconv.run_folder.saved_run import FinishedRun
 
 Entries: TypeAlias = tuple[tuple[str, str], ...]
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmconv.report.layout import SCORES, TRANSCRIPTS
 from mmconv.report.page.dialogues import Record
-from mmconv.report.saved_run import read_by_sample
+from mmconv.run_folder.layout import SCORES, TRANSCRIPTS
+from mmconv.run_folder.saved_run import read_by_sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,11 +26,12 @@ CLAIMS = {
 """Delta -> how its sentence starts, and what a gain says of the errors without the given turn."""
 
 
-Equal: TypeAlias = Collection[tuple[str, str]]
-"""Rows and columns of differences that are the same for every sample: they have no interval."""
+Keys: TypeAlias = Collection[tuple[str, str]]
+"""Rows and columns of a table. Differences that are `equal`, the same for every sample, have no
+interval."""
 
 
-def delta_sentences(tables: Iterable[Table], equal: Equal | None = None) -> tuple[str, ...]:
+def delta_sentences(tables: Iterable[Table], equal: Keys | None = None) -> tuple[str, ...]:
     """One sentence for each delta of a turn, by the first grading that has a value for it.
 
     Without `equal` it is not told why one has no interval.
@@ -39,7 +40,7 @@ def delta_sentences(tables: Iterable[Table], equal: Equal | None = None) -> tupl
     return () if deltas is None else tuple(_sentences(deltas, equal))
 
 
-def _sentences(deltas: Table, equal: Equal | None) -> Iterator[str]:
+def _sentences(deltas: Table, equal: Keys | None) -> Iterator[str]:
     for name, (start, meaning) in CLAIMS.items():
         row = deltas.rows.get(name, {})
         for grading in (DIRECT, PAIRWISE):
@@ -113,16 +114,17 @@ def _blamed(level: str, cells: Mapping[str, Cell], table: Table) -> str:
     if not known:
         return _too_few(level, next(iter(cells.values())))
     blamed = max(known, key=lambda each: _surely(known[each]))
-    cell = known.pop(blamed)
+    others = [cell for other, cell in cells.items() if other != blamed]
     whole = replace(table, digits=0)
-    return f"{_claim(level, blamed, cell, known.values())}{_size(level, blamed, cell, whole)}."
+    claim = _claim(level, blamed, known[blamed], others)
+    return f"{claim}{_size(level, blamed, known[blamed], whole)}."
 
 
 def _claim(level: str, blamed: str, cell: Cell, others: Iterable[Cell]) -> str:
     """What may be said of the largest share.
 
-    It is "most" where its whole interval is above a half and above those of the others, "some"
-    where that is above 0.
+    It is "most" where its whole interval is above a half and above those of the others, all of
+    which are known, "some" where that is above 0.
     """
     source = f"{level} itself" if blamed == level else blamed
     lowest, _ = _surely(cell)
@@ -211,61 +213,75 @@ LEVELS_COMPARED = {
 
 
 def comparison_sentences(
-    table: Table, baseline: str, others: Sequence[str], equal: Equal
+    table: Table, labels: Sequence[str], significant: Keys, equal: Keys
 ) -> tuple[str, ...]:
     """How each run differs from the baseline where nothing is given, from the table `differences`.
 
-    By the first grading that both have.
+    By the first grading that both have. Of the `labels` the first is the baseline's. What differs
+    is what is `significant`, as in the table's own column.
     """
     told = []
+    baseline, *others = labels
     for other in others:
         ending = "" if len(others) == 1 else f", {other}"
-        rows = {level: f"{name}{ending}" for name, level in LEVELS_COMPARED.items()}
-        if parts := "; ".join(_compared(table, rows, equal)):
+        rows = {f"{name}{ending}": level for name, level in LEVELS_COMPARED.items()}
+        if parts := "; ".join(_compared(table, rows, significant, equal)):
             told.append(f"{other} against {baseline}, with nothing given: {parts}.")
     return tuple(told)
 
 
-def _compared(table: Table, rows: Mapping[str, str], equal: Equal) -> Iterator[str]:
+def _compared(
+    table: Table, rows: Mapping[str, str], significant: Keys, equal: Keys
+) -> Iterator[str]:
     """The differences in the rows of the levels."""
     for grading in (DIRECT, PAIRWISE):
         found = {
             level: cells[grading.title]
-            for level, row in rows.items()
+            for row, level in rows.items()
             if grading.title in (cells := table.rows.get(row, {}))
             and isinstance(cells[grading.title].value, float)
         }
         if found:
-            same = {level for level, row in rows.items() if (row, grading.title) in equal}
-            yield from _differences(found, same, table, _UNITS[grading.name])
+            sure, same = (
+                {level for row, level in rows.items() if (row, grading.title) in keys}
+                for keys in (significant, equal)
+            )
+            bare = {level: cell for level, cell in found.items() if cell.low is None}
+            rest = {level: cell for level, cell in found.items() if cell.low is not None}
+            yield from _differences(rest, sure, table, _UNITS[grading.name])
+            yield from _without_intervals(bare, same)
             return
 
 
 def _differences(
-    found: Mapping[str, Cell], same: Collection[str], table: Table, unit: str
+    found: Mapping[str, Cell], sure: Collection[str], table: Table, unit: str
 ) -> Iterator[str]:
-    """First what differs, then what cannot be told, then what has no interval.
-
-    In the levels that are the `same`, every sample differs by as much.
-    """
+    """First the levels that are `sure` to differ, then those that may do by chance."""
     chance: list[str] = []
-    without: dict[bool, list[str]] = {}
-    for level, cell in found.items():
-        if cell.low is None or cell.high is None:
-            without.setdefault(level in same, []).append(level)
-        elif cell.low <= 0 <= cell.high:
+    for level in sorted(found, key=lambda each: each not in sure):
+        cell = found[level]
+        low, high = cell.low or 0.0, cell.high or 0.0
+        if level not in sure and low <= 0 <= high:
             chance.append(level)
-        else:
-            size = number(abs(_share(cell)), replace(table, signed=False))
-            interval = f"95 % interval {number(cell.low, table)} to {number(cell.high, table)}"
-            way = "higher" if _share(cell) > 0 else "lower"
-            yield f"{level} is {size} {unit} {way} ({interval})"
-    samples = max(cell.n or 0 for cell in found.values())
+            continue
+        size = number(abs(_share(cell)), replace(table, signed=False))
+        interval = f"95 % interval {number(low, table)} to {number(high, table)}"
+        way = "higher" if _share(cell) > 0 else "lower"
+        doubt = "" if level in sure else ", which may be chance among so many differences"
+        yield f"{level} is {size} {unit} {way} ({interval}){doubt}"
     if chance:
+        samples = max(cell.n or 0 for cell in found.values())
         what = (
             f"difference in {_listed(chance, 'or')}" if len(chance) < len(found) else "difference"
         )
         yield f"with {samples} samples, no {what} can be told from chance"
+
+
+def _without_intervals(found: Collection[str], same: Collection[str]) -> Iterator[str]:
+    """In the levels that are the `same`, every sample differs by as much."""
+    without: dict[bool, list[str]] = {}
+    for level in found:
+        without.setdefault(level in same, []).append(level)
     for equal, levels in without.items():
         yield f"for {_listed(levels, 'and')} there is no interval: {_why_none(equal)}"
 

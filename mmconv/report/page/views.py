@@ -10,7 +10,7 @@ from mmconv.benchmarks.registry import TITLES
 from mmconv.report.comparison import Comparison, quantities_by_key
 from mmconv.report.page import convbench, convbench_compared, generic
 from mmconv.report.page.content import NOTHING, About, Content, View
-from mmconv.report.saved_run import FinishedRun, read_finished
+from mmconv.run_folder.saved_run import FinishedRun, read_finished
 from mmconv.stats import ScoreFrame, measure
 from mmconv.values import Table
 
@@ -49,8 +49,7 @@ def comparison_content(comparison: Comparison, about: About = NOTHING) -> Conten
         for table in comparison.tables
     ]
     if benchmark == "convbench":
-        labels = [run.label for run in comparison.runs]
-        view = convbench_compared.view(tables, labels, comparison.equal)
+        view = convbench_compared.view(comparison, tables)
     else:
         view = replace(view_of(benchmark), lead=(), sections=tuple(generic.sections(tables)))
     return Content(

@@ -43,7 +43,7 @@ const jobs = (() => {
     if (run.state === "queued" && !total) return "Waits for its turn.";
     if (run.state !== "done") parts.push(`${number(conversations)} of ${count(total, "conversation")}`);
     parts.push(count(replies, "answer"));
-    if (stored && asked) parts.push(`${number(stored)} of them from before`);
+    if (stored && asked) parts.push(`${number(stored)} of them not asked anew`);
     if (failed) parts.push(`${number(failed)} failed`);
     if (skipped) parts.push(`${number(skipped)} skipped`);
     if (run.state === "running") {
@@ -80,7 +80,7 @@ const jobs = (() => {
   function settings({ conditions, limit, trials, seed, options, sampling }) {
     const drawn = Object.entries(sampling ?? {}).flatMap(([seat, set]) =>
       Object.entries(set).map(([name, value]) => [`${seat === "candidate" ? "" : `${seat} `}${name}`, value]));
-    return [["samples, at most", limit], ["trials", trials], ["seed", seed], ["conditions", conditions],
+    return [["at most", limit && count(limit, "sample")], ["trials", trials], ["seed", seed], ["conditions", conditions],
       ...drawn, ...Object.entries(options ?? {})]
       .filter(([, value]) => value !== undefined && value !== null)
       .map(([name, value]) => [name.replaceAll("_", " "), Array.isArray(value) ? value.join(", ") : String(value)]);

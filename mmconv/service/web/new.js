@@ -64,7 +64,7 @@
   function addSeat() {
     const seat = make("input", { class: "seat-name", pattern: "[A-Za-z0-9._-]+", placeholder: "gpt4", "aria-label": "Seat" });
     const model = make("select", { class: "seat-model", "aria-label": "Model on this seat" });
-    shell.options(model, choices.models);
+    shell.options(model, choices.models, undefined, choices.unusable);
     seat.addEventListener("input", () => { model.name = seat.value ? `seats.${seat.value}` : ""; });
     const box = make("div", { class: "seat" },
       make("label", { class: "field" }, "Seat", seat), make("label", { class: "field" }, "Model", model),
@@ -141,14 +141,12 @@
     choices = await shell.attempt(() => api.get("/web/choices"));
     if (!choices) return;
     shell.options(form.elements.data, choices.data.map((each) => each.name));
-    shell.options(form.elements["seats.candidate"], choices.models);
-    shell.options(form.elements["seats.judge"], choices.models, "none");
+    shell.options(form.elements["seats.candidate"], choices.models, undefined, choices.unusable);
+    shell.options(form.elements["seats.judge"], choices.models, "none", choices.unusable);
     showData();
-    if (!choices.data.length) {
+    const allowed = shell.allows(choices, "run", "start runs", form.querySelector("button.primary"));
+    if (allowed && !choices.data.length) {
       shell.tell(new api.Problem(0, { message: "no data set is configured here: runs need one (data: in the server's settings)" }));
-    }
-    if (!["run", "admin"].some((scope) => choices.scopes.includes(scope))) {
-      shell.tell(new api.Problem(0, { message: "this token may look, and not start runs" }));
     }
     document.documentElement.dataset.ready = "";
   }

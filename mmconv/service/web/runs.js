@@ -168,6 +168,11 @@
     }
     readAddress();
     tellChosen();
+    if (choices && !shell.allows(choices, "read", "see runs")) {
+      byId("told").textContent = "";
+      document.documentElement.dataset.ready = "";
+      return;
+    }
     await read();
     look();
   }

@@ -71,11 +71,24 @@ const shell = (() => {
     told.scrollIntoView({ block: "nearest" });
   }
 
-  function options(select, values, first) {
-    const made = values.map((value) => dom.make("option", { value }, value));
+  /* Whether the token may do what a page is for; told, with the button that is of no use then. */
+  function allows({ scopes }, scope, what, button) {
+    const may = scopes.includes(scope);
+    if (!may) tell(new api.Problem(403, { message: `this token may not ${what}` }));
+    if (button) button.disabled = !may;
+    return may;
+  }
+
+  /* The choices of a select; those that are `unusable` can be seen, and not chosen. */
+  function options(select, values, first, unusable = []) {
+    const made = values.map((value) => {
+      const option = dom.make("option", { value }, unusable.includes(value) ? `${value} (no key here)` : value);
+      option.disabled = unusable.includes(value);
+      return option;
+    });
     if (first !== undefined) made.unshift(dom.make("option", { value: "" }, first));
     select.replaceChildren(...made);
   }
 
-  return { tell, attempt, valueOf, fieldsOf, clearFaults, blame, options };
+  return { tell, attempt, valueOf, fieldsOf, clearFaults, blame, allows, options };
 })();

@@ -210,10 +210,11 @@
     for (let at = 0; at < TURNS; at += 1) addTurn();
     const choices = await shell.attempt(() => api.get("/web/choices"));
     if (!choices) return;
-    shell.options(form.elements.model, choices.models);
-    shell.options(form.elements.judge, choices.models, "none");
+    shell.options(form.elements.model, choices.models, undefined, choices.unusable);
+    shell.options(form.elements.judge, choices.models, "none", choices.unusable);
     convbenchOnly = choices.convbench_judges;
     showPrompts("");
+    shell.allows(choices, "chat", "ask models", byId("ask"));
     document.documentElement.dataset.ready = "";
   }
 

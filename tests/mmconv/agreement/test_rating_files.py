@@ -11,7 +11,7 @@ import pytest
 from mmconv.agreement.rating_files import read_ratings
 from mmconv.agreement.ratings import Rating
 from mmconv.errors import ConfigError, DataError
-from mmconv.report.transcripts import score_record
+from mmconv.run_folder.transcripts import score_record
 from mmconv.values import Score
 
 

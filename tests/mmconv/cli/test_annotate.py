@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, FOCUS_POINT
 from mmconv.benchmarks.convbench.data import Row, Source, load_rows, survey
 from mmconv.cli.annotate import command
 from mmconv.errors import ConfigError, DataError
+from tests.mmconv.benchmarks.convbench.data_files import write_lines
 from tests.mock_server import mock_server
 
 SCRIPT = {
@@ -70,7 +70,7 @@ class Desk:
                     **columns,
                 }
             )
-        self.data = write(self.path / "rows.jsonl", records)
+        self.data = write_lines(self.path / "rows.jsonl", records)
 
     def model(self, script: dict[str, str], slots: int = 1, **options: Any) -> None:
         """The fake model that answers by this script, so many calls at a time."""
@@ -123,11 +123,6 @@ def only(first_turn: str) -> dict[str, str]:
     }
 
 
-def write(path: Path, records: Sequence[dict[str, Any]]) -> Path:
-    path.write_text("".join(f"{json.dumps(each)}\n" for each in records), encoding="utf-8")
-    return path
-
-
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
@@ -169,7 +164,7 @@ class TestWhatIsWritten:
     def test_earlier_annotations_are_completed_or_taken_over(self, desk: Desk) -> None:
         some = {CAPTION: "By hand.", "status": "verified"}
         whole = {**HUMAN, "status": "verified"}
-        earlier = write(desk.path / "earlier.jsonl", [{"ID": 1, **some}, {"ID": 2, **whole}])
+        earlier = write_lines(desk.path / "earlier.jsonl", [{"ID": 1, **some}, {"ID": 2, **whole}])
         result = desk.annotate(f"--annotations={earlier}")
         assert "2 drafts written to" in result.stdout
         assert "1 rows were taken over from" in result.stdout
@@ -182,7 +177,7 @@ class TestWhatIsWritten:
 
     def test_a_file_that_completes_itself_is_only_added_to(self, desk: Desk) -> None:
         part = {"ID": 1, CAPTION: "By hand.", "status": "verified"}
-        write(desk.out, [part])
+        write_lines(desk.out, [part])
         before = desk.out.read_bytes()
         result = desk.annotate(f"--annotations={desk.out}")
         assert "Something is missing in the lines of 1 rows (ID 1)" in result.stdout
@@ -191,7 +186,7 @@ class TestWhatIsWritten:
 
     def test_lines_stand_in_the_order_of_the_rows(self, desk: Desk) -> None:
         """Row 2 fails at first, and row 3 needs no model: its line is written before all others."""
-        earlier = write(desk.path / "earlier.jsonl", [{"ID": 3, **HUMAN}])
+        earlier = write_lines(desk.path / "earlier.jsonl", [{"ID": 3, **HUMAN}])
         desk.rows(*({} for _ in range(4)))
         desk.model(only(r"What is it\? [134]"))
         assert desk.annotate(f"--annotations={earlier}").exit_code == 1
@@ -318,7 +313,7 @@ class TestWhatGoesWrong:
     def test_a_row_that_lacked_only_unreadable_categories_is_taken_over(self, desk: Desk) -> None:
         desk.model({**SCRIPT, "Choose one category": "First: none of them"})
         given = {key: text for key, text in HUMAN.items() if key != CATEGORIES[1]}
-        earlier = write(desk.path / "earlier.jsonl", [{"ID": 1, **given}])
+        earlier = write_lines(desk.path / "earlier.jsonl", [{"ID": 1, **given}])
         desk.annotate("--limit=1", f"--annotations={earlier}")
         assert desk.lines() == {1: {**given, "status": "verified"}}
 
@@ -332,7 +327,7 @@ class TestWhatGoesWrong:
         assert sorted(desk.lines()) == [1, 3]
 
     def test_stray_annotations_are_told_where_they_are_left_out(self, desk: Desk) -> None:
-        earlier = write(desk.path / "earlier.jsonl", [{"ID": 99, CAPTION: "Whose?"}])
+        earlier = write_lines(desk.path / "earlier.jsonl", [{"ID": 99, CAPTION: "Whose?"}])
         result = desk.annotate(f"--annotations={earlier}", "--skip-bad-records")
         assert "1 annotations belong to no row, or are bad" in result.stdout
 

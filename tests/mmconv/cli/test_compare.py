@@ -14,7 +14,7 @@ from mmconv.cli.compare import command
 from mmconv.cli.export import command as export
 from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError, DataError
-from mmconv.report.tables import read_tables
+from mmconv.run_folder.tables import read_tables
 from tests.mmconv.benchmarks.botchat import samples as botchat
 from tests.mmconv.benchmarks.mtbench101 import dialogues as mtbench101
 from tests.mmconv.report.runs import BETA, FAILING, JUDGE, make_run

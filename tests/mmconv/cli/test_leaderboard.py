@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from mmconv.cli.leaderboard import command
 from mmconv.errors import ConfigError, DataError
-from mmconv.report.tables import read_tables
+from mmconv.run_folder.tables import read_tables
 from mmconv.stats import INTERVALS
 from tests.mmconv.report.page_runs import simulated_run
 from tests.mmconv.report.runs import ALPHA, FAILING, SIZE, make_run

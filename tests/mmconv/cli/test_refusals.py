@@ -10,13 +10,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from mmconv import cli
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands, main
 from mmconv.errors import ConfigError, StoreError
 from mmconv.report.records import OrderedLines
+from tests.mmconv.processes import typed
 from tests.mmconv.store.conftest import small_disk
 
 DATA = ("convbench", "--data", "data/data.jsonl", "--images", "data/images")
@@ -33,10 +33,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     yield tmp_path
     monkeypatch.undo()  # before the folder goes: commands may have left it
-
-
-def typed(*arguments: str) -> Result:
-    return CliRunner().invoke(commands, arguments)
 
 
 def refused(*arguments: str) -> str:

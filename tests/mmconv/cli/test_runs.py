@@ -10,12 +10,12 @@ from pathlib import Path
 
 import orjson
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
-from mmconv.cli import commands
 from mmconv.errors import ConfigError, DataError, StoreError
 from tests.mmconv.benchmarks.mtbench101 import dialogues as mtbench101
+from tests.mmconv.processes import typed
 
 ROWS = 3
 FAKES = ("--candidate", "fake/echo", "--judge", "fake/judge")
@@ -29,10 +29,6 @@ def here(tmp_path: Path) -> Iterator[Path]:
     os.chdir(tmp_path)
     yield tmp_path
     os.chdir(before)
-
-
-def typed(*arguments: str) -> Result:
-    return CliRunner().invoke(commands, arguments)
 
 
 def run(*more: str) -> Result:

@@ -1,22 +1,79 @@
-"""`mmconv show`: how a message's parts are printed."""
+"""`mmconv show`: how a message's parts are printed, and raw prompts."""
 
 from __future__ import annotations
 
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mmconv.benchmarks.convbench.scenes import write_scenes
+from mmconv.cli import commands
+from mmconv.cli.sent_prompts import as_raw
 from mmconv.cli.show import transcript
+from mmconv.errors import DataError, Refused
 from mmconv.plans import Asked, Finished, Plan
-from mmconv.values import Call, Image, Message, Reply, Sampling, SeenImage
+from mmconv.protocols import Renderer
+from mmconv.raw_prompts import RawImage, RawPrompt
+from mmconv.values import (
+    Call,
+    Failure,
+    Image,
+    Message,
+    Outcome,
+    Reply,
+    Sampling,
+    SeenImage,
+    Text,
+)
 
 PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=1000, height=750)
 CALL = Call(id="turn_1", seat="candidate", messages=(Message(role="user", parts=(PICTURE,)),))
+MADE = RawImage(width=500, height=375, tokens=144, sizes={"image_grid_thw": (1, 24, 24)})
+PROMPT = RawPrompt(
+    text="<|user|><image>\nWhat? \nAnswer:  ",
+    added=(),
+    tokens=150,
+    image_tokens=144,
+    images=(MADE,),
+    tensors={"pixel_values": (576, 1176)},
+)
+
+
+@dataclass(kw_only=True)
+class Writing:
+    """A renderer that writes one prompt, or refuses, and remembers what it was shown."""
+
+    prompt: RawPrompt = PROMPT
+    refusal: Refused | None = None
+    note: str = ""
+    shown: list[Sequence[Message]] = field(default_factory=list)
+
+    def __call__(self, messages: Sequence[Message]) -> RawPrompt:
+        self.shown.append(messages)
+        if self.refusal is not None:
+            raise self.refusal
+        return self.prompt
+
+
+def finished(outcome: Outcome, call: Call = CALL) -> Finished:
+    return Finished(
+        plan=Plan(order=0, sample="1", condition="free", calls=(call,)),
+        outcomes={"turn_1": outcome},
+        asked={"turn_1": Asked(call=call, key="", messages=call.messages, sampling=Sampling())},
+    )
 
 
 def shown(*seen: SeenImage) -> str:
-    finished = Finished(
-        plan=Plan(order=0, sample="1", condition="free", calls=(CALL,)),
-        outcomes={"turn_1": Reply(text="A star.", seen=seen)},
-        asked={"turn_1": Asked(call=CALL, key="", messages=CALL.messages, sampling=Sampling())},
-    )
-    return "\n".join(transcript(finished))
+    return "\n".join(transcript(finished(Reply(text="A star.", seen=seen))))
+
+
+def raw(outcome: Outcome, renderer: Renderer | None, call: Call = CALL) -> list[str]:
+    return list(transcript(finished(outcome, call), as_raw({"candidate": renderer})))
 
 
 def test_a_picture_is_told_by_the_size_that_was_sent() -> None:
@@ -24,3 +81,143 @@ def test_a_picture_is_told_by_the_size_that_was_sent() -> None:
     sent = SeenImage(sha256=PICTURE.sha256, width=500, height=375)
     assert "<image abababababab, image/png, 1000x750, sent as 500x375>" in shown(sent)
     assert "<image abababababab, image/png, 1000x750>" in shown()
+
+
+def test_a_raw_prompt_shows_all_of_its_text_and_what_became_of_its_picture() -> None:
+    assert raw(Reply(text="A star.", input_tokens=150, output_tokens=3), Writing())[3:] == [
+        "[raw prompt; ↵ is a line break, ␣ a space at its end]",
+        "    <|user|><image>↵",
+        "    What? ↵",
+        "    Answer:␣␣",
+        "150 tokens in, as recorded",
+        "<image abababababab, image/png, 1000x750, given to the processor as 500x375>: "
+        "144 tokens, image_grid_thw 1x24x24",
+        "tensors of pictures: pixel_values 576x1176",
+        "[reply]",
+        "    A star.",
+        "150 tokens in, 3 out, 0.00 s",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told"),
+    [
+        (Reply(text="", input_tokens=149), "but 149 were recorded: the model was not given quite"),
+        (Reply(text=""), "none recorded"),
+        (Failure(kind="context", message="too long", attempts=1), "none recorded"),
+    ],
+)
+def test_tokens_are_compared_with_those_recorded(outcome: Outcome, told: str) -> None:
+    assert any(f"150 tokens in, {told}" in line for line in raw(outcome, Writing()))
+
+
+def test_what_the_tokenizer_adds_is_told() -> None:
+    adding = Writing(prompt=replace(PROMPT, text="What?\n", added=("<s>", "[CLS]")))
+    lines = raw(Reply(text="", input_tokens=150), adding)
+    assert "150 tokens in, as recorded; the tokenizer adds <s> [CLS]" in lines
+    assert lines[4:6] == ["    What?↵", "150 tokens in, as recorded; the tokenizer adds <s> [CLS]"]
+
+
+@pytest.mark.parametrize(("of_all", "told"), [(144, "some of 144 tokens"), (0, "no known tokens")])
+def test_placeholders_that_cannot_be_told_are_not(of_all: int, told: str) -> None:
+    made = replace(MADE, tokens=None, sizes={})
+    prompt = replace(PROMPT, image_tokens=of_all, images=(made,))
+    [line] = [line for line in raw(Reply(text=""), Writing(prompt=prompt)) if "<image ab" in line]
+    assert line.endswith(f"as 500x375>: {told}")
+
+
+def test_messages_that_were_dropped_are_not_written() -> None:
+    said = (
+        Message(role="system", parts=(Text(text="Be kind."),)),
+        Message(role="user", parts=(Text(text="One?"),)),
+        Message(role="user", parts=(Text(text="Two?"),)),
+    )
+    call = Call(id="turn_1", seat="candidate", messages=said, overflow="drop_oldest")
+    writing = Writing(prompt=replace(PROMPT, images=()))
+    raw(Reply(text="", dropped=1), writing, call)
+    assert writing.shown == [(said[0], said[2])]
+
+
+def test_messages_are_printed_where_nothing_writes_them() -> None:
+    refused = raw(Reply(text=""), Writing(refusal=Refused("rejected", "no system messages")))
+    picture = "    <image abababababab, image/png, 1000x750>"
+    assert refused[3:6] == ["[user]", picture, "no raw prompt: no system messages"]
+    assert raw(Reply(text=""), None)[3:5] == ["[user]", picture]
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Path]:
+    """A folder with two drawn pictures as the working directory; commands may leave it."""
+    before = Path.cwd()
+    write_scenes(tmp_path / "data", 2)
+    os.chdir(tmp_path)
+    yield tmp_path
+    os.chdir(before)
+
+
+def typed(*arguments: str) -> Result:
+    return CliRunner().invoke(commands, arguments)
+
+
+def run(candidate: str) -> None:
+    data = ("--data", "data/data.jsonl", "--images", "data/images", "--limit", "1", "--no-page")
+    short = ("--set", "sampling.candidate.max_tokens=4", "--conditions", "free")
+    done = typed("run", "convbench", *data, "--candidate", candidate, *short, "--generate-only")
+    assert done.exit_code == 0, done.output
+
+
+def test_of_other_providers_it_says_that_it_does_not_know(here: Path) -> None:
+    run("fake/echo")
+    [folder] = (here / "runs").glob("convbench-*")
+    told = typed("show", str(folder), "1", "--raw").output
+    assert told.startswith("candidate (echo): no raw prompts: the provider fake writes none, and")
+    assert "[user]\n    <image " in told
+    listing = typed("show", str(folder), "--raw")
+    assert listing.exit_code == 2
+    assert "--raw is for one sample: `mmconv show" in listing.output
+
+
+def test_a_checkpoint_of_this_machine_writes_them_without_its_weights(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.model_zoo.hf_support import checkpoint
+
+    shutil.copytree(checkpoint("llava"), here / "model")
+    run(f"hf/{here}/model")
+    [folder] = (here / "runs").glob("convbench-*")
+    from model_zoo.hf import loading
+
+    monkeypatch.setattr(loading, "load_checkpoint", None)
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    told = typed("show", str(folder), "1", "--raw").output
+    assert told.startswith("=== sample 1, condition free")
+    assert told.count("[raw prompt; ") == told.count(" tokens in, as recorded\n") == 3
+    assert "    <|begin|><|user|><image>What is left" in told
+    assert "given to the processor as 256x256>: 16 tokens\n" in told
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+
+
+def test_what_another_model_answered_is_not_taken_for_a_runs_own(here: Path) -> None:
+    from tests.model_zoo.hf_support import checkpoint
+
+    shutil.copytree(checkpoint("llava"), here / "model")
+    run(f"hf/{here}/model")
+    [folder] = (here / "runs").glob("convbench-*")
+    with (here / "model" / "chat_template.jinja").open("a") as template:
+        template.write("Well:")
+
+    def refused(*command: str) -> str:
+        error = typed(*command).exception
+        assert isinstance(error, DataError)
+        return str(error)
+
+    other = "the model of the seat candidate is not the one that the run was made with"
+    assert f"has no answer to 3 of its calls today\n  {other}" in refused("show", str(folder), "1")
+    # by now the store has the answers of another run, of the same file
+    run(f"hf/{here}/model")
+    scores = (folder / "scores.jsonl").read_bytes()
+    for command in (("show", "1"), ("show",), ("score",)):
+        told = refused(command[0], str(folder), *command[1:])
+        assert f"1 problem\n  {other}" in told
+        assert "Put back what has changed" in told
+    assert (folder / "scores.jsonl").read_bytes() == scores

@@ -209,6 +209,11 @@ def test_running_again_mends_a_spoilt_specification(typed: Type, run: Path) -> N
     done(typed("show", run, "1"))
 
 
+def drop_seat(path: Path, seat: str) -> dict[str, str]:
+    models: dict[str, str] = orjson.loads(path.read_bytes())["models"]
+    return {name: model for name, model in models.items() if name != seat}
+
+
 FILES = [
     pytest.param("manifest.json", cut, "cut short, or not JSON", id="manifest cut short"),
     pytest.param("manifest.json", put("[]"), "holds a list", id="manifest a list"),
@@ -226,9 +231,9 @@ FILES = [
     ),
     pytest.param(
         "manifest.json",
-        lambda path: change(path, models={"candidate": "0"}),
+        lambda path: change(path, models=drop_seat(path, "judge")),
         "models.judge is needed and not set",
-        id="manifest of another run",
+        id="manifest of a run without a judge",
     ),
     pytest.param("tables/scores.json", cut, "cut short, or not JSON", id="table cut short"),
     pytest.param("tables/index.json", put(""), "cut short, or not JSON", id="index empty"),

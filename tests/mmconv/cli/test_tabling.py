@@ -18,7 +18,7 @@ import pytest
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli.tabling import show_tables
-from mmconv.report.tables import read_tables
+from mmconv.run_folder.tables import read_tables
 from mmconv.values import Cell, Table
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

@@ -17,7 +17,7 @@ import pytest
 import mmconv.client
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.client import Client, Progress, Run, RunInfo, ServiceError, StoredImage
-from mmconv.report.transcripts import score_record
+from mmconv.run_folder.transcripts import score_record
 from mmconv.values import Score
 from tests.images.pictures import encode, halves
 from tests.mmconv.benchmarks.requests import REQUESTS
@@ -219,6 +219,13 @@ def test_only_what_reads_is_sent_again_where_a_connection_breaks() -> None:
         with pytest.raises(ServiceError, match="broken off"):
             client.chat("echo", "Hi")
     assert seen == ["GET", "GET", "GET", "POST"]
+
+
+def test_a_model_without_its_key_is_none_to_ask() -> None:
+    cards = [{"id": "echo", "usable": True}, {"id": "gpt", "usable": False}]
+    answer = httpx2.MockTransport(lambda _: httpx2.Response(200, json={"data": cards}))
+    with Client("http://server", transport=answer) as client:
+        assert client.models() == ("echo",)
 
 
 def test_what_is_no_json_is_told() -> None:

@@ -12,8 +12,8 @@ import pytest
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec
 from mmconv.errors import DataError
 from mmconv.report.compared_runs import LONGEST, finished_among, open_runs, other_settings
-from mmconv.report.layout import Manifest
-from mmconv.report.saved_run import FinishedRun
+from mmconv.run_folder.layout import Manifest
+from mmconv.run_folder.saved_run import FinishedRun
 from tests.mmconv.report.runs import ALPHA, BETA, make_run
 
 ECHO = ModelSpec(provider="fake", model="echo")

@@ -13,8 +13,9 @@ from mmconv.benchmarks.comparing import find_quantities, plain_means
 from mmconv.benchmarks.registry import TITLES
 from mmconv.config import RunSpec
 from mmconv.report.comparison import DIFFERS, Comparison, compare
-from mmconv.report.saved_run import read_finished, read_scores
-from mmconv.report.tables import read_tables
+from mmconv.report.page.views import comparison_content
+from mmconv.run_folder.saved_run import read_finished, read_scores
+from mmconv.run_folder.tables import read_tables
 from mmconv.stats import (
     INTERVALS,
     Quantity,
@@ -250,6 +251,12 @@ async def test_differences_are_marked_that_stay_significant_among_all_of_their_t
     assert marked == kept
     assert "S2" in alone - kept
     assert all(table.rows[name][DIFFERS] == Cell(value=column) for name in marked)
+    assert made.significant == {(name, column) for name in marked}
+    [lead] = comparison_content(made).view.lead
+    perception, reasoning, *_ = lead.split("; ")
+    assert "perception is 3.00 points of 10 higher (95 % interval " in perception
+    assert reasoning.startswith("reasoning is 0.75 points of 10 higher (95 % interval ")
+    assert reasoning.endswith("), which may be chance among so many differences")
     assert any(note.startswith("differs: the columns") and "(5)" in note for note in table.notes)
     assert ("S0", column) in made.equal
     assert not {(name, column) for name in p_values} & made.equal

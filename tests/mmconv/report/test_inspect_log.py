@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from mmconv.cli.export import command
 from mmconv.keys import hash_bytes
-from mmconv.report.tables import read_tables
+from mmconv.run_folder.tables import read_tables
 from tests.mmconv.report.runs import ALPHA, FAILING, SIZE, make_run
 
 if TYPE_CHECKING:

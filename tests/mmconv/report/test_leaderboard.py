@@ -11,7 +11,7 @@ import pytest
 from mmconv.config import ModelSpec, PriceSpec
 from mmconv.errors import ConfigError
 from mmconv.report.leaderboard import MISSING, RANK, WARNED, Leaderboard, make_leaderboard
-from mmconv.report.tables import read_tables
+from mmconv.run_folder.tables import read_tables
 from mmconv.values import Cell, Table
 from tests.mmconv.report.page_runs import simulated_run
 from tests.mmconv.report.runs import ALPHA, BETA, FAILING, JUDGE, SIZE, make_run

@@ -17,10 +17,11 @@ from mmconv.cli import commands
 from mmconv.config import ModelSpec
 from mmconv.plans import Finished, Plan
 from mmconv.report.comparison import compare
-from mmconv.report.layout import SCORES
 from mmconv.report.output import PAGE, REPORT, RunFolder
 from mmconv.report.page import write_page
-from mmconv.report.tables import read_tables, write_tables
+from mmconv.report.tables import write_tables
+from mmconv.run_folder.layout import SCORES
+from mmconv.run_folder.tables import read_tables
 from mmconv.values import Call, Failure, Outcome, Reply, Table
 from tests.mmconv.report.runs import ALPHA, SIZE, make_run
 

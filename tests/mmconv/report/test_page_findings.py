@@ -136,7 +136,9 @@ def attributed(perception: Cell, creation: Cell) -> str:
 def test_what_most_failures_come_from_is_claimed_as_far_as_the_interval_bears(
     creation: Cell, expected: str
 ) -> None:
-    perception = replace(creation, value=-2.0, low=None, high=None)
+    perception = replace(creation, value=-2.0)
+    if creation.low is not None:
+        perception = replace(perception, low=-30.0, high=30.0)
     assert attributed(perception, creation) == expected
 
 
@@ -220,8 +222,46 @@ def test_a_comparison_says_what_differs_and_what_cannot_be_told() -> None:
         ({("S0, blurred", DIRECT.title)}, "every sample differs by the same."),
         ({("S1, blurred", DIRECT.title), ("S0", DIRECT.title)}, "fewer than 5 images."),
     ):
-        others = ("blurred", "other")
-        assert comparison_sentences(table, "pocket", others, equal) == (told + why,)
+        labels = ("pocket", "blurred", "other")
+        sure = {("S1, blurred", DIRECT.title), ("S2, other", DIRECT.title)}
+        assert comparison_sentences(table, labels, sure, equal) == (told + why,)
+
+
+def test_a_comparison_s_sentence_is_as_sure_as_the_column_of_what_differs() -> None:
+    """Two intervals are apart from 0; corrected for all differences, one of them is not."""
+    apart = Cell(value=-2.5, low=-3.7, high=-1.3, n=12)
+    rows = {"S1": apart, "S2": replace(apart, value=-0.9, low=-1.7, high=-0.1), "S3": apart}
+    table = Table(
+        name="differences",
+        title="",
+        columns=(DIRECT.title,),
+        rows={name: {DIRECT.title: cell} for name, cell in rows.items()},
+        signed=True,
+    )
+    sure = {("S1", DIRECT.title), ("S2", PAIRWISE.title), ("S3", DIRECT.title)}
+    [sentence] = comparison_sentences(table, ("pocket", "blurred"), sure, ())
+    perception, creation, reasoning = sentence.removesuffix(".").split("; ")
+    assert perception.endswith("perception is 2.50 points of 10 lower " + _INTERVAL)
+    assert creation == f"creation is 2.50 points of 10 lower {_INTERVAL}"
+    assert reasoning.startswith("reasoning is 0.90 points of 10 lower (95 % interval ")
+    assert reasoning.endswith("), which may be chance among so many differences")
+
+
+_INTERVAL = "(95 % interval \N{MINUS SIGN}3.70 to \N{MINUS SIGN}1.30)"
+
+
+def test_a_level_is_not_said_to_cause_most_failures_beside_one_that_is_unknown() -> None:
+    """Old runs tell shares without an interval, and new ones nothing in their place."""
+    most = Cell(value=72.0, low=55.0, high=95.0, n=20)
+    [known] = attribution_sentences(
+        failures(perception=most, creation=Cell(value=28.0, low=5.0, high=45.0, n=20)),
+        "direct failures",
+    )
+    [unknown] = attribution_sentences(
+        failures(perception=most, creation=Cell(value=None, n=20)), "direct failures"
+    )
+    assert known.startswith("Most failures in creation come from perception: ")
+    assert unknown.startswith("Some failures in creation come from perception: ")
 
 
 def test_names_of_quantities_are_typeset() -> None:

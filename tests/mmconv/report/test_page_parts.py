@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from mmconv.report.layout import SeatSummary
 from mmconv.report.page.convbench import verdict_words
 from mmconv.report.page.dialogues import Record, dialogue
 from mmconv.report.page.display import grid
@@ -12,6 +11,7 @@ from mmconv.report.page.index import Index
 from mmconv.report.page.losses import cost_table
 from mmconv.report.page.plots import Point, Series, sideways, upright
 from mmconv.report.page.reading import Group
+from mmconv.run_folder.layout import SeatSummary
 from mmconv.values import UNASKED, Cell, Table
 from tests.mmconv.report.call_records import asked, judged, said
 

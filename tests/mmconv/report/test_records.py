@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from mmconv.errors import DataError
-from mmconv.report.records import OrderedLines, whole, write_parquet
+from mmconv.report.records import OrderedLines, write_parquet
 
 SCHEMA = pyarrow.schema(
     [
@@ -66,17 +66,6 @@ def test_no_lines_make_an_empty_file(tmp_path: Path) -> None:
     with OrderedLines(path):
         pass
     assert path.read_bytes() == b""
-
-
-def test_two_writers_of_one_file_do_not_meet(tmp_path: Path) -> None:
-    path = tmp_path / "records.jsonl"
-    with whole(path) as one:
-        one.write_bytes(b"one")
-        with whole(path) as other:
-            other.write_bytes(b"other")
-        assert path.read_bytes() == b"other"
-    assert path.read_bytes() == b"one"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_an_exception_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:

@@ -18,13 +18,13 @@ from mmconv.report.tables import (
     FORMATS,
     all_to_markdown,
     as_printed,
-    read_tables,
     to_csv,
     to_json,
     to_markdown,
     write_tables,
 )
 from mmconv.report.text import to_text
+from mmconv.run_folder.tables import read_tables
 from mmconv.values import Cell, Table
 
 TABLE = Table(

@@ -22,7 +22,11 @@ async def test_head_is_answered_as_get_without_a_body(served: Served, path: str)
 
 
 async def test_other_methods_are_told_that_head_is_taken(served: Served) -> None:
-    assert (await served.client.put("/v1/models")).headers["allow"] == "GET, HEAD"
+    other = await served.client.put("/v1/models")
+    assert other.headers["allow"] == "GET, HEAD"
+    assert other.json()["error"]["code"] == "method_not_allowed"
+    nowhere = await served.client.get("/v1/nowhere")
+    assert nowhere.json()["error"]["code"] == "no_such_path"
     refused = await served.client.head("/v1/chat/completions")
     assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
 

@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 import mmconv.service.chat as chat
+from mmconv.errors import ConfigError
 from mmconv.keys import hash_bytes
 from tests.mmconv.service.conftest import MODELS, Serve, Served
 from tests.pictures import picture
@@ -295,11 +296,16 @@ async def test_a_model_that_fails_is_told_without_its_address(
     assert ("Retry-After" in answer.headers) == (status == 503)
 
 
-async def test_a_model_that_cannot_be_loaded_is_the_operators_matter(serve: Serve) -> None:
-    keyless = {"provider": "openai", "model": "x", "api_key_env": "NO_SUCH_KEY_HERE"}
-    answer = await post(await serve(models={"echo": keyless}), says("hello"))
+async def test_a_model_that_cannot_be_loaded_is_the_operators_matter(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_given: object) -> None:
+        raise ConfigError("/checkpoints/x holds no checkpoint")
+
+    monkeypatch.setattr("mmconv.service.models._Lent", fail)
+    answer = await post(served, says("hello"))
     assert (answer.status_code, error(answer)["code"]) == (503, "model_unusable")
-    assert "NO_SUCH_KEY_HERE" not in answer.text
+    assert "/checkpoints" not in answer.text
 
 
 async def test_only_so_many_calls_of_a_token_wait(serve: Serve) -> None:
@@ -377,7 +383,7 @@ async def test_requests_and_calls_are_counted(served: Served) -> None:
     await post(served, says("hello"))
     await served.client.request("BREW", "/coffee/1234")
     page = (await served.client.get("/metrics")).text
-    assert 'mmconv_calls_total{model="echo",outcome="reply"} 1.0' in page
+    assert 'mmconv_calls_total{model="echo",outcome="reply",work="chat"} 1.0' in page
     assert (
         'mmconv_requests_total{method="POST",route="/v1/chat/completions",status="200"} 1.0' in page
     )

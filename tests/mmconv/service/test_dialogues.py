@@ -105,7 +105,7 @@ async def test_it_is_asked_once(talking: Served) -> None:
     first = await post(talking, gradings=["direct"])
     second = await post(talking, gradings=["direct"])
     assert second["conditions"] == first["conditions"]
-    assert (first["usage"]["asked"], second["usage"]["asked"]) == (15, 0)
+    assert (first["usage"]["asked"], second["usage"]["asked"], first["lost"]) == (15, 0, 0)
 
 
 async def test_another_seed_is_another_dialogue(talking: Served) -> None:
@@ -184,7 +184,8 @@ async def test_a_failure_is_part_of_the_result(talking: Served) -> None:
     [condition] = found["conditions"]
     assert [turn["failed"] for turn in condition["turns"]] == ["server", None, None]
     assert condition["turns"][1]["skipped"] == "turn_1"
-    assert condition["overall"][0]["state"] == "skipped"
+    # two turns more, each turn's judgement and the whole's
+    assert (condition["overall"][0]["state"], found["lost"]) == ("skipped", 7)
 
 
 async def test_the_overlap_measure_judges_by_convbench_prompts(talking: Served) -> None:
@@ -285,7 +286,7 @@ async def test_a_client_that_goes_leaves_nothing_under_way(talking: Served) -> N
     plan = Plan(order=0, sample="1", condition="free", calls=(call,))
     names = {"candidate": "slow"}
     work = asyncio.create_task(
-        carry_out(talking.shared, caller, {"candidate": slow}, names, [plan])
+        carry_out(talking.shared, caller, {"candidate": slow}, names, [plan], "dialogue")
     )
     await asyncio.sleep(0.05)
     assert talking.shared.meters.of("ann").calls == 1

@@ -61,6 +61,31 @@ async def test_no_backtick_is_left_outside_examples(served: Served) -> None:
     assert "`" not in re.sub(r"<pre>.*?</pre>", "", page, flags=re.DOTALL)
 
 
+async def test_headers_of_answers_are_told(served: Served, document: dict[str, Any]) -> None:
+    for path, _, operation in operations(document):
+        told = operation["responses"]
+        assert told["429"]["headers"].keys() == told["503"]["headers"].keys() == {"Retry-After"}
+        assert told["401"]["headers"].keys() == {"WWW-Authenticate"}
+        if path in ("/v1/runs", "/v1/dialogues") and "202" in told:
+            assert "Location" in told["202"]["headers"]
+        if path.endswith("/report"):
+            assert "ETag" in told["200"]["headers"]
+    page = await page_of(served)
+    assert "429 (with Retry-After)" in page
+    assert "Header <code>Location</code>" in page
+
+
+async def test_the_document_says_where_a_token_must_be_sent(serve: Serve) -> None:
+    token = {"name": "t", "sha256": "0" * 64, "scopes": ["read"]}
+    needed: list[dict[str, Any]] = [{"token": []}]
+    for fields, security in (({"tokens": [token]}, needed), ({}, [*needed, {}])):
+        served = await serve(**fields)
+        document = (await served.client.get("/openapi.json")).json()
+        assert document["security"] == security
+        assert "security" not in document["paths"]["/v1/runs"]["get"]
+        assert document["paths"]["/health"]["get"]["security"] == []
+
+
 async def test_every_parameter_says_what_it_means(document: dict[str, Any]) -> None:
     for path, method, operation in operations(document):
         for parameter in operation.get("parameters", ()):

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import httpx
 import pytest
 
+import model_zoo.fake as fake
 from mmconv import __version__
 from mmconv.errors import StoreError
-from tests.mmconv.service.conftest import Served
+from tests.mmconv.service.conftest import Serve, Served
 
 
 async def test_a_process_that_lives_says_its_version(served: Served) -> None:
@@ -33,6 +35,26 @@ async def test_a_process_without_its_database_is_not_ready(
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "no_database")
     assert "10.0.0.7" not in answer.text
     assert int(answer.headers["retry-after"]) > 0
+
+
+async def test_a_process_is_ready_when_its_models_are_loaded(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loading = asyncio.Event()
+    really = fake.open_backend
+
+    async def load(*given: Any) -> Any:
+        await loading.wait()
+        return await really(*given)
+
+    monkeypatch.setattr(fake, "open_backend", load)
+    served = await serve(preload=["echo"])
+    answer = await served.client.get("/ready")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "loading")
+    assert "echo" in answer.json()["error"]["message"]
+    assert int(answer.headers["retry-after"]) > 0
+    loading.set()
+    await became(served, 200)
 
 
 async def test_a_process_whose_worker_takes_no_jobs_is_not_ready(

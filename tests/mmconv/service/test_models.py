@@ -64,6 +64,27 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return events
 
 
+async def test_a_model_is_loaded_beforehand_and_again_if_that_failed(
+    opened: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import model_zoo.fake as fake
+
+    async def fail(*_given: object) -> None:
+        raise ConfigError("no memory")
+
+    zoo = models(slow=SLOW, other=SLOW | {"model": "echo"})
+    with monkeypatch.context() as patch:
+        patch.setattr(fake, "open_backend", fail)
+        assert zoo.load(("slow",)) == ("slow",)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert zoo.load(("slow",)) == ("slow",)
+    await until(lambda: not zoo.load(("slow",)))
+    await ask(zoo.seat("slow"))
+    await zoo.aclose()
+    assert opened == ["open", "close"]
+
+
 async def test_a_model_is_opened_once_for_requests_and_runs(opened: list[str]) -> None:
     zoo = models(slow=SLOW, kind=SLOW | {"name": "kind", "system": "Be kind."})
     assert opened == []

@@ -3,7 +3,9 @@ from __future__ import annotations
 import pytest
 
 from mmconv.errors import StoreError
-from mmconv.service.problems import LONGEST, Problem, invalid, presentable, problem_of_failure
+from mmconv.service.model_failures import problem_of_failure
+from mmconv.service.privacy import presentable
+from mmconv.service.problems import LONGEST, Problem, invalid
 from mmconv.values import Failure
 from tests.mmconv.service.conftest import Served
 

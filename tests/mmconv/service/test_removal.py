@@ -241,6 +241,31 @@ async def test_a_run_under_way_is_not_removed_and_a_stopped_one_is(served: Serve
     assert files(served) == set()
 
 
+@pytest.mark.parametrize("candidate", ["echo", "slow"])
+async def test_a_run_whose_folder_lies_elsewhere_is_removed_where_it_lies(
+    serve: Serve, tmp_path: Path, candidate: str
+) -> None:
+    """Two servers of one database with a folder each; the run is done, or was stopped."""
+    place = {"database": str(tmp_path / "store.sqlite"), "data": drawn(tmp_path), "models": MODELS}
+    here = (await serve(**place, tokens=TOKENS)).client
+    body = request(seats={"candidate": candidate, "judge": candidate.replace("echo", "judge")})
+    run = (await here.post("/v1/runs", json=body, headers=as_("ann"))).json()["id"]
+    here.headers.update(as_("eve"))
+    if candidate == "slow":
+        await begun(here, run)
+        await delete(here, "ann", f"/v1/runs/{run}")
+    told = await ended(here, run)
+    other = (await serve(**place, tokens=TOKENS, out=tmp_path / "elsewhere")).client
+    refused = await delete(other, "ann", f"/v1/runs/{run}", purge=True)
+    error = refused.json()["error"]
+    assert (refused.status_code, error["code"]) == (409, "not_here")
+    assert "remove the run at the server that has it" in error["message"]
+    assert str(tmp_path) not in error["message"]
+    assert (tmp_path / "out" / told["folder"]).is_dir()
+    assert (await delete(here, "ann", f"/v1/runs/{run}", purge=True)).status_code == 204
+    assert not (tmp_path / "out" / told["folder"]).exists()
+
+
 async def test_a_folder_that_another_run_has_too_stays(serve: Serve, tmp_path: Path) -> None:
     """Two data sets of the same files: their runs have one specification, and one folder."""
     data = drawn(tmp_path)

@@ -25,6 +25,7 @@ from mmconv.store.schema import connect, jobs, replies
 from tests.mmconv.convbench_data import write_run
 from tests.mmconv.processes import finish, mock_model
 from tests.mmconv.service.conftest import ServerProcess, Servers, until
+from tests.mmconv.service.own_postgres import own_postgres
 from tests.mmconv.service.run_settings import CALLS, drawn
 from tests.mock_server import Behaviour, mock_server
 from tests.real.servers import postgres_url
@@ -227,3 +228,37 @@ def test_two_servers_share_the_work_and_no_run(
     shares = [begun(server) for server in servers]
     assert all(shares)
     assert sorted(chain(*shares)) == sorted(runs)
+
+
+def test_a_run_goes_on_when_its_database_was_stopped_and_is_there_again(
+    start: Servers, mock: str, log: Path, tmp_path: Path, expected: list[dict[str, object]]
+) -> None:
+    """Meanwhile requests are told to come back, and afterwards nothing committed is asked again."""
+    model = mock_model(mock) | {"max_concurrency": 8}
+    with own_postgres() as postgres:
+        server = start(models={"mock": model}, data=drawn(tmp_path, ROWS), database=postgres.url)
+        run = post(server)
+        until(partial(has_answered, log, 30))
+        kept = committed(postgres.url)
+        postgres.stop()
+        for path in ("ready", "v1/runs", f"v1/runs/{run}", f"v1/runs/{run}/scores"):
+            answer = httpx.get(f"{server.url}/{path}")
+            assert (answer.status_code, answer.json()["error"]["code"]) == (503, "no_database")
+            assert int(answer.headers["retry-after"]) > 0
+        assert httpx.post(f"{server.url}/v1/runs", json=BODY).status_code == 503
+        for path in ("health", "metrics"):
+            assert httpx.get(f"{server.url}/{path}").status_code == 200
+        # The worker has noticed by then, and has given up what it was at.
+        until(lambda: "fails" in server.told and "is not let go yet" in server.told)
+        postgres.start()
+        assert scores(server, run) == expected
+        after = Counter(answered(log))
+        assert len(after) == ROWS * CALLS
+        assert kept >= 20
+        # The eight calls under way, and as many that were answered and not committed yet.
+        assert sum(after.values()) - len(after) <= 16
+        # Of a restart that nobody waited for, nobody is told.
+        postgres.stop()
+        postgres.start()
+        assert httpx.get(f"{server.url}/ready").status_code == 200
+        assert scores(server, post(server, limit=1))

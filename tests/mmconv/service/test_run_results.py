@@ -12,7 +12,7 @@ import orjson
 import pytest
 from pyarrow import parquet
 
-from mmconv.report.tables import read_tables
+from mmconv.run_folder.tables import read_tables
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import CALLS, ROWS, begun, drawn, ended, request
 
@@ -234,12 +234,12 @@ async def test_the_report_is_a_page_without_this_machines_paths(
 
 
 async def test_failures_tell_clients_no_address(served: Served, tmp_path: Path) -> None:
-    posted = await served.client.post(
-        "/v1/runs", json=request(seats={"candidate": "broken", "judge": "judge"}, limit=1)
-    )
-    name = posted.json()["id"]
+    # with a candidate that answers, and too few calls to the judge to stop the run
+    seats = {"candidate": "echo", "judge": "broken"}
+    body = request(seats=seats, limit=1, conditions=["reasoning"])
+    name = (await served.client.post("/v1/runs", json=body)).json()["id"]
     done = await ended(served.client, name)
-    assert done["lost"] == CALLS
+    assert (done["state"], done["progress"]["failed"]) == ("done", 2)
     sample = (await get(served.client, f"runs/{name}/samples"))["data"][0]["sample"]
     for path in (
         f"runs/{name}",
@@ -280,12 +280,13 @@ async def test_what_cannot_be_compared_is_refused(served: Served, tmp_path: Path
     for runs, status, words in (
         (first, 400, "2 to"),
         (f"{first},{first}", 400, "different"),
-        (f"{first},none", 404, "no such run"),
+        (f"{first},none", 404, "no run none is here"),
         (f"{first},{other}", 400, "the judge differs"),
         (f"{first},../../etc", 400, "runs"),
     ):
         answer = await served.client.get("/v1/compare", params={"runs": runs})
         assert answer.status_code == status, answer.text
+        assert answer.json()["error"]["param"] == "runs"
         assert words in answer.json()["error"]["message"]
         assert str(tmp_path) not in answer.text
     despite = await get(served.client, "compare", runs=f"{first},{other}", despite="judge")

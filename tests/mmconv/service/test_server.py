@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import socket
@@ -150,6 +151,24 @@ def test_requests_and_runs_have_one_time_to_end(start: Servers, tmp_path: Path) 
         assert time.monotonic() - began < 7.5
 
 
+def test_a_stream_that_outlasts_the_drain_ends_as_its_protocol_does(tmp_path: Path) -> None:
+    servers = Servers(tmp_path, "from mmconv.service import chat; chat.PATIENCE_SECONDS = 0.2")
+    server = servers(models={"stuck": STUCK}, drain_seconds=1)
+    body = says("hello", model="stuck", stream=True)
+    url = f"{server.url}/v1/chat/completions"
+    lines: list[str] = []
+    with httpx.stream("POST", url, json=body, timeout=20) as answer:
+        for line in answer.iter_lines():
+            if line and not lines:
+                server.terminate()
+            lines += [line] if line.startswith("data: ") else []
+    assert json.loads(lines[-2].removeprefix("data: "))["error"]["code"] == "draining"
+    assert lines[-1] == "data: [DONE]"
+    assert server.ended() == 0
+    assert "Traceback" not in server.told
+    servers.end()
+
+
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_client_that_goes_takes_its_call_with_it(server: ServerProcess, streamed: bool) -> None:
     url = f"{server.url}/v1/chat/completions"
@@ -182,6 +201,13 @@ def test_what_is_not_http_is_refused(server: ServerProcess, sent: bytes) -> None
     with connect(server) as connection:
         connection.sendall(sent)
         assert b" 400 " in read_all(connection).partition(b"\r\n")[0]
+
+
+def test_an_upgrade_that_is_asked_for_is_not_logged(server: ServerProcess) -> None:
+    asked = {"Connection": "Upgrade", "Upgrade": "websocket"}
+    assert httpx.get(f"{server.url}/health", headers=asked).status_code == 200
+    assert "pgrade" not in server.told
+    assert "pip install" not in server.told
 
 
 def test_an_announced_body_that_is_too_large_is_refused_unread(server: ServerProcess) -> None:

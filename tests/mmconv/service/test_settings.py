@@ -34,6 +34,20 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    ("models", "overrides", "told"),
+    [
+        (["=fake/echo"], [], "a model has no name"),
+        (["fake/echo"], ["preload=[gpt]"], "preload: 'gpt' is none of the models"),
+    ],
+)
+def test_models_that_cannot_be_named_are_refused(
+    models: list[str], overrides: list[str], told: str
+) -> None:
+    with pytest.raises(ConfigError, match=told):
+        read_settings(None, models, {}, overrides)
+
+
 def test_models_are_named_by_file_by_fields_and_by_option(file: Path) -> None:
     settings = read_settings(file, ["echo=fake/echo", "fake/slow"], {"port": 9}, ["sizes.turns=5"])
     assert list(settings.models) == ["tiny", "judge", "echo", "fake/slow"]

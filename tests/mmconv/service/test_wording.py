@@ -9,7 +9,7 @@ import pytest
 from images.door import bound
 from images.header import read_media_type
 from mmconv.errors import ImageError
-from mmconv.service.wording import without_commands
+from mmconv.service.wording import in_one, without_commands
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import drawn, request
 
@@ -99,3 +99,16 @@ def test_the_engines_hints_are_for_its_own_users() -> None:
     assert without_commands("see --out and (--skip-bad-records)") == (
         "see --out and (options.skip_bad_records)"
     )
+
+
+def test_kinds_of_one_value_are_told_together() -> None:
+    told = ["one of 'a' or 'b' is needed", "a whole number is needed", "at most 3 are allowed"]
+    assert in_one(told) == "one of 'a' or 'b', or a whole number is needed"
+    assert in_one(told[::-1]) == "at most 3 are allowed"
+
+
+async def test_a_value_of_two_kinds_is_told_both(served: Served) -> None:
+    body = {"model": "echo", "turns": [{"instruction": "Why?"}], "conditions": ["best"]}
+    answer = await served.client.post("/v1/dialogues", json=body)
+    told = answer.json()["error"]["message"]
+    assert told.endswith("'reasoning', or a whole number is needed")

@@ -274,7 +274,7 @@ def test_holm_multiplies_step_by_step_and_never_falls() -> None:
     # worked by hand: 3 * 0.01, 2 * 0.02, 1 * 0.03 raised to 0.04
     corrected = holm({"b": 0.02, "a": 0.01, "c": 0.03})
     assert corrected == pytest.approx({"a": 0.03, "b": 0.04, "c": 0.04})
-    assert holm({"a": 0.6, "b": 0.9}) == {"a": 1.0, "b": 1.0}
+    assert holm({("a", 1): 0.6, ("b", 1): 0.9}) == {("a", 1): 1.0, ("b", 1): 1.0}
     assert holm({}) == {}
 
 

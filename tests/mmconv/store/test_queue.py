@@ -207,6 +207,21 @@ async def test_the_oldest_is_taken_first(queue: Queue) -> None:
     assert [(await take(queue, "one")).id for _ in range(3)] == ["c", "a", "b"]
 
 
+async def test_what_waits_and_what_is_under_way_is_counted_by_kind(queue: Queue) -> None:
+    assert await queue.backlog() == {}
+    for name in ("a", "b", "c", "d"):
+        await queue.submit(new(name))
+    await take(queue, "one")
+    await queue.finish((await take(queue, "one")).id, "one", Ending(state="done"))
+    await queue.submit(NewJob(id="x", kind="dialogue", owner="ann", spec="{}"))
+    found = await queue.backlog()
+    assert {kind: (each.queued, each.running) for kind, each in found.items()} == {
+        "run": (2, 1),
+        "dialogue": (1, 0),
+    }
+    assert found["run"].oldest_seconds > found["dialogue"].oldest_seconds > 0
+
+
 async def test_other_kinds_are_left(queue: Queue) -> None:
     await queue.submit(new("a"))
     assert await queue.take("one", ("dialogue",)) is None

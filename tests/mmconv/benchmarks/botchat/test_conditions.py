@@ -14,7 +14,7 @@ from mmconv.benchmarks.botchat.options import DupDetect
 from mmconv.benchmarks.botchat.scoring import DUP, JUDGE, LOSS, OURS, WIN
 from mmconv.evaluation import Place, open_evaluation
 from mmconv.report.comparison import compare
-from mmconv.report.saved_run import read_scores
+from mmconv.run_folder.saved_run import read_scores
 from mmconv.stats import Column, ScoreFrame, paired_share_difference
 from mmconv.stats.contrasts import measure
 from mmconv.values import Cell, Score

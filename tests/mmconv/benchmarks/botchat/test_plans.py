@@ -11,7 +11,7 @@ import pytest
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError, DataError, PromptError
 from mmconv.graph import check, refs
-from mmconv.values import Call, Message, Ref, Text
+from mmconv.values import Call
 from tests.mmconv.benchmarks.botchat.samples import (
     JUDGE,
     MUTUAL,
@@ -26,14 +26,7 @@ from tests.mmconv.benchmarks.botchat.samples import (
     spec,
     write,
 )
-
-
-def text(message: Message) -> str:
-    return "".join(
-        part.text if isinstance(part, Text) else f"<{part.call}>"
-        for part in message.parts
-        if isinstance(part, Text | Ref)
-    )
+from tests.mmconv.benchmarks.prompts import text
 
 
 def planned(data: Path, **fields: Any) -> dict[str, Call]:

@@ -13,9 +13,8 @@ from click.testing import CliRunner
 
 from mmconv.benchmarks.botchat.recorded import stored_dialogues
 from mmconv.cli.calibrate import command
-from mmconv.config import RunSpec
 from mmconv.errors import ConfigError, DataError
-from mmconv.evaluation import Place, Result, open_evaluation
+from mmconv.run_folder.records import CallRecord
 from tests.mmconv.benchmarks.botchat.samples import (
     JUDGE,
     OTHER,
@@ -25,19 +24,15 @@ from tests.mmconv.benchmarks.botchat.samples import (
     spec,
     write,
 )
-
-
-async def run(chosen: RunSpec, out: Path) -> Result:
-    async with open_evaluation(chosen, Place(out=out)) as evaluation:
-        return await evaluation.run(evaluation.runner())
+from tests.mmconv.report.runs import evaluate
 
 
 async def test_a_run_is_the_opponent_of_another(tmp_path: Path) -> None:
     data = write(tmp_path / "data.jsonl", [record(number, 3 + number) for number in range(1, 5)])
-    earlier = await run(spec(data, protocols=["gteval"]), tmp_path / "runs")
+    earlier = await evaluate(spec(data, protocols=["gteval"]), tmp_path / "runs")
     seats = {"candidate": OTHER, "judge": JUDGE}
     later = spec(data, seats=seats, opponents=str(earlier.folder), protocols="paireval")
-    result = await run(later, tmp_path / "runs")
+    result = await evaluate(later, tmp_path / "runs")
     tables = {table.name: table for table in result.tables}
     assert tables["paireval"].rows["second - first, N=16"]["win"].n == 4 * 2
     assert result.tally.seats["candidate"].ended == 4 * 14
@@ -46,7 +41,7 @@ async def test_a_run_is_the_opponent_of_another(tmp_path: Path) -> None:
 async def test_its_dialogues_are_read_whole_and_calibrate(tmp_path: Path) -> None:
     data = write(tmp_path / "data.jsonl", [record(number) for number in (1, 2)])
     chosen = spec(data, protocols=["unieval"]).model_copy(update={"trials": 2})
-    result = await run(chosen, tmp_path / "runs")
+    result = await evaluate(chosen, tmp_path / "runs")
     found = list(stored_dialogues(result.folder))
     assert [(each.model, each.index) for each in found] == [("first", "MT-1"), ("first", "MT-2")]
     assert [len(each.utterances) for each in found] == [16, 16]
@@ -57,13 +52,13 @@ async def test_its_dialogues_are_read_whole_and_calibrate(tmp_path: Path) -> Non
 
 async def test_a_run_of_both_conditions_is_no_opponent(tmp_path: Path) -> None:
     rows = [record(1, title="Tea", text="About tea.")]
-    result = await run(spec(write(tmp_path / "data.jsonl", rows)), tmp_path / "runs")
+    result = await evaluate(spec(write(tmp_path / "data.jsonl", rows)), tmp_path / "runs")
     with pytest.raises(DataError, match="the conditions uncon and con"):
         list(stored_dialogues(result.folder))
 
 
 def test_another_folder_is_told(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no folder of a run"):
+    with pytest.raises(ConfigError, match="no run lies here"):
         list(stored_dialogues(tmp_path))
 
 
@@ -79,14 +74,19 @@ def cut(path: Path) -> None:
 
 
 SPOILT: dict[str, tuple[str, Callable[[Path], object], str]] = {
-    "transcripts cut short": ("transcripts.jsonl", cut, "line 30: 1 problem\n  cut short, or not"),
+    "transcripts cut short": ("transcripts.jsonl", cut, "line 30: cut short, or not"),
     "transcripts gone": ("transcripts.jsonl", Path.unlink, "the run is not finished"),
     "a text that is none": (
         "transcripts.jsonl",
         lambda path: change(path, text=3),
-        "line 1: 1 problem\n  text: ",
+        "line 1: text: ",
     ),
-    "no object": ("transcripts.jsonl", lambda path: path.write_text("[]"), "line 1: 1 problem"),
+    "messages that are none": (
+        "transcripts.jsonl",
+        lambda path: change(path, messages=[{"role": "user"}]),
+        "line 1: messages.0.parts is needed and not set; another version of mmconv wrote it",
+    ),
+    "no object": ("transcripts.jsonl", lambda path: path.write_text("[]"), "line 1: holds a list"),
     "specification cut short": ("spec.json", cut, "spec.json: 1 problem\n  cut short, or not"),
     "specification of another kind": (
         "spec.json",
@@ -107,7 +107,7 @@ async def test_a_spoilt_run_is_told(
     tmp_path: Path, name: str, spoil: Callable[[Path], object], told: str
 ) -> None:
     data = write(tmp_path / "data.jsonl", [record(1), record(2)])
-    folder = (await run(spec(data, protocols=["unieval"]), tmp_path / "runs")).folder
+    folder = (await evaluate(spec(data, protocols=["unieval"]), tmp_path / "runs")).folder
     spoil(folder / name)
     with pytest.raises(DataError, match=re.escape(told)) as caught:
         list(stored_dialogues(folder))
@@ -117,7 +117,7 @@ async def test_a_spoilt_run_is_told(
 
 async def test_a_run_that_was_only_scored_is_read_too(tmp_path: Path) -> None:
     data = write(tmp_path / "data.jsonl", [record(1)])
-    result = await run(spec(data, protocols=["unieval"]), tmp_path / "runs")
+    result = await evaluate(spec(data, protocols=["unieval"]), tmp_path / "runs")
     (result.folder / "summary.json").unlink()
     assert [each.model for each in stored_dialogues(result.folder)] == ["first"]
 
@@ -132,7 +132,19 @@ def test_a_run_of_another_benchmark_is_told(tmp_path: Path, benchmark: str, told
     call = {"sample": "1", "condition": "free", "call": "turn_1", "seat": "candidate"}
     picture = {"role": "user", "parts": [{"image": "ab", "width": 1, "height": 1}]}
     (tmp_path / "spec.json").write_bytes(orjson.dumps({"spec": run_spec}))
-    line = orjson.dumps({**call, "text": "A kite.", "messages": [picture]})
+    nothing = dict.fromkeys(CallRecord.model_fields)
+    line = orjson.dumps(
+        {
+            **nothing,
+            **call,
+            "text": "A kite.",
+            "messages": [picture],
+            "stored": False,
+            "state": "reply",
+            "dropped": 0,
+            "seen": [],
+        }
+    )
     (tmp_path / "transcripts.jsonl").write_bytes(line)
     with pytest.raises(DataError, match=told):
         list(stored_dialogues(tmp_path))

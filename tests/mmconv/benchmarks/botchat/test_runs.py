@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.evaluation import Place, Result, open_evaluation
+from mmconv.config import ModelSpec
+from mmconv.evaluation import Result
 from mmconv.values import Table
 from tests.mmconv.benchmarks.botchat.samples import (
     JUDGE,
@@ -23,13 +23,9 @@ from tests.mmconv.benchmarks.botchat.samples import (
     spec,
     write,
 )
+from tests.mmconv.report.runs import evaluate
 
 RATINGS = pytest.importorskip("evalica", reason="the arena's ratings need it")
-
-
-async def run(chosen: RunSpec, out: Path) -> Result:
-    async with open_evaluation(chosen, Place(out=out)) as evaluation:
-        return await evaluation.run(evaluation.runner())
 
 
 def scores(result: Result) -> list[dict[str, Any]]:
@@ -43,7 +39,7 @@ def tables(result: Result) -> dict[str, Table]:
 
 @needs_mutual
 async def test_the_authors_file_runs_to_its_end(tmp_path: Path) -> None:
-    result = await run(spec(MUTUAL), tmp_path)
+    result = await evaluate(spec(MUTUAL), tmp_path, page=True)
     assert result.complete
     seats = result.tally.seats
     # two pairs of seeds are the same in it, so some replies are had from the store
@@ -67,7 +63,7 @@ async def test_notes_say_whose_samples_a_row_has(tmp_path: Path) -> None:
     for shortest, count in ((2, 1), (4, 0)):
         records = [record(number, shortest + number) for number in range(3)]
         data = write(tmp_path / f"{shortest}.jsonl", records)
-        found = tables(await run(spec(data, seats=seats), tmp_path / str(shortest)))
+        found = tables(await evaluate(spec(data, seats=seats), tmp_path / str(shortest)))
         for name in ("loops", "lengths", "lengths_by_utterance"):
             notes = found[name].notes
             assert sum(note.startswith(differing) for note in notes) == count
@@ -76,8 +72,8 @@ async def test_notes_say_whose_samples_a_row_has(tmp_path: Path) -> None:
 
 async def test_notes_tell_the_data_and_what_is_cut_of_it(tmp_path: Path) -> None:
     data = write(tmp_path / "data.jsonl", [record(number, 2 * number) for number in (1, 2, 5)])
-    whole = tables(await run(spec(data), tmp_path / "whole"))
-    cut = tables(await run(spec(data, utterances=8), tmp_path / "cut"))
+    whole = tables(await evaluate(spec(data), tmp_path / "whole"))
+    cut = tables(await evaluate(spec(data, utterances=8), tmp_path / "cut"))
     for found in (whole, cut):
         for name in ("unieval", "gteval", "points"):
             assert any("(2 of the 3 of the data)" in note for note in found[name].notes)
@@ -101,7 +97,7 @@ async def test_a_run_without_opponents_says_that_paireval_is_left_out(tmp_path: 
         (spec(data, protocols=["unieval"]), False),
         (spec(data, seats=seats), False),
     ):
-        found = tables(await run(chosen, tmp_path / "runs"))
+        found = tables(await evaluate(chosen, tmp_path / "runs"))
         left_out = any(note.startswith("PairEval is left out") for note in found["unieval"].notes)
         assert left_out is told
 
@@ -110,10 +106,10 @@ async def test_interrupted_and_resumed_equals_uninterrupted(tmp_path: Path) -> N
     data = write(tmp_path / "data.jsonl", [record(number, 2 + number) for number in range(1, 9)])
     seats = {"candidate": SPEAKER, "judge": JUDGE, "rival": OTHER}
     whole = spec(data, seats=seats, pair_lengths=[8, 16])
-    expected = await run(whole, tmp_path / "whole")
-    half = await run(whole.model_copy(update={"limit": 3}), tmp_path / "parts")
+    expected = await evaluate(whole, tmp_path / "whole")
+    half = await evaluate(whole.model_copy(update={"limit": 3}), tmp_path / "parts")
     assert half.tally.seats["candidate"].asked == 3 * 14
-    resumed = await run(whole, tmp_path / "parts")
+    resumed = await evaluate(whole, tmp_path / "parts")
     assert scores(resumed) == scores(expected)
     assert resumed.tables == expected.tables
     assert resumed.tally.seats["candidate"].asked == 5 * 14
@@ -128,7 +124,7 @@ async def test_a_tiny_language_model_talks_to_itself(tmp_path: Path) -> None:
     candidate = ModelSpec(provider="hf", model=str(folder))
     data = write(tmp_path / "data.jsonl", [record(number, 4) for number in range(1, 6)])
     chosen = spec(data, seats={"candidate": candidate, "judge": JUDGE}, utterances=6, max_tokens=6)
-    result = await run(chosen, tmp_path / "runs")
+    result = await evaluate(chosen, tmp_path / "runs")
     seats = result.tally.seats
     assert (seats["candidate"].ended, seats["judge"].ended) == (5 * 4, 5 + 10)
     assert [seat.failed + seat.skipped for seat in seats.values()] == [0, 0]
@@ -151,7 +147,7 @@ async def test_an_arena_of_stored_and_speaking_models(tmp_path: Path) -> None:
         pairs="all",
         protocols=["paireval"],
     )
-    result = await run(chosen, tmp_path / "runs")
+    result = await evaluate(chosen, tmp_path / "runs")
     assert result.tally.seats["judge"].ended == 6 * 2 * 4
     found = tables(result)
     assert set(found["arena"].rows) == {"first", "second", "gpt", "vic"}
@@ -170,7 +166,7 @@ async def test_a_full_context_drops_the_oldest_and_counts_them(
     forgetful = SPEAKER.model_copy(update={"model": "forgetful"})
     data = write(tmp_path / "data.jsonl", [record(1), record(2)])
     seats = {"candidate": forgetful, "judge": JUDGE}
-    result = await run(spec(data, seats=seats, prompt_role=prompt_role), tmp_path / "runs")
+    result = await evaluate(spec(data, seats=seats, prompt_role=prompt_role), tmp_path / "runs")
     candidate = result.tally.seats["candidate"]
     assert (candidate.failed, candidate.skipped) == (0, 0)
     row = tables(result)["replies"].rows["forgetful"]
@@ -184,7 +180,7 @@ async def test_a_full_context_drops_the_oldest_and_counts_them(
 
 async def test_conditions_stand_in_rows_of_their_own(tmp_path: Path) -> None:
     rows = [record(number, 4, title="Tea", text="About tea.") for number in (1, 2)]
-    result = await run(spec(write(tmp_path / "data.jsonl", rows)), tmp_path / "runs")
+    result = await evaluate(spec(write(tmp_path / "data.jsonl", rows)), tmp_path / "runs")
     found = tables(result)
     assert list(found["unieval"].rows) == ["first", "first (con)"]
     assert list(found["gteval"].rows) == ["first", "first (con)"]
@@ -196,7 +192,7 @@ async def test_an_unreadable_judge_scores_nothing(tmp_path: Path) -> None:
     unreadable = ModelSpec(provider="fake", model="unreadable")
     data = write(tmp_path / "data.jsonl", [record(1), record(2)])
     seats = {"candidate": SPEAKER, "judge": unreadable}
-    result = await run(spec(data, seats=seats), tmp_path / "runs")
+    result = await evaluate(spec(data, seats=seats), tmp_path / "runs")
     assert result.tally.seats["judge"].asked == 2 * (2 + 4)
     found = tables(result)
     cell = found["gteval"].rows["first"]["win"]
@@ -209,13 +205,13 @@ async def test_an_unreadable_judge_scores_nothing(tmp_path: Path) -> None:
 async def test_dialogues_of_the_same_text_are_no_comparison(tmp_path: Path) -> None:
     """The candidate's own earlier dialogue as its opponent: the texts are equal at run time."""
     data = write(tmp_path / "data.jsonl", [record(1)])
-    alone = await run(spec(data, protocols=["gteval"]), tmp_path / "runs")
+    alone = await evaluate(spec(data, protocols=["gteval"]), tmp_path / "runs")
     lines = (alone.folder / "transcripts.jsonl").read_bytes().splitlines()
     calls = {call["call"]: call["text"] for call in map(orjson.loads, lines)}
     said = [*dialogue("Human 1", 2), *(calls[f"utterance_{n}"] for n in range(3, 17))]
     convs = opponents(tmp_path / "c.tsv", {"copy": [said]})
     again = spec(data, opponents=[str(convs)], protocols=["paireval"])
-    result = await run(again, tmp_path / "runs")
+    result = await evaluate(again, tmp_path / "runs")
     found = tables(result)
     row = found["judgements"].rows["PairEval: first - copy, N=16"]
     assert [row[name].value for name in ("comparisons", "read", "of the same text")] == [2, 0, 2]
@@ -229,7 +225,7 @@ async def test_a_loop_after_the_cut_counts_in_whole_dialogues_only(tmp_path: Pat
     echo = ModelSpec(provider="fake", model="echo")
     for scope, lost in (("compared", None), ("whole", 100.0)):
         chosen = spec(data, seats={"candidate": echo, "judge": JUDGE}, dup_detect={"scope": scope})
-        found = tables(await run(chosen, tmp_path / "runs"))
+        found = tables(await evaluate(chosen, tmp_path / "runs"))
         alone, first = (found[name].rows["echo"] for name in ("gteval", "gteval_dupdetect"))
         assert first["lose"].value == (alone["lose"].value if lost is None else lost)
         assert found["loops"].rows["echo"]["non-loop utterances"].value == 4.0

@@ -15,8 +15,8 @@ from mmconv.benchmarks.rescoring import Rescoring
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.errors import ConfigError
 from mmconv.graph import resolve
-from mmconv.report.forecast import _tokens
-from mmconv.values import Call, Ref, Reply, Sampling, Text
+from mmconv.report.forecast import estimate_tokens
+from mmconv.values import Call, Ref, Reply, Sampling
 from tests.mmconv.benchmarks.cmteval.dialogues import REAL, write_folder
 
 PUBLISHED = REAL / "eval_long-text_llama3.1-8b.json"
@@ -121,5 +121,5 @@ def test_a_judgement_is_expected_to_be_as_long_as_its_turns(tmp_path: Path) -> N
 @pytest.mark.skipif(not PUBLISHED.is_file(), reason="the authors' data are not here")
 def test_the_expected_length_is_that_of_published_judgements() -> None:
     found = read_published(PUBLISHED, Rescoring())
-    tokens = sum(_tokens(Text(text=each.reply), {}) for each in found.judged)
+    tokens = sum(estimate_tokens(each.reply) for each in found.judged)
     assert round(tokens / found.turns) == JUDGEMENT_TOKENS

@@ -10,8 +10,9 @@ import orjson
 import pytest
 
 from mmconv.config import ModelSpec, RunSpec
-from mmconv.evaluation import Place, Result, open_evaluation
+from mmconv.evaluation import Result
 from tests.mmconv.benchmarks.cmteval.dialogues import REAL, write_folder
+from tests.mmconv.report.runs import evaluate
 
 BENCHMARK = "mmconv.benchmarks.cmteval.benchmark:build"
 
@@ -39,18 +40,13 @@ def spec(data: Path, candidate: ModelSpec = ECHO, **options: Any) -> RunSpec:
     )
 
 
-async def run(wanted: RunSpec, out: Path) -> Result:
-    async with open_evaluation(wanted, Place(out=out)) as evaluation:
-        return await evaluation.run(evaluation.runner())
-
-
 def read(result: Result, name: str) -> list[dict[str, Any]]:
     return [orjson.loads(line) for line in (result.folder / name).read_bytes().splitlines()]
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="the authors' data are not here")
 async def test_the_authors_files_take_4431_replies_and_596_judgements(tmp_path: Path) -> None:
-    result = await run(spec(REAL), tmp_path)
+    result = await evaluate(spec(REAL), tmp_path, page=True)
     assert result.complete
     seats = result.tally.seats
     assert (seats["candidate"].ended, seats["judge"].ended) == (4431, 596)
@@ -82,7 +78,7 @@ async def test_a_tiny_model_answers_and_is_judged(tmp_path: Path) -> None:
     checkpoint = make_checkpoint("qwen2", tmp_path / "tiny")
     candidate = ModelSpec(provider="hf", model=str(checkpoint), name="tiny")
     folder = write_folder(tmp_path / "data", dialogues=2)
-    result = await run(spec(folder, candidate, max_tokens=8), tmp_path / "runs")
+    result = await evaluate(spec(folder, candidate, max_tokens=8), tmp_path / "runs")
     assert result.complete
     states = Counter((call["seat"], call["state"]) for call in read(result, "transcripts.jsonl"))
     assert states == {("candidate", "reply"): 18, ("judge", "reply"): 6}
@@ -92,9 +88,9 @@ async def test_a_tiny_model_answers_and_is_judged(tmp_path: Path) -> None:
 
 async def test_a_run_in_two_parts_equals_an_uninterrupted_one(tmp_path: Path) -> None:
     wanted = spec(write_folder(tmp_path / "data", dialogues=10))
-    whole = await run(wanted, tmp_path / "whole")
-    await run(wanted.model_copy(update={"limit": 15}), tmp_path / "parts")
-    resumed = await run(wanted, tmp_path / "parts")
+    whole = await evaluate(wanted, tmp_path / "whole")
+    await evaluate(wanted.model_copy(update={"limit": 15}), tmp_path / "parts")
+    resumed = await evaluate(wanted, tmp_path / "parts")
     assert read(resumed, "scores.jsonl") == read(whole, "scores.jsonl")
     assert resumed.tables == whole.tables
     judge = resumed.tally.seats["judge"]

@@ -1,5 +1,4 @@
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -8,13 +7,9 @@ import pytest
 from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES
 from mmconv.benchmarks.convbench.drafts import DraftFile
 from mmconv.errors import ConfigError, DataError
+from tests.mmconv.benchmarks.convbench.data_files import write_lines
 
 VERIFIED = {"ID": 3, CAPTION: "A kite.", REFERENCES[0]: "one", "status": "verified"}
-
-
-def write(path: Path, records: Sequence[dict[str, Any]]) -> Path:
-    path.write_text("".join(f"{json.dumps(each)}\n" for each in records), encoding="utf-8")
-    return path
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -41,7 +36,7 @@ def test_a_draft_is_one_line_in_the_authors_columns(tmp_path: Path) -> None:
 
 
 def test_lines_that_are_there_are_known_and_kept(tmp_path: Path) -> None:
-    path = write(tmp_path / "drafts.jsonl", [VERIFIED])
+    path = write_lines(tmp_path / "drafts.jsonl", [VERIFIED])
     before = path.read_bytes()
     file = DraftFile(path)
     assert file.line("3") is not None
@@ -52,7 +47,7 @@ def test_lines_that_are_there_are_known_and_kept(tmp_path: Path) -> None:
 
 
 def test_what_completes_a_verified_line_makes_it_a_draft_of_both(tmp_path: Path) -> None:
-    earlier = write(tmp_path / "earlier.jsonl", [VERIFIED])
+    earlier = write_lines(tmp_path / "earlier.jsonl", [VERIFIED])
     before = earlier.read_bytes()
     file = DraftFile(tmp_path / "drafts.jsonl", earlier)
     file.add("3", {REFERENCES[1]: "two"})
@@ -63,7 +58,7 @@ def test_what_completes_a_verified_line_makes_it_a_draft_of_both(tmp_path: Path)
 @pytest.mark.parametrize("status", ["verified", "draft"])
 def test_a_complete_line_is_taken_over_with_its_status(tmp_path: Path, status: str) -> None:
     given = {**VERIFIED, "status": status}
-    file = DraftFile(tmp_path / "drafts.jsonl", write(tmp_path / "earlier.jsonl", [given]))
+    file = DraftFile(tmp_path / "drafts.jsonl", write_lines(tmp_path / "earlier.jsonl", [given]))
     assert file.copy("3")
     assert not file.copy("4")
     assert lines(file.path) == [given]
@@ -71,13 +66,13 @@ def test_a_complete_line_is_taken_over_with_its_status(tmp_path: Path, status: s
 
 def test_a_line_without_a_status_counts_as_verified(tmp_path: Path) -> None:
     given = {column: value for column, value in VERIFIED.items() if column != "status"}
-    file = DraftFile(tmp_path / "drafts.jsonl", write(tmp_path / "earlier.jsonl", [given]))
+    file = DraftFile(tmp_path / "drafts.jsonl", write_lines(tmp_path / "earlier.jsonl", [given]))
     file.copy("3")
     assert lines(file.path) == [VERIFIED]
 
 
 def test_the_earlier_file_may_be_the_same(tmp_path: Path) -> None:
-    path = write(tmp_path / "drafts.jsonl", [VERIFIED])
+    path = write_lines(tmp_path / "drafts.jsonl", [VERIFIED])
     file = DraftFile(path, path)
     assert file.line("3") is not None
     file.add("7", {CAPTION: "A dog."})
@@ -92,7 +87,7 @@ def test_bad_lines_are_refused(tmp_path: Path) -> None:
         {"ID": 4, "status": "done"},
     ]
     with pytest.raises(DataError) as caught:
-        DraftFile(write(tmp_path / "drafts.jsonl", bad))
+        DraftFile(write_lines(tmp_path / "drafts.jsonl", bad))
     assert caught.value.problems == (
         "drafts.jsonl line 2: an earlier line annotates ID 3",
         "drafts.jsonl line 3: no ID",
@@ -102,7 +97,7 @@ def test_bad_lines_are_refused(tmp_path: Path) -> None:
 
 def test_a_bad_line_of_the_earlier_file_is_not_taken_over(tmp_path: Path) -> None:
     bad = [VERIFIED, {"ID": 4, CAPTION: "A cat.", "status": "done"}]
-    file = DraftFile(tmp_path / "drafts.jsonl", write(tmp_path / "earlier.jsonl", bad))
+    file = DraftFile(tmp_path / "drafts.jsonl", write_lines(tmp_path / "earlier.jsonl", bad))
     assert not file.copy("4")
 
 
@@ -117,7 +112,7 @@ def test_the_file_must_be_json_lines_and_writable(tmp_path: Path) -> None:
 def test_a_line_that_is_not_json_is_refused_in_the_output_and_passed_over_before(
     tmp_path: Path,
 ) -> None:
-    earlier = write(tmp_path / "earlier.jsonl", [VERIFIED])
+    earlier = write_lines(tmp_path / "earlier.jsonl", [VERIFIED])
     with earlier.open("a", encoding="utf-8") as file:
         file.write("{'ID': 4}\n")
     with pytest.raises(DataError, match=r"earlier\.jsonl line 2: not JSON"):
@@ -150,7 +145,7 @@ class TestOrder:
     def test_a_file_that_was_spoilt_meanwhile_is_left_as_it_is(
         self, tmp_path: Path, spoilt: bytes
     ) -> None:
-        file = DraftFile(write(tmp_path / "drafts.jsonl", [{"ID": 7}, {"ID": 5}]))
+        file = DraftFile(write_lines(tmp_path / "drafts.jsonl", [{"ID": 7}, {"ID": 5}]))
         with file.path.open("ab") as added:
             added.write(spoilt)
         before = file.path.read_bytes()
@@ -159,7 +154,7 @@ class TestOrder:
 
     def test_a_file_that_is_elsewhere_stays_there(self, tmp_path: Path) -> None:
         (tmp_path / "there").mkdir()
-        there = write(tmp_path / "there" / "drafts.jsonl", [{"ID": 7}, {"ID": 5}])
+        there = write_lines(tmp_path / "there" / "drafts.jsonl", [{"ID": 7}, {"ID": 5}])
         here = tmp_path / "drafts.jsonl"
         here.symlink_to(there)
         DraftFile(here).arrange(self.ORDER)

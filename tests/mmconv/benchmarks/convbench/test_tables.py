@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from mmconv.benchmarks.convbench.attribution import Blame, blames
+from mmconv.benchmarks.convbench.attribution import Blame, blames, net_shares
 from mmconv.benchmarks.convbench.compared import compared_quantities
 from mmconv.benchmarks.convbench.official import OFFICIAL, Convention
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE, difference
@@ -15,6 +15,8 @@ from mmconv.benchmarks.convbench.tables import (
     FOLLOWED,
     LOST_TURNS,
     PARTS,
+    UNTOLD,
+    WIDEST,
     Layout,
     build_tables,
 )
@@ -230,6 +232,44 @@ def test_both_tables_count_the_failures_that_can_be_followed() -> None:
         )
         == rule["creation failed: attributed to creation"][DIRECT_FAILURES].n
     )
+
+
+@pytest.mark.parametrize(
+    ("failed", "mended", "spoiled", "told"),
+    [
+        (5, 3, 0, False),  # no interval
+        (10, 6, 9, False),  # an interval of more than 150 points
+        (10, 6, 1, True),
+    ],
+)
+def test_a_net_share_is_told_where_its_interval_tells_something(
+    failed: int, mended: int, spoiled: int, told: bool
+) -> None:
+    """Of 60 samples some fail reasoning, and perfect perception mends some and spoils others."""
+    ratings = [
+        Score(
+            sample=str(place),
+            condition=condition,
+            metric="rating",
+            turn=2,
+            value=9.0 if passed else 1.0,
+            tags={"cluster": str(place)},
+        )
+        for place in range(60)
+        for condition, passed in (
+            ("free", place >= failed),
+            ("perception", place < mended or failed <= place < 60 - spoiled),
+        )
+    ]
+    made = {table.name: table for table in build_tables(ratings, LAYOUT)}["attribution_net"]
+    cells = [row[DIRECT_FAILURES] for row in made.rows.values()]
+    assert [cell.n for cell in cells] == [failed, failed]
+    for cell in cells:
+        assert (cell.value is not None, cell.low is not None, cell.high is not None) == (told,) * 3
+    assert UNTOLD in made.notes
+    shares = net_shares(ScoreFrame(ratings), DIRECT, LAYOUT.failure_rating).values()
+    widths = [None if each.low is None else (each.high or 0) - each.low for each in shares]
+    assert all(width is not None and width <= WIDEST for width in widths) == told
 
 
 def test_the_attribution_s_tables_tell_which_of_them_to_cite(tables: dict[str, Table]) -> None:

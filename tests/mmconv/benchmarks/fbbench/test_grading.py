@@ -13,7 +13,6 @@ from mmconv.benchmarks.fbbench.benchmark import FBBench, build
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.errors import ConfigError
 from mmconv.graph import check
-from mmconv.values import Message, Ref, Text
 from tests.mmconv.benchmarks.fbbench.samples import (
     RELEASE,
     correction,
@@ -21,6 +20,7 @@ from tests.mmconv.benchmarks.fbbench.samples import (
     needs_release,
     write,
 )
+from tests.mmconv.benchmarks.prompts import text
 
 FAKE = ModelSpec(provider="fake", model="echo")
 
@@ -29,14 +29,6 @@ def benchmark(data: Path, **options: Any) -> FBBench:
     seats = {"candidate": FAKE, "judge": FAKE}
     spec = RunSpec(benchmark="fbbench", options={"data": str(data), **options}, seats=seats)
     return build(spec, Library())
-
-
-def text(message: Message) -> str:
-    return "".join(
-        part.text if isinstance(part, Text) else f"<{part.call}>"
-        for part in message.parts
-        if isinstance(part, Text | Ref)
-    )
 
 
 @needs_release

@@ -9,8 +9,9 @@ import orjson
 import pytest
 
 from mmconv.config import ModelSpec, RunSpec
-from mmconv.evaluation import Place, Result, open_evaluation
+from mmconv.evaluation import Result
 from tests.mmconv.benchmarks.fbbench.samples import RELEASE, mixed, needs_release, write
+from tests.mmconv.report.runs import evaluate
 
 ECHO = ModelSpec(provider="fake", model="echo")
 JUDGE = ModelSpec(provider="tests.mmconv.benchmarks.fbbench.judge", model="form")
@@ -24,11 +25,6 @@ def spec(data: Path, candidate: ModelSpec = ECHO, **options: Any) -> RunSpec:
     )
 
 
-async def run(chosen: RunSpec, out: Path) -> Result:
-    async with open_evaluation(chosen, Place(out=out)) as evaluation:
-        return await evaluation.run(evaluation.runner())
-
-
 def scores(result: Result) -> list[dict[str, Any]]:
     lines = (result.folder / "scores.jsonl").read_bytes().splitlines()
     return sorted(map(orjson.loads, lines), key=lambda score: (score["sample"], score["metric"]))
@@ -36,7 +32,7 @@ def scores(result: Result) -> list[dict[str, Any]]:
 
 @needs_release
 async def test_the_authors_file_runs_to_its_end(tmp_path: Path) -> None:
-    result = await run(spec(RELEASE), tmp_path)
+    result = await evaluate(spec(RELEASE), tmp_path, page=True)
     assert result.complete
     asked = {name: seat.asked for name, seat in result.tally.seats.items()}
     assert asked == {"candidate": 591, "judge": 591}
@@ -49,10 +45,10 @@ async def test_the_authors_file_runs_to_its_end(tmp_path: Path) -> None:
 
 async def test_interrupted_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
     whole = spec(write(tmp_path / "data.json", mixed(12)))
-    expected = await run(whole, tmp_path / "whole")
-    half = await run(whole.model_copy(update={"limit": 5}), tmp_path / "parts")
+    expected = await evaluate(whole, tmp_path / "whole")
+    half = await evaluate(whole.model_copy(update={"limit": 5}), tmp_path / "parts")
     assert half.tally.seats["judge"].asked == 5
-    resumed = await run(whole, tmp_path / "parts")
+    resumed = await evaluate(whole, tmp_path / "parts")
     assert scores(resumed) == scores(expected)
     assert resumed.tables == expected.tables
     assert resumed.tally.seats["candidate"].asked == 7
@@ -66,7 +62,7 @@ async def test_a_tiny_language_model_answers(tmp_path: Path) -> None:
     folder = make_checkpoint("qwen2", tmp_path / "qwen2")
     candidate = ModelSpec(provider="hf", model=str(folder))
     data = write(tmp_path / "data.json", mixed(6))
-    result = await run(spec(data, candidate, max_tokens=8), tmp_path / "runs")
+    result = await evaluate(spec(data, candidate, max_tokens=8), tmp_path / "runs")
     assert result.tally.seats["candidate"].asked == 6
     assert [seat.failed for seat in result.tally.seats.values()] == [0, 0]
     tables = {table.name: table for table in result.tables}
@@ -78,7 +74,7 @@ async def test_an_unreadable_judge_scores_nothing(tmp_path: Path) -> None:
     chosen = spec(write(tmp_path / "data.json", mixed(4)))
     unreadable = ModelSpec(provider="fake", model="unreadable")
     chosen = chosen.model_copy(update={"seats": {"candidate": ECHO, "judge": unreadable}})
-    result = await run(chosen, tmp_path / "runs")
+    result = await evaluate(chosen, tmp_path / "runs")
     assert result.tally.seats["judge"].asked == 12
     row = {table.name: table for table in result.tables}["scores"].rows["echo"]
     for cell in row.values():

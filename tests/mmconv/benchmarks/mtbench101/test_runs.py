@@ -9,8 +9,8 @@ import orjson
 import pytest
 
 from mmconv.benchmarks.mtbench101.tables import AUTHORS_TITLE, MINIMUM_TITLE
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.evaluation import Place, Result, open_evaluation
+from mmconv.config import ModelSpec
+from mmconv.evaluation import Result
 from mmconv.values import Table
 from tests.mmconv.benchmarks.mtbench101.dialogues import (
     JUDGE,
@@ -21,14 +21,10 @@ from tests.mmconv.benchmarks.mtbench101.dialogues import (
     spec,
     write,
 )
+from tests.mmconv.report.runs import evaluate
 
 OWN_TURNS = 22
 """Of the thirteen dialogues."""
-
-
-async def run(chosen: RunSpec, out: Path) -> Result:
-    async with open_evaluation(chosen, Place(out=out)) as evaluation:
-        return await evaluation.run(evaluation.runner())
 
 
 def scores(result: Result) -> list[dict[str, Any]]:
@@ -45,7 +41,7 @@ def named(result: Result) -> dict[str, Table]:
 
 @needs_real
 async def test_the_authors_file_runs_to_its_end(tmp_path: Path) -> None:
-    result = await run(spec(REAL), tmp_path)
+    result = await evaluate(spec(REAL), tmp_path, page=True)
     assert result.complete
     for seat in result.tally.seats.values():
         # some dialogues open with the same words: one request, and the stored reply
@@ -61,11 +57,11 @@ async def test_the_authors_file_runs_to_its_end(tmp_path: Path) -> None:
 
 async def test_interrupted_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
     whole = spec(write(tmp_path / "data.jsonl", records()))
-    expected = await run(whole, tmp_path / "whole")
-    half = await run(whole.model_copy(update={"limit": 5}), tmp_path / "parts")
+    expected = await evaluate(whole, tmp_path / "whole")
+    half = await evaluate(whole.model_copy(update={"limit": 5}), tmp_path / "parts")
     asked = half.tally.seats["judge"].asked
     assert 0 < asked < OWN_TURNS
-    resumed = await run(whole, tmp_path / "parts")
+    resumed = await evaluate(whole, tmp_path / "parts")
     assert scores(resumed) == scores(expected)
     assert resumed.tables == expected.tables
     assert resumed.tally.seats["judge"].stored == asked
@@ -75,7 +71,7 @@ async def test_interrupted_and_resumed_equals_uninterrupted(tmp_path: Path) -> N
 async def test_both_histories_in_one_run(tmp_path: Path) -> None:
     chosen = spec(write(tmp_path / "data.jsonl", records()))
     both = chosen.model_copy(update={"conditions": ("golden", "self")})
-    result = await run(both, tmp_path / "runs")
+    result = await evaluate(both, tmp_path / "runs")
     tables = named(result)
     assert list(tables["paper"].rows) == ["echo", "echo (self history)"]
     assert "Where no history is named, it is the golden one." in tables["scores"].notes
@@ -93,7 +89,7 @@ async def test_a_tiny_language_model_answers(tmp_path: Path) -> None:
     chosen = spec(data, candidate, max_tokens=8).model_copy(
         update={"conditions": ("golden", "self")}
     )
-    result = await run(chosen, tmp_path / "runs")
+    result = await evaluate(chosen, tmp_path / "runs")
     assert [seat.failed for seat in result.tally.seats.values()] == [0, 0]
     tables = named(result)
     for mark in ("", "llama (self history): "):
@@ -105,7 +101,7 @@ async def test_an_unreadable_judge_scores_nothing(tmp_path: Path) -> None:
     chosen = spec(write(tmp_path / "data.jsonl", records()[:2]))
     unreadable = JUDGE.model_copy(update={"model": "unreadable"})
     seats = {**chosen.seats, "judge": unreadable}
-    result = await run(chosen.model_copy(update={"seats": seats}), tmp_path / "runs")
+    result = await evaluate(chosen.model_copy(update={"seats": seats}), tmp_path / "runs")
     assert result.tally.seats["judge"].asked == 2 * 5
     cells = named(result)["scores"].rows["average"]
     assert cells[MINIMUM_TITLE].value is cells[AUTHORS_TITLE].value is None
@@ -114,6 +110,6 @@ async def test_an_unreadable_judge_scores_nothing(tmp_path: Path) -> None:
 
 async def test_a_run_without_judgements_still_tells_how_answers_ended(tmp_path: Path) -> None:
     chosen = spec(write(tmp_path / "data.jsonl", records()), generate_only=True)
-    result = await run(chosen, tmp_path / "runs")
+    result = await evaluate(chosen, tmp_path / "runs")
     assert list(named(result)) == ["answers"]
     assert set(named(result)["answers"].rows) == set(TURNS)

@@ -1,7 +1,8 @@
 """Transcripts and scores as records: what was asked, what came back, and how it was read.
 
 One record per call. What a prompt file filled is not repeated in it: the file's name and hash
-stand there, and `mmconv show` fills it again. Files are written by `mmconv.report.records`.
+stand there, and `mmconv show` fills it again. What the fields are is told in
+`mmconv.run_folder.records`.
 """
 
 from __future__ import annotations
@@ -17,54 +18,21 @@ from mmconv.values import Failure, Image, Message, Outcome, Parser, Ref, Reply, 
 PARSED = "parsed"
 """The field `parse` of a call whose reply could be read."""
 
-CALL_FIELDS = frozenset(
-    {
-        "sample",
-        "condition",
-        "call",
-        "seat",
-        "prompt",
-        "key",
-        "stored",
-        "messages",
-        "state",
-        "text",
-        "reasoning",
-        "finish",
-        "input_tokens",
-        "output_tokens",
-        "seconds",
-        "dropped",
-        "seen",
-        "problem",
-        "parse",
-        "label",
-        "scores",
-        "rationale",
-    }
-)
-"""What `call_records` fills."""
-
-SCORE_FIELDS = frozenset({"sample", "condition", "metric", "turn", "value", "why", "tags"})
-"""What `score_record` fills."""
-
 
 def call_records(finished: Finished) -> Iterator[dict[str, Any]]:
-    """One record per call of a finished plan, calls that were skipped included."""
-    calls = {call.id: call for call in finished.plan.calls}
-    calls |= {rescue.id: rescue for call in finished.plan.calls for rescue in call.rescues}
-    for call_id, outcome in finished.outcomes.items():
-        call = calls[call_id]
-        asked = finished.asked.get(call_id)
+    """One record per call of a finished plan, skipped ones included, in the order of their ends."""
+    exchanges = {each.call.id: each for each in finished.exchanges()}
+    for call_id in finished.outcomes:
+        each = exchanges[call_id]
         yield {
             "sample": finished.plan.sample,
             "condition": finished.plan.condition,
             "call": call_id,
-            "seat": call.seat,
-            "prompt": call.prompt,
-            **_sent(asked),
-            **_came_back(outcome),
-            **_read(call.parser, outcome),
+            "seat": each.call.seat,
+            "prompt": each.call.prompt,
+            **_sent(each.asked),
+            **_came_back(each.outcome),
+            **_read(each.call.parser, each.outcome),
         }
 
 

@@ -1,8 +1,8 @@
 """What a run's folder is made of: the names of its files, and what stands in the small ones.
 
 What is written is what is read: `mmconv.evaluation` fills these types, `mmconv.report.output`
-writes files, `mmconv.report.saved_run` reads them. The records of `SCORES` and `TRANSCRIPTS` are
-made in `mmconv.report.transcripts`, tables in `mmconv.report.tables`.
+writes files, `mmconv.run_folder.saved_run` reads them. The lines of `SCORES` and `TRANSCRIPTS` are
+told in `mmconv.run_folder.records`, tables are made in `mmconv.report.tables`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ or field, and says what to do. Nothing is computed or written here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from mmconv.config import CANDIDATE, RunSpec, tell_problems
 from mmconv.errors import ConfigError, DataError
-from mmconv.report.layout import (
+from mmconv.run_folder.layout import (
     MANIFEST,
     SCORES,
     SPEC,
@@ -30,8 +30,9 @@ from mmconv.report.layout import (
     Specified,
     Start,
 )
-from mmconv.report.tables import INDEX, read_tables
-from mmconv.report.transcripts import CALL_FIELDS, SCORE_FIELDS, score_of
+from mmconv.run_folder.records import CallRecord, ScoreRecord
+from mmconv.run_folder.tables import INDEX, read_tables
+from mmconv.run_folder.transcripts import score_of
 from mmconv.values import Score, Table
 
 Document = TypeVar("Document", bound=BaseModel)
@@ -45,6 +46,7 @@ FINISH = (
     "Run its command again with the same --out to finish it, or let `mmconv score` of its folder "
     "make what there is: the answers are in the store."
 )
+_OTHER = "another version of mmconv wrote it, or it was changed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +91,14 @@ def read_start(folder: Path) -> Start:
     return _read_document(folder / SPEC, Start, RUN_AGAIN)
 
 
+def read_spec(folder: Path) -> RunSpec:
+    """What was run, whether it is finished or not; enough of a copy for clients of the service."""
+    return _read_document(folder / SPEC, Specified, RUN_AGAIN).spec
+
+
 def read_finished(folder: Path, label: str | None = None) -> FinishedRun:
     """A finished run without its records; the label is the candidate's if none is given."""
-    spec = _read_document(folder / SPEC, Specified, RUN_AGAIN).spec
+    spec = read_spec(folder)
     manifest = read_manifest(folder)
     if unnamed := sorted(spec.seats.keys() - manifest.models.keys()):
         problems = [f"models.{seat} is needed and not set" for seat in unnamed]
@@ -139,7 +146,7 @@ def read_lines(path: Path, begin: int = 0) -> Iterator[Line]:
     Starts with the line that begins at the byte `begin`. Every record has the fields that this
     version of mmconv writes, and no other.
     """
-    fields = CALL_FIELDS if path.name == TRANSCRIPTS else SCORE_FIELDS
+    fields = (CallRecord if path.name == TRANSCRIPTS else ScoreRecord).model_fields.keys()
     with _open(path) as file:
         file.seek(begin)
         for text in file:
@@ -159,8 +166,20 @@ def read_by_sample(path: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
         yield sample, list(held)
 
 
+def read_calls(folder: Path) -> Iterator[CallRecord]:
+    """Stream the calls of a run's folder, each checked in all of its fields."""
+    path = folder / TRANSCRIPTS
+    for line in read_lines(path):
+        try:
+            call = CallRecord.model_validate(line.record)
+        except ValidationError as error:
+            told = ", ".join(tell_problems(error, CallRecord))
+            raise _spoilt(path, line.begin, f"{told}; {_OTHER}") from error
+        yield call
+
+
 def read_scores(path: Path) -> Iterator[Score]:
-    """Stream the scores of a file of any name, as `mmconv.report.transcripts.score_record` put it.
+    """Stream the scores of a file of any name, as `transcripts.score_record` put them down.
 
     Trials of a sample are marked as one cluster, where the benchmark has named none.
     """
@@ -182,8 +201,8 @@ def _read_document(path: Path, kind: type[Document], advice: str) -> Document:
     try:
         return kind.model_validate(_parse(data))
     except ValidationError as error:
-        other = "Another version of mmconv wrote it, or it was changed."
-        raise DataError(str(path), tell_problems(error, kind), f"{other} {advice}") from error
+        told = f"A{_OTHER[1:]}. {advice}"
+        raise DataError(str(path), tell_problems(error, kind), told) from error
     except ValueError as error:
         raise DataError(str(path), [str(error)], advice) from error
 
@@ -220,13 +239,13 @@ def _parse(data: bytes) -> dict[str, Any]:
     return content
 
 
-def _check_fields(record: Mapping[str, Any], fields: frozenset[str]) -> None:
+def _check_fields(record: Mapping[str, Any], fields: Set[str]) -> None:
     """Raise `ValueError` for a record that lacks a field or has one that is not known."""
     if record.keys() == fields:
         return
     told = [f"has no {name}" for name in sorted(fields - record.keys())]
     told += [f"has an unknown field {name}" for name in sorted(record.keys() - fields)]
-    raise ValueError(f"{', '.join(told)}; another version of mmconv wrote it, or it was changed")
+    raise ValueError(f"{', '.join(told)}; {_OTHER}")
 
 
 def _spoilt(path: Path, begin: int, fault: str) -> DataError:

@@ -1,0 +1,62 @@
+"""How a model's failure is told: to who waits for its answer, and to the owner of a job."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from mmconv.errors import FailureKind
+from mmconv.service.privacy import presentable
+from mmconv.service.problems import Problem
+from mmconv.tally import Halt
+from mmconv.values import Failure
+
+log = logging.getLogger(__name__)
+
+FAILED: Mapping[FailureKind, tuple[int, str]] = {
+    "timeout": (504, "the model did not answer in time"),
+    "connection": (502, "the model could not be reached"),
+    "rate_limit": (503, "the model's server is busy; ask again later"),
+    "server": (502, "the model's server failed"),
+    "malformed": (502, "the model's server sent what is no answer"),
+    "authentication": (502, "the model's server does not accept the key that it is sent"),
+    "forbidden": (400, "the model's server does not allow the request"),
+    "quota": (502, "what was paid for at the model's server is used up"),
+    "not_found": (502, "the model's server does not have the model"),
+    "context": (400, "the messages are longer than the model's context"),
+    "rejected": (400, "the model refused the request"),
+    "memory": (400, "the request does not fit into the model's memory"),
+    "image": (400, "an image of the request cannot be read"),
+}
+"""How a model failed -> the status, and what a client is told where our own words would not do."""
+
+CODES: Mapping[FailureKind, str] = {"context": "context_length_exceeded"}
+"""OpenAI's own words for failures, where it has one; else the kind is the code."""
+
+
+def problem_of_failure(failure: Failure) -> Problem:
+    """What a client is told of a model that did not answer; what is left out is logged."""
+    status, _ = FAILED[failure.kind]
+    words = words_of_failure(failure.kind, failure.message)
+    code = CODES.get(failure.kind, failure.kind)
+    if status < 500:
+        return Problem(status, words, param="messages", code=code)
+    log.warning("a model failed (%s): %s", failure.kind, failure.message)
+    return Problem(status, words, code=code, retry_after=10 if status == 503 else None)
+
+
+def words_of_failure(kind: FailureKind, message: str) -> str:
+    """Why a model failed, as clients may know it: its own words where they are about the request.
+
+    What a server or a connection says tells of this machine.
+    """
+    status, words = FAILED[kind]
+    return words if status >= 500 else presentable(message, words)
+
+
+def words_of_halt(halt: Halt) -> str:
+    """Why a job stopped by itself, as its owner may know it; what is left out is logged."""
+    if halt.failure is None:
+        return halt.reason
+    log.warning("%s", halt.told)
+    return f"{halt.reason}: {words_of_failure(halt.failure.kind, halt.failure.message)}"

@@ -1,0 +1,114 @@
+"""Writes prompts as the backend does, and tells what becomes of them, without any weights.
+
+The text and the tensors come from the functions that the backend itself calls. Which placeholders
+stand for which image is told where there is one image, or one unbroken row of placeholders for
+each; other processors part an image's row by marks of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+import torch
+
+from images.policy import Policy, prepare_pixels
+from mmconv.protocols import ImageSource
+from mmconv.raw_prompts import RawImage, RawPrompt
+from mmconv.values import Message
+from model_zoo.hf.encoding import Tensors, encode
+from model_zoo.hf.prompting import check_images, image_mark, images_of, render
+from model_zoo.hf.writer import Writer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HfRenderer:
+    """A `mmconv.protocols.Renderer` of one checkpoint; `template` is what its option holds.
+
+    `size` replaces the processor's own bounds of images. `complete` says that templates are taken
+    to write all special tokens, so that the tokenizer adds none.
+    """
+
+    writer: Writer
+    template: str | None
+    policy: Policy
+    images: ImageSource
+    size: Mapping[str, int] | None = None
+    complete: bool = False
+    note: str = ""
+
+    def __call__(self, messages: Sequence[Message]) -> RawPrompt:
+        """The prompt; raises `Refused` and `ImageError` as `HfBackend.generate` does."""
+        check_images(self.writer, messages)
+        pictures = [
+            prepare_pixels(self.images.read(image.sha256), image, self.policy)
+            for image in images_of(messages)
+        ]
+        rendered = render(self.writer, messages, self.template)
+        if self.complete:
+            rendered = replace(rendered, special_tokens=False)
+        tensors = encode(self.writer, rendered, pictures, self.size)
+        count = len(pictures)
+        pixels = _of_images(tensors) if count else {}
+        runs = _placeholders(self.writer, tensors) if count else []
+        return RawPrompt(
+            text=rendered.text,
+            added=_added(self.writer.tokenizer) if rendered.special_tokens else (),
+            tokens=int(tensors["input_ids"].shape[1]),
+            image_tokens=sum(runs),
+            images=tuple(
+                RawImage(
+                    width=picture.width,
+                    height=picture.height,
+                    tokens=_share(runs, count, place),
+                    sizes=_sizes(pixels, count, place),
+                )
+                for place, picture in enumerate(pictures)
+            ),
+            tensors={name: tuple(value.shape) for name, value in pixels.items()},
+        )
+
+
+def _added(tokenizer: Any) -> tuple[str, ...]:
+    """The special tokens that a tokenizer puts to every text."""
+    ids = [each for each in tokenizer("")["input_ids"] if each in tokenizer.all_special_ids]
+    return tuple(tokenizer.convert_ids_to_tokens(ids))
+
+
+def _of_images(tensors: Tensors) -> dict[str, torch.Tensor]:
+    """The tensors that are not (1, prompt length, ...); ragged lists of tensors are left out."""
+    whole = tensors["input_ids"].shape
+    return {
+        name: value
+        for name, value in tensors.items()
+        if isinstance(value, torch.Tensor) and value.shape[:2] != whole
+    }
+
+
+def _placeholders(writer: Writer, tensors: Tensors) -> list[int]:
+    """The lengths of the unbroken rows of tokens that stand for images."""
+    known = getattr(writer.processor, "image_token_id", None)
+    if known is None and (mark := image_mark(writer)):
+        known = writer.tokenizer.convert_tokens_to_ids(mark)
+    ids = tensors["input_ids"][0].tolist()
+    return [
+        len(list(run)) for is_image, run in groupby(ids, lambda each: each == known) if is_image
+    ]
+
+
+def _share(runs: Sequence[int], count: int, place: int) -> int | None:
+    """How many tokens stand for one of `count` images; None where that cannot be told."""
+    if count == 1:
+        return sum(runs) or None
+    return runs[place] if len(runs) == count else None
+
+
+def _sizes(pixels: Mapping[str, torch.Tensor], count: int, place: int) -> dict[str, Any]:
+    """What integer tensors of two or three columns, and a row per image, say of one image."""
+    return {
+        name: tuple(value[place].tolist())
+        for name, value in pixels.items()
+        if not value.is_floating_point() and value.shape in {(count, 2), (count, 3)}
+    }

@@ -1,0 +1,75 @@
+"""The lines of a run's files: what is written has the fields that are told, in their order."""
+
+from __future__ import annotations
+
+import orjson
+
+from judges.parsers import rating
+from mmconv.plans import Asked, Finished, Plan
+from mmconv.run_folder.records import CallRecord, ScoreRecord
+from mmconv.run_folder.transcripts import call_records, score_record
+from mmconv.values import (
+    Call,
+    Failure,
+    Image,
+    Message,
+    Ref,
+    Reply,
+    Sampling,
+    Score,
+    SeenImage,
+    Skipped,
+    Text,
+)
+
+PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=8, height=6)
+SEEN = Message(role="user", parts=(PICTURE, Text(text="What is it?")))
+
+
+def finished() -> Finished:
+    """A plan with a call of each end: answered, failed, skipped, and judged."""
+    answer = Call(id="turn_1", seat="candidate", messages=(SEEN,))
+    own = Message(role="assistant", parts=(Ref(call="turn_1"),))
+    calls = (
+        answer,
+        Call(id="turn_2", seat="candidate", messages=(SEEN, own)),
+        Call(id="turn_3", seat="candidate", messages=()),
+        Call(id="judgement", seat="judge", messages=(), parser=rating, prompt="direct@1"),
+    )
+    sampling = Sampling(temperature=0)
+    return Finished(
+        plan=Plan(order=0, sample="1", condition="free", calls=calls),
+        outcomes={
+            "turn_1": Reply(
+                text="A kite.",
+                seen=(SeenImage(sha256=PICTURE.sha256, width=4, height=3),),
+                output_tokens=3,
+            ),
+            "judgement": Reply(text="Rating: [[7]]"),
+            "turn_2": Failure(kind="server", message="down", attempts=8),
+            "turn_3": Skipped(because="turn_2"),
+        },
+        asked={
+            call.id: Asked(call=call, key="k", messages=call.messages, sampling=sampling)
+            for call in calls
+            if call.id != "turn_3"
+        },
+    )
+
+
+def test_calls_are_written_as_they_ended_with_the_fields_that_are_told() -> None:
+    records = list(call_records(finished()))
+    assert [record["call"] for record in records] == ["turn_1", "judgement", "turn_2", "turn_3"]
+    for record in records:
+        assert list(record) == list(CallRecord.model_fields)
+        told = CallRecord.model_validate(orjson.loads(orjson.dumps(record)))
+        assert told.text == record["text"]
+
+
+def test_scores_are_written_with_the_fields_that_are_told() -> None:
+    for given in ({"value": 1.0}, {"why": "unparsed"}):
+        record = score_record(
+            Score(sample="1", condition="free", metric="m", turn=1, tags={"task": "GR"}, **given)
+        )
+        assert list(record) == list(ScoreRecord.model_fields)
+        assert ScoreRecord.model_validate(record).tags[0].value == "GR"

@@ -1,0 +1,103 @@
+"""What `/metrics` tells of work that no client waits for: calls and tokens of jobs, the queue."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mmconv.errors import StoreError
+from mmconv.service.metrics import Metrics, RunnerMetrics
+from mmconv.tally import Tally
+from mmconv.values import Failure, Reply
+from tests.mmconv.service.conftest import MODELS, Serve, Served
+from tests.mmconv.service.run_settings import begun, drawn, ended, request
+
+TURNS = [{"instruction": "Turn 1"}, {"instruction": "Turn 2"}]
+
+
+async def values(served: Served, name: str) -> dict[str, float]:
+    """The metric's values by its labels, as `/metrics` tells them."""
+    page = (await served.client.get("/metrics")).text
+    found = re.findall(rf"^mmconv_{name}(?:_total)?\{{(.*)\}} (\S+)$", page, re.MULTILINE)
+    return {labels.replace('"', ""): float(value) for labels, value in found}
+
+
+async def start(served: Served, **fields: Any) -> str:
+    posted = await served.client.post("/v1/runs", json=request(**fields))
+    return str(posted.raise_for_status().json()["id"])
+
+
+async def test_calls_and_tokens_of_a_run_are_counted(serve: Serve, tmp_path: Path) -> None:
+    served = await serve(data=drawn(tmp_path))
+    progress = (await ended(served.client, await start(served)))["progress"]
+    calls = await values(served, "calls")
+    assert calls.keys() == {
+        "model=echo,outcome=reply,work=run",
+        "model=judge,outcome=reply,work=run",
+    }
+    assert sum(calls.values()) == progress["asked"] > 0
+    tokens = await values(served, "tokens")
+    for direction in ("input", "output"):
+        told = sum(value for name, value in tokens.items() if f"direction={direction}" in name)
+        assert told == progress[f"{direction}_tokens"] > 0
+    # what the store holds is not asked, and costs nothing
+    run = await start(served, limit=1)
+    assert (await ended(served.client, run))["progress"]["input_tokens"] == 0
+    assert await values(served, "calls") == calls
+
+
+async def test_failures_of_a_queued_dialogue_are_counted(serve: Serve) -> None:
+    options = {"rate": 1.0, "kinds": ["server"]}
+    failing = {"provider": "fake", "model": "echo", "options": options, "attempts": 1}
+    served = await serve(models={**MODELS, "failing": failing}, synchronous_calls=0)
+    asked = {"model": "failing", "turns": TURNS}
+    await served.client.post("/v1/dialogues?wait=20", json=asked)
+    calls = await values(served, "calls")
+    assert calls["model=failing,outcome=server,work=dialogue"] == 1
+
+
+def test_a_tally_that_is_told_twice_is_counted_once() -> None:
+    metrics, tally = Metrics(), Tally()
+    counted = RunnerMetrics(metrics, "run", {"candidate": "echo"})
+    reply = Reply(text="a", finish="stop", input_tokens=3, output_tokens=2)
+    for outcome in (reply, Failure(kind="timeout", message="", attempts=1), reply):
+        tally.seat("candidate").count(outcome, stored=False)
+        counted.tell(tally)
+        counted.tell(tally)
+    page = metrics.page().decode()
+    assert 'mmconv_calls_total{model="echo",outcome="reply",work="run"} 2.0' in page
+    assert 'mmconv_calls_total{model="echo",outcome="timeout",work="run"} 1.0' in page
+    assert 'mmconv_tokens_total{direction="input",model="echo",work="run"} 6.0' in page
+
+
+async def test_the_queue_is_counted_while_its_database_answers(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = await serve(data=drawn(tmp_path), runs_at_once=1)
+    assert (await values(served, "queue_jobs"))["state=queued,work=run"] == 0
+    seats = {"candidate": "slow", "judge": "judge"}
+    running = await start(served, seats=seats)
+    await begun(served.client, running, replies=0)
+    while (await served.client.get(f"/v1/runs/{running}")).json()["state"] != "running":
+        pass
+    waiting = await start(served, seats=seats, limit=1)
+    assert await values(served, "queue_jobs") == {
+        "state=queued,work=run": 1,
+        "state=running,work=run": 1,
+        "state=queued,work=dialogue": 0,
+        "state=running,work=dialogue": 0,
+    }
+    assert (await values(served, "queue_oldest_seconds"))["work=run"] > 0
+
+    async def fail(_self: object) -> None:
+        raise StoreError("no server")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("mmconv.store.queue.Queue.backlog", fail)
+        assert await values(served, "queue_jobs") == {}
+        assert await values(served, "requests") != {}
+    for run in (waiting, running):
+        await served.client.delete(f"/v1/runs/{run}")

@@ -1,0 +1,185 @@
+"""The code of a provider of one's own that fails: told with its name and its own lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from mmconv.assemble import find_benchmark, find_provider
+from mmconv.benchmarks.convbench.scenes import write_scenes
+from mmconv.cli import commands
+from mmconv.config import ModelSpec
+from mmconv.errors import ConfigError, OwnCodeError, Transient
+from mmconv.own_code import told_provider
+from mmconv.values import Message, Reply, Sampling, Text
+
+MESSAGES = (Message(role="user", parts=(Text(text="Hi"),)),)
+
+
+class Parrot:
+    max_concurrency = 8
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    async def generate(self, messages: Any, sampling: Any, *, affinity: str) -> Any:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    async def aclose(self) -> None:
+        raise LookupError("closed")
+
+
+def provider(**functions: Any) -> Any:
+    return told_provider("mine.parrot", SimpleNamespace(**functions))
+
+
+async def opened(backend: Any) -> Any:
+    async def open_backend(spec: Any, images: Any) -> Any:
+        return backend
+
+    return await provider(open_backend=open_backend).open_backend(None, None)
+
+
+def misspelt(spec: Any) -> Any:
+    return spec["modle"]
+
+
+async def misspelt_later(spec: Any, _images: Any = None) -> Any:
+    return spec["modle"]
+
+
+@pytest.mark.parametrize("name", ["fingerprint", "check_key", "facts"])
+def test_what_a_function_raises_is_told_with_its_line(name: str) -> None:
+    with pytest.raises(OwnCodeError) as caught:
+        getattr(provider(**{name: misspelt}), name)({})
+    first, line, code, raised = str(caught.value).splitlines()
+    assert first == f"mine.parrot.{name} fails"
+    assert line.startswith(f'  File "{__file__}", line ')
+    assert (code.strip(), raised) == ('return spec["modle"]', "KeyError: 'modle'")
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+@pytest.mark.parametrize(("name", "given"), [("open_backend", ({}, None)), ("probe", ({},))])
+async def test_so_is_what_one_raises_that_is_awaited(name: str, given: tuple[Any, ...]) -> None:
+    with pytest.raises(OwnCodeError, match=rf"^mine.parrot.{name} fails\n.*\n.*\nKeyError"):
+        await getattr(provider(**{name: misspelt_later}), name)(*given)
+
+
+def test_errors_of_mmconv_and_what_else_a_module_has_stay_as_they_are() -> None:
+    def fingerprint(spec: Any) -> str:
+        raise ConfigError("no such model")
+
+    told = provider(fingerprint=fingerprint, ParrotOptions=ModelSpec)
+    with pytest.raises(ConfigError, match=r"^no such model$"):
+        told.fingerprint(None)
+    assert vars(told)["ParrotOptions"] is ModelSpec
+    assert not hasattr(told, "probe")
+    assert find_provider("fake") is find_provider("fake")
+
+
+def test_a_fingerprint_is_a_text() -> None:
+    with pytest.raises(OwnCodeError, match=r"^mine.parrot.fingerprint gives 3, which is no str$"):
+        provider(fingerprint=lambda spec: 3).fingerprint(None)
+
+
+async def test_what_opens_is_awaited_and_a_backend() -> None:
+    with pytest.raises(OwnCodeError, match=r"open_backend gives 3, which is no Awaitable$"):
+        await provider(open_backend=lambda spec, images: 3).open_backend(None, None)
+    with pytest.raises(OwnCodeError, match="gives None, which has no max_concurrency and no gen"):
+        await opened(None)
+
+
+async def test_what_a_backend_raises_but_as_backends_may_is_told() -> None:
+    async def answer(given: Any) -> Any:
+        backend = await opened(Parrot(given))
+        assert backend.max_concurrency == 8
+        return await backend.generate(MESSAGES, Sampling(), affinity="7/free")
+
+    reply = Reply(text="HI")
+    assert await answer(reply) is reply
+    busy = Transient("rate_limit", "busy")
+    with pytest.raises(Transient) as passed:
+        await answer(busy)
+    assert passed.value is busy
+    with pytest.raises(OwnCodeError) as caught:
+        await answer(TimeoutError("too slow"))
+    first, line, *_, raised, advice = str(caught.value).splitlines()
+    assert first == "mine.parrot: Parrot.generate for 7/free fails"
+    assert line.startswith(f'  File "{__file__}", line ')
+    assert raised == "TimeoutError: too slow"
+    assert "Transient" in advice
+    assert "Refused" in advice
+    with pytest.raises(OwnCodeError, match=r"generate for 7/free gives 'HI', which is no Reply$"):
+        await answer("HI")
+    with pytest.raises(OwnCodeError, match=r"^mine.parrot: Parrot.aclose fails\n"):
+        await (await opened(Parrot(reply))).aclose()
+
+
+PARROT = """
+from mmconv.values import Reply
+
+
+def fingerprint(spec):
+    return "parrot"
+
+
+async def open_backend(spec, images):
+    return Parrot()
+
+
+class Parrot:
+    max_concurrency = 1
+
+    async def generate(self, messages, sampling, *, affinity):
+        return Reply(text=messages[0].parts[9].text)
+
+    async def aclose(self): ...
+"""
+
+
+def test_a_run_ends_with_the_line_and_keeps_what_was_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = tmp_path / "parrots" / "failing.py"
+    module.parent.mkdir()
+    module.write_text(PARROT, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    data, pictures = write_scenes(tmp_path / "data", 2)
+    typed = ["run", "convbench", "--data", str(data), "--images", str(pictures), "--no-page"]
+    typed += ["--out", str(tmp_path / "runs"), "--candidate", "fake/echo"]
+    ended = CliRunner().invoke(commands, [*typed, "--judge", "parrots.failing/loud"])
+    assert isinstance(ended.exception, OwnCodeError)
+    told = str(ended.exception).splitlines()
+    assert told[0].startswith("parrots.failing: Parrot.generate for ")
+    assert told[1].startswith(f'  File "{module}", line 17, in generate')
+    assert "IndexError: tuple index out of range" in told
+    assert told[-1] == "What was answered is kept. Mend it, and give the same command again."
+
+
+@pytest.mark.parametrize(
+    ("code", "told"), [("x = = 1", "SyntaxError: "), ("x = {}['a']", "KeyError: 'a'")]
+)
+@pytest.mark.parametrize(
+    ("what", "find"), [("provider", find_provider), ("benchmark", find_benchmark)]
+)
+def test_a_module_that_cannot_be_imported_is_told_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, find: Any, code: str, told: str
+) -> None:
+    name = f"failing_{what}_{len(code)}"
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "own.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    path = f"{name}.own{':Mine' if what == 'benchmark' else ''}"
+    with pytest.raises(OwnCodeError) as caught:
+        find(path)
+    message = str(caught.value)
+    assert message.startswith(f"{what} {path!r}: importing {name}.own fails\n")
+    assert f'File "{tmp_path / name / "own.py"}", line 1' in message
+    assert told in message
+    assert "importlib" not in message

@@ -1,0 +1,230 @@
+"""Raw prompts: what a checkpoint's backend feeds its tokenizer, told without its weights."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mmconv.config import ModelSpec
+from mmconv.errors import ConfigError, Refused
+from mmconv.values import Message
+from model_zoo import hf, vllm_server
+from tests.model_zoo.hf_support import (
+    PICTURES,
+    ask,
+    backend,
+    checkpoint,
+    said,
+    spec,
+    user,
+)
+from tests.tiny_checkpoints import FAMILIES
+
+BEGIN = "<|begin|>"
+BLIND = ("llama", "qwen2", "t5")
+PARTED = ("llava", "llava-next", "qwen2-vl", "internvl")
+"""Families whose placeholders of an image are one unbroken row."""
+
+
+def two_turns(family: str) -> list[Message]:
+    shown = [] if family in BLIND else [PICTURES.draw(1)]
+    return [user(*shown, "What is it?"), said("A star."), user("Why?")]
+
+
+def without_weights(family: str, folder: Path, **options: Any) -> ModelSpec:
+    """The family's checkpoint, all but its weights."""
+    shutil.copytree(
+        checkpoint(family), folder / family, ignore=shutil.ignore_patterns("*.safetensors")
+    )
+    return spec(family, **options).model_copy(update={"model": str(folder / family)})
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+async def test_a_prompt_is_as_long_as_the_backend_counts(family: str, tmp_path: Path) -> None:
+    messages = two_turns(family)
+    prompt = hf.open_renderer(without_weights(family, tmp_path), PICTURES)(messages)
+    async with backend(family) as model:
+        assert prompt.tokens == (await ask(model, *messages)).input_tokens
+    if family in BLIND:
+        assert (prompt.images, prompt.tensors, prompt.image_tokens) == ((), {}, 0)
+    else:
+        [made] = prompt.images
+        assert (made.width, made.height) == (120, 90)
+        assert made.tokens == prompt.image_tokens > 0
+        assert "pixel_values" in prompt.tensors
+
+
+@pytest.mark.parametrize("family", ["llava", "blip2", "llama"])
+async def test_its_text_and_tensors_are_those_that_are_generated_from(
+    family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from model_zoo.hf import backend as running
+    from model_zoo.hf import encoding
+
+    fed: list[Any] = []
+
+    def encode(writer: Any, rendered: Any, pixels: Any) -> Any:
+        fed.append((rendered.text, encoding.encode(writer, rendered, pixels)))
+        return fed[-1][1]
+
+    monkeypatch.setattr(running, "encode", encode)
+    messages = two_turns(family)
+    prompt = hf.open_renderer(without_weights(family, tmp_path), PICTURES)(messages)
+    async with backend(family) as model:
+        await ask(model, *messages)
+    [(text, tensors)] = fed
+    assert prompt.text == text
+    assert {name: tuple(tensors[name].shape) for name in prompt.tensors} == prompt.tensors
+
+
+def test_a_grid_is_told_by_its_numbers(tmp_path: Path) -> None:
+    made = hf.open_renderer(without_weights("qwen2-vl", tmp_path), PICTURES)(two_turns("qwen2-vl"))
+    [(time, height, width)] = [image.sizes["image_grid_thw"] for image in made.images]
+    # patches of one picture, merged by two times two
+    assert made.tensors["pixel_values"][0] == time * height * width
+    assert made.images[0].tokens == time * height * width // 4
+
+
+@pytest.mark.parametrize("family", PARTED)
+def test_pictures_share_the_placeholders_where_text_parts_them(family: str, tmp_path: Path) -> None:
+    renderer = hf.open_renderer(without_weights(family, tmp_path), PICTURES)
+    parted = renderer([user(PICTURES.draw(1), "one", PICTURES.draw(3), "two")])
+    alone = [renderer([user(PICTURES.draw(seed), "one")]).images[0].tokens for seed in (1, 3)]
+    assert [image.tokens for image in parted.images] == alone
+    assert parted.image_tokens == sum(filter(None, alone))
+
+
+@pytest.mark.parametrize("family", ["llava", "idefics3"])
+def test_a_share_that_cannot_be_told_is_not_guessed(family: str, tmp_path: Path) -> None:
+    renderer = hf.open_renderer(without_weights(family, tmp_path), PICTURES)
+    prompt = renderer([user(PICTURES.draw(1), PICTURES.draw(3), "What?")])
+    assert [image.tokens for image in prompt.images] == [None, None]
+    assert prompt.image_tokens > 1
+
+
+def begins_by_itself(family: str, folder: Path, **options: Any) -> ModelSpec:
+    """The family's checkpoint with a tokenizer that puts `BEGIN` before every text."""
+    from tokenizers import Tokenizer
+    from tokenizers.processors import TemplateProcessing
+
+    named = without_weights(family, folder, **options)
+    file = str(Path(named.model) / "tokenizer.json")
+    tokenizer = Tokenizer.from_file(file)
+    tokenizer.post_processor = TemplateProcessing(
+        single=f"{BEGIN} $A", special_tokens=[(BEGIN, tokenizer.token_to_id(BEGIN))]
+    )
+    tokenizer.save(file)
+    return named
+
+
+def test_what_the_tokenizer_adds_is_told(tmp_path: Path) -> None:
+    messages = two_turns("llama")
+    beginning = begins_by_itself("llama", tmp_path, chat_template="plain")
+    prompt = hf.open_renderer(beginning, PICTURES)(messages)
+    assert prompt.text == "Question: What is it? Answer: A star. Question: Why? Answer:"
+    assert prompt.added == (BEGIN,)
+    plain = hf.open_renderer(spec("llama", chat_template="plain"), PICTURES)(messages)
+    assert (plain.added, prompt.tokens) == ((), plain.tokens + 1)
+
+
+def test_a_template_of_ones_own_writes_it(tmp_path: Path) -> None:
+    own = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}Well:"
+    prompt = hf.open_renderer(without_weights("llama", tmp_path, chat_template=own), PICTURES)
+    assert prompt([user("What?")]).text == "user: What?\nWell:"
+
+
+def test_a_picture_is_given_in_the_bounds_of_the_options(tmp_path: Path) -> None:
+    renderer = hf.open_renderer(without_weights("llava", tmp_path, max_pixels=2700), PICTURES)
+    [image] = renderer(two_turns("llava")).images
+    assert (image.width, image.height) == (60, 45)
+
+
+def test_what_the_backend_refuses_is_refused(tmp_path: Path) -> None:
+    renderer = hf.open_renderer(without_weights("llama", tmp_path), PICTURES)
+    with pytest.raises(Refused, match="sees no images"):
+        renderer([user(PICTURES.draw(1), "What?")])
+
+
+def nobody_is_asked(*address: object, **_more: object) -> None:
+    raise AssertionError(f"nothing may be downloaded: {address}")
+
+
+def test_a_hub_name_is_read_where_downloads_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    constants = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(socket, "getaddrinfo", nobody_is_asked)
+    named = spec("llama").model_copy(update={"model": "org/tiny"})
+    with pytest.raises(ConfigError, match=r"^model tiny: org/tiny is not among what the hub's"):
+        hf.open_renderer(named, PICTURES)
+    folder = tmp_path / "models--org--tiny"
+    (folder / "snapshots").mkdir(parents=True)
+    (folder / "refs").mkdir()
+    (folder / "refs" / "main").write_text("ab12")
+    local = without_weights("llama", tmp_path)
+    shutil.copytree(local.model, folder / "snapshots" / "ab12")
+    messages = two_turns("llama")
+    assert hf.open_renderer(named, PICTURES)(messages) == hf.open_renderer(local, PICTURES)(
+        messages
+    )
+    for file in (folder / "snapshots" / "ab12").glob("tokenizer*"):
+        file.unlink()
+    with pytest.raises(ConfigError, match=r"^model tiny: cannot be loaded: "):
+        hf.open_renderer(named, PICTURES)
+
+
+def test_a_folder_that_is_gone_is_told() -> None:
+    gone = ModelSpec(provider="hf", model="/no/such/folder")
+    with pytest.raises(ConfigError, match="there is no such folder"):
+        hf.open_renderer(gone, PICTURES)
+
+
+def served(family: str, folder: Path, **options: Any) -> ModelSpec:
+    path = without_weights(family, folder).model
+    return ModelSpec(provider="vllm", model=path, options=options)
+
+
+def test_vllm_lets_the_tokenizer_add_nothing_and_says_where_it_may_differ(tmp_path: Path) -> None:
+    own = "{% for part in messages[-1].content %}{{ part.text or '<image>' }}{% endfor %}"
+    ours = begins_by_itself("llava", tmp_path, chat_template=own)
+    theirs = ours.model_copy(update={"provider": "vllm", "options": {"chat_template": own}})
+    messages = [user(PICTURES.draw(1), "What?")]
+    prompt = hf.open_renderer(ours, PICTURES)(messages)
+    renderer = vllm_server.open_renderer(theirs, PICTURES)
+    assert renderer is not None
+    assert renderer.note.startswith("vLLM writes prompts by the same template")
+    assert (prompt.text, prompt.added) == ("<image>What?", (BEGIN,))
+    expected = replace(prompt, added=(), tokens=prompt.tokens - 1)
+    assert renderer(messages) == expected
+
+
+def test_vllm_tells_the_processor_the_bounds(tmp_path: Path) -> None:
+    """The provider hf scales the picture only, and leaves the processor its own bounds."""
+    messages = [user(PICTURES.draw(5), "What?")]
+    tokens = []
+    for bound in (None, 60_000):
+        options = {} if bound is None else {"min_pixels": bound, "max_pixels": 4 * bound}
+        folder = tmp_path / str(bound)
+        renderer = vllm_server.open_renderer(served("qwen2-vl", folder, **options), PICTURES)
+        assert renderer is not None
+        tokens.append(renderer(messages).image_tokens)
+    assert tokens[1] > tokens[0]
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        ModelSpec(provider="vllm", model="org/name", base_url="http://127.0.0.1:1/v1"),
+        ModelSpec(
+            provider="vllm", model="org/name", options={"extra_args": ["--chat-template=x.jinja"]}
+        ),
+    ],
+)
+def test_what_a_server_writes_by_itself_is_not_known(elsewhere: ModelSpec) -> None:
+    assert vllm_server.open_renderer(elsewhere, PICTURES) is None
