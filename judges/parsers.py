@@ -30,7 +30,8 @@ _FINAL_RATING = re.compile(r"\bFinal (?:Answer|Rating)\b[^\w\n:：]*[:：]", re.
 # What may stand between the colon and the number, line breaks included; a minus sign may not.
 _DECORATION = re.compile(r"(?:\\boxed|(?![-−–]\d)[\W_])*")
 _SCALE = re.compile(r"(?:/|\b(?:out )?of\b|\b1\s*(?:to|-|–)\s*)\s*10(?![\d.]*\d)", re.IGNORECASE)
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?!(?!分)[^\W_])")
+# All of a number or none: "8.5points" is not 8.
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?!\.?\d|(?!分)[^\W_])")
 _OTHER_SCALE = re.compile(r"\s*(?:/|\bout of\b)\s*\d", re.IGNORECASE)
 
 _GAP = r"""[\s*_`"'“”‘’()\[\]{}]+"""

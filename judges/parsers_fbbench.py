@@ -101,12 +101,27 @@ def _document(text: str) -> dict[str, Any]:
     for attempt in (body, _BACKSLASH.sub(lambda match: match[1] or r"\\", body)):
         try:
             # Judges break lines inside strings, which only the lax mode reads.
-            document = json.loads(attempt, strict=False)
+            document = json.loads(attempt, strict=False, object_pairs_hook=_object)
         except (ValueError, RecursionError):
             continue
         if isinstance(document, dict):
             return document
     raise Unparsed("looked for a JSON object, found none that can be read")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object in which a criterion that stands twice was judged alike; none counts by its place.
+
+    What else differs between the two, such as the reasons, is the last one's, as for the authors.
+    """
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        before = found.get(name, value)
+        both = isinstance(before, dict) and isinstance(value, dict)
+        if both and before.get(RESULT) != value.get(RESULT):
+            raise Unparsed(f"{name[:40]!r} stands twice, with two results")
+        found[name] = value
+    return found
 
 
 def _entry(name: str, value: Any) -> _Entry:

@@ -85,8 +85,10 @@ class ScoreFrame:
 
     def distinct(self, name: str) -> tuple[str, ...]:
         """The texts of a field or tag, in order of first appearance; none for an unknown tag."""
-        codes = self._fields.get(name, array("i"))
-        return tuple(self._texts[code] for code in dict.fromkeys(codes) if code != _ABSENT)
+        codes = np.asarray(self._fields.get(name, array("i")))
+        found, firsts = np.unique(codes, return_index=True)
+        ordered = found[np.argsort(firsts)].tolist()
+        return tuple(self._texts[code] for code in ordered if code != _ABSENT)
 
     def clusters(self) -> dict[str, str]:
         """Sample -> the cluster of its first score."""
@@ -114,7 +116,9 @@ class ScoreFrame:
             return np.zeros(len(self), dtype=np.bool_)
         texts = (wanted,) if isinstance(wanted, str) else wanted
         codes = [self._codes[text] for text in texts if text in self._codes]
-        return np.isin(np.asarray(self._fields[name]), codes)
+        values = np.asarray(self._fields[name])
+        # a comparison takes a tenth of the time, and nearly all that is asked for is one text
+        return values == codes[0] if len(codes) == 1 else np.isin(values, codes)
 
     def _taken(self, name: str, places: NDArray[np.intp]) -> list[int]:
         taken: list[int] = np.asarray(self._fields[name])[places].tolist()

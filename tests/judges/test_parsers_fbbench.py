@@ -86,6 +86,8 @@ def test_an_escape_that_swallows_a_letter_is_a_renamed_criterion() -> None:
         (["甲", C], {3}, 0, 2, 1),
         ([A, B, C, "甲"], {1, 2, 3}, 0, 0, 1),
         ([C, B, A], {1, 2, 3}, 0, 0, 0),
+        # an entry that has a criterion's name stands for no other one
+        (["甲", "乙", A, B, "丙"], {1, 2, 3}, 1, 0, 2),
         (["甲", "乙", "丙"], {1, 2, 3}, 3, 0, 0),
         (["甲", "乙"], set(), 0, 3, 2),
     ],
@@ -96,6 +98,7 @@ def test_an_escape_that_swallows_a_letter_is_a_renamed_criterion() -> None:
         "which of two is renamed cannot be told",
         "one more",
         "another order",
+        "others around two that are kept",
         "all renamed",
         "nothing can be told",
     ],
@@ -108,6 +111,18 @@ def test_matching(
     scores = WEIGHED(text).scores
     assert {number for number in (1, 2, 3) if f"criterion {number}" in scores} == found
     assert (scores["renamed"], scores["missing"], scores["added"]) == (renamed, missing, added)
+
+
+def test_a_criterion_that_stands_twice_must_have_one_result() -> None:
+    once, other = entry("是", 0.2), entry("否", 0.2)
+    again = json.dumps(entry("是", 0.2, reason="another reason"))
+    read = WEIGHED(f'{FULL[:-1]}, "{A}": {again}}}')
+    assert read.scores == WEIGHED(FULL).scores
+    assert f"{A}: another reason" in read.rationale
+    for first, last in ((once, other), (other, once)):
+        pair = f'{{"{A}": {json.dumps(first)}, "{A}": {json.dumps(last)}}}'
+        with pytest.raises(Unparsed, match="stands twice, with two results"):
+            WEIGHED(pair)
 
 
 def test_a_changed_weight_is_counted_and_enters_only_the_authors_score() -> None:

@@ -13,7 +13,12 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
 
+from rapidfuzz.distance import Indel
+
 from mmconv.benchmarks.botchat.options import SEED, DupDetect, Similarity
+
+ROUNDING = 1e-9
+"""How far two ways to compute one ratio may lie apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +54,9 @@ def highest_similarity(utterances: Sequence[str], similarity: Similarity) -> flo
     """The greatest similarity that DupDetect finds in a dialogue; 0 where it compares nothing."""
     highest = 0.0
     for earlier, later in _compared(len(utterances)):
-        matcher = _matcher(utterances[earlier - 1], utterances[later - 1], similarity)
-        # an upper bound costs a fraction of the ratio itself
-        if matcher.quick_ratio() > highest:
-            highest = max(highest, matcher.ratio())
+        pair = _pair(utterances[earlier - 1], utterances[later - 1], similarity)
+        if _may_exceed(*pair, highest):
+            highest = max(highest, _ratio(*pair))
     return highest
 
 
@@ -65,7 +69,7 @@ def calibrate(highest: Sequence[float], wanted: float) -> Calibration:
     if not highest or not 0 < wanted <= 1:
         raise ValueError("calibration needs dialogues, and a wanted share from above 0 to 1")
     ranked = sorted(highest)
-    # 0.9 * 10 is 9, not 9.000000000000002 and then 10
+    # 0.55 * 100 is 55, not 55.00000000000001 and then 56
     needed = math.ceil(round(wanted * len(ranked), 9))
     threshold = ranked[needed - 1]
     below = [value for value in ranked if value < threshold]
@@ -85,14 +89,24 @@ def _compared(count: int) -> Iterator[tuple[int, int]]:
 
 
 def _exceeds(earlier: str, later: str, settings: DupDetect) -> bool:
-    matcher = _matcher(earlier, later, settings.similarity)
-    return matcher.quick_ratio() > settings.threshold and matcher.ratio() > settings.threshold
+    pair = _pair(earlier, later, settings.similarity)
+    return _may_exceed(*pair, settings.threshold) and _ratio(*pair) > settings.threshold
 
 
-def _matcher(earlier: str, later: str, similarity: Similarity) -> SequenceMatcher[str]:
-    left, right = (
-        each.lower() if similarity == "characters" else each.lower().split()
-        for each in (earlier, later)
-    )
+def _pair(earlier: str, later: str, similarity: Similarity) -> tuple[Sequence[str], Sequence[str]]:
+    if similarity == "characters":
+        return earlier.lower(), later.lower()
+    return earlier.lower().split(), later.lower().split()
+
+
+def _may_exceed(left: Sequence[str], right: Sequence[str], threshold: float) -> bool:
+    """Whether the ratio can be above the threshold, which costs a thousandth of the ratio itself.
+
+    What difflib matches is a common subsequence, so that the longest one bounds its ratio.
+    """
+    return Indel.normalized_similarity(left, right) > threshold - ROUNDING
+
+
+def _ratio(left: Sequence[str], right: Sequence[str]) -> float:
     # autojunk would ignore frequent characters of utterances above 200
-    return SequenceMatcher(None, left, right, autojunk=False)
+    return SequenceMatcher(None, left, right, autojunk=False).ratio()

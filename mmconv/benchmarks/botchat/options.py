@@ -73,7 +73,7 @@ class BotChatOptions(BenchmarkOptions):
     prompt_role: Literal["system", "user"] = "system"
     """Who says the prompt; `user` is for chat templates without a place for a system prompt."""
     judge_retries: int = Field(default=1, ge=0)
-    """How often an unreadable verdict is asked for again; at temperature 0 it may be repeated."""
+    """How often an unreadable verdict is asked for again; at temperature 0 it may come again."""
     generate_only: bool = False
     """Ask the candidate only, and no judge."""
     skip_bad_records: bool = False

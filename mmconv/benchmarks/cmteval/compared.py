@@ -7,14 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mmconv.benchmarks.cmteval.quantities import find_places
-from mmconv.benchmarks.cmteval.scoring import HIGHEST, LOWEST
+from mmconv.benchmarks.cmteval.quantities import RANGE, find_places, mean_of_subsets
 from mmconv.benchmarks.cmteval.tables import MAIN
 from mmconv.config import CANDIDATE, RunSpec
 from mmconv.stats import Quantity, ScoreFrame
-
-RANGE = float(HIGHEST - LOWEST)
-"""How far two scores can lie apart."""
 
 
 def compared_quantities(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
@@ -26,4 +22,4 @@ def compared_quantities(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
         for subset, column in columns.items():
             yield Quantity(name=subset, columns={subset: column}, group=title, reach=RANGE)
         if len(columns) > 1:
-            yield Quantity(name="overall", columns=columns, group=title, reach=RANGE)
+            yield mean_of_subsets(columns, title)

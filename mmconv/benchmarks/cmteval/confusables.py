@@ -80,9 +80,11 @@ def _confusable(path: Path, name: str, fields: Any) -> Confusable:
         isinstance(fields.get(kind), list | set | tuple | frozenset) for kind in (SOUND, SHAPE)
     ):
         raise DataError(str(path), [f"{name!r} has no collections {SOUND} and {SHAPE}"])
+    sounds, shapes = (_singles(name, fields[kind]) for kind in (SOUND, SHAPE))
     # a set has no order, and what is drawn by a seed must not depend on one
+    ranked = isinstance(fields[SOUND], list | tuple)
     return Confusable(
-        sounds=_singles(name, fields[SOUND]), shapes=_singles(name, sorted(fields[SHAPE]))
+        sounds=sounds if ranked else tuple(sorted(sounds)), shapes=tuple(sorted(shapes))
     )
 
 

@@ -18,7 +18,13 @@ from mmconv.errors import ConfigError, DataError
 REFERENCES = "long-text_summary_QA_data.json"
 """The authors' file of summaries and QA pairs."""
 
-_IN_NAME = re.compile(rf"(?<![a-z])({'|'.join(SUBSETS)})(?![a-z])")
+_ANY = "|".join(SUBSETS)
+_IN_NAME = (
+    re.compile(rf"^(?:eval[_-])?(?P<subset>{_ANY})(?![a-z])"),
+    re.compile(rf"(?<![a-z])(?P<subset>{_ANY})$"),
+    re.compile(rf"(?<![a-z])(?P<subset>{_ANY})(?![a-z])"),
+)
+"""Where a file's name may say the subset: in front as the authors write it, at its end, within."""
 
 
 def find_files(options: CMTEvalOptions) -> dict[Subset, Path]:
@@ -52,13 +58,23 @@ def find_references(options: CMTEvalOptions) -> Path:
 
 def subset_of(path: Path) -> Subset:
     """The subset that a file belongs to: by its name, or by the layout of its first record."""
-    named = _IN_NAME.search(path.stem)
-    if named is not None:
-        return next(subset for subset in SUBSETS if subset == named[1])
+    if (named := _named_in(path)) is not None:
+        return next(subset for subset in SUBSETS if subset == named["subset"])
     first = next((each for each in scan_records(path) if isinstance(each, Record)), None)
     if first is None:
         raise DataError(str(path), ["holds no records"])
     return subset_by_layout(first)
+
+
+def model_of(path: Path) -> str:
+    """The model whose judgements a file has, which only its name tells: what is not the subset."""
+    named = _named_in(path)
+    rest = path.stem if named is None else path.stem[: named.start()] + path.stem[named.end() :]
+    return re.sub("^eval[_-]", "", rest).strip("_-") or path.stem
+
+
+def _named_in(path: Path) -> re.Match[str] | None:
+    return next(filter(None, (pattern.search(path.stem) for pattern in _IN_NAME)), None)
 
 
 def subset_by_layout(record: Record) -> Subset:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mmconv.benchmarks.cmteval.fields import SUBSETS
+from mmconv.benchmarks.cmteval.quantities import OVERALL
 from mmconv.benchmarks.cmteval.tables import MAIN
 from mmconv.benchmarks.leaderboards import CANDIDATE_LABEL, Board, BoardPart, CellPlace, Tables
 
 
 def boards(_runs: Sequence[Tables]) -> Iterator[Board]:
     """All subsets together, then each."""
-    return map(_board, ("overall", *SUBSETS))
+    return map(_board, (OVERALL, *SUBSETS))
 
 
 def _board(subset: str) -> Board:

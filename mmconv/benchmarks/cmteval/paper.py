@@ -15,14 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mmconv.benchmarks.cmteval.fields import SUBSETS
-from mmconv.benchmarks.cmteval.quantities import Place
+from mmconv.benchmarks.cmteval.quantities import OVERALL, Place
 from mmconv.benchmarks.cmteval.scoring import AUTHORS_DEFAULT, DEFAULTED, DIMENSIONS
 from mmconv.stats import Column, ScoreFrame
 from mmconv.values import Cell, Table
 
 MEAN = "Mean"
 DEVIATION = "Standard Deviation"
-OVERALL = "overall"
 
 TAKEN = f"(taken as {AUTHORS_DEFAULT:g})"
 """The end of the reason why a dialogue has no score by the judge, where it counts all the same."""

@@ -7,7 +7,6 @@ all that the file hides is told. Scores and tables are made in `mmconv.benchmark
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -36,7 +35,7 @@ from mmconv.benchmarks.cmteval.fields import (
     TURNS,
     Subset,
 )
-from mmconv.benchmarks.cmteval.files import subset_by_layout, subset_of
+from mmconv.benchmarks.cmteval.files import model_of, subset_by_layout, subset_of
 from mmconv.benchmarks.records import Record, scan_records
 from mmconv.benchmarks.rescoring import Rescoring
 from mmconv.errors import DataError
@@ -119,7 +118,7 @@ def read_published(path: Path, rescoring: Rescoring) -> Published:
     A record is bad that is no dialogue at all, stands twice, or is of another subset than the file.
     """
     subset = subset_of(path)
-    found = Published(path=path, model=_model(path, subset), subset=subset)
+    found = Published(path=path, model=model_of(path), subset=subset)
     seen: dict[str, str] = {}
 
     def read(record: Record) -> None:
@@ -143,12 +142,6 @@ def read_published(path: Path, rescoring: Rescoring) -> Published:
     if found.counts()[SCORES_MISSING] == found.turns * len(_SCORES):
         raise DataError(str(path), [f"no turn has a score: {' or '.join(_SCORES)}"], _ADVICE)
     return found
-
-
-def _model(path: Path, subset: Subset) -> str:
-    """The model's name, which only the file's name tells."""
-    rest = re.sub(rf"^eval[_-]|{subset}", "", path.stem)
-    return rest.strip("_-") or path.stem
 
 
 def _judge_reply(record: Record) -> str:

@@ -11,8 +11,23 @@ from dataclasses import dataclass, field
 
 from mmconv.benchmarks.cmteval.fields import SUBSETS
 from mmconv.benchmarks.cmteval.scoring import HIGHEST, LOWEST
-from mmconv.stats import Column, ScoreFrame, as_cell, bounded, combine, summarise
+from mmconv.stats import (
+    Column,
+    Quantity,
+    ScoreFrame,
+    as_cell,
+    bounded,
+    combine,
+    measure,
+    summarise,
+)
 from mmconv.values import Cell, Summary
+
+OVERALL = "overall"
+"""The plain mean of the subsets."""
+
+RANGE = float(HIGHEST - LOWEST)
+"""How far two scores can lie apart."""
 
 WHOLE = 0
 """The turn number of a score that a whole dialogue has."""
@@ -99,7 +114,12 @@ def mean_label(subset: str) -> str:
 def overall(frame: ScoreFrame, metric: str, places: list[Place]) -> Cell:
     """The plain mean of the subsets' unrounded means (paper, Table 8), not weighted by size."""
     columns = {place.subset: place.by_dialogue(frame, metric) for place in places}
-    return on_scale(combine(columns, dict.fromkeys(columns, 1 / len(columns))))
+    return on_scale(measure(mean_of_subsets(columns)))
+
+
+def mean_of_subsets(columns: Mapping[str, Column], group: str = "") -> Quantity:
+    """The plain mean over subsets, for a table and for a comparison of runs."""
+    return Quantity(name=OVERALL, columns=columns, group=group, reach=RANGE, cautious=True)
 
 
 def on_scale(summary: Summary) -> Cell:

@@ -15,6 +15,7 @@ from mmconv.benchmarks.answers import COLUMNS, TRUNCATED, ending_cells
 from mmconv.benchmarks.cmteval.fields import ACTS, PATTERNS, PERSONAS, STRATEGIES, SUBSETS
 from mmconv.benchmarks.cmteval.paper import paper_scores
 from mmconv.benchmarks.cmteval.quantities import (
+    OVERALL,
     WHOLE,
     Group,
     Place,
@@ -73,7 +74,7 @@ def _scores(frame: ScoreFrame, places: list[Place], layout: Layout) -> Table:
                 for title, metric in MAIN.items()
             }
         if len(own) > 1:
-            rows[f"{model}, overall"] = {
+            rows[f"{model}, {OVERALL}"] = {
                 title: overall(frame, metric, own) for title, metric in MAIN.items()
             }
     return Table(
@@ -83,7 +84,8 @@ def _scores(frame: ScoreFrame, places: list[Place], layout: Layout) -> Table:
         rows=rows,
         notes=(
             "Means over dialogues, of each dialogue's mean over its turns; for DLS a turn has the "
-            "mean of IS and Adp. Overall: the plain mean of the subsets that are there, unrounded.",
+            "mean of IS and Adp. Overall: the plain mean of the subsets that are there, unrounded, "
+            "and without an interval where one of them has none.",
             UNSCORED_NOTE,
             *layout.notes,
         ),

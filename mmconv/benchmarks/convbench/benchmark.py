@@ -6,13 +6,15 @@ Source: Liu et al., ConvBench (paper and authors' repository); every switch is i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from judges import PromptSet
 from mmconv.benchmarks.bad_records import bad_records_list, bad_records_note, bad_records_table
+from mmconv.benchmarks.choosing import choose
 from mmconv.benchmarks.convbench.chains import candidate_calls
 from mmconv.benchmarks.convbench.columns import CAPTION, REFERENCES
-from mmconv.benchmarks.convbench.data import Row, Source, Survey, load_rows, survey
+from mmconv.benchmarks.convbench.data import Row, Source, Survey, load_rows, source_keys, survey
 from mmconv.benchmarks.convbench.grading import Grader, build_judges
 from mmconv.benchmarks.convbench.options import ALONE, CONDITIONS, GIVEN, ConvBenchOptions
 from mmconv.benchmarks.convbench.scoring import score_row
@@ -57,7 +59,9 @@ class ConvBench:
             require_judge(spec, example="--judge reference/chrf needs no model")
         prompts = _prompts(spec)
         self._grader = None if options.generate_only else _grader(spec, options, prompts)
-        self._source = _source(options, self.conditions, spec.limit)
+        everything = _source(options, self.conditions)
+        choice = choose(spec, source_keys(everything))
+        self._source = replace(everything, choice=choice)
         self._survey = survey(self._source, images)
 
     @property
@@ -67,9 +71,10 @@ class ConvBench:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Drafts, rows left out or without focus points, and a judge that is no LLM."""
+        """A part of the rows, drafts, rows without focus points or left out, no LLM as judge."""
         points = self._grader is not None and self._options.focus_points
-        return tuple(_notes(self._spec, self._survey, points=points))
+        chosen = self._source.choice.note(self._survey.rows + self._survey.beyond)
+        return (*chosen, *_notes(self._spec, self._survey, points=points))
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -84,7 +89,7 @@ class ConvBench:
         }
 
     def load(self) -> Iterator[Row]:
-        """Stream the rows that the survey found good, up to the run's limit."""
+        """Stream the rows that the survey found good and the run takes."""
         return load_rows(self._source, self._images, self._survey)
 
     def key(self, sample: Row) -> str:
@@ -121,7 +126,8 @@ class ConvBench:
         from mmconv.benchmarks.convbench.official import Convention, constant_for
         from mmconv.benchmarks.convbench.tables import Layout, build_tables
 
-        seats, rows = self._spec.seats, self._survey.rows + self._survey.beyond
+        seats, elsewhere = self._spec.seats, self._source.choice.passed_over
+        rows = self._survey.rows + self._survey.beyond + elsewhere
         left_out = len(self._survey.left_out)
         official = Convention(
             denominator=self._options.denominator or constant_for(rows + left_out),
@@ -158,7 +164,7 @@ def _is_offline(spec: RunSpec) -> bool:
     return judge is not None and judge.provider in OFFLINE_JUDGES
 
 
-def _source(options: ConvBenchOptions, conditions: tuple[str, ...], limit: int | None) -> Source:
+def _source(options: ConvBenchOptions, conditions: tuple[str, ...]) -> Source:
     """What the run needs of every row: a judge reads caption and all three references."""
     given = max((GIVEN[name] for name in conditions if name not in ALONE), default=0)
     needs: tuple[str, ...] = REFERENCES[:given]
@@ -173,7 +179,6 @@ def _source(options: ConvBenchOptions, conditions: tuple[str, ...], limit: int |
         needs=needs,
         skip_bad=options.skip_bad_records,
         allow_drafts=options.allow_drafts,
-        limit=limit,
     )
 
 
@@ -184,8 +189,10 @@ def _notes(spec: RunSpec, found: Survey, *, points: bool) -> Iterator[str]:
     if found.drafts:
         yield f"{found.drafts} of {found.rows} rows are drafts that no person has verified."
     if points and (lacking := found.without_focus_points):
-        turn = "its creation turn is" if lacking == 1 else "their creation turns are"
-        yield f"{lacking} of {found.rows} rows have no focus points: {turn} judged without."
+        have, turn = ("has", "its creation turn is")
+        if lacking > 1:
+            have, turn = ("have", "their creation turns are")
+        yield f"{lacking} of {found.rows} rows {have} no focus points: {turn} judged without them."
     yield from bad_records_note(found.left_out, found.rows, beyond=found.beyond)
     if unused := found.unused_annotations:
         place, (fault, *_) = next(iter(unused.items()))

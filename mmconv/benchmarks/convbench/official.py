@@ -103,9 +103,10 @@ class OfficialRates:
             rates = [(weight, self._rate(part)) for part, weight in MEANS[name].items()]
             found = [weight * rate for weight, rate in rates if rate is not None]
             return sum(found) if len(found) == len(rates) else None
-        wins = [value for value in self._verdicts(name).values if value is not None]
-        if not wins:
+        verdicts = self._verdicts(name)
+        if not len(verdicts):
             return None
+        wins = [value for value in verdicts.values if value is not None]
         comparisons = self.convention.denominator * self.convention.trials * self._orders
         return sum(wins) / comparisons
 

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from mmconv.benchmarks.describing import CANDIDATE, JUDGE, BenchmarkOptions, Description
+from mmconv.benchmarks.several import Several
 
 GradingName = Literal["direct", "pairwise"]
 
@@ -27,20 +28,20 @@ class GradingOptions(BenchmarkOptions):
     `skipped_turns`, the paper gives the judge nothing, the authors' code a canned verdict.
     """
 
-    grading: tuple[GradingName, ...] = Field(default=("direct", "pairwise"))
+    grading: Several[GradingName] = ("direct", "pairwise")
     """Ratings from 1 to 10 in which the reference is 10, and forced choices against the human."""
     order: Literal["authors", "random", "both"] = "random"
     """The candidate's side in pairs: by the authors' file, by the seed, or each side in turn."""
     focus_points: bool = True
-    """Whether the judge of the creation turn reads them."""
+    """Whether the judge of the creation turn reads the focus points."""
     turn_judgements: bool = True
     """Whether the overall judge reads the judgements of the turns, and so needs every one."""
     skipped_turns: Literal["none", "canned"] = "none"
-    """What it reads of turns that are the reference: nothing, or a verdict for the human."""
+    """What the overall judge reads of reference turns: nothing, or a verdict for the human."""
     judge_sees_image: bool = False
-    """Whether the judge is sent the picture too; the authors' reads text only."""
+    """Whether the judge is sent the picture too; the authors' judge reads text only."""
     judge_retries: int = Field(default=1, ge=0)
-    """How often an unreadable verdict is asked for again; at temperature 0 it may be repeated."""
+    """How often an unreadable verdict is asked for again; at temperature 0 it may come again."""
     extraction: bool = True
     """Whether a verdict that still cannot be read goes to a second prompt, which extracts it."""
     judge_max_tokens: int = Field(default=1024, gt=0)
@@ -69,7 +70,7 @@ class ConvBenchOptions(GradingOptions):
     failure_rating: float = Field(default=6.0, ge=1, le=10)
     """The rating under which a turn counts as failed in the attribution of errors."""
     failure_win: float = Field(default=0.5, gt=0, le=1)
-    """The win under which a comparison does: a loss is 0, one win in two orders 0.5."""
+    """The win under which a comparison counts as failed: a loss is 0, one win in two orders 0.5."""
     generate_only: bool = False
     """Ask the candidate only, and no judge."""
     skip_bad_records: bool = False

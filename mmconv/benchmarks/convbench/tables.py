@@ -39,9 +39,9 @@ TIE = 0.5
 """A win in one order and a loss in the other."""
 
 CITED = (
-    "Net shares, the ones to cite: by how much the failures fall in number once one more level is "
-    "perfect, less those that this adds, so that chance cancels out; the failed level keeps what "
-    "is left, and a share below 0 or above 100 % means that perfect turns add failures."
+    "Cite these. A level's net share is by how much failures fall in number once it too is "
+    "perfect, over all failures: what succeeds or fails by chance cancels out. The failed level "
+    "keeps the rest. Below 0 or above 100 %, perfect turns add failures."
 )
 """What net shares are, as their table tells it."""
 
@@ -55,9 +55,9 @@ UNTOLD = (
 """Which net shares are not told, as their table tells it."""
 
 NOT_CITED = (
-    "To find samples by and not to cite: each failure is attributed to the first level before it "
-    "that makes it a success once perfect, else to its own, and a model that answers anew every "
-    "time succeeds by chance too, for which the earlier levels, perception most, are blamed here."
+    "For finding samples, not for citing. Each failure is attributed to the first level before it "
+    "that makes it a success once perfect, else to its own. A model that answers anew each time "
+    "also succeeds by chance, for which earlier levels, perception most, are blamed here."
 )
 """What shares by the rule for single samples are, as their table tells it."""
 

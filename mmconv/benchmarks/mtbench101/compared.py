@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from mmconv.benchmarks.describing import read_options
 from mmconv.benchmarks.mtbench101.options import GOLDEN, SELF, MTBench101Options
-from mmconv.benchmarks.mtbench101.quantities import RANGE, Entrant, How, tasks_of
+from mmconv.benchmarks.mtbench101.quantities import RANGE, Entrant, How, mean_of_tasks, tasks_of
 from mmconv.benchmarks.mtbench101.scoring import RATING
 from mmconv.benchmarks.mtbench101.tables import MEAN_TITLE, MINIMUM_TITLE, QUANTITIES
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS
@@ -38,9 +38,8 @@ def compared_quantities(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
 
 def _by_task(entrant: Entrant, how: How, group: str) -> Iterator[Quantity]:
     for name in QUANTITIES:
-        columns = {task: entrant.dialogues(task, how) for task in tasks_of(entrant, name)}
-        if columns:
-            yield Quantity(name=name, columns=columns, group=group, reach=RANGE)
+        if tasks := tasks_of(entrant, name):
+            yield mean_of_tasks(entrant, name, tasks, how, group)
 
 
 def _histories(golden: Entrant, own: Entrant) -> Iterator[Quantity]:

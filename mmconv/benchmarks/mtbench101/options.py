@@ -29,7 +29,7 @@ class GradingOptions(BenchmarkOptions):
     reference: Literal["answer", "messages"] = "answer"
     """What the judge of MR and GR is given: the turn's golden answer, or all golden messages."""
     judge_retries: int = Field(default=1, ge=0)
-    """How often an unreadable verdict is asked for again; at temperature 0 it may be repeated."""
+    """How often an unreadable verdict is asked for again; at temperature 0 it may come again."""
     judge_max_tokens: int = Field(default=1024, gt=0)
     """The judge's longest reply, in tokens."""
 

@@ -16,9 +16,10 @@ from mmconv.benchmarks.mtbench101.scoring import AUTHORS, DIALOGUE, RATING
 from mmconv.benchmarks.mtbench101.taxonomy import AVERAGE, MEANS, TASKS
 from mmconv.stats import (
     Column,
+    Quantity,
     ScoreFrame,
     bounded,
-    combine,
+    measure,
     paired_difference,
     summarise,
 )
@@ -68,9 +69,16 @@ def estimate(entrant: Entrant, name: str, how: How) -> Summary | None:
     tasks = tasks_of(entrant, name)
     if not tasks:
         return None
-    columns = {task: entrant.dialogues(task, how) for task in tasks}
-    mean = combine(columns, dict.fromkeys(tasks, 1 / len(tasks)))
+    mean = measure(mean_of_tasks(entrant, name, tasks, how))
     return bounded(mean, LOWEST_RATING, HIGHEST_RATING)
+
+
+def mean_of_tasks(
+    entrant: Entrant, name: str, tasks: Collection[str], how: How, group: str = ""
+) -> Quantity:
+    """The plain mean of some tasks, for a table and for a comparison of runs."""
+    columns = {task: entrant.dialogues(task, how) for task in tasks}
+    return Quantity(name=name, columns=columns, group=group, reach=RANGE, cautious=True)
 
 
 def authors_dialogues(entrant: Entrant, task: str) -> Column:

@@ -45,7 +45,10 @@ CONVENTION = (
     "unscored turn is not scored. By the authors' it is the first [n] anywhere, of any size, and "
     "unread turns are dropped before the minimum; only the average is rounded."
 )
-MEANS_NOTE = "Average, groups and abilities are plain means of their tasks."
+MEANS_NOTE = (
+    "Average, groups and abilities are plain means of their tasks, and have no interval where one "
+    "of these has none."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from difflib import SequenceMatcher
+from random import Random
+
 import pytest
 
 from mmconv.benchmarks.botchat.loops import calibrate, first_repeat, highest_similarity
-from mmconv.benchmarks.botchat.options import DupDetect
+from mmconv.benchmarks.botchat.options import DupDetect, Similarity
 
 SETTINGS = DupDetect(threshold=0.9)
 FRESH = tuple("abcdefghijklmnop"[place] * 10 for place in range(16))
@@ -49,6 +52,23 @@ def test_the_similarity_must_surpass_the_threshold() -> None:
     assert first_repeat(near, DupDetect(threshold=0.89)) == 4
     assert first_repeat(near, DupDetect(threshold=0.9)) is None
     assert highest_similarity(near, "characters") == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("similarity", ["characters", "words"])
+def test_what_is_ruled_out_early_is_below_the_threshold(similarity: Similarity) -> None:
+    """The bound is the longest common subsequence; difflib's ratio never surpasses it."""
+    random = Random(7)
+    for _ in range(50):
+        texts = [" ".join(random.choices(("ab", "ba", "abb", "c"), k=9)) for _ in range(2)]
+        said = (*FRESH[:2], *texts, *FRESH[4:])
+        split = [text if similarity == "characters" else text.split() for text in texts]
+        ratio = SequenceMatcher(None, *split, autojunk=False).ratio()
+        if 0 < ratio < 1:
+            below, at = (
+                DupDetect(threshold=threshold, similarity=similarity)
+                for threshold in (ratio - 1e-6, ratio)
+            )
+            assert (first_repeat(said, below), first_repeat(said, at)) == (4, None)
 
 
 def test_words_are_another_measure() -> None:

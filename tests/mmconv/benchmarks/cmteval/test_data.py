@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mmconv.benchmarks.cmteval.data import Reference, Source, load_dialogues, survey
-from mmconv.benchmarks.cmteval.files import find_files, find_references, subset_of
+from mmconv.benchmarks.cmteval.files import find_files, find_references, model_of, subset_of
 from mmconv.benchmarks.cmteval.options import CMTEvalOptions
 from mmconv.errors import ConfigError, DataError
 from tests.mmconv.benchmarks.cmteval.dialogues import (
@@ -196,6 +196,21 @@ class TestFiles:
     @pytest.mark.parametrize("name", ["standard", "hard", "long-text"])
     def test_a_name_tells_the_subset(self, name: str) -> None:
         assert subset_of(Path(f"eval_{name}_llama3.1-8b.json")) == name
+
+    @pytest.mark.parametrize(
+        ("stem", "subset", "model"),
+        [
+            ("eval_long-text_llama3.1-8b", "long-text", "llama3.1-8b"),
+            ("eval_hard_hardy-7b", "hard", "hardy-7b"),
+            ("eval_standard_orchard-7b", "standard", "orchard-7b"),
+            ("eval_gpt-hard_standard", "standard", "gpt-hard"),
+            ("gpt_hard_judged", "hard", "gpt__judged"),
+            ("hard", "hard", "hard"),
+        ],
+    )
+    def test_the_rest_of_the_name_is_the_model(self, stem: str, subset: str, model: str) -> None:
+        path = Path(f"{stem}.json")
+        assert (subset_of(path), model_of(path)) == (subset, model)
 
     @pytest.mark.parametrize(
         ("made", "subset"),

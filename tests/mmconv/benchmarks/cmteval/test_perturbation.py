@@ -59,6 +59,13 @@ class TestConfusables:
         assert found["问"] == confusables()["问"]
         assert found["的"] == Confusable(sounds=(), shapes=())
 
+    def test_a_set_has_no_order_that_a_seed_could_draw_by(self, tmp_path: Path) -> None:
+        path = tmp_path / "char_confuse.data"
+        sounds = {"纹", "蚊", "吻", "稳", 7}
+        path.write_bytes(pickle.dumps({"问": {"同音": sounds, "形近": sounds}}, protocol=4))
+        ordered = tuple(sorted("纹蚊吻稳"))
+        assert read_confusables(path)["问"] == Confusable(sounds=ordered, shapes=ordered)
+
     def test_code_is_never_run(self, tmp_path: Path) -> None:
         path = tmp_path / "evil.data"
         path.write_bytes(b"cos\nsystem\n(S'touch was-here'\ntR.")

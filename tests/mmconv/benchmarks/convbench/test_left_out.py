@@ -56,7 +56,7 @@ def desk(tmp_path: Path) -> Desk:
 
 IMAGE = "data.jsonl line 2 (ID 2)"
 NOTE = "notes.jsonl line 1 (ID 99)"
-WRONG = {IMAGE: "image scene_00002.png is not in images", NOTE: "no row has this ID"}
+WRONG = {NOTE: "no row has this ID", IMAGE: "image scene_00002.png is not in images"}
 
 
 def test_bad_records_stop_a_run_before_anything_is_asked(desk: Desk) -> None:
@@ -113,7 +113,7 @@ def test_creation_turns_that_are_judged_without_focus_points_are_told(desk: Desk
     for line in lines[:2]:
         line["third_turn_demands"] = ""
     desk.data.write_bytes(b"\n".join(map(orjson.dumps, lines)))
-    lacking = "2 of 4 rows have no focus points: their creation turns are judged without."
+    lacking = "2 of 4 rows have no focus points: their creation turns are judged without them."
     assert lacking in " ".join(desk.run().split())
     for unasked in (("--generate-only",), ("--set", "options.focus_points=false")):
         assert "focus points" not in desk.run(*unasked)

@@ -44,6 +44,7 @@ def rates(
         ([(1.0, 1.0), (1.0, None), (0.0, 0.0), (0.0, 0.0)], 37.5),
         ([(1.0, 1.0), (None, None), (None, 0.0), (0.0, 0.0)], 25.0),
         ([(1.0,), (None,), (0.0,), (0.0,)], 25.0),
+        ([(None,), (None,)], 0.0),
     ],
 )
 def test_each_order_is_a_comparison_of_its_own(samples: Verdicts, percent: float) -> None:

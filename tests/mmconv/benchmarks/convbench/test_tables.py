@@ -237,6 +237,7 @@ def test_both_tables_count_the_failures_that_can_be_followed() -> None:
 @pytest.mark.parametrize(
     ("failed", "mended", "spoiled", "told"),
     [
+        (4, 4, 0, False),  # too few
         (5, 3, 0, False),  # no interval
         (10, 6, 9, False),  # an interval of more than 150 points
         (10, 6, 1, True),
@@ -274,8 +275,8 @@ def test_a_net_share_is_told_where_its_interval_tells_something(
 
 def test_the_attribution_s_tables_tell_which_of_them_to_cite(tables: dict[str, Table]) -> None:
     net, rule = (tables[name].notes for name in ("attribution_net", "attribution"))
-    assert net[0].startswith("Net shares, the ones to cite: ")
-    assert rule[0].startswith("To find samples by and not to cite: ")
+    assert net[0].startswith("Cite these. ")
+    assert rule[0].startswith("For finding samples, not for citing. ")
     # what both tables say is said in the same words, and so once
     assert len({*net, *rule}) < len(net) + len(rule) - 1
 

@@ -107,6 +107,28 @@ def test_a_task_without_any_score_leaves_the_average_open(tables: dict[str, Tabl
     assert average.missing == {"unparsed": 2, "out of range": 1}
 
 
+def test_a_mean_is_no_surer_than_its_tasks() -> None:
+    """A task of equal scores has no interval, nor has a mean that it is part of."""
+    spread = [[str(number)] for number in (2, 4, 5, 6, 8)]
+    entrants = {
+        name: Entrant(name="cand", frame=ScoreFrame(scores(of, "golden")), condition="golden")
+        for name, of in {
+            "surer": {"CM": spread, "SI": spread},
+            "equal": {"CM": spread, "SI": [["10"]] * 5},
+        }.items()
+    }
+    found = {name: made([each])["scores"] for name, each in entrants.items()}
+    averages = {name: cell(table, "average", MINIMUM_TITLE) for name, table in found.items()}
+    assert averages["surer"].low is not None
+    assert (averages["equal"].value, averages["equal"].low) == (7.5, None)
+
+
+def test_the_authors_leave_a_task_out_of_which_nothing_was_read() -> None:
+    frame = ScoreFrame(scores({"CM": [["4"]], "AR": [["8"]], "IC": [["x"]]}, "golden"))
+    table = made([Entrant(name="cand", frame=frame, condition="golden")])["scores"]
+    assert cell(table, "average", AUTHORS_TITLE).value == (4 + 8) / 2
+
+
 def test_tasks_that_were_not_judged_are_told(tables: dict[str, Table]) -> None:
     assert "cand: 4 of 13 tasks were judged; means are over those." in tables["scores"].notes
     assert tables["scores"].notes[-1] == "A note."
