@@ -5,8 +5,8 @@ heading is a line that is exactly `# system`, `# user` or `# assistant`; its mes
 line break before the next heading or the end of the file, and is sent to the byte.
 
 - `{{name}}` is a slot; names are lower-case letters, digits and underscores.
-- A prompt that replaces another has the same slots. One that is not to show what fills some of them
-  says so in its note, in a line `leaves out: answer_1, answer_2`.
+- A prompt that replaces another has the same slots. One that must not show some of them lists these
+  in its note, in a line `leaves out: answer_1, answer_2`.
 - Backslashes right before a slot are halved; one left over makes the braces literal, so
   `\{{name}}` is sent as `{{name}}`.
 - A line of a message that looks like a role heading is written with a backslash before it.

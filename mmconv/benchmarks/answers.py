@@ -1,8 +1,8 @@
 """How a candidate's answers ended: whether they were cut off, filtered or empty, and how long.
 
-Every benchmark scores this beside its judgements, so that a bad score can be told from a short
-budget, from a server's content filter, or from a model that said nothing: its judge is asked all
-the same. No judgement is read here.
+Every benchmark scores this beside its judgements, since judges are asked about such answers too: a
+bad score may come of a short budget, of a server's content filter, or of silence. No judgement is
+read here.
 """
 
 from __future__ import annotations

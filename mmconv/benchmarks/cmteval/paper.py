@@ -1,8 +1,8 @@
 """The paper's Table 8 as its authors made it: their mean, their overall, their two last rows.
 
 A score that a judgement lacks counts 3 here, and one off the scale counts as it stands (the
-authors' scripts); sums are exact. A cell's n counts the dialogues that the judge scored at all:
-those that are 3 throughout take part, and are told as missing. Our own estimates are in
+authors' scripts); sums are exact. A cell's n counts the dialogues with any score by the judge.
+Those without one enter the mean as 3, and are told as missing. Our own estimates are in
 `mmconv.benchmarks.cmteval.tables`.
 """
 

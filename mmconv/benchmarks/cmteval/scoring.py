@@ -3,10 +3,10 @@
 Metrics by turn: `IS` and `Adp` (1 to 5), `TLS` (their mean), `merged` (1 if the judge scored the
 turn together with others). By dialogue (turn 0): `DLS` and `DLS_min`, the mean and the least TLS of
 its turns, and `surplus`, how many turns were scored that the dialogue has not. A dialogue with an
-unscored turn has neither: the turns that are left out are not like the others, and the least of the
-rest could only flatter it. `authors_IS` and `authors_Adp` follow the authors' script: a number is
-taken whatever it is, and 3 stands for one that is not there. For each reply of a live run:
-those of `mmconv.benchmarks.answers`.
+unscored turn has no DLS and no DLS_min: the turns that are left out are not like the others, and
+the least of the rest could only flatter it. `authors_IS` and `authors_Adp` follow the authors'
+script: a number is taken whatever it is, and 3 stands for one that is not there. For each reply of
+a live run: those of `mmconv.benchmarks.answers`.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ A creation that fails freely is attributed to perception if it passes with perfe
 to reasoning if it passes with perfect reasoning, else to creation itself; a failed reasoning
 likewise to perception or to reasoning. A score below its grading's threshold is a failure.
 
-Shares are over the failures that have a score under every condition. To count each failure that
-the rule can attribute would favour perception: what perfect perception mends needs no score under
-perfect reasoning for it, what it does not mend does.
+Shares are over the failures that have a score under every condition. To count every failure that
+the rule can attribute would favour perception: one that perfect perception mends needs that score
+alone, any other needs the one under perfect reasoning too.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ LABEL_SEPARATOR = "; "
 REFUSAL = "repetitive patterns"
 """A server's words for refusing a prompt, which the authors' code scores as 0."""
 
-_INCOMPLETE = "criteria missing in the judgement"
+_INCOMPLETE = "with criteria missing in the judgement"
 
 
 def score_answer(sample: Sample, outcomes: Mapping[str, Outcome]) -> Iterator[Score]:
@@ -59,7 +59,7 @@ def score_judgement(
 def _value(
     sample: Sample, reading: Reading, answer: Outcome, maintenance: Maintenance
 ) -> tuple[float | None, str | None]:
-    """The sample's score, or None and why: an error that was judged as an answer has none."""
+    """The sample's score, or None and why: a failed call whose error was judged has none."""
     if isinstance(answer, Failure):
         return None, f"no answer: {answer.kind}"
     if reading.verdict is None:

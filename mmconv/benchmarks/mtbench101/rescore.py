@@ -30,7 +30,7 @@ from mmconv.stats import ScoreFrame
 from mmconv.values import Call, Cell, Reply, Score, Table
 
 CONDITION = "published"
-MISSING = "missing"
+MISSING = "not in the file"
 REPEATED = "repeated"
 HISTORY = "turns that are history only"
 FAULTS = (
@@ -54,11 +54,10 @@ _CLOSE = 0.0005
 def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> Rescored:
     """The tables of judgements in files, a model for each file or OpenCompass folder.
 
-    Raises `mmconv.errors.DataError` for what is no judgement; `skip_bad` leaves it out. A turn
-    that the authors' dialogue has, or that lies before a judged one, is unscored where it is not
-    there; of a turn that is there twice we read the
-    first judgement, and by the authors' convention all. Turns that are history only count by the
-    authors' convention.
+    Raises `mmconv.errors.DataError` for what is no judgement; `skip_bad` leaves it out. A turn that
+    is absent is unscored if the authors' dialogue has it or if it lies before a judged one. Of a
+    turn that is judged twice we read the first judgement; by the authors' convention all count, and
+    those of turns that are history only.
     """
     rescoring = Rescoring(skip_bad=skip_bad)
     models = read_published(files, rescoring)
