@@ -19,7 +19,7 @@ RUN pip install --index-url "$TORCH_INDEX_URL" "$(grep '^torch==' constraints.tx
 COPY pyproject.toml ./
 RUN mkdir configs images judges model_zoo mmconv \
     && touch README.md LICENSE \
-    && pip install -c constraints.txt '.[hf,serve,postgres,agree,arena,perturb]'
+    && pip install -c constraints.txt '.[hf,serve,postgres,arena,perturb]'
 COPY README.md LICENSE ./
 COPY configs ./configs
 COPY images ./images

@@ -26,7 +26,7 @@ WORKDIR /opt/mmconv
 COPY docker/cuda.constraints.txt pyproject.toml ./
 RUN mkdir configs images judges model_zoo mmconv \
     && touch README.md LICENSE \
-    && pip install -c cuda.constraints.txt '.[hf,quant,vllm,serve,postgres,agree,arena,perturb]'
+    && pip install -c cuda.constraints.txt '.[hf,quant,vllm,serve,postgres,arena,perturb]'
 COPY README.md LICENSE ./
 COPY configs ./configs
 COPY images ./images

@@ -17,8 +17,10 @@ import numpy as np
 
 from mmconv.agreement.ratings import FIELDS, Rating, choose, distinct, label, list_values
 from mmconv.errors import ConfigError, DataError
-from mmconv.stats.agreement import Level, Matrix
+from mmconv.stats.agreement import Level
+from mmconv.stats.pairs import Matrix
 from mmconv.stats.panel import Panel
+from mmconv.trials import name_trial, read_trial
 
 TIE = "tie"
 """The label of a tie, unless another one is named."""
@@ -34,12 +36,14 @@ _Raters: TypeAlias = dict[str, dict[_Unit, Rating]]
 class Match:
     """The units of one metric ("" where none is named) that a judge and a person rated.
 
-    `unrated` counts those that judges rated and no person did; the panel, those of people alone.
+    `unrated` counts those that judges rated and no person did; `later_trials`, those of them that
+    are later trials of samples that people rated. Those of people alone are counted in the panel.
     """
 
     metric: str
     panel: Panel
     unrated: int
+    later_trials: int
 
 
 def match(
@@ -56,8 +60,9 @@ def match(
     cannot be told apart, the two sides rate in different ways, or nothing matches.
     """
     rated = [*filter(_is_rated, human)]
-    if not judged or not rated:
-        raise _odds("sample", judged, rated, "Nothing is left: choose fewer things.")
+    scored = [*filter(_is_rated, judged)]
+    if not scored or not rated:
+        raise _odds(["sample"], scored, rated, "Nothing is left: choose fewer things.")
     shared = [name for name in FIELDS if distinct(name, judged) and distinct(name, human)]
     for name in FIELDS:
         if name not in shared:
@@ -73,7 +78,7 @@ def match(
         for metric in metrics
     ]
     if all(np.isnan(each.panel.judges).all() for each in matches):
-        raise _odds("sample", judged, rated, "Units must have the same names in all files.")
+        raise _unmet(scored, rated, shared)
     return matches
 
 
@@ -98,7 +103,7 @@ def _scale(
     values = dict.fromkeys((*given[0], *given[1]))
     named = any(isinstance(value, str) for value in values)
     if named and not {*map(label, given[0])} & {*map(label, given[1])}:
-        raise _odds("value", judged, human, "Write the same labels, or numbers, in all files.")
+        raise _odds(["value"], judged, human, "Write the same labels, or numbers, in all files.")
     if named:
         _refuse_mixed([*judged, *human], TIE if tie is None else tie)
     if named and level not in (None, "nominal"):
@@ -134,7 +139,20 @@ def _matched(
         tie=scale.tie,
     )
     metric = next(iter(distinct("metric", (*rated, *judged))), "")
-    return Match(metric=metric, panel=panel, unrated=len(scored - wanted.keys()))
+    unrated = scored - wanted.keys()
+    return Match(
+        metric=metric,
+        panel=panel,
+        unrated=len(unrated),
+        later_trials=sum(_first_trial(unit) in wanted for unit in unrated),
+    )
+
+
+def _first_trial(unit: _Unit) -> _Unit | None:
+    """The unit of the same sample in its first trial; None for one that is of the first."""
+    sample, *others = unit
+    trial = read_trial(sample or "")
+    return (name_trial(trial.key), *others) if trial.number > 1 else None
 
 
 def _matrix(raters: _Raters, units: Sequence[_Unit], scale: _Scale) -> Matrix:
@@ -149,7 +167,7 @@ def _by_rater(ratings: Iterable[Rating], shared: Sequence[str]) -> _Raters:
     """Rater -> unit -> rating; raises `DataError` where a rater rated a unit twice."""
     raters: _Raters = {}
     for rating in ratings:
-        unit = (rating.sample, *(getattr(rating, name) for name in shared))
+        unit = _unit_of(rating, shared)
         before = raters.setdefault(rating.rater, {}).setdefault(unit, rating)
         if before is not rating:
             raise DataError(
@@ -223,12 +241,35 @@ def _refuse_unknown(metrics: Iterable[str], known: Iterable[str]) -> None:
         )
 
 
-def _odds(name: str, judged: Sequence[Rating], human: Sequence[Rating], advice: str) -> DataError:
+def _unmet(judged: Sequence[Rating], rated: Sequence[Rating], shared: Sequence[str]) -> DataError:
+    """What tells the units of judges from those of people, none of which are the same."""
+    names = ("sample", *shared)
+    differing = [name for name in names if not {*distinct(name, judged)} & {*distinct(name, rated)}]
+    if differing:
+        advice = f"A unit must have the same {' and '.join(differing)} in all files."
+        return _odds(differing, judged, rated, advice)
+    what = " / ".join(names)
+    problems = [
+        f"{side} rated these ({what}): {list_values(dict.fromkeys(units))}"
+        for side, ratings in (("judges", judged), ("people", rated))
+        for units in [[_unit_name(_unit_of(rating, shared)) for rating in ratings]]
+    ]
+    return DataError("judges and people do not meet", problems, "No unit is the same in all files.")
+
+
+def _odds(
+    names: Iterable[str], judged: Sequence[Rating], human: Sequence[Rating], advice: str
+) -> DataError:
     problems = [
         f"{side} have these {name}s: {list_values(distinct(name, ratings))}"
+        for name in names
         for side, ratings in (("judges", judged), ("people", human))
     ]
     return DataError("judges and people do not meet", problems, advice)
+
+
+def _unit_of(rating: Rating, shared: Sequence[str]) -> _Unit:
+    return (rating.sample, *(getattr(rating, name) for name in shared))
 
 
 def _unit_name(unit: _Unit) -> str:

@@ -9,6 +9,7 @@ rating. Which ratings belong together is the business of `mmconv.agreement.match
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from mmconv.stats import ScoreFrame
 NEEDED = ("sample", "value")
 """The fields that every rating has."""
 
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
+
 _ADVICE = "A rating has a sample and a value (a number or a label); a turn is a whole number."
 
 
@@ -29,13 +32,17 @@ def read_ratings(path: Path, tags: Mapping[str, str] | None = None) -> list[Rati
     """The ratings of a file; where it names no rater, the rater is the file's stem.
 
     Of a run's scores those with all of the `tags` are taken. Raises `DataError` naming file, record
-    and field, for all records in one message; `ConfigError` for tags that nothing has.
+    and field, for all records in one message, but for the first without a field that all have;
+    `ConfigError` for tags that nothing has.
     """
     ratings: list[Rating] = []
     problems: list[str] = []
     for record in read_records(path, columns=NEEDED):
         if record.fields.keys() >= ScoreRecord.model_fields.keys():
             return list(_scores(path, tags or {}))
+        if lacking := [name for name in NEEDED if name not in record.fields]:
+            told = f"no field {' and no field '.join(lacking)}; its fields: "
+            raise DataError(record.where, [told + list_values(record.fields)], _ADVICE)
         try:
             ratings.append(_rating(record, path.stem))
         except DataError as error:
@@ -94,11 +101,13 @@ def _rating(record: Record, rater: str) -> Rating:
 
 
 def _value(record: Record) -> float | str | None:
-    if "value" not in record.fields:
-        raise DataError(record.where, ["no field value"])
     written = text(record, "value")
     if written is None or not written.strip():
         return None
+    if _DECIMAL_COMMA.fullmatch(written):
+        raise DataError(
+            record.where, [f"value is {written}, a number with a comma: write it with a point"]
+        )
     try:
         number = float(written)
     except ValueError:

@@ -29,6 +29,17 @@ class Rating:
     cluster: str | None = None
 
 
+def require_fields(ratings: Sequence[Rating], **chosen: str | None) -> None:
+    """Raise `ConfigError` where something is chosen by a field that no rating has."""
+    for name, value in chosen.items():
+        if value is not None and not distinct(name, ratings):
+            there = [each for each in FIELDS if distinct(each, ratings)]
+            raise ConfigError(
+                f"--{name} {value}: no rating has a {name} to choose by; beside sample, rater and "
+                f"value there is: {list_values(there)}"
+            )
+
+
 def choose(ratings: Iterable[Rating], **chosen: str | None) -> list[Rating]:
     """The ratings whose fields have the chosen values, or lack the field; None chooses nothing.
 

@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from mmconv.agreement.matching import Match
-from mmconv.agreement.ratings import Rating, choose
-from mmconv.stats.panel import ALL, CONSENSUS, EACH, PEOPLE, Panel, compare
-from mmconv.values import Table
+from mmconv.agreement.ratings import Rating, choose, label
+from mmconv.stats.pairs import Matrix
+from mmconv.stats.panel import ALL, CONSENSUS, DIFFERENCE, EACH, PEOPLE, Panel, compare
+from mmconv.values import Cell, Table
 
 COMPARISONS = (EACH, CONSENSUS, PEOPLE, ALL)
 
-MOST_CELLS = 20_000_000
-"""Units times squared distinct ratings up to which Krippendorff's alpha fits into memory."""
+SAME_SCALE = 0.65
+"""The share of all their range that two sides have in common on one scale, at the least.
+
+Ratings from 1 to 5 and from 0 to 4 have 0.6 of it in common, from 1 to 9 and from 2 to 10 0.78.
+"""
+
+_WILSON = "An agreement of 0 or 1 has Wilson's interval for shares: no draw has another one."
 
 
 def agreement_table(
@@ -30,9 +35,6 @@ def agreement_table(
     Of `human`, the ratings by people that were matched, the empty ones are counted in a note.
     """
     panel = matched.panel
-    too_fine = _cells(panel) > MOST_CELLS
-    if too_fine:
-        panel = replace(panel, level=None)
     rows = compare(panel, replicates=replicates, seed=seed)
     compared = {comparison for row in rows.values() for comparison in row}
     name = re.sub(r"[^\w.-]+", "-", matched.metric).strip("-.")
@@ -43,16 +45,45 @@ def agreement_table(
         rows=rows,
         notes=(
             *_conventions(panel, replicates, seed),
-            *_omissions(matched, human, too_fine=too_fine),
+            *((_WILSON,) if any(map(_is_extreme, rows["agreement"].values())) else ()),
+            *_omissions(matched, human),
         ),
         digits=3,
     )
 
 
-def _cells(panel: Panel) -> int:
-    """What Krippendorff's alpha would hold in memory: a number per unit and pair of ratings."""
-    given = np.concatenate((panel.judges, panel.people))
-    return int(given.shape[1] * len(np.unique(given[~np.isnan(given)])) ** 2)
+def warn_of_scales(matched: Match) -> str | None:
+    """What to tell before the table where judges and people seem to rate on different scales.
+
+    What scale is meant nobody says: the ratings' lowest and highest are looked at (`SAME_SCALE`).
+    """
+    panel = matched.panel
+    if not panel.ordered:
+        return None
+    judges, people = (ratings[~np.isnan(ratings)] for ratings in (panel.judges, panel.people))
+    if not len(judges) or not len(people) or _in_common(judges, people) >= SAME_SCALE:
+        return None
+    about = f"on {matched.metric}, " if matched.metric else ""
+    return (
+        f"WARNING: {about}judges and people seem to rate on different scales: judges gave "
+        f"{_range(judges)}, people {_range(people)}. Then only Pearson's r, Spearman's rho and "
+        "Kendall's tau-b mean something between them: all else takes equal numbers for equal "
+        "ratings. Bring the files onto one scale to have it."
+    )
+
+
+def _in_common(left: Matrix, right: Matrix) -> float:
+    """The part of the range of all numbers that lies in the range of both; 1 for one in another."""
+    low, high = max(left.min(), right.min()), min(left.max(), right.max())
+    whole = max(left.max(), right.max()) - min(left.min(), right.min())
+    # a rater who never varies has no range, which tells of no scale as long as others reach it
+    if low <= high and min(np.ptp(left), np.ptp(right)) == 0:
+        return 1.0
+    return float(max(0.0, high - low) / whole)
+
+
+def _range(ratings: Matrix) -> str:
+    return " to ".join(map(label, dict.fromkeys((float(ratings.min()), float(ratings.max())))))
 
 
 def _conventions(panel: Panel, replicates: int, seed: int) -> Iterator[str]:
@@ -63,13 +94,19 @@ def _conventions(panel: Panel, replicates: int, seed: int) -> Iterator[str]:
             "units with more raters weigh more."
         )
         yield (
-            "Cohen's kappa and rank correlations are means over pairs of raters; so are Fleiss' "
-            "kappa and Krippendorff's alpha where a judge is compared with each person."
+            "Cohen's and quadratic weighted kappa, correlations and differences are means over "
+            "pairs of raters; so are Fleiss' kappa and Krippendorff's alpha where a judge is "
+            "compared with each person."
+        )
+    if panel.ordered:
+        yield (
+            f"{DIFFERENCE.capitalize()}: above 0 the judge rates higher. Quadratic weights are the "
+            "squares of differences between the numbers."
         )
     if len(panel.people) > 1:
         yield (
-            "Consensus: the majority of people for agreement, kappas and nominal alpha, without "
-            "units that have none; their mean for the rest."
+            "Consensus: the majority of people for agreement, Cohen's and Fleiss' kappa and "
+            "nominal alpha, without units that have none; their mean for the rest."
         )
     if replicates:
         dialogues = len(set(panel.clusters))
@@ -79,7 +116,11 @@ def _conventions(panel: Panel, replicates: int, seed: int) -> Iterator[str]:
         )
 
 
-def _omissions(matched: Match, human: Sequence[Rating], *, too_fine: bool) -> Iterator[str]:
+def _is_extreme(cell: Cell) -> bool:
+    return cell.value in (0, 1) and cell.low is not None
+
+
+def _omissions(matched: Match, human: Sequence[Rating]) -> Iterator[str]:
     if unjudged := sum(matched.panel.unjudged.values()):
         yield (
             "Every column is over the units that a judge rated. Units that people rated and no "
@@ -87,8 +128,12 @@ def _omissions(matched: Match, human: Sequence[Rating], *, too_fine: bool) -> It
         )
     if matched.unrated:
         yield f"Units that a judge rated and no person did: {matched.unrated}."
+    if matched.later_trials:
+        yield (
+            f"Of these, {matched.later_trials} are later trials of samples that people rated: 1#2 "
+            "is sample 1 in its second trial. A person's rating of 1 is of the answer in its first "
+            "trial; one of the second names 1#2."
+        )
     empty = sum(rating.value is None for rating in choose(human, metric=matched.metric or None))
     if empty:
         yield f"Empty ratings by people, left out: {empty}."
-    if too_fine:
-        yield "Krippendorff's alpha is left out: too many distinct ratings. Round them to have it."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,24 +11,25 @@ import click
 
 from mmconv.agreement.matching import match
 from mmconv.agreement.rating_files import read_ratings
-from mmconv.agreement.ratings import FIELDS, choose
-from mmconv.agreement.tables import agreement_table
-from mmconv.cli.tabling import show_tables, table_options
+from mmconv.agreement.ratings import FIELDS, choose, require_fields
+from mmconv.agreement.tables import agreement_table, warn_of_scales
+from mmconv.cli.tabling import print_warnings, show_tables, table_options
 from mmconv.errors import ConfigError
+from mmconv.run_folder.layout import SCORES
 from mmconv.stats.agreement import Level
-
-LIBRARIES = ("krippendorff", "statsmodels")
-"""What the extra `agree` installs."""
-
-_EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command(name="agree")
-@click.option("--judge", type=_EXISTING, required=True, help="A run's scores.jsonl, or ratings.")
+@click.option(
+    "--judge",
+    type=click.Path(exists=True, path_type=Path),
+    required=True,
+    help="A run's folder or its scores.jsonl, or ratings.",
+)
 @click.option(
     "--human",
     "people",
-    type=_EXISTING,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
     multiple=True,
     required=True,
     help="Ratings by people; may be given several times.",
@@ -64,17 +65,33 @@ def command(judge: Path, people: Sequence[Path], **chosen: Any) -> None:
     Files of ratings (.csv, .tsv, .jsonl, .json, .xlsx) have the fields sample and value, a number
     or a label, and where there are several: rater, metric, condition, turn, cluster (the dialogue,
     by default the sample). Intervals come from draws of whole dialogues.
+
+    In a run with --trials, sample 1 is named 1#2 in its second trial. People rate an answer, and
+    another trial has another one: a rating of 1 meets the first trial alone, one of the second
+    names 1#2. Trials that no person rated are left out and counted.
+
+    Agreement, kappas, alpha and the mean difference need ratings on one scale; the correlations
+    do not.
     """
-    _require_libraries()
     fields = {name: chosen[name] for name in FIELDS}
-    judged = choose(read_ratings(judge, dict(map(_tag, chosen["tags"]))), **fields)
-    human = choose((rating for path in people for rating in read_ratings(path)), **fields)
+    file = judge / SCORES if judge.is_dir() else judge
+    judged = read_ratings(file, dict(map(_tag, chosen["tags"])))
+    human = [rating for path in people for rating in read_ratings(path)]
+    require_fields([*judged, *human], **fields)
+    judged, human = (choose(ratings, **fields) for ratings in (judged, human))
     matches = match(judged, human, tie=chosen["tie"], level=chosen["level"])
     tables = [
         agreement_table(each, human, replicates=chosen["replicates"], seed=chosen["seed"])
         for each in matches
     ]
-    show_tables(tables, chosen["form"], chosen["out"], intervals=True)
+    warnings = [warn_of_scales(each) for each in matches]
+    print_warnings(filter(None, warnings), chosen["form"])
+    warned = [
+        replace(table, notes=(warning, *table.notes)) if warning else table
+        for table, warning in zip(tables, warnings, strict=True)
+    ]
+    printed = tables if chosen["form"] == "table" else warned
+    show_tables(warned, chosen["form"], chosen["out"], printed=printed, intervals=True)
 
 
 def _tag(text: str) -> tuple[str, str]:
@@ -82,9 +99,3 @@ def _tag(text: str) -> tuple[str, str]:
     if not (name and equals):
         raise ConfigError(f"--tag {text!r}: expected NAME=VALUE")
     return name, value
-
-
-def _require_libraries() -> None:
-    missing = " ".join(name for name in LIBRARIES if find_spec(name) is None)
-    if missing:
-        raise ConfigError(f"agreement needs more libraries: pip install {missing}, and run again")

@@ -45,24 +45,30 @@ from mmconv.errors import ConfigError
 @click.option(
     "--utterances",
     type=click.IntRange(min=5),
-    default=UTTERANCES,
-    show_default=True,
-    help="How many utterances of each dialogue are looked at.",
+    help=f"How many utterances of each dialogue are looked at.  [default: {UTTERANCES}]",
 )
 def command(
     paths: tuple[Path, ...],
     wanted: float,
     model: str | None,
     similarity: Similarity,
-    utterances: int,
+    utterances: int | None,
 ) -> None:
     """Find DupDetect's threshold for a wanted rate of dialogues without a loop.
 
     Only the dialogues' own highest similarities make a difference: the one is taken whose rate is
     nearest to the wanted one.
     """
+    _refuse_twice(paths)
     dialogues = [each for path in paths for each in _chosen(path, model)]
-    highest = [highest_similarity(each.utterances[:utterances], similarity) for each in dialogues]
+    longest = max(len(each.utterances) for each in dialogues)
+    if utterances is not None and utterances > longest:
+        raise ConfigError(
+            f"--utterances {utterances}: the longest of these dialogues has {longest}; "
+            "leave the option out, or give dialogues of that length"
+        )
+    looked_at = utterances or UTTERANCES
+    highest = [highest_similarity(each.utterances[:looked_at], similarity) for each in dialogues]
     found = calibrate(highest, wanted)
     steps = [("above", found.threshold, found.rate)]
     if found.lower_threshold is not None and found.lower_rate is not None:
@@ -79,6 +85,15 @@ def command(
             click.echo(f"next {place}, {other!r}: {other_rate:.1%}")
     setting = f"{{similarity: {similarity}, threshold: {threshold!r}}}"
     click.echo(f"Run with:\n  --set 'options.dup_detect={setting}'")
+
+
+def _refuse_twice(paths: Sequence[Path]) -> None:
+    """Refuse a file or folder that is given twice: its dialogues would count twice."""
+    given: dict[Path, Path] = {}
+    for path in paths:
+        before = given.setdefault(path.resolve(), path)
+        if before is not path:
+            raise ConfigError(f"--dialogues {path} is {before} again: give each only once")
 
 
 def _check(threshold: float, rate: float, highest: Sequence[float], wanted: float) -> None:

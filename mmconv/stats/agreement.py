@@ -1,98 +1,104 @@
 """Measures of agreement between raters of the same units, and the consensus of raters.
 
-All take a matrix of ratings of shape (raters, units), NaN where a rater did not rate a unit, and
-are NaN where the ratings leave them undefined. The coefficients are those of scipy, statsmodels and
-krippendorff, which are imported when they are used. Who is compared with whom, and intervals, are
-the business of `mmconv.stats.panel`.
+All take a matrix of ratings of shape (raters, units), NaN where a rater did not rate a unit. The
+measures also take how often each unit comes in each of some bootstrap draws, of shape (units,
+draws); they have shape (draws,) and are NaN where a draw leaves them undefined. Those of two raters
+are in `mmconv.stats.pairs`; who is compared with whom, and intervals, are the business of
+`mmconv.stats.panel`.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-Matrix: TypeAlias = NDArray[np.float64]
+from mmconv.stats.pairs import Matrix, count, midranks, ratio
+
 Counts: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
 
 
-def agreement_between(judges: Matrix, people: Matrix, *, pooled: bool = False) -> float:
-    """The probability that a random judge and a random person rate a random unit alike.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Alike:
+    """How many pairs of ratings each unit has, and how many of them are the same; shape (units,).
 
-    Source: Zheng et al. 2023 (MT-Bench), who define it so; their code (`compute_agreement.py`)
-    counts all pairs of ratings alike instead (`pooled`), which weighs units by their pairs. The
-    two are equal where every unit has as many pairs. Units without a pair are left out.
+    Agreement is the probability that two random raters rate a random unit alike. Source: Zheng et
+    al. 2023 (MT-Bench), who define it so; their code (`compute_agreement.py`) counts all pairs of
+    ratings alike instead, which weighs units by their pairs. The two are equal where every unit has
+    as many pairs. Units without a pair are left out.
     """
-    same = (judges[:, np.newaxis] == people[np.newaxis]).sum(axis=(0, 1))
-    return _share(same, raters_per_unit(judges) * raters_per_unit(people), pooled)
+
+    same: Counts
+    pairs: Counts
+
+    @property
+    def shares(self) -> Matrix:
+        """The share of a unit's pairs that are the same, NaN without a pair; shape (units,)."""
+        return ratio(self.same.astype(np.float64), self.pairs.astype(np.float64))
+
+    def agreement(self, weights: Matrix, *, pooled: bool = False) -> Matrix:
+        """The mean over units, or, `pooled`, over all pairs of ratings."""
+        if pooled:
+            return ratio(self.same @ weights, self.pairs @ weights)
+        rated = weights[self.pairs > 0]
+        return ratio(self.shares[self.pairs > 0] @ rated, rated.sum(axis=0))
 
 
-def agreement_among(people: Matrix, *, pooled: bool = False) -> float:
-    """The probability that two random raters, not the same one, rate a random unit alike.
+def alike_between(judges: Matrix, people: Matrix) -> Alike:
+    """The pairs of a judge and a person."""
+    same = np.sum([(people == judge).sum(axis=0) for judge in judges], axis=0)
+    return Alike(same=same, pairs=raters_per_unit(judges) * raters_per_unit(people))
 
-    Source and `pooled`: see `agreement_between`.
-    """
-    tallies = _tallies(people)
+
+def alike_among(people: Matrix) -> Alike:
+    """The pairs of people."""
     rated = raters_per_unit(people)
-    return _share((tallies * (tallies - 1)).sum(axis=1) // 2, rated * (rated - 1) // 2, pooled)
+    same = (_support(people).sum(axis=0) - rated) // 2
+    return Alike(same=same, pairs=rated * (rated - 1) // 2)
 
 
-def cohen_kappa(pair: Matrix) -> float:
-    """Cohen's kappa of two raters (unweighted), over the units that both rated."""
-    from statsmodels.stats.inter_rater import cohens_kappa
-
-    both = pair[:, paired(pair)]
-    values, codes = np.unique(both, return_inverse=True)
-    if len(values) < 2:
-        return math.nan
-    table = np.zeros((len(values), len(values)))
-    np.add.at(table, tuple(codes.reshape(both.shape)), 1)
-    return float(cohens_kappa(table, return_results=False))
-
-
-def fleiss_kappa(ratings: Matrix) -> float:
+def fleiss_kappa(ratings: Matrix, weights: Matrix) -> Matrix:
     """Fleiss' kappa over the units that are `evenly_rated`; of two raters it is Scott's pi."""
-    from statsmodels.stats.inter_rater import fleiss_kappa as kappa
+    even = evenly_rated(ratings)
+    used = weights[even]
+    observed = alike_among(ratings[:, even]).agreement(used)
+    _, counts = _value_counts(ratings[:, even], used)
+    total = counts.sum(axis=0)
+    by_chance = (counts**2).sum(axis=0)
+    return ratio(total**2 * observed - by_chance, total**2 - by_chance)
 
-    tallies = _tallies(ratings[:, evenly_rated(ratings)])
-    return float(kappa(tallies)) if tallies.shape[1] > 1 else math.nan
 
-
-def krippendorff_alpha(ratings: Matrix, level: Level) -> float:
+def krippendorff_alpha(ratings: Matrix, weights: Matrix, level: Level) -> Matrix:
     """Krippendorff's alpha over all units that at least two rated, for ratings of this level.
 
-    Takes memory for some numbers per unit and pair of distinct ratings.
+    For interval ratings disagreement is the squared distance of two ratings; for ordinal ones it is
+    that of their mean ranks among all ratings, which is what Krippendorff's sum over the ranks
+    between them comes to.
     """
-    import krippendorff
-
-    pairable = ratings[:, paired(ratings)]
-    values = np.unique(pairable[~np.isnan(pairable)])
-    if len(values) < 2:
-        return math.nan
-    alpha = krippendorff.alpha(
-        value_counts=_tallies(pairable), value_domain=values, level_of_measurement=level
-    )
-    return float(alpha)
-
-
-def spearman_rho(pair: Matrix) -> float:
-    """Spearman's rank correlation of two raters; undefined where one never varies."""
-    from scipy.stats import spearmanr
-
-    return _correlation(spearmanr, pair)
-
-
-def kendall_tau(pair: Matrix) -> float:
-    """Kendall's tau-b of two raters; undefined where one never varies."""
-    from scipy.stats import kendalltau
-
-    return _correlation(kendalltau, pair)
+    several = paired(ratings)
+    given, used = ratings[:, several], weights[several]
+    values, counts = _value_counts(given, used)
+    total = counts.sum(axis=0)
+    each = used / (raters_per_unit(given) - 1)[:, np.newaxis]
+    if level == "nominal":
+        unlike = alike_among(given)
+        observed = 2 * (unlike.pairs - unlike.same) @ each
+        expected = total**2 - (counts**2).sum(axis=0)
+    else:
+        # about the middle rank or rating, so that squares stay small and lose nothing
+        middle = (total + 1) / 2 if level == "ordinal" else np.mean(values) if len(values) else 0.0
+        places = (midranks(counts) if level == "ordinal" else values[:, np.newaxis]) - middle
+        observed = 2 * (each * _squared_distances(given, values, places)).sum(axis=0)
+        sums = (counts * places).sum(axis=0)
+        expected = 2 * (total * (counts * places**2).sum(axis=0) - sums**2)
+    alpha = 1 - ratio((total - 1) * observed, expected)
+    alpha[(counts > 0).sum(axis=0) < 2] = np.nan
+    return alpha
 
 
 def raters_per_unit(ratings: Matrix) -> Counts:
@@ -121,16 +127,12 @@ def evenly_rated(ratings: Matrix) -> Mask:
 
 def majority(ratings: Matrix) -> Matrix:
     """The most frequent rating of each unit, NaN without one or where two are; shape (units,)."""
-    values = np.unique(ratings[~np.isnan(ratings)])
-    if not len(values):
-        return np.full(ratings.shape[1], np.nan)
-    tallies = _tallies(ratings)
-    most = tallies.max(axis=1)
-    # a value that nobody gave is no most frequent one, even where there is no other
-    clear = ((tallies == most[:, np.newaxis]).sum(axis=1) == 1) & (most > 0)
-    result = np.full(ratings.shape[1], np.nan)
-    result[clear] = values[tallies[clear].argmax(axis=1)]
-    return result
+    support = _support(ratings)
+    most = support.max(axis=0)
+    # each of several values with that support has as many raters behind it
+    clear = ((support == most).sum(axis=0) == most) & (most > 0)
+    voted = np.take_along_axis(ratings, support.argmax(axis=0)[np.newaxis], axis=0)[0]
+    return np.where(clear, voted, np.nan)
 
 
 def mean(ratings: Matrix) -> Matrix:
@@ -139,24 +141,29 @@ def mean(ratings: Matrix) -> Matrix:
     return np.where(counts > 0, np.nansum(ratings, axis=0) / np.maximum(counts, 1), np.nan)
 
 
-def _share(same: Counts, pairs: Counts, pooled: bool) -> float:
-    rated = pairs > 0
-    if not rated.any():
-        return math.nan
-    if pooled:
-        return float(same.sum() / pairs.sum())
-    return float((same[rated] / pairs[rated]).mean())
+def _support(ratings: Matrix) -> Counts:
+    """How many raters gave a unit what each rater gave it, 0 for no rating; shape of `ratings`."""
+    return np.array([(ratings == row).sum(axis=0) for row in ratings], dtype=np.int64)
 
 
-def _correlation(measure: Callable[[Matrix, Matrix], Any], pair: Matrix) -> float:
-    left, right = pair[:, paired(pair)]
-    if any(len(np.unique(ratings)) < 2 for ratings in (left, right)):
-        return math.nan
-    return float(measure(left, right).statistic)
+def _value_counts(ratings: Matrix, weights: Matrix) -> tuple[Matrix, Matrix]:
+    """The distinct ratings in ascending order, and how often each comes: (values, draws)."""
+    raters, units = np.nonzero(~np.isnan(ratings))
+    values, codes = np.unique(ratings[raters, units], return_inverse=True)
+    return values, count(codes, units, len(values), weights)
 
 
-def _tallies(ratings: Matrix) -> Counts:
-    """How often each unit got each value, in ascending order; shape (units, values)."""
-    values = np.unique(ratings[~np.isnan(ratings)])
-    tallies: Counts = (ratings[:, :, np.newaxis] == values).sum(axis=0)
-    return tallies
+def _squared_distances(ratings: Matrix, values: Matrix, places: Matrix) -> Matrix:
+    """The sum over a unit's pairs of ratings of their squared distance; shape (units, draws).
+
+    `places` says where each of the values is, of shape (values, draws) or (values, 1).
+    """
+    rated = ~np.isnan(ratings)
+    codes = np.searchsorted(values, np.where(rated, ratings, np.nan))
+    sums = np.zeros((ratings.shape[1], places.shape[1]))
+    squares = np.zeros_like(sums)
+    for row, here in zip(codes, rated, strict=True):
+        place = places[row[here]]
+        sums[here] += place
+        squares[here] += place**2
+    return raters_per_unit(ratings)[:, np.newaxis] * squares - sums**2

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -26,14 +26,25 @@ from mmconv.values import Cell
 if TYPE_CHECKING:
     from evalica import Winner
 
+ELO = "Elo"
+TERRY = "Bradley-Terry"
+
 START = 1000.0
 SCALE = 400.0
 K = 32.0
 DRAWS = 200
 
-UNBOUNDED = "no finite rating: some players never win or tie against the others"
+_UNBOUNDED = (
+    "A Bradley-Terry rating that is not there: no finite one fits, since somebody never wins or "
+    "ties against the others."
+)
+_UNBOUNDED_DRAWS = (
+    "A Bradley-Terry rating without an interval beside an Elo rating with one: too many draws of "
+    "dialogues leave somebody who never wins or ties against the others, and so no finite ratings; "
+    "an end of the interval is infinite."
+)
 
-_DEFINED_DRAWS = 0.95
+_TAIL = 0.025
 _TOLERANCE = 1e-9
 _ITERATIONS = 10_000
 
@@ -68,26 +79,51 @@ def rate_players(
     """Player -> `Elo` and `Bradley-Terry` -> cell.
 
     Intervals are those between the 2.5 % and 97.5 % percentiles of the draws; there is none over
-    fewer dialogues than any interval needs.
+    fewer dialogues than any interval needs. A draw that has no finite Bradley-Terry ratings counts
+    as one below the low end and above the high one: there is none where either is infinite.
     """
     players = list(dict.fromkeys(name for game in played for name in (game.left, game.right)))
     drawn = [_draw(played, np.random.default_rng([seed, number])) for number in range(draws)]
     elo = [_elo(each, players) for each in drawn]
     terry = [found for each in drawn if (found := _bradley_terry(each, players)) is not None]
     fitted = _bradley_terry(played, players)
-    defined = len(terry) >= _DEFINED_DRAWS * draws
+    unbounded = draws - len(terry)
     spread = len({game.cluster for game in played}) >= FEWEST_CLUSTERS
     counts = Counter(name for game in played for name in (game.left, game.right))
     rated = {}
     for player in players:
         by_elo = [each[player] for each in elo]
-        by_terry = [each[player] for each in terry if defined]
+        by_terry = [each[player] for each in terry]
         value = None if fitted is None else fitted[player]
         rated[player] = {
-            "Elo": _cell(float(np.median(by_elo)), by_elo if spread else (), counts[player]),
-            "Bradley-Terry": _cell(value, by_terry if spread else (), counts[player]),
+            ELO: _cell(float(np.median(by_elo)), by_elo if spread else (), counts[player]),
+            TERRY: _cell(value, by_terry if spread else (), counts[player], unbounded),
         }
     return rated
+
+
+def tell_ratings(played: Sequence[Game], rated: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
+    """What a reader of these players' ratings must know: which are not finite, or say little."""
+    terry = [(cells[ELO], cells[TERRY]) for cells in rated.values()]
+    if any(cell.value is None for _, cell in terry):
+        yield _UNBOUNDED
+    if any(
+        cell.value is not None and cell.low is None and elo.low is not None for elo, cell in terry
+    ):
+        yield _UNBOUNDED_DRAWS
+    for points, did in ((LOSS, "never win or tie"), (WIN, "never lose or tie")):
+        others = {player for game in played for player, won in _points(game) if won != points}
+        if players := [player for player in rated if player not in others]:
+            yield (
+                f"Of players who {did} ({', '.join(players)}), Elo tells how far K = {K:.0f} gets "
+                "in their games, and not how strong they are; nor does its interval, which is as "
+                "narrow as it is because all their games ended alike."
+            )
+
+
+def _points(game: Game) -> tuple[tuple[str, float], tuple[str, float]]:
+    """The game's players, each with the points from their own side."""
+    return (game.left, game.points), (game.right, -game.points)
 
 
 def _draw(played: Sequence[Game], random: np.random.Generator) -> list[Game]:
@@ -160,9 +196,12 @@ def _winners() -> dict[float, Winner]:
     return {WIN: Winner.X, GOOD_TIE: Winner.Draw, BAD_TIE: Winner.Draw, LOSS: Winner.Y}
 
 
-def _cell(value: float | None, draws: Sequence[float], n: int) -> Cell:
-    missing = {UNBOUNDED: 1} if value is None else {}
-    if value is None or len(set(draws)) < 2:
-        return Cell(value=value, n=n, missing=missing)
-    low, high = np.percentile(draws, (2.5, 97.5))
+def _cell(value: float | None, draws: Sequence[float], n: int, unbounded: int = 0) -> Cell:
+    """The cell of a rating; `unbounded` draws have none, which may be too high or too low."""
+    places = len(draws) + unbounded - 1
+    if value is None or len(set(draws)) < 2 or unbounded > _TAIL * places:
+        return Cell(value=value, n=n)
+    infinite = [math.inf] * unbounded
+    low = np.quantile([*(-end for end in infinite), *draws], _TAIL)
+    high = np.quantile([*draws, *infinite], 1 - _TAIL)
     return Cell(value=value, n=n, low=float(low), high=float(high))

@@ -110,6 +110,7 @@ def test_sides_that_do_not_meet_are_refused() -> None:
     names = refusal(rated("judge", {"a": 1, "b": 1}), rated("names", {"A": 1, "B": 1}))
     assert "judges have these samples: a, b" in names
     assert "people have these samples: A, B" in names
+    assert "A unit must have the same sample in all files." in names
     words = refusal(JUDGE, rated("words", {"a": "good", "b": "bad"}))
     assert "people have these values: good, bad" in words
     assert "people have these samples: none" in refusal(JUDGE, rated("empty", {"a": None}))
@@ -117,3 +118,32 @@ def test_sides_that_do_not_meet_are_refused() -> None:
         rated("judge", {"a": 1}, metric="rating"), rated("ann", {"a": 1}, metric="style")
     )
     assert "people rated style, which no judge did (judges: rating)" in told
+
+
+def test_the_field_that_differs_is_named() -> None:
+    judged = rated("judge", {"a": 1, "b": 1}, condition="free", turn="1")
+    told = refusal(judged, rated("ann", {"a": 1, "b": 1}, condition="Free", turn="1"))
+    assert "judges have these conditions: free" in told
+    assert "people have these conditions: Free" in told
+    assert "A unit must have the same condition in all files." in told
+    assert "samples" not in told
+
+
+def test_units_that_differ_in_no_single_field_are_told_whole() -> None:
+    judged = [*rated("judge", {"a": 1}, turn="1"), *rated("judge", {"b": 1}, turn="2")]
+    human = [*rated("ann", {"a": 1}, turn="2"), *rated("ann", {"b": 1}, turn="1")]
+    told = refusal(judged, human)
+    assert "judges rated these (sample / turn): a / 1, b / 2" in told
+    assert "people rated these (sample / turn): a / 2, b / 1" in told
+
+
+def test_a_judge_without_a_value_is_not_said_to_rate_other_samples() -> None:
+    told = refusal(rated("judge", {"a": None}), rated("ann", {"a": 1}))
+    assert "judges have these samples: none" in told
+
+
+def test_later_trials_of_samples_that_people_rated_are_counted() -> None:
+    judged = rated("judge", {"a": 1, "a#2": 2, "a#3": 3, "b": 1, "b#2": 1, "issue#7#1": 2, "x": 3})
+    found = only(match(judged, rated("ann", {"a": 1, "a#3": 2, "issue#7#1": 2})))
+    np.testing.assert_array_equal(found.panel.judges, [[1, 3, 2]])
+    assert (found.unrated, found.later_trials) == (4, 1)

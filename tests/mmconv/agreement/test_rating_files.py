@@ -73,7 +73,7 @@ def test_scores_are_ratings_by_the_judge_and_chosen_by_their_tags(tmp_path: Path
     ("header", "row", "problem"),
     [
         ("sample,value", ",3", "no sample"),
-        ("sample,score", "a,3", "no field value"),
+        ("sample,value", 'a,"7,5"', "value is 7,5, a number with a comma: write it with a point"),
         ("sample,value", "a,nan", "value is nan"),
         ("sample,turn,value", "a,last,3", "turn is 'last'"),
     ],
@@ -81,6 +81,22 @@ def test_scores_are_ratings_by_the_judge_and_chosen_by_their_tags(tmp_path: Path
 def test_bad_records_are_named(tmp_path: Path, header: str, row: str, problem: str) -> None:
     with pytest.raises(DataError, match=rf"ann\.csv row 2: {problem}"):
         read_ratings(write(tmp_path / "ann.csv", header, row))
+
+
+@pytest.mark.parametrize(
+    ("header", "problem"),
+    [
+        ("sample,who,score", "no field value; its fields: sample, who, score"),
+        ("id,person,score", "no field sample and no field value; its fields: id, person, score"),
+    ],
+)
+def test_a_wrong_column_is_told_once_with_those_there_are(
+    tmp_path: Path, header: str, problem: str
+) -> None:
+    rows = ["a,1,2"] * 3
+    with pytest.raises(DataError) as refused:
+        read_ratings(write(tmp_path / "ann.csv", header, *rows))
+    assert (refused.value.where, refused.value.problems) == ("ann.csv row 2", (problem,))
 
 
 def test_a_tag_of_ratings_is_refused(tmp_path: Path) -> None:

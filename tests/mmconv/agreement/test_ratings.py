@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mmconv.agreement.ratings import choose, list_values
+from mmconv.agreement.ratings import choose, list_values, require_fields
 from mmconv.errors import ConfigError
 from tests.mmconv.agreement.raters import rated
 
@@ -30,6 +30,18 @@ def test_what_cannot_be_chosen_is_answered_with_what_can() -> None:
         with pytest.raises(ConfigError) as refused:
             choose(judged, **{"metric": "rating", **chosen})
         assert str(refused.value) == message
+
+
+def test_what_no_rating_has_cannot_be_chosen_by() -> None:
+    plain, told = rated("ann", {"a": 1}), rated("scores", {"a": 1}, metric="rating", turn="1")
+    require_fields([*plain, *told], metric="rating", condition=None)
+    for ratings, there in ((plain, "none"), ([*plain, *told], "metric, turn")):
+        with pytest.raises(ConfigError) as refused:
+            require_fields(ratings, condition="free")
+        assert str(refused.value) == (
+            "--condition free: no rating has a condition to choose by; beside sample, rater and "
+            f"value there is: {there}"
+        )
 
 
 def test_values_are_told_as_they_are_written_and_counted_if_they_are_many() -> None:

@@ -11,7 +11,6 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 
-from mmconv.cli import agree
 from mmconv.cli.agree import command
 from mmconv.errors import ConfigError, DataError
 from mmconv.run_folder.transcripts import score_record
@@ -196,7 +195,44 @@ def test_scores_with_a_tag_are_chosen(desk: Desk) -> None:
     assert "expected NAME=VALUE" in desk.refusal(judge, person, more=["--tag", "order"])
 
 
-def test_missing_libraries_are_named(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agree, "LIBRARIES", ("krippendorff", "no_such_library"))
-    judge = desk.csv("judge.csv", "sample,value", "a,1")
-    assert "pip install no_such_library" in desk.refusal(judge, judge)
+def test_a_run_s_folder_stands_for_its_scores(desk: Desk) -> None:
+    file = desk.scores(*(rated(sample, 1) for sample in "ab"))
+    person = desk.csv("ann.csv", "sample,value", "a,1", "b,2")
+    assert desk.document(str(desk.folder), person) == desk.document(file, person)
+    (desk.folder / "scores.jsonl").unlink()
+    assert "scores.jsonl: 1 problem\n  there is no such file" in desk.refusal(
+        str(desk.folder), person
+    )
+
+
+def test_what_finds_nothing_to_choose_by_is_refused(desk: Desk) -> None:
+    judge = desk.csv("judge.csv", "sample,value", "a,1", "b,2")
+    person = desk.csv("ann.csv", "sample,condition,value", "a,free,1", "b,free,2")
+    assert desk.run(judge, person, more=["--condition", "free"]).exit_code == 0
+    told = desk.refusal(judge, person, more=["--turn", "2"])
+    assert "--turn 2: no rating has a turn to choose by" in told
+    assert told.endswith("there is: condition")
+
+
+def test_different_scales_are_told_above_the_table_and_in_the_files(desk: Desk) -> None:
+    judge = desk.csv(
+        "judge.csv", "sample,value", *(f"{sample},{sample}" for sample in range(1, 11))
+    )
+    halves = [f"{sample},{(sample + 1) // 2}" for sample in range(1, 11)]
+    person = desk.csv("ann.csv", "sample,value", *halves)
+    told = "WARNING: judges and people seem to rate on different scales: judges gave 1 to 10"
+    out = desk.folder / "out"
+    output = desk.run(judge, person, more=["--out", str(out)]).stdout
+    assert output.startswith(told)
+    assert output.count("WARNING") == 1
+    assert told in (out / "agreement.md").read_text(encoding="utf-8")
+    written = desk.run(judge, person, more=["--format", "md"])
+    assert told in written.stdout
+    assert told in written.stderr
+    assert "WARNING" not in desk.run(judge, judge).output
+
+
+def test_help_says_how_a_trial_is_named() -> None:
+    told = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
+    assert "sample 1 is named 1#2 in its second trial" in told
+    assert "a rating of 1 meets the first trial alone" in told

@@ -104,6 +104,25 @@ def test_what_cannot_be_calibrated(path: Path, tmp_path: Path) -> None:
     assert "0<x<=1" in calibrated(path, "--non-loop-rate", "0")
 
 
+def test_dialogues_given_twice_are_refused(path: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.tsv"
+    link.symlink_to(path)
+    for again in (path, link):
+        with pytest.raises(ConfigError) as refused:
+            calibrated(path, "--dialogues", str(again), "--non-loop-rate", "0.8")
+        assert str(refused.value) == f"--dialogues {again} is {path} again: give each only once"
+
+
+def test_more_utterances_than_any_dialogue_has_are_refused(path: Path) -> None:
+    """The human dialogues have 5; without the option they are taken as they are."""
+    with pytest.raises(ConfigError, match="--utterances 17: the longest of these dialogues has 16"):
+        calibrated(path, "--non-loop-rate", "0.8", "--model", "gpt", "--utterances", "17")
+    for model, count in (("gpt", "16"), ("GT", "5")):
+        arguments = ("--non-loop-rate", "1", "--model", model)
+        told = calibrated(path, *arguments, "--utterances", count)
+        assert told == calibrated(path, *arguments)
+
+
 def test_the_benchmark_is_a_choice_of_one_command() -> None:
     told = CliRunner().invoke(command, ["--help"]).output
     assert "Usage: calibrate [OPTIONS] {botchat}" in told

@@ -8,14 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mmconv.stats.agreement import (
-    agreement_between,
-    cohen_kappa,
-    fleiss_kappa,
-    krippendorff_alpha,
-    spearman_rho,
-)
-from mmconv.stats.panel import ALL, CONSENSUS, EACH, PEOPLE, Panel, compare, figures
+from mmconv.stats import agreement, pairs
+from mmconv.stats import panel as panels
+from mmconv.stats.agreement import alike_between
+from mmconv.stats.pairs import Matrix, Measure
+from mmconv.stats.panel import ALL, CONSENSUS, DIFFERENCE, EACH, PEOPLE, Panel, compare, figures
+from tests.mmconv.stats.draws import once
 
 NONE = math.nan
 
@@ -28,6 +26,15 @@ def panel(judge: list[float], *people: list[float], clusters: str = "") -> Panel
         clusters=tuple(clusters or map(str, range(len(judge)))),
         unjudged={"unparsed": 1},
     )
+
+
+def of_two(measure: Measure, left: list[float], right: list[float]) -> float:
+    weights = np.ones((len(left), 1))
+    return float(measure(pairs.cross(np.array(left), np.array(right), weights))[0])
+
+
+def fleiss_kappa(ratings: Matrix) -> float:
+    return float(agreement.fleiss_kappa(ratings, once(ratings))[0])
 
 
 JUDGE = [4.0, 3.0, 5.0, 1.0, 2.0]
@@ -43,8 +50,11 @@ def test_one_person_is_compared_with_the_judge_alone() -> None:
         "Cohen's kappa",
         "Fleiss' kappa",
         "Krippendorff's alpha (ordinal)",
+        "quadratic weighted kappa",
+        "Pearson's r",
         "Spearman's rho",
         "Kendall's tau-b",
+        DIFFERENCE,
     }
     assert all({*row} == {EACH} for row in found.values())
     figure = found["agreement"][EACH]
@@ -59,8 +69,8 @@ def test_several_people_are_compared_as_in_mt_bench_101() -> None:
     assert row[PEOPLE].value == pytest.approx(fleiss_kappa(people))
     everybody = np.concatenate((judge, people))
     assert row[ALL].value == pytest.approx(fleiss_kappa(everybody))
-    pairs = [fleiss_kappa(np.stack((judge[0], person))) for person in people]
-    assert row[EACH].value == pytest.approx(np.mean(pairs))
+    alone = [fleiss_kappa(np.stack((judge[0], person))) for person in people]
+    assert row[EACH].value == pytest.approx(np.mean(alone))
     voted = np.array([4.0, 3.0, 5.0, 1.0, NONE])
     assert row[CONSENSUS].value == pytest.approx(fleiss_kappa(np.stack((judge[0], voted))))
     assert row[CONSENSUS].n == 4
@@ -70,15 +80,25 @@ def test_several_people_are_compared_as_in_mt_bench_101() -> None:
 
 def test_measures_of_two_are_means_over_pairs() -> None:
     row = figures(panel(JUDGE, ANN, BEN, CAT))["Cohen's kappa"]
-    pairs = [np.array(pair) for pair in ((ANN, BEN), (ANN, CAT), (BEN, CAT))]
-    assert row[PEOPLE].value == pytest.approx(np.mean([cohen_kappa(pair) for pair in pairs]))
+    kappas = [of_two(pairs.cohen_kappa, *two) for two in ((ANN, BEN), (ANN, CAT), (BEN, CAT))]
+    assert row[PEOPLE].value == pytest.approx(np.mean(kappas))
     assert ALL not in row
 
 
 def test_rank_correlations_take_the_mean_of_people_as_consensus() -> None:
     row = figures(panel(JUDGE, ANN, BEN))["Spearman's rho"]
-    averaged = (np.array(ANN) + np.array(BEN)) / 2
-    assert row[CONSENSUS].value == pytest.approx(spearman_rho(np.array([JUDGE, averaged])))
+    averaged = [(ann + ben) / 2 for ann, ben in zip(ANN, BEN, strict=True)]
+    rho = of_two(pairs.spearman_rho, JUDGE, averaged)
+    assert row[CONSENSUS].value == pytest.approx(rho)
+
+
+def test_the_mean_difference_tells_the_milder_side() -> None:
+    row = figures(panel(JUDGE, ANN, BEN))[DIFFERENCE]
+    assert {*row} == {EACH, CONSENSUS}
+    assert row[EACH].value == pytest.approx((1 / 5 + 1 / 5) / 2)
+    cell = compare(panel([3.0] * 40, [2.0, 3.0] * 20), replicates=200)[DIFFERENCE][EACH]
+    assert (cell.value, cell.n) == (0.5, 40)
+    assert cell.low == pytest.approx(0.5 - 1.96 * math.sqrt(0.25 / 40), abs=0.03)
 
 
 def test_ties_are_left_out_beside() -> None:
@@ -94,13 +114,16 @@ def test_pairs_are_pooled_only_where_that_differs() -> None:
     gaps = panel(JUDGE, ANN, [NONE, NONE, 5.0, NONE, NONE])
     pooled = figures(gaps)["agreement, pairs pooled"][EACH].value
     assert pooled == pytest.approx(5 / 6)
-    assert pooled == agreement_between(gaps.judges, gaps.people, pooled=True)
+    alike = alike_between(gaps.judges, gaps.people)
+    assert pooled == alike.agreement(once(gaps.people), pooled=True)[0]
 
 
 def test_labels_have_no_ranks() -> None:
     found = figures(replace(panel(JUDGE, ANN), ordered=False, level="nominal"))
     assert "Krippendorff's alpha (nominal)" in found
-    assert not any("Spearman" in measure or "Kendall" in measure for measure in found)
+    assert {*found} == {"agreement", "Cohen's kappa", "Fleiss' kappa"} | {
+        "Krippendorff's alpha (nominal)"
+    }
 
 
 def test_what_is_undefined_is_none_and_counted() -> None:
@@ -141,15 +164,36 @@ def test_turns_of_a_dialogue_are_drawn_together() -> None:
     assert (low, high) == pytest.approx((0.7 - half, 0.7 + half), abs=0.03)
 
 
+def test_an_agreement_of_0_or_1_has_the_interval_of_a_share() -> None:
+    """Wilson's of 40 of 40: 40 / (40 + 1.96 ** 2); where they are 20 dialogues, of those."""
+    ones, twos = [1.0, 2.0] * 20, [2.0, 1.0] * 20
+    square = 1.96**2
+    for person, value in ((ones, 1.0), (twos, 0.0)):
+        cell = compare(panel(ones, person), replicates=0)["agreement"][EACH]
+        assert cell.value == value
+        narrow = 40 / (40 + square)
+        ends = (narrow, 1.0) if value else (0.0, 1 - narrow)
+        assert (cell.low, cell.high) == pytest.approx(ends, abs=1e-4)
+    clusters = "".join(chr(ord("A") + number) * 2 for number in range(20))
+    cell = compare(panel(ones, ones, clusters=clusters), replicates=20)["agreement"][EACH]
+    square = 2.093**2
+    assert (cell.low, cell.high) == pytest.approx((20 / (20 + square), 1.0), abs=1e-3)
+
+
 def test_without_spread_there_is_no_interval() -> None:
-    perfect = compare(panel(ANN, ANN), replicates=20)["agreement"][EACH]
+    perfect = compare(panel(ANN, ANN), replicates=20)["Cohen's kappa"][EACH]
     assert (perfect.value, perfect.low, perfect.high) == (1.0, None, None)
     alone = compare(panel(JUDGE, ANN, clusters="aaaaa"), replicates=20)["agreement"][EACH]
     assert (alone.value, alone.low) == (4 / 5, None)
+    few = compare(panel(ANN, ANN, clusters="aabbc"), replicates=20)["agreement"][EACH]
+    assert (few.value, few.low) == (1.0, None)
 
 
-def test_alpha_can_be_left_out() -> None:
-    assert not any("alpha" in each for each in figures(replace(panel(JUDGE, ANN), level=None)))
+def test_blocks_of_draws_are_the_same_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = panel(JUDGE, ANN, BEN)
+    whole = compare(made, replicates=50)
+    monkeypatch.setattr(panels, "_BLOCK", 35)
+    assert compare(made, replicates=50) == whole
 
 
 def test_a_panel_fits_together() -> None:
@@ -162,7 +206,8 @@ def test_a_panel_fits_together() -> None:
 def test_alpha_of_all_uses_every_rating() -> None:
     row = figures(panel(JUDGE, ANN, BEN))["Krippendorff's alpha (ordinal)"]
     everybody = np.array([JUDGE, ANN, BEN])
-    assert row[ALL].value == pytest.approx(krippendorff_alpha(everybody, "ordinal"))
+    [alpha] = agreement.krippendorff_alpha(everybody, once(everybody), "ordinal")
+    assert row[ALL].value == pytest.approx(alpha)
     assert row[ALL].n == 5
 
 

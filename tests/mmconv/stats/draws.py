@@ -1,0 +1,30 @@
+"""Ratings with gaps, and how often their units come in draws, to check with other libraries."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmconv.stats.pairs import Matrix
+
+
+def once(ratings: Matrix) -> Matrix:
+    """Each unit once; shape (units, 1)."""
+    return np.ones((ratings.shape[1], 1))
+
+
+def resampled(*, raters: int, units: int, step: float, missing: float) -> Matrix:
+    """Ratings about 3 in multiples of `step`, which differ by rater; a share of them missing."""
+    random = np.random.default_rng(4)
+    truth = random.normal(3, 1.2, units)
+    ratings = np.round((truth + random.normal(0, 0.8, (raters, units))) / step) * step
+    ratings[random.random(ratings.shape) < missing] = np.nan
+    return ratings
+
+
+def weighing(units: int, draws: int = 5) -> list[Matrix]:
+    """How often each unit comes in some draws of as many; each of shape (units,)."""
+    random = np.random.default_rng(9)
+    return [
+        np.bincount(random.integers(units, size=units), minlength=units).astype(np.float64)
+        for _ in range(draws)
+    ]
