@@ -1,45 +1,27 @@
-"""Where names become objects: providers, benchmarks and seats, imported when they are asked for.
+"""Where names become objects: benchmarks, models and seats, imported when they are asked for.
 
 This is the only module that knows both the engine and what plugs into it. Shipped benchmarks are
-those of `mmconv.benchmarks.registry`, shipped providers those listed here; a package that is
-installed beside mmconv can be named as `package.module` (provider) or `package.module:attribute`
-(benchmark) without being listed.
+those of `mmconv.benchmarks.registry`, shipped providers those of `model_zoo.providers`; a package
+that is installed beside mmconv can be named as `package.module` (provider) or
+`package.module:attribute` (benchmark) without being listed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from importlib import import_module
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, cast
 
 from mmconv.benchmarks.base import FileBenchmark
+from mmconv.benchmarks.choosing import check_chosen
 from mmconv.benchmarks.registry import TITLES
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec, nearest
 from mmconv.errors import BackendError, ConfigError
-from mmconv.own_code import telling, told_provider
+from mmconv.named_modules import find_named
+from mmconv.own_code import telling
 from mmconv.protocols import Backend, Benchmark, ImageSink, ImageSource
-from mmconv.protocols import Provider as AnyProvider
 from mmconv.runner import Model, Seat
 from mmconv.values import Call
-
-PROVIDERS = {
-    "damaged": "model_zoo.damaged",
-    "fake": "model_zoo.fake",
-    "hf": "model_zoo.hf",
-    "openai": "model_zoo.openai_api",
-    "pocket": "model_zoo.pocket",
-    "reference": "model_zoo.reference",
-    "scenes": "model_zoo.scene_judge",
-    "simulated": "model_zoo.simulated",
-    "vllm": "model_zoo.vllm_server",
-}
-
-SERVED = ("openai", "vllm")
-"""The providers that can ask a server at a `base_url`."""
-
-
-Provider: TypeAlias = AnyProvider[ModelSpec]
-"""A module of `model_zoo`, or of one's own."""
+from model_zoo.providers import provider_of
 
 
 class BenchmarkBuilder(Protocol):
@@ -50,21 +32,10 @@ class BenchmarkBuilder(Protocol):
         ...
 
 
-def find_provider(name: str) -> Provider:
-    """The provider's module; raises `ConfigError` listing the known ones.
-
-    One of one's own raises `OwnCodeError` for what its functions and its backend raise.
-    """
-    found = _find(name, "provider", PROVIDERS)
-    if not (hasattr(found, "fingerprint") and hasattr(found, "open_backend")):
-        raise ConfigError(f"provider {name!r}: that module has no fingerprint and open_backend")
-    return cast("Provider", found if name in PROVIDERS else told_provider(name, found))
-
-
 def find_benchmark(name: str) -> BenchmarkBuilder:
     """What builds the benchmark; raises `ConfigError` listing the known ones."""
     shipped = {each: f"mmconv.benchmarks.{each}.benchmark:build" for each in TITLES}
-    found = _find(name, "benchmark", shipped)
+    found = find_named(name, "benchmark", shipped)
     if not callable(found):
         raise ConfigError(f"benchmark {name!r} builds none: name its class, as in MODULE:CLASS")
     if lacking := getattr(found, "__abstractmethods__", ()):
@@ -79,6 +50,7 @@ def build_benchmark(spec: RunSpec, images: ImageSink) -> Benchmark[Any]:
         return build(spec, images)
     with telling(f"{spec.benchmark}{'.__init__' if isinstance(build, type) else ''}"):
         benchmark = build(spec, images)
+    check_chosen(spec, benchmark)
     if isinstance(benchmark, FileBenchmark):
         benchmark.check_plans()
     return benchmark
@@ -102,12 +74,7 @@ def build_seats(spec: RunSpec, images: ImageSource) -> dict[str, Seat]:
 
 def build_model(spec: ModelSpec, images: ImageSource) -> Model:
     """A model that is loaded at its first call; raises `ConfigError` as its provider does."""
-    if spec.provider in PROVIDERS and spec.provider not in SERVED and spec.base_url is not None:
-        raise ConfigError(
-            f"model {spec.label}: provider {spec.provider} asks no server; leave out base_url, or "
-            f"name one of {', '.join(SERVED)}"
-        )
-    provider = find_provider(spec.provider)
+    provider = provider_of(spec)
 
     async def open_backend() -> Backend:
         return await provider.open_backend(spec, images)
@@ -120,16 +87,8 @@ def about_models(spec: RunSpec) -> dict[str, dict[str, str]]:
 
     A provider that tells nothing has no entry.
     """
-    told = {
-        seat: getattr(find_provider(model.provider), "facts", _tell_nothing)(model)
-        for seat, model in spec.seats.items()
-    }
+    told = {seat: provider_of(model).facts(model) for seat, model in spec.seats.items()}
     return {seat: dict(facts) for seat, facts in told.items() if facts}
-
-
-def _tell_nothing(spec: ModelSpec) -> dict[str, str]:
-    """The facts of a provider that has none."""
-    return {}
 
 
 def model_identity(spec: ModelSpec) -> str:
@@ -148,7 +107,7 @@ def build_seat(
         model=model,
         label=spec.label,
         system=spec.system,
-        sampling={**_set_fields(spec.sampling), **_set_fields(sampling)},
+        sampling={**_overrides_of(spec.sampling), **_overrides_of(sampling)},
         seed=seed,
     )
 
@@ -170,7 +129,7 @@ def check_calls(spec: RunSpec, calls: Iterable[Call]) -> None:
         if any(message.images for message in call.messages):
             sighted[call.seat] = None
     try:
-        _check_models(spec, sighted, _check_sight)
+        _check_models(spec, sighted, check_sight)
     except ConfigError as error:
         raise ConfigError(
             f"{error}\n{spec.benchmark} shows its images to {', '.join(sighted)}; "
@@ -192,28 +151,28 @@ def _check_models(spec: RunSpec, seats: Iterable[str], check: Callable[[ModelSpe
         raise ConfigError("\n".join(lines))
 
 
+def check_ready(spec: RunSpec) -> None:
+    """Raise `ConfigError` of every model that is seen, without loading it, not to open here."""
+    _check_models(spec, spec.seats, lambda model: provider_of(model).check_ready(model))
+
+
 def check_key(spec: ModelSpec) -> None:
     """Raise `ConfigError` for a key that the model needs and that is not set."""
-    # Few providers have anything to check before a model is opened.
-    getattr(find_provider(spec.provider), "check_key", _check_nothing)(spec)
+    provider_of(spec).check_key(spec)
 
 
 def _check_prompt(spec: ModelSpec, call: Call) -> None:
-    check = getattr(find_provider(spec.provider), "check_prompt", _check_nothing)
     try:
-        check(call.messages)
+        provider_of(spec).check_prompt(call.messages)
     except ConfigError as error:
         raise ConfigError(f"{call.seat} ({spec.label}): {error}") from error
 
 
-def _check_sight(spec: ModelSpec) -> None:
+def check_sight(spec: ModelSpec) -> None:
+    """Raise `ConfigError` for a model that is known, by its file or unloaded, to take no images."""
     if spec.about.images is False:
         raise ConfigError("its model file says that it takes no images (about.images)")
-    getattr(find_provider(spec.provider), "check_sight", _check_nothing)(spec)
-
-
-def _check_nothing(_given: object) -> None:
-    """What a provider checks that cannot tell."""
+    provider_of(spec).check_sight(spec)
 
 
 async def is_served(spec: ModelSpec) -> bool:
@@ -221,9 +180,8 @@ async def is_served(spec: ModelSpec) -> bool:
 
     Raises `ConfigError` if the server does not answer, or does not have the model.
     """
-    probe = getattr(find_provider(spec.provider), "probe", None)
     try:
-        served = None if probe is None else await probe(spec)
+        served = await provider_of(spec).probe(spec)
     except BackendError as error:
         raise ConfigError(f"model {spec.label}: {error}") from error
     if served is not None and spec.model not in served:
@@ -234,34 +192,5 @@ async def is_served(spec: ModelSpec) -> bool:
     return served is not None
 
 
-def _set_fields(sampling: SamplingSpec | None) -> dict[str, Any]:
+def _overrides_of(sampling: SamplingSpec | None) -> dict[str, Any]:
     return {} if sampling is None else sampling.model_dump(exclude_unset=True)
-
-
-def _find(name: str, what: str, known: dict[str, str]) -> object:
-    path = known.get(name, name)
-    module, _, attribute = path.partition(":")
-    is_path = not {".", ":"}.isdisjoint(name) and all(map(str.isidentifier, module.split(".")))
-    if name not in known and not is_path:
-        raise ConfigError(f"{what} {name!r} is not known; there are: {', '.join(sorted(known))}")
-    with telling(f"{what} {name!r}: importing {module}"):
-        try:
-            found = import_module(module)
-        except ImportError as error:
-            raise ConfigError(_why_not(f"{what} {name!r}", module, error)) from error
-    if attribute and not hasattr(found, attribute):
-        names = [each for each in vars(found) if not each.startswith("_")]
-        raise ConfigError(
-            f"{what} {name!r}: {module} has no {attribute}{nearest(attribute, names)}"
-        )
-    return getattr(found, attribute) if attribute else found
-
-
-def _why_not(named: str, module: str, error: ImportError) -> str:
-    """Whether the module itself is not found, or something that it imports."""
-    if not isinstance(error, ModuleNotFoundError):
-        return f"{named}: importing {module} fails: {error}"
-    lost = error.name or module
-    if f"{module}.".startswith(f"{lost}."):
-        return f"{named}: there is no module {lost!r} on Python's path; is PYTHONPATH right?"
-    return f"{named}: {module} imports {lost!r}, which is not installed, or misspelt there"

@@ -6,24 +6,36 @@ of their own file, and none of the machinery's.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from inspect import iscoroutinefunction, isroutine
 from traceback import StackSummary, format_exception_only, walk_tb
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 from mmconv.errors import MmconvError, OwnCodeError
 from mmconv.protocols import Backend, ImageSource
-from mmconv.values import Message, Reply, Sampling
+from mmconv.values import Finish, Message, Reply, Sampling
 
 _MACHINERY = frozenset({"mmconv", "judges", "images", "model_zoo", "importlib"})
 
 _BACKEND = ("max_concurrency", "generate", "aclose")
 """What a backend must have."""
 
+_REPLY: Mapping[str, Any] = {
+    "text": str,
+    "reasoning": str | None,
+    "input_tokens": int | None,
+    "output_tokens": int | None,
+    "seconds": int | float,
+    "dropped": int,
+    "seen": tuple,
+}
+"""The types of a reply's fields; `finish` is one of a few words."""
+
 _FAILURES = (
-    "What fails this call alone, raise as Transient (asked again) or Refused, of mmconv.errors."
+    "What fails this call alone, raise as Transient (asked again) or Refused, of mmconv.errors: "
+    'raise Transient("server", str(error)) from error.'
 )
 
 
@@ -64,7 +76,7 @@ def told_provider(name: str, provider: Any) -> Any:
     async def open_backend(spec: Any, images: ImageSource) -> Backend:
         what = f"{name}.open_backend"
         with telling(what):
-            backend = await checked(what, provider.open_backend(spec, images), Awaitable)
+            backend = await _awaitable(what, provider.open_backend(spec, images))
         if lacking := [each for each in _BACKEND if not hasattr(backend, each)]:
             raise OwnCodeError(f"{what} gives {backend!r}, which has no {' and no '.join(lacking)}")
         return _OwnBackend(name, backend)
@@ -93,13 +105,31 @@ class _OwnBackend:
     ) -> Reply:
         what = f"{self._named}.generate for {affinity}"
         with telling(what, _FAILURES):
-            reply = await self._backend.generate(messages, sampling, affinity=affinity)
-        checked(what, reply, Reply)
-        return reply
+            coming = self._backend.generate(messages, sampling, affinity=affinity)
+            reply = await _awaitable(what, coming)
+        return _checked_reply(what, reply)
 
     async def aclose(self) -> None:
         with telling(f"{self._named}.aclose"):
             await self._backend.aclose()
+
+
+def _awaitable(what: str, made: Any) -> Any:
+    if not isinstance(made, Awaitable):
+        raise OwnCodeError(f"{what} gives {made!r} at once: write `async def`")
+    return made
+
+
+def _checked_reply(what: str, made: Any) -> Reply:
+    """The reply; raises `OwnCodeError` for one that the store could not keep, or a report read."""
+    reply: Reply = checked(what, made, Reply)
+    wrong = [name for name, kind in _REPLY.items() if not isinstance(getattr(reply, name), kind)]
+    if reply.finish not in get_args(Finish):
+        wrong.append("finish")
+    if wrong:
+        told = (f"{name} is {getattr(reply, name)!r}" for name in wrong)
+        raise OwnCodeError(f"{what} gives a Reply that cannot be kept: {', '.join(told)}")
+    return reply
 
 
 def _told(what: str, function: Callable[..., Any]) -> Callable[..., Any]:

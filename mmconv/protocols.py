@@ -30,6 +30,9 @@ class Backend(Protocol):
         prefix in one cache. Raises `mmconv.errors.Transient` or `Refused`, and `ImageError` for
         an image that is gone: these become a failure of the call. Anything else ends the run:
         another `InputError` (a server that died, say) with its message, the rest as a bug.
+        What is known to fail a call now and then, such as a device's `RuntimeError`, a backend
+        catches and raises as `Transient`; what it did not foresee may spoil every reply, and is
+        never a failed call.
         """
         ...
 
@@ -96,7 +99,9 @@ class Provider(Protocol[Spec]):
     - `check_ready(spec)` raises it for what is seen, unloaded, to keep the model from opening;
     - `facts(spec)` is a mapping of texts, which a run's manifest records beside the fingerprint;
     - `guides_output(spec)` tells whether replies are held to a call's JSON schema;
-    - `open_renderer(spec, images)` is what `Renders` says: prompts as text, without the weights;
+    - `open_renderer(spec, images)` loads what writes prompts and no weights; it blocks, downloads
+      nothing, and gives a `Renderer`, or None for a model whose prompts are written elsewhere; it
+      raises `ConfigError` where the checkpoint's files are not on this machine, or cannot be read;
     - `await probe(spec)` gives the names that the model's server serves, or None if no server is
       there yet; raises `mmconv.errors.BackendError`.
 
@@ -137,18 +142,6 @@ class Renderer(Protocol):
 
         Raises `mmconv.errors.Refused` for messages that the backend would refuse, `ImageError` for
         an image that is gone.
-        """
-        ...
-
-
-class Renders(Provider[Spec], Protocol[Spec]):
-    """A provider that knows how its models' prompts are written."""
-
-    def open_renderer(self, spec: Spec, images: ImageSource) -> Renderer | None:
-        """Load what writes prompts and no weights; blocks, and downloads nothing.
-
-        None for a model whose prompts are written elsewhere. Raises `mmconv.errors.ConfigError`
-        where the checkpoint's files are not on this machine, or cannot be read.
         """
         ...
 

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_bytes, hash_json
 from model_zoo.weight_files import check_whole, safetensors_header
@@ -51,6 +52,15 @@ def file_at_hand(model: str, name: str, revision: str | None = None) -> Path | N
     except ValueError:  # a name that the hub could not have is for the server to refuse
         return None
     return Path(found) if isinstance(found, str) else None
+
+
+def require_pinned(spec: ModelSpec, revision: str | None) -> None:
+    """Raise `ConfigError` where the hub's code would run, of whatever commit is the latest."""
+    if not revision and not is_local(spec.model):
+        raise ConfigError(
+            f"model {spec.label}: trust_remote_code runs code from the hub; pin it by options."
+            "revision (a commit hash of the model's repository), or give a local folder"
+        )
 
 
 def require_sight(model: str, revision: str | None = None) -> None:

@@ -7,20 +7,19 @@ itself stays as it is: pictures are spoilt before it gets them, and answers afte
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from random import Random
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from images.spoiling import blank, blur
 from mmconv.config import ModelSpec, validate
-from mmconv.errors import ConfigError
 from mmconv.keys import hash_json
 from mmconv.protocols import Backend, ImageSource, Renderer
 from mmconv.values import Message, Reply, Sampling
+from model_zoo.providers import ProviderFunctions, provider_of
 
 _REVISION = 2
 """Raised when the same request would get another reply, so that keys change too."""
@@ -32,7 +31,7 @@ class DamagedOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     provider: str
-    """The module of the model's own provider, such as model_zoo.hf."""
+    """The model's own provider: hf, openai, ..., or a module."""
     options: Mapping[str, Any] = Field(default_factory=dict)
     """The options that its own provider takes."""
     picture: Literal["blur", "blank"] | None = None
@@ -52,33 +51,40 @@ class DamagedOptions(BaseModel):
 
 def fingerprint(spec: ModelSpec) -> str:
     """The model's own fingerprint, with what is done to it."""
-    options = _options(spec)
-    own = _provider(spec, options).fingerprint(_own_spec(spec, options))
-    told = options.model_dump(mode="json", exclude={"provider", "options"})
-    return hash_json(["damaged", _REVISION, own, told])
+    provider, own = _whole(spec)
+    told = _options(spec).model_dump(mode="json", exclude={"provider", "options"})
+    return hash_json(["damaged", _REVISION, provider.fingerprint(own), told])
 
 
-def facts(spec: ModelSpec) -> dict[str, str]:
-    """What the model's own provider tells of it."""
-    options = _options(spec)
-    tell = getattr(_provider(spec, options), "facts", None)
-    return {} if tell is None else dict(tell(_own_spec(spec, options)))
+def _of_the_whole_one(name: str) -> Callable[[ModelSpec], Any]:
+    """The function of this name that the model's own provider has."""
+
+    def ask(spec: ModelSpec) -> Any:
+        provider, own = _whole(spec)
+        return getattr(provider, name)(own)
+
+    return ask
+
+
+check_key = _of_the_whole_one("check_key")
+check_sight = _of_the_whole_one("check_sight")
+check_ready = _of_the_whole_one("check_ready")
+facts = _of_the_whole_one("facts")
+guides_output = _of_the_whole_one("guides_output")
+probe = _of_the_whole_one("probe")
 
 
 def open_renderer(spec: ModelSpec, images: ImageSource) -> Renderer | None:
     """What its own provider makes of prompts, with the pictures that the model gets."""
-    options = _options(spec)
-    opened = getattr(_provider(spec, options), "open_renderer", None)
-    if opened is None:
-        return None
-    return cast("Renderer | None", opened(_own_spec(spec, options), _shown(images, options)))
+    provider, own = _whole(spec)
+    return provider.open_renderer(own, _shown(images, _options(spec)))
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> Damaged:
     """The model behind its damage; raises what its own provider raises."""
     options = _options(spec)
-    shown = _shown(images, options)
-    backend = await _provider(spec, options).open_backend(_own_spec(spec, options), shown)
+    provider, own = _whole(spec)
+    backend = await provider.open_backend(own, _shown(images, options))
     return Damaged(backend, frozenset(options.shuffled_turns))
 
 
@@ -130,22 +136,15 @@ def shuffle_words(text: str) -> str:
 
 
 def _options(spec: ModelSpec) -> DamagedOptions:
-    return validate(DamagedOptions, spec.options, f"model {spec.label!r}: options")
+    return validate(DamagedOptions, spec.options, f"model {spec.label}: options")
 
 
 def _shown(images: ImageSource, options: DamagedOptions) -> ImageSource:
     return images if options.picture is None else SpoiltImages(images, options)
 
 
-def _own_spec(spec: ModelSpec, options: DamagedOptions) -> ModelSpec:
-    return spec.model_copy(update={"provider": options.provider, "options": options.options})
-
-
-def _provider(spec: ModelSpec, options: DamagedOptions) -> Any:
-    try:
-        return import_module(options.provider)
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"model {spec.label!r}: options.provider {options.provider!r} is no module: {error}; "
-            "name one such as model_zoo.hf"
-        ) from error
+def _whole(spec: ModelSpec) -> tuple[ProviderFunctions, ModelSpec]:
+    """The model as it is without its damage, and what speaks to it."""
+    options = _options(spec)
+    own = spec.model_copy(update={"provider": options.provider, "options": options.options})
+    return provider_of(own), own

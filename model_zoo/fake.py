@@ -63,7 +63,7 @@ _DEFAULT_CONCURRENCY = 64
 _SCRIPT: TypeAdapter[Script] = TypeAdapter(Script)
 
 
-class Options(BaseModel):
+class FakeOptions(BaseModel):
     """Options of a stand-in; a call with a JSON schema is answered by that alone."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -106,7 +106,7 @@ class Options(BaseModel):
         return closing
 
     @model_validator(mode="after")
-    def _ratings_are_a_range(self) -> Options:
+    def _ratings_are_a_range(self) -> FakeOptions:
         if self.lowest > self.highest:
             raise ValueError(f"lowest ({self.lowest}) is above highest ({self.highest})")
         return self
@@ -158,7 +158,7 @@ class FakeBackend:
     max_concurrency: int
     seconds: float
     rate: float
-    options: Options
+    options: FakeOptions
     failed: dict[str, int] = field(default_factory=dict)
 
     async def generate(
@@ -194,11 +194,11 @@ class FakeBackend:
         raise Transient(kind, f"made to fail, attempt {attempt + 1}", retry_after=wait)
 
 
-def _options(spec: ModelSpec) -> Options:
-    return validate(Options, spec.options, f"model {spec.label}: options")
+def _options(spec: ModelSpec) -> FakeOptions:
+    return validate(FakeOptions, spec.options, f"model {spec.label}: options")
 
 
-def _speaker(model: str, options: Options) -> Speaker:
+def _speaker(model: str, options: FakeOptions) -> Speaker:
     match model:
         case "echo" | "slow" | "failing":
             return lambda messages, _: _last_user_text(messages)
@@ -211,7 +211,7 @@ def _speaker(model: str, options: Options) -> Speaker:
     raise ConfigError(f"fake model {model!r}: choose one of {', '.join(STAND_INS)}")
 
 
-def _scripted(options: Options) -> Speaker:
+def _scripted(options: FakeOptions) -> Speaker:
     if options.script is None:
         raise ConfigError("fake model 'scripted': options.script is missing")
     script = _read_script(options.script)
@@ -261,7 +261,7 @@ def _numbered_reply(replies: Sequence[str], messages: Sequence[Message], samplin
     return replies[turn + sampling.trial]
 
 
-def _judgement(options: Options, messages: Sequence[Message], sampling: Sampling) -> str:
+def _judgement(options: FakeOptions, messages: Sequence[Message], sampling: Sampling) -> str:
     drawn = content_key(str(options.seed), messages, sampling)
     draw = Random(drawn)
     if sampling.schema is not None:
@@ -270,7 +270,7 @@ def _judgement(options: Options, messages: Sequence[Message], sampling: Sampling
     return f"I read all of it with care ({drawn[:8]}).\n\n{closing}".rstrip()
 
 
-def _closing(options: Options, prompt: str, draw: Random) -> str:
+def _closing(options: FakeOptions, prompt: str, draw: Random) -> str:
     scale = Scale(lowest=options.lowest, highest=options.highest, choices=options.choices)
     if options.verdict != "auto":
         return scale.fill(RATING if options.verdict == "rating" else CHOICE, draw)

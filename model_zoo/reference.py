@@ -166,7 +166,7 @@ class ReferenceJudge:
 
 
 def _options(spec: ModelSpec) -> ReferenceOptions:
-    return validate(ReferenceOptions, spec.options, f"model {spec.label!r}: options")
+    return validate(ReferenceOptions, spec.options, f"model {spec.label}: options")
 
 
 def _metric(spec: ModelSpec) -> str:

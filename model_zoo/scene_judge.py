@@ -150,4 +150,4 @@ def _told(turn: int, found: Check) -> str:
 def _check_spec(spec: ModelSpec) -> None:
     if spec.model != MODEL:
         raise ConfigError(f"no model scenes/{spec.model}; there is scenes/{MODEL}")
-    validate(SceneJudgeOptions, spec.options, f"model {spec.label!r}: options")
+    validate(SceneJudgeOptions, spec.options, f"model {spec.label}: options")

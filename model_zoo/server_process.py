@@ -51,14 +51,20 @@ class ServerProcess:
             )
 
     async def wait_until_healthy(self, url: str, seconds: float) -> None:
-        """Return once `url` answers 200; `ConfigError` if the server ends first or is too slow."""
+        """Return once `url` answers 200; `ConfigError` if the server ends first or is too slow.
+
+        A server that has ended is told even if another answers in its place.
+        """
         import aiohttp
 
         deadline = time.monotonic() + seconds
         limit = aiohttp.ClientTimeout(total=5)
         async with aiohttp.ClientSession(timeout=limit) as session:
-            while not await _answers(session, url):
+            while True:
+                healthy = await _answers(session, url)
                 self.check_running()
+                if healthy:
+                    return
                 if time.monotonic() > deadline:
                     raise self._failure(
                         f"was not ready after {seconds:g} s (startup_seconds may be raised)"

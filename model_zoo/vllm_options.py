@@ -11,11 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from mmconv.config import ModelSpec, validate
 from model_zoo.chat_templates import PLAIN, Template
+from model_zoo.checkpoints import require_pinned
 
 TEMPLATE_FLAG = "--chat-template"
 
 
-class Options(BaseModel):
+class VllmOptions(BaseModel):
     """Options of a checkpoint that vLLM serves; what is not set is vLLM's own choice."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -55,9 +56,10 @@ class Options(BaseModel):
     python: str = sys.executable
     """The interpreter that has vLLM."""
     env: Mapping[str, str] = Field(default_factory=dict)
-    """Added to the server's environment."""
+    """Added to the server's environment; it tells no models apart, so that what changes replies
+    belongs elsewhere."""
     extra_args: tuple[str, ...] = ()
-    """Added to the server's command line."""
+    """Added to the server's command line; a file that is named there counts by its name."""
     guided_json: bool = True
     """Holds replies to a call's JSON schema, where it has one."""
     extra_body: Mapping[str, Any] = Field(default_factory=dict)
@@ -79,6 +81,15 @@ class Options(BaseModel):
             raise ValueError("vLLM writes no plain transcript; name a file that does")
         return template
 
+    @field_validator("extra_args")
+    @classmethod
+    def _name_no_template(cls, arguments: tuple[str, ...]) -> tuple[str, ...]:
+        # vLLM takes its flags with underscores, too.
+        flags = (argument.partition("=")[0].replace("_", "-") for argument in arguments)
+        if TEMPLATE_FLAG in flags:
+            raise ValueError("a chat template belongs in options.chat_template: its text counts")
+        return arguments
+
 
 CHANGING_REPLIES = (
     "dtype",
@@ -94,11 +105,9 @@ CHANGING_REPLIES = (
 )
 
 
-def read_options(spec: ModelSpec) -> Options:
+def read_options(spec: ModelSpec) -> VllmOptions:
     """The options of `spec`; a `ConfigError` lists every one that is wrong."""
-    return validate(Options, spec.options, f"model {spec.label}: options")
-
-
-def has_template_argument(options: Options) -> bool:
-    """Whether the server's command line names a chat template besides the option for it."""
-    return any(argument.partition("=")[0] == TEMPLATE_FLAG for argument in options.extra_args)
+    options = validate(VllmOptions, spec.options, f"model {spec.label}: options")
+    if options.trust_remote_code:
+        require_pinned(spec, options.revision)
+    return options

@@ -17,12 +17,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import orjson
 
 from mmconv.config import ModelSpec, environment
-from mmconv.errors import ConfigError, Transient
+from mmconv.errors import BackendError, ConfigError, Transient
 from mmconv.keys import hash_json
 from mmconv.protocols import Backend, ImageSource, Renderer
 from mmconv.values import Message, Reply, Sampling
@@ -32,19 +33,14 @@ from model_zoo.checkpoints import checkpoint_fingerprint, is_local, require_sigh
 from model_zoo.processor_files import LONGEST, SHORTEST, area_bounds
 from model_zoo.replicas import Replicas
 from model_zoo.server_process import ServerProcess, free_ports
-from model_zoo.vllm_options import (
-    CHANGING_REPLIES,
-    TEMPLATE_FLAG,
-    Options,
-    has_template_argument,
-    read_options,
-)
+from model_zoo.vllm_options import CHANGING_REPLIES, TEMPLATE_FLAG, VllmOptions, read_options
 
 HOST = "127.0.0.1"
 CONCURRENCY = 128
 """Requests under way per data-parallel rank of a server, where the model file gives no number."""
 
 _DEVICES = "CUDA_VISIBLE_DEVICES"
+_DEVICE_FILES = Path("/dev")
 _OF_PROMPTS = ("revision", "trust_remote_code", "chat_template", "min_pixels", "max_pixels")
 _WRITTEN_HERE = (
     "vLLM writes prompts by the same template but by itself; where that takes plain text, it puts "
@@ -56,12 +52,16 @@ _HAS_VLLM = "import importlib.util, sys; sys.exit(importlib.util.find_spec('vllm
 class Served:
     """A backend whose server belongs to it; raises `ConfigError` once that server has died.
 
-    `base_url` is where the server answers, for whoever wants to ask it beside this backend.
+    `base_url` is where the server answers, for whoever wants to ask it beside this backend. A
+    `temporary` folder goes with the server where all went well.
     """
 
-    def __init__(self, client: Backend, server: ServerProcess, base_url: str) -> None:
+    def __init__(
+        self, client: Backend, server: ServerProcess, base_url: str, temporary: Path | None
+    ) -> None:
         self._client = client
         self._server = server
+        self._temporary = temporary
         self.base_url = base_url
 
     @property
@@ -76,6 +76,7 @@ class Served:
         try:
             return await self._client.generate(messages, sampling, affinity=affinity)
         except Transient:
+            self._temporary = None  # its log may tell why
             # asking a dead server again would only fail every call that is still to come
             self._server.check_running()
             raise
@@ -86,6 +87,8 @@ class Served:
             await self._client.aclose()
         finally:
             await self._server.stop()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
 
 
 def fingerprint(spec: ModelSpec) -> str:
@@ -124,8 +127,7 @@ def check_ready(spec: ModelSpec) -> None:
         return
     options = read_options(spec)
     _check_startable(spec, options)
-    own = options.chat_template is not None or has_template_argument(options)
-    if not own and lacks_template(spec.model):
+    if options.chat_template is None and lacks_template(spec.model):
         raise ConfigError(without_template(spec.model, plain=False))
 
 
@@ -134,19 +136,17 @@ def facts(spec: ModelSpec) -> dict[str, str]:
     if spec.base_url is not None:
         return {}
     options = read_options(spec)
-    if has_template_argument(options):
-        return {"chat_template": f"that of {TEMPLATE_FLAG} in options.extra_args"}
     return {"chat_template": name_template(spec.model, options.revision, options.chat_template)}
 
 
 def open_renderer(spec: ModelSpec, images: ImageSource) -> Renderer | None:
     """Load what writes prompts about as vLLM does (see its note), by transformers in this process.
 
-    None for a server at `spec.base_url`, and for a template among `options.extra_args`. Raises as
-    `model_zoo.hf.open_renderer` does.
+    None for a server at `spec.base_url`. Raises as `model_zoo.hf.open_renderer` does.
     """
-    if spec.base_url is not None or has_template_argument(options := read_options(spec)):
+    if spec.base_url is not None:
         return None
+    options = read_options(spec)
     known = options.model_dump(include=set(_OF_PROMPTS), exclude_none=True)
     own = spec.model_copy(update={"provider": "hf", "options": known})
     size = _processor_bounds(spec, options).get("size")
@@ -179,33 +179,36 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
     options = read_options(spec)
     devices = device_groups(options)
     await asyncio.to_thread(check_ready, spec)
-    logs = options.log_folder or Path(tempfile.mkdtemp(prefix="mmconv-vllm-"))
-    servers: dict[int, ServerProcess] = {}
+    instance = f"mmconv-{token_hex(8)}"
+    servers: list[tuple[ServerProcess, ModelSpec]] = []
+    served: list[Served] = []
     async with AsyncExitStack() as undo:
         for port, gpus in zip(free_ports(options.replicas), devices, strict=True):
-            servers[port] = ServerProcess(
-                spec.label,
-                command(spec, options, port),
-                log=logs / f"vllm-{port}.log",
-                env={**options.env, **gpus},
-            )
-            undo.push_async_callback(servers[port].stop)
-        await _wait_for_all(servers, options.startup_seconds)
-        backends: list[Backend] = []
-        for port, server in servers.items():
             url = f"http://{HOST}:{port}/v1"
-            client = await openai_api.open_backend(_client_spec(spec, options, url), images)
-            backends.append(Served(client, server, url))
+            asking = _client_spec(spec, options, url)
+            client = await openai_api.open_backend(asking, images)
+            undo.push_async_callback(client.aclose)
+            server = _start(spec, options, port, instance, gpus)
+            undo.push_async_callback(server.stop)
+            servers.append((server, asking))
+            temporary = server.log.parent if options.log_folder is None else None
+            served.append(Served(client, server, url, temporary))
+        await _wait_for_all(servers, instance, options.startup_seconds)
         undo.pop_all()
-    return backends[0] if len(backends) == 1 else Replicas(backends)
+    return served[0] if len(served) == 1 else Replicas(served)
 
 
-def command(spec: ModelSpec, options: Options, port: int) -> list[str]:
-    """The command line that serves the model on a loopback port under `spec.label`."""
+def command(
+    spec: ModelSpec, options: VllmOptions, port: int, instance: str, template: Path | None
+) -> list[str]:
+    """The command line that serves the model on a loopback port under `spec.label`.
+
+    The server also goes by `instance`, which tells it from others. `template` is the file that
+    holds the text of `options.chat_template`.
+    """
     images = None if options.limit_images is None else {"image": options.limit_images}
     values = {
         "--model": str(Path(spec.model).expanduser()) if is_local(spec.model) else spec.model,
-        "--served-model-name": spec.label,
         "--host": HOST,
         "--port": port,
         "--tensor-parallel-size": options.tensor_parallel_size,
@@ -216,7 +219,7 @@ def command(spec: ModelSpec, options: Options, port: int) -> list[str]:
         "--mm-processor-kwargs": _json(_processor_bounds(spec, options)),
         "--gpu-memory-utilization": options.gpu_memory_utilization,
         "--quantization": options.quantization,
-        TEMPLATE_FLAG: read_template(options.chat_template),
+        TEMPLATE_FLAG: template,
         "--revision": options.revision,
     }
     caching = "enable" if options.enable_prefix_caching else "no-enable"
@@ -227,6 +230,7 @@ def command(spec: ModelSpec, options: Options, port: int) -> list[str]:
         "--trust-remote-code": options.trust_remote_code,
     }
     line = [options.python, "-m", "vllm.entrypoints.openai.api_server"]
+    line += ["--served-model-name", spec.label, instance]
     for flag, value in values.items():
         if value is not None:
             line += [flag, str(value)]
@@ -234,11 +238,12 @@ def command(spec: ModelSpec, options: Options, port: int) -> list[str]:
     return [*line, *options.extra_args]
 
 
-def device_groups(options: Options) -> list[dict[str, str]]:
+def device_groups(options: VllmOptions) -> list[dict[str, str]]:
     """For each replica, the environment that gives it its GPUs; empty where one server takes all.
 
     GPUs are taken from `CUDA_VISIBLE_DEVICES` where it is set (by a batch system, say), else
-    counted from 0. Raises `ConfigError` if there are too few.
+    counted from 0, as far as those of this machine can be seen. Raises `ConfigError` if there are
+    too few.
     """
     if options.replicas == 1 and options.gpus_per_replica is None:
         return [{}]
@@ -246,34 +251,71 @@ def device_groups(options: Options) -> list[dict[str, str]]:
     needed = each * options.replicas
     visible = options.env.get(_DEVICES) or environment(_DEVICES, "")
     devices = visible.split(",") if visible else [str(number) for number in range(needed)]
-    if len(devices) < needed:
+    present = len(devices) if visible else _count_gpus() or needed
+    if present < needed:
+        shows = f"{_DEVICES}={visible} shows" if visible else "this machine has"
         raise ConfigError(
-            f"{options.replicas} replicas of {each} GPUs need {needed}, but "
-            f"{_DEVICES}={visible} shows {len(devices)}; lower replicas or gpus_per_replica"
+            f"{options.replicas} replicas of {each} GPUs need {needed}, but {shows} {present}; "
+            "lower replicas or gpus_per_replica"
         )
     return [{_DEVICES: ",".join(devices[first : first + each])} for first in range(0, needed, each)]
 
 
-async def _wait_for_all(servers: Mapping[int, ServerProcess], seconds: float) -> None:
+def _count_gpus() -> int:
+    """NVIDIA's GPUs that this machine shows; 0 where that cannot be seen."""
+    return len(list(_DEVICE_FILES.glob("nvidia[0-9]*")))
+
+
+def _start(
+    spec: ModelSpec, options: VllmOptions, port: int, instance: str, gpus: Mapping[str, str]
+) -> ServerProcess:
+    """Start a server, its chat template in a file beside its log: a command line has bounds."""
+    folder = options.log_folder or Path(tempfile.mkdtemp(prefix="mmconv-vllm-"))
+    file = None
+    if (template := read_template(options.chat_template)) is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f"vllm-{port}.jinja"
+        file.write_text(template, encoding="utf-8")
+    return ServerProcess(
+        spec.label,
+        command(spec, options, port, instance, file),
+        log=folder / f"vllm-{port}.log",
+        env={**options.env, **gpus},
+    )
+
+
+async def _wait_for_all(
+    servers: Sequence[tuple[ServerProcess, ModelSpec]], instance: str, seconds: float
+) -> None:
     try:
         async with asyncio.TaskGroup() as tasks:
-            for port, server in servers.items():
-                health = f"http://{HOST}:{port}/health"
-                tasks.create_task(server.wait_until_healthy(health, seconds))
+            for server, asking in servers:
+                tasks.create_task(_wait_for(server, asking, instance, seconds))
     except* ConfigError as failures:
         raise failures.exceptions[0] from None
 
 
-def _check_startable(spec: ModelSpec, options: Options) -> None:
+async def _wait_for(
+    server: ServerProcess, asking: ModelSpec, instance: str, seconds: float
+) -> None:
+    """Return once the server answers at the address of `asking`, and not another in its place."""
+    url = str(asking.base_url)
+    await server.wait_until_healthy(f"{url.removesuffix('/v1')}/health", seconds)
+    try:
+        names = await openai_api.probe(asking)
+    except BackendError as error:
+        raise ConfigError(f"{server.name}: {url} does not tell what it serves: {error}") from error
+    if instance not in names:
+        raise ConfigError(
+            f"{server.name}: another server took the address {url} meanwhile; run again"
+        )
+
+
+def _check_startable(spec: ModelSpec, options: VllmOptions) -> None:
     if shutil.which(options.python) is None:
         raise ConfigError(
             f"model {spec.label}: option python: {options.python!r} is no program; "
             "give the interpreter of the environment that vLLM is installed in"
-        )
-    if options.trust_remote_code and not options.revision and not is_local(spec.model):
-        raise ConfigError(
-            f"model {spec.label}: trust_remote_code runs code from the hub; "
-            "pin it with the option revision (a commit), or give a local folder"
         )
     # In the environment that the server gets: it may name folders of packages.
     found = subprocess.run(
@@ -289,7 +331,7 @@ def _check_startable(spec: ModelSpec, options: Options) -> None:
         )
 
 
-def _client_spec(spec: ModelSpec, options: Options, url: str) -> ModelSpec:
+def _client_spec(spec: ModelSpec, options: VllmOptions, url: str) -> ModelSpec:
     """The spec by which `model_zoo.openai_api` talks to the server at `url`."""
     passed_on = {"min_pixels", "max_pixels", "guided_json", "extra_body"}
     changes = {
@@ -302,7 +344,7 @@ def _client_spec(spec: ModelSpec, options: Options, url: str) -> ModelSpec:
     return spec.model_copy(update=changes)
 
 
-def _processor_bounds(spec: ModelSpec, options: Options) -> dict[str, Any]:
+def _processor_bounds(spec: ModelSpec, options: VllmOptions) -> dict[str, Any]:
     """The bounds of an image's area as the checkpoint's processor takes them.
 
     Processors of areas call them `size`, which has to hold both. To others they mean nothing, so

@@ -12,8 +12,8 @@ from multiprocessing import get_context
 from multiprocessing.context import ForkServerProcess
 from typing import Any
 
-from mmconv.assemble import PROVIDERS
 from mmconv.benchmarks.registry import TITLES
+from model_zoo.providers import PROVIDERS
 from tests import torchvision_stub
 
 _CONTEXT = get_context("forkserver")

@@ -14,7 +14,6 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from mmconv.assemble import PROVIDERS, find_provider
 from mmconv.config import AboutSpec, ModelSpec, RunSpec, SamplingSpec, load_model, model_files
 from mmconv.errors import ConfigError
 from mmconv.values import Image, Message, Text
@@ -22,14 +21,15 @@ from model_zoo import vllm_options
 from model_zoo.damaged import DamagedOptions
 from model_zoo.hf import HfOptions
 from model_zoo.openai_api import request
+from model_zoo.providers import PROVIDERS, find_provider
 
 FILES = model_files()
 OPTIONS: dict[str, type[BaseModel]] = {
     "damaged": DamagedOptions,
     "hf": HfOptions,
-    "openai": request.Options,
+    "openai": request.OpenAIOptions,
     "pocket": HfOptions,
-    "vllm": vllm_options.Options,
+    "vllm": vllm_options.VllmOptions,
 }
 each_file = pytest.mark.parametrize("name", FILES)
 

@@ -9,16 +9,21 @@ from pathlib import Path
 import click
 
 from images import Library
-from mmconv.assemble import build_model, build_seat, check_key
+from mmconv.assemble import build_model, build_seat, check_key, check_sight
 from mmconv.cli.option_values import FILE
 from mmconv.config import ModelSpec, SamplingSpec, load_model
-from mmconv.errors import ImageError
+from mmconv.errors import ConfigError, ImageError
 from mmconv.runner import Seat
 from mmconv.tally import SeatTally
 from mmconv.values import Failure, Message, Part, Reply, Sampling, Text
 
 UNLESS_TOLD = Sampling(max_tokens=512, temperature=0.0)
 """How a model is asked where neither its file nor the command line says."""
+
+HELP = """\
+/image PATH  shows a picture with the next turn
+/help        tells this
+A line with a blank before its slash is said. Ctrl-C stops a reply; an empty line or Ctrl-D ends."""
 
 
 @click.command(name="chat")
@@ -39,7 +44,8 @@ def command(
 ) -> None:
     """Talk to MODEL; an empty line or Ctrl-D ends.  /image PATH shows it another picture.
 
-    A line that begins with a slash is a command, and with a blank before the slash it is said.
+    A line that begins with a slash is a command (/help tells them), and with a blank before the
+    slash it is said. Ctrl-C stops a reply, and the chat goes on.
     """
     told = {"max_tokens": max_tokens, "temperature": temperature}
     sampling = SamplingSpec.model_validate(
@@ -48,6 +54,8 @@ def command(
     # A person who waits would rather be told of a failure than wait for it to pass.
     spec = load_model(model).model_copy(update={"attempts": 1})
     check_key(spec)
+    if pictures:
+        _check_sight(spec)
     # A line is read outside of the event loop, so that Ctrl-C ends the program at once.
     with asyncio.Runner() as runner:
         _chat(runner, spec, pictures, sampling)
@@ -63,10 +71,14 @@ def _chat(
     try:
         while line := _read_line():
             if line.startswith("/"):
-                shown += _obey(library, line)
+                shown += _obey(library, spec, line)
                 continue
             said = Message(role="user", parts=(*shown, Text(text=line)))
-            reply = runner.run(_answer(seat, (*history, said)))
+            try:
+                reply = runner.run(_answer(seat, (*history, said)))
+            except KeyboardInterrupt:
+                click.echo("(stopped: the turn does not count)", err=True)
+                continue
             if reply is not None:
                 history += [said, Message(role="assistant", parts=(Text(text=reply.text),))]
                 shown = []
@@ -74,20 +86,28 @@ def _chat(
         runner.run(seat.model.aclose())
 
 
-def _obey(library: Library, line: str) -> list[Part]:
+def _check_sight(spec: ModelSpec) -> None:
+    """Raise `ConfigError` for a model that is known, before it is loaded, to take no images."""
+    try:
+        check_sight(spec)
+    except ConfigError as error:
+        raise ConfigError(f"model {spec.label}: {error}") from error
+
+
+def _obey(library: Library, spec: ModelSpec, line: str) -> list[Part]:
     """The picture that a command shows, or none: what is wrong is told, and one can go on."""
     command, _, path = line.partition(" ")
-    if command != "/image" or not path.strip():
-        click.echo(
-            f"({line!r} is not said: the one command is /image PATH; a blank before it says it)",
-            err=True,
-        )
-        return []
-    try:
-        return [library.add_file(path.strip())]
-    except ImageError as error:
-        click.echo(f"({error})", err=True)
-        return []
+    if line.strip() == "/help":
+        click.echo(HELP, err=True)
+    elif command != "/image" or not path.strip():
+        click.echo(f"({line!r} is not said: /help tells what a slash can begin)", err=True)
+    else:
+        try:
+            _check_sight(spec)
+            return [library.add_file(path.strip())]
+        except (ConfigError, ImageError) as error:
+            click.echo(f"({error})", err=True)
+    return []
 
 
 async def _answer(seat: Seat, said: tuple[Message, ...]) -> Reply | None:

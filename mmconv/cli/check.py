@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from mmconv.assemble import find_provider, is_served
+from mmconv.assemble import about_models, check_ready, is_served
 from mmconv.cli.run_folders import open_new, place, place_options
 from mmconv.cli.run_options import NAMED, read_spec, spec_options
-from mmconv.config import ModelSpec, RunSpec
+from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.evaluation import Place
 
@@ -31,9 +30,10 @@ async def _check(spec: RunSpec, where: Place, *, servers: bool) -> None:
     async with open_new(spec, where) as evaluation:
         conditions = ", ".join(evaluation.benchmark.conditions)
         click.echo(f"{evaluation.samples} samples under {conditions}: data in order")
+        facts = about_models(spec)
         for seat, model in spec.seats.items():
             click.echo(f"  {seat}: {model.label} ({model.provider})")
-            for name, fact in _facts(model):
+            for name, fact in facts.get(seat, {}).items():
                 click.echo(f"    {name}: {fact}")
         for note in evaluation.notes:
             click.echo(f"  note: {note}")
@@ -41,30 +41,9 @@ async def _check(spec: RunSpec, where: Place, *, servers: bool) -> None:
         click.echo(f"Not checked: what checkpoints hold{unasked}; `mmconv chat MODEL` tries one.")
         click.echo(f"A run would be written to {evaluation.folder}")
         evaluation.check_keys()
-    _check_ready(spec)
+    check_ready(spec)
     if servers:
         await _check_servers(spec)
-
-
-def _facts(model: ModelSpec) -> Iterator[tuple[str, str]]:
-    """What the provider tells of a model beside its name, where it does."""
-    tell = getattr(find_provider(model.provider), "facts", None)
-    if tell is not None:
-        yield from tell(model).items()
-
-
-def _check_ready(spec: RunSpec) -> None:
-    """Raise `ConfigError` of every model that is seen, without loading it, not to open here."""
-    faults = []
-    for seat, model in spec.seats.items():
-        check = getattr(find_provider(model.provider), "check_ready", None)
-        try:
-            if check is not None:
-                check(model)
-        except ConfigError as error:
-            faults.append(f"{seat}: {error}")
-    if faults:
-        raise ConfigError("\n".join(faults))
 
 
 async def _check_servers(spec: RunSpec) -> None:

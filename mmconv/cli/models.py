@@ -6,15 +6,14 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 
 import click
-from pydantic import BaseModel
 
-from mmconv.assemble import PROVIDERS, find_provider
 from mmconv.cli.options import Entry, print_sections, tell_fields
 from mmconv.cli.tabling import form_option, print_tables
 from mmconv.config import ModelSpec, load_model, model_files
 from mmconv.errors import ConfigError
 from mmconv.values import Cell, Table
 from model_zoo.fake import STAND_INS
+from model_zoo.providers import PROVIDERS, find_provider
 from model_zoo.reference import METRICS
 from model_zoo.scene_judge import MODEL as FACTS
 
@@ -88,11 +87,7 @@ def _options(provider: str) -> list[tuple[str, Sequence[Entry]]]:
 
     Raises `ConfigError` for a module of one's own that has none.
     """
-    kinds = [
-        kind
-        for name, kind in vars(find_provider(provider)).items()
-        if name.endswith("Options") and isinstance(kind, type) and issubclass(kind, BaseModel)
-    ]
+    kinds = find_provider(provider).options
     if not kinds:
         raise ConfigError(f"{provider} has no pydantic model whose name ends in Options to list")
     return [

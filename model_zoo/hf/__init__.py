@@ -12,9 +12,9 @@ Replies are generated in batches (see `model_zoo.hf.queue`); there is no prefix 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ from model_zoo.hf.options import (
     fingerprint,
     read_options,
 )
+from model_zoo.loading_threads import load_in_thread
 
 if TYPE_CHECKING:
     from model_zoo.hf.backend import HfBackend
@@ -58,7 +59,7 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> HfBackend:
     options = read_options(spec)
     policy = _policy(options)
     # Importing torch takes seconds, in which a server has other requests to answer.
-    checkpoint = await asyncio.to_thread(_load, spec, options)
+    checkpoint = await load_in_thread(partial(_load, spec, options))
     from model_zoo.hf.backend import HfBackend
 
     return HfBackend(checkpoint, options, policy, images, spec.max_concurrency)
@@ -78,8 +79,8 @@ def open_renderer(spec: ModelSpec, images: ImageSource) -> HfRenderer:
         )
     with _libraries(spec):
         from model_zoo.hf.raw import HfRenderer
-        from model_zoo.hf.writer import load_writer, naming
-    with naming(spec):
+        from model_zoo.hf.writer import foreign_code, load_writer, naming
+    with foreign_code(spec, options), naming(spec):
         writer, _ = load_writer(spec.model, options, download=False)
     template = read_template(options.chat_template)
     return HfRenderer(writer=writer, template=template, policy=_policy(options), images=images)

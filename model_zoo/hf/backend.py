@@ -18,7 +18,7 @@ from mmconv.values import Image, Message, Reply, Sampling, SeenImage
 from model_zoo.chat_templates import read_template
 from model_zoo.hf.batching import Budget, Request
 from model_zoo.hf.decoding import Completion, Decoder
-from model_zoo.hf.encoding import Tensors, check_context, encode, usable
+from model_zoo.hf.encoding import Tensors, check_context, encode
 from model_zoo.hf.load_lock import LOAD_LOCK
 from model_zoo.hf.loading import Checkpoint, release_memory
 from model_zoo.hf.options import HfOptions
@@ -32,8 +32,8 @@ class HfBackend:
 
     Greedy replies (temperature 0) do not depend on what else is in the batch, up to rounding (8-bit
     weights excepted: their outliers are picked over the batch); sampled ones follow from seed,
-    trial and prompt alone. A temperature of None takes the checkpoint's own generation settings.
-    `Sampling.schema` is not enforced.
+    trial and prompt, on the same kind of device and version of torch. A temperature of None takes
+    the checkpoint's own generation settings. `Sampling.schema` is not enforced.
     """
 
     def __init__(
@@ -63,7 +63,8 @@ class HfBackend:
 
         Raises `mmconv.errors.Refused`: the prompt is too long ("context"), does not fit into
         memory even alone ("memory"), or the model's template or processor does not take it
-        ("rejected"). `seconds` is the batch's time divided by its prompts.
+        ("rejected"). Raises `mmconv.errors.Transient` ("connection") where the backend is closed.
+        `seconds` is the batch's time divided by its prompts.
         """
         checkpoint = self._open_checkpoint()
         check_images(checkpoint, messages)
@@ -71,12 +72,13 @@ class HfBackend:
             pictures = [
                 await asyncio.to_thread(self._pixels, image) for image in images_of(messages)
             ]
+            # it may have been closed meanwhile
+            self._open_checkpoint()
             tensors = await asyncio.get_running_loop().run_in_executor(
                 self.encoding, self._encode, checkpoint, messages, pictures
             )
         length = int(tensors["input_ids"].shape[1])
         check_context(checkpoint, length, sampling.max_tokens)
-        # it may have been closed meanwhile
         self._open_checkpoint()
         completion = await self.queue.ask(
             Request(tensors=tensors, length=length, sampling=sampling)
@@ -88,7 +90,7 @@ class HfBackend:
         return _reply(completion, length, tuple(seen))
 
     async def aclose(self) -> None:
-        """Stop at the next token, cancel what waits and free the model's memory."""
+        """Stop at the next token, fail what waits and free the model's memory."""
         if self.checkpoint is None:
             return
         self.checkpoint = None
@@ -111,7 +113,11 @@ class HfBackend:
     ) -> Tensors:
         with LOAD_LOCK.running():
             rendered = render(checkpoint, messages, self.template)
-            return usable(checkpoint, encode(checkpoint, rendered, pictures))
+            tensors = encode(checkpoint, rendered, pictures)
+        if checkpoint.token_types:
+            return tensors
+        # generic tokenizers add them, and models that have no use for them raise
+        return {name: value for name, value in tensors.items() if name != "token_type_ids"}
 
 
 def _reply(completion: Completion, length: int, seen: tuple[SeenImage, ...]) -> Reply:

@@ -33,7 +33,7 @@ all of them, padding included, so prompts with other numbers of images cannot jo
 """
 
 _SELF_DESCRIBED = frozenset({"pixel_attention_mask", "qformer_input_ids", "qformer_attention_mask"})
-"""Tensors that are masks themselves, or are read under one: zeros at the end mean nothing."""
+"""Tensors that are masks themselves, or are read under one: zeros may be added at their end."""
 
 _PIXEL_SIZES = frozenset({"image_sizes", "pixel_attention_mask"})
 """Tensors that tell the model which part of `pixel_values` is picture."""

@@ -1,15 +1,18 @@
 """Runs the model on a batch and reads each row's reply off what it generated.
 
 Runs in one thread of its own. When memory runs out the batch is halved and the budget with it; a
-single prompt that does not fit is refused. There is no beam search and no prefix cache.
+single prompt is tried once more with nothing else at work in the process, and then refused. There
+is no beam search and no prefix cache.
 """
 
 from __future__ import annotations
 
 import copy
+import logging
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +24,8 @@ from model_zoo.hf.batching import Budget, Request, Side, batch_tokens, merge
 from model_zoo.hf.load_lock import LOAD_LOCK
 from model_zoo.hf.loading import Checkpoint, is_out_of_memory, release_memory
 from model_zoo.hf.sampling import RepetitionPenalty, RowLimits, RowSampler, stream_seed, warpers
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +61,18 @@ class Decoder:
         if self.threads is not None:
             # torch counts threads per calling thread
             torch.set_num_threads(self.threads)
+        answers = self._try(batch, LOAD_LOCK.running())
+        if answers is None and len(batch) == 1:
+            # it may have met the peak of another model that runs in this process
+            answers = self._try(batch, LOAD_LOCK.loading())
+        return self._answer_less(batch) if answers is None else answers
+
+    def _try(
+        self, batch: Sequence[Request], lock: AbstractContextManager[None]
+    ) -> list[Completion | Refused] | None:
+        """The answers, or None where memory ran out."""
         try:
-            with LOAD_LOCK.running():
+            with lock:
                 started = time.perf_counter()
                 rows = self._generate(batch)
         except RuntimeError as error:
@@ -72,12 +87,13 @@ class Decoder:
                 for request, row in zip(batch, rows, strict=True)
             ]
         # outside of the handler, whose traceback would keep the failed batch's tensors alive
-        return self._answer_halves(batch)
-
-    def _answer_halves(self, batch: Sequence[Request]) -> list[Completion | Refused]:
         release_memory()
+        return None
+
+    def _answer_less(self, batch: Sequence[Request]) -> list[Completion | Refused]:
+        """The answers to a batch that memory does not hold."""
+        tokens = batch_tokens(batch)
         if len(batch) == 1:
-            tokens = batch_tokens(batch)
             return [
                 Refused(
                     "memory",
@@ -85,13 +101,19 @@ class Decoder:
                     "options.quantization or options.max_pixels, or a smaller max_tokens",
                 )
             ]
-        self.budget.tokens = min(self.budget.tokens, batch_tokens(batch) // 2)
-        self.budget.rows = min(self.budget.rows, max(len(batch) // 2, 1))
+        self.budget.tokens = min(self.budget.tokens, tokens // 2)
+        log.warning(
+            "out of memory with %d prompts (%d tokens with their replies): batches hold at most %d "
+            "tokens from now on, as with options.max_batch_tokens",
+            len(batch),
+            tokens,
+            self.budget.tokens,
+        )
         middle = len(batch) // 2
         return [*self.answer(batch[:middle]), *self.answer(batch[middle:])]
 
     def _generate(self, batch: Sequence[Request]) -> list[list[int]]:
-        """The token ids of every row's reply, up to its limit."""
+        """The token ids of every row's reply, up to its limit or its stop string."""
         checkpoint = self.checkpoint
         limits = [request.sampling.max_tokens for request in batch]
         ends = RowLimits(limits, batch[0].sampling.stop, self._read, self.closing)
@@ -105,7 +127,7 @@ class Decoder:
                 tokenizer=self.tokenizer,
             )
         ids = generated[:, ends.begin :].tolist()
-        return [row[:limit] for row, limit in zip(ids, limits, strict=True)]
+        return [row[:limit] for row, limit in zip(ids, ends.limits.tolist(), strict=True)]
 
     def _inputs(self, batch: Sequence[Request]) -> dict[str, Any]:
         # positions of encoders count from the left, whatever is masked
@@ -117,9 +139,8 @@ class Decoder:
     def _place(self, value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
-        model = self.checkpoint.model
-        dtype = model.dtype if value.is_floating_point() else value.dtype
-        return value.to(model.device, dtype)
+        dtype = self.checkpoint.model.dtype if value.is_floating_point() else value.dtype
+        return value.to(self.checkpoint.device, dtype)
 
     def _settings(self, max_new_tokens: int) -> Any:
         """The checkpoint's settings, without what `_processors` does row by row."""
@@ -156,7 +177,7 @@ class Decoder:
                 stream_seed(request.sampling, request.tensors["input_ids"][0].tolist())
                 for request in batch
             ]
-            chosen.append(RowSampler(warping, seeds, self.checkpoint.model.device))
+            chosen.append(RowSampler(warping, seeds, self.checkpoint.device))
         return chosen
 
     def _completion(self, request: Request, row: list[int], seconds: float) -> Completion:

@@ -6,7 +6,6 @@ tensors later, so that a prompt's tensors never depend on its neighbours. Nothin
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -40,14 +39,6 @@ def encode(
         return dict((writer.processor or writer.tokenizer)(**arguments))
     except ValueError as error:
         raise Refused("rejected", f"the processor does not take this prompt: {error}") from error
-
-
-def usable(checkpoint: Checkpoint, tensors: Tensors) -> Tensors:
-    """The inputs less those that the model does not take."""
-    # generic tokenizers add it, and models that have no use for it raise
-    if "token_type_ids" in inspect.signature(checkpoint.model.forward).parameters:
-        return tensors
-    return {name: value for name, value in tensors.items() if name != "token_type_ids"}
 
 
 def check_context(checkpoint: Checkpoint, length: int, max_tokens: int) -> None:

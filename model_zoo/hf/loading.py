@@ -6,6 +6,7 @@ Its tokenizer and processor are loaded by `model_zoo.hf.writer`. Nothing is gene
 from __future__ import annotations
 
 import gc
+import inspect
 import sys
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -22,7 +23,15 @@ from mmconv.errors import ConfigError
 from model_zoo.checkpoints import file_at_hand
 from model_zoo.hf.load_lock import LOAD_LOCK
 from model_zoo.hf.options import HfOptions, Kind
-from model_zoo.hf.writer import Writer, load_writer, naming, origin, short, takes_one_image
+from model_zoo.hf.writer import (
+    Writer,
+    foreign_code,
+    load_writer,
+    naming,
+    origin,
+    short,
+    takes_one_image,
+)
 from model_zoo.weight_files import check_whole, weight_files
 
 # most of its loaders are untyped
@@ -35,8 +44,18 @@ _AUTO_CLASSES: dict[Kind, str] = {
 }
 
 
-_MEMORY_SIGNS = ("out of memory", "not enough memory", "can't allocate memory", "alloc_failed")
-"""How CUDA, MPS, the CPU allocator and cuBLAS say it, in lower case."""
+_MEMORY_SIGNS = (
+    *("out of memory", "not enough memory", "can't allocate memory", "alloc_failed"),
+    *("cublas_status_not_initialized", "nvml_success == r internal assert"),
+)
+"""How CUDA, MPS, the CPU allocator and cuBLAS say it, in lower case.
+
+The last two are what a GPU says that is full to the brim: cuBLAS has no room for its handle, and
+torch's allocator fails while it puts the message together.
+"""
+
+_MISFIT_SIGN = "ignore_mismatched_sizes"
+"""What transformers speaks of where weights have not the shapes that the configuration gives."""
 
 _DAMAGE_SIGNS = ("PytorchStreamReader", "unexpected EOF")
 """How torch says that a file of weights is cut short, in its present format and in its old one."""
@@ -48,10 +67,12 @@ class Checkpoint(Writer):
 
     `context` is the number of positions, in tokens, or None if it has no limit. `encoder_decoder`
     says that prompt and reply do not share them. `settings` are the checkpoint's generation
-    settings.
+    settings. `device` is where inputs go. `token_types` says that the model takes token_type_ids.
     """
 
     model: Any
+    device: torch.device
+    token_types: bool
     settings: Any
     context: int | None
     encoder_decoder: bool
@@ -79,26 +100,35 @@ def load_checkpoint(spec: ModelSpec, options: HfOptions) -> Checkpoint:
     """Load what `spec.model` names; blocks for as long as reading the weights takes.
 
     No other checkpoint loads or runs in this process meanwhile. Raises `mmconv.errors.ConfigError`
-    that names the model and says what is missing or too large.
+    that names the model and says what is missing or too large, and `mmconv.errors.OwnCodeError`
+    where code that the checkpoint brings fails.
     """
     if not sys.stderr.isatty():
         # a progress bar is for a person who waits, and litters a job's log
         _library.utils.logging.disable_progress_bar()
-    try:
-        with naming(spec), LOAD_LOCK.loading():
-            return _load(spec.model, options)
-    except RuntimeError as error:
-        if is_out_of_memory(error):
-            release_memory()
-            raise ConfigError(
-                f"model {spec.label}: does not fit into memory: {short(error)}; "
-                "set options.quantization, options.dtype or options.device_map"
-            ) from error
-        if any(sign in str(error) for sign in _DAMAGE_SIGNS):
+    with foreign_code(spec, options):
+        try:
+            with naming(spec), LOAD_LOCK.loading():
+                return _load(spec.model, options)
+        except RuntimeError as error:
+            if any(sign in str(error) for sign in _DAMAGE_SIGNS):
+                raise _damaged(spec, options, error) from error
+            if _MISFIT_SIGN in str(error):
+                raise ConfigError(
+                    f"model {spec.label}: its weights have not the shapes that its config.json "
+                    "gives; transformers' report above names them"
+                ) from error
+            if not is_out_of_memory(error):
+                raise
+            reason = short(error)
+        except (SafetensorError, EOFError, UnpicklingError) as error:
             raise _damaged(spec, options, error) from error
-        raise
-    except (SafetensorError, EOFError, UnpicklingError) as error:
-        raise _damaged(spec, options, error) from error
+    # outside of the handler, whose traceback would keep the half-loaded weights alive
+    release_memory()
+    raise ConfigError(
+        f"model {spec.label}: does not fit into memory: {reason}; "
+        "set options.quantization, options.dtype or options.device_map"
+    )
 
 
 def _damaged(spec: ModelSpec, options: HfOptions, error: Exception) -> ConfigError:
@@ -165,17 +195,23 @@ def _placement(options: HfOptions) -> dict[str, Any]:
     if options.attn_implementation is not None:
         chosen["attn_implementation"] = options.attn_implementation
     if options.quantization is not None:
-        chosen["quantization_config"] = _quantization(options, accelerator)
+        chosen["quantization_config"] = _quantization(options)
     return chosen
 
 
-def _quantization(options: HfOptions, accelerator: bool) -> Any:
+def _quantization(options: HfOptions) -> Any:
     """8-bit integers with float16 outliers, or 4-bit normal floats (the QLoRA paper's)."""
     if options.quantization == "8bit":
         return _library.BitsAndBytesConfig(load_in_8bit=True)
-    compute = torch.bfloat16 if accelerator else torch.float32
     if options.dtype != "auto":
         compute = getattr(torch, options.dtype)
+    elif torch.backends.mps.is_available() or torch.cuda.is_bf16_supported(
+        including_emulation=False
+    ):
+        compute = torch.bfloat16
+    else:
+        # not float16: models that were trained in bfloat16 overflow in it, without an error
+        compute = torch.float32
     return _library.BitsAndBytesConfig(
         load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=compute
     )
@@ -190,6 +226,8 @@ def as_checkpoint(model: Any, tokenizer: Any, processor: Any | None) -> Checkpoi
     speaker = model.language_model if one_image else model
     return Checkpoint(
         model=model,
+        device=_entry_device(model),
+        token_types="token_type_ids" in inspect.signature(model.forward).parameters,
         tokenizer=tokenizer,
         processor=processor,
         settings=speaker.generation_config,
@@ -197,3 +235,13 @@ def as_checkpoint(model: Any, tokenizer: Any, processor: Any | None) -> Checkpoi
         encoder_decoder=bool(speaker.config.is_encoder_decoder),
         one_image=one_image,
     )
+
+
+def _entry_device(model: Any) -> torch.device:
+    """Where inputs go: to the first weights that lie anywhere.
+
+    Those that a device map keeps beside the accelerator are on "meta" until they are needed;
+    accelerate moves what each module gets to where it runs.
+    """
+    devices = (parameter.device for parameter in model.parameters())
+    return next((device for device in devices if device.type != "meta"), torch.device("cpu"))

@@ -22,7 +22,7 @@ from model_zoo.chat_templates import (
     read_template,
     without_template,
 )
-from model_zoo.checkpoints import checkpoint_fingerprint, is_local, require_sight
+from model_zoo.checkpoints import checkpoint_fingerprint, require_pinned, require_sight
 
 Kind = Literal["image-text", "text", "encoder-decoder"]
 
@@ -69,11 +69,8 @@ class HfOptions(BaseModel):
 def read_options(spec: ModelSpec) -> HfOptions:
     """The options of `spec`; a `ConfigError` lists every one that is wrong."""
     options = validate(HfOptions, spec.options, f"model {spec.label}: options")
-    if options.trust_remote_code and options.revision is None and not is_local(spec.model):
-        raise ConfigError(
-            f"model {spec.label}: trust_remote_code runs code from the hub; pin it by options."
-            "revision (a commit hash of the model's repository)"
-        )
+    if options.trust_remote_code:
+        require_pinned(spec, options.revision)
     return options
 
 

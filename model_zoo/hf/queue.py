@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import TypeAlias
 
-from mmconv.errors import Refused
+from mmconv.errors import Refused, Transient
 from model_zoo.hf.batching import Budget, Request, choose_batch
 from model_zoo.hf.decoding import Completion
 
@@ -51,14 +51,20 @@ class BatchQueue:
             self.news.set()
 
     async def ask(self, request: Request) -> Completion:
-        """Wait for a reply; raises `mmconv.errors.Refused` where there can be none."""
+        """Wait for a reply; raises `mmconv.errors.Refused` where there can be none.
+
+        Raises `mmconv.errors.Transient` ("connection") once the queue is closed, and where a bug
+        has ended it what that bug raised.
+        """
+        if self.driver.done():
+            raise _ending(self.driver)
         self.waiting.append(request)
         self.news.set()
         completion: Completion = await request.answer
         return completion
 
     async def aclose(self) -> None:
-        """Stop after the batch in hand and cancel what waits."""
+        """Stop after the batch in hand and fail what waits."""
         self.driver.cancel()
         await asyncio.wait([self.driver])
         await asyncio.to_thread(self.thread.shutdown)
@@ -67,9 +73,10 @@ class BatchQueue:
         while True:
             await self._gather()
             # callers that gave up while they waited cost nothing
-            self.waiting = [request for request in self.waiting if not request.answer.done()]
+            self._forget_answered()
             if self.waiting:
                 await self._run(choose_batch(self.waiting, self.budget))
+                self._forget_answered()
 
     async def _gather(self) -> None:
         await self._until(lambda: bool(self.waiting))
@@ -87,25 +94,19 @@ class BatchQueue:
 
     async def _run(self, batch: list[Request]) -> None:
         running = self.loop.run_in_executor(self.thread, self.answer, batch)
-        chosen = {id(request) for request in batch}
-        self.waiting = [request for request in self.waiting if id(request) not in chosen]
-        try:
-            await asyncio.wait([running])
-        except asyncio.CancelledError:
-            _cancel(batch)
-            raise
+        await asyncio.wait([running])
         failure = running.exception()
         answers = [failure] * len(batch) if failure is not None else running.result()
         for request, answer in zip(batch, answers, strict=True):
             _settle(request, answer)
 
+    def _forget_answered(self) -> None:
+        self.waiting = [request for request in self.waiting if not request.answer.done()]
+
     def _fail_waiting(self, driver: asyncio.Task[None]) -> None:
-        """When the driver ends, nobody else will answer what waits."""
-        if driver.cancelled() or driver.exception() is None:
-            _cancel(self.waiting)
-        else:
-            for request in self.waiting:
-                _settle(request, driver.exception())
+        """When the driver ends, nobody else will answer what waits, the batch in hand included."""
+        for request in self.waiting:
+            _settle(request, _ending(driver))
 
 
 def _settle(request: Request, answer: Completion | BaseException | None) -> None:
@@ -117,6 +118,7 @@ def _settle(request: Request, answer: Completion | BaseException | None) -> None
         request.answer.set_result(answer)
 
 
-def _cancel(requests: Sequence[Request]) -> None:
-    for request in requests:
-        request.answer.cancel()
+def _ending(driver: asyncio.Task[None]) -> BaseException:
+    """Why a driver that has ended answers nobody."""
+    failure = None if driver.cancelled() else driver.exception()
+    return failure or Transient("connection", "the backend was closed")

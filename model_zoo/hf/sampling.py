@@ -108,7 +108,8 @@ class RowLimits:
     """Ends each row at its own number of tokens or at a stop string, and all rows when closing.
 
     `begin` is where replies start in the generated ids, known after the first step: behind the
-    prompt, or behind the start token of a decoder that gets its prompt elsewhere.
+    prompt, or behind the start token of a decoder that gets its prompt elsewhere. `limits` is the
+    tokens that each row may have; where a stop string ends a row, the tokens that it has.
     """
 
     def __init__(
@@ -132,14 +133,14 @@ class RowLimits:
             self.begin = input_ids.shape[1] - 1
             self.limits = self.limits.to(input_ids.device)
         generated = input_ids.shape[1] - self.begin
-        done = self.limits <= generated
         if self.closing.is_set():
-            return torch.ones_like(done)
+            return torch.ones_like(self.limits, dtype=torch.bool)
         if self.stop:
             tails = input_ids[:, -min(self.tail, generated) :].tolist()
-            stopped = [self._has_stop(tail) for tail in tails]
-            done = done | torch.tensor(stopped, device=done.device)
-        return done
+            stopped = torch.tensor([self._has_stop(tail) for tail in tails])
+            ended = self.limits.clamp(max=generated)
+            self.limits = torch.where(stopped.to(ended.device), ended, self.limits)
+        return self.limits <= generated
 
     def _has_stop(self, tail: list[int]) -> bool:
         text = self.decode(tail)

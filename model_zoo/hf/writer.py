@@ -7,7 +7,7 @@ its name.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,26 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_
 
 from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError
+from mmconv.own_code import telling
 from model_zoo.chat_templates import default_template
 from model_zoo.checkpoints import is_local
 from model_zoo.hf.options import HfOptions, Kind, require_template
 
 # most of its loaders are untyped
 _library: Any = transformers
+
+_PACKAGES = {
+    "accelerate": "'mmconv[hf]'",
+    "bitsandbytes": "'mmconv[quant]'",
+    "einops": "einops",
+    "flashattention2": "flash-attn --no-build-isolation",
+    "flash_attn": "flash-attn --no-build-isolation",
+    "sentencepiece": "sentencepiece",
+    "tiktoken": "tiktoken",
+    "timm": "timm",
+    "torchvision": "torchvision",
+}
+"""What brings the libraries that an error may speak of, in lower case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +58,25 @@ def naming(spec: ModelSpec) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
+        lacks = "needs a library that is not installed"
+        if "cannot import name" in str(error):
+            lacks = "cannot be loaded by this version of its libraries"
         raise ConfigError(
-            f"model {spec.label}: needs a library that is not installed: {short(error)}; run: "
-            f"pip install {_installed_by(error)}"
+            f"model {spec.label}: {lacks}: {short(error)}{_installed_by(error)}"
         ) from error
     except (OSError, ValueError, KeyError) as error:
         raise ConfigError(f"model {spec.label}: cannot be loaded: {short(error)}") from error
+
+
+def foreign_code(spec: ModelSpec, options: HfOptions) -> AbstractContextManager[None]:
+    """What code that the checkpoint brings raises in here comes out as an `OwnCodeError`."""
+    if not options.trust_remote_code:
+        return nullcontext()
+    return telling(
+        f"model {spec.label}: the code that the checkpoint brings",
+        f"It may be written for another version of transformers than {transformers.__version__}; "
+        "the checkpoint's own page often names one.",
+    )
 
 
 def short(error: BaseException) -> str:
@@ -58,11 +85,10 @@ def short(error: BaseException) -> str:
 
 
 def _installed_by(error: ImportError) -> str:
-    """What brings the library that an error speaks of: most come with our extras."""
-    told = str(error).lower()
-    if "torchvision" in told:
-        return "torchvision"
-    return "'mmconv[quant]'" if "bitsandbytes" in told else "'mmconv[hf]'"
+    """How to install what an error speaks of; empty for libraries that are not known here."""
+    said = str(error).lower()
+    packages = dict.fromkeys(package for sign, package in _PACKAGES.items() if sign in said)
+    return f"; run: pip install {' '.join(packages)}" if packages else ""
 
 
 def origin(name: str, options: HfOptions) -> tuple[str, dict[str, Any]]:

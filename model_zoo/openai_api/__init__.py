@@ -13,7 +13,7 @@ from mmconv.config import ModelSpec, secret, validate
 from mmconv.errors import ConfigError, Transient
 from mmconv.keys import hash_json
 from mmconv.protocols import Backend, ImageSource
-from model_zoo.openai_api.request import Options
+from model_zoo.openai_api.request import OpenAIOptions
 from model_zoo.openai_api.response import Endpoint, read_failure
 
 _DEFAULT_URL = "https://api.openai.com/v1"
@@ -81,8 +81,8 @@ async def probe(spec: ModelSpec) -> tuple[str, ...]:
             raise Transient("connection", f"{endpoint.url}: {error.__cause__ or error}") from error
 
 
-def _options(spec: ModelSpec) -> Options:
-    return validate(Options, spec.options, f"model {spec.label}: options")
+def _options(spec: ModelSpec) -> OpenAIOptions:
+    return validate(OpenAIOptions, spec.options, f"model {spec.label}: options")
 
 
 def _endpoint(spec: ModelSpec) -> Endpoint:

@@ -19,7 +19,7 @@ from mmconv.errors import Transient
 from mmconv.protocols import ImageSource
 from mmconv.values import Message, Reply, Sampling
 from model_zoo.openai_api.data_uris import DataUris
-from model_zoo.openai_api.request import Options, encode_request
+from model_zoo.openai_api.request import OpenAIOptions, encode_request
 from model_zoo.openai_api.response import Endpoint, read_failure, read_reply
 
 _DEFAULT_CONCURRENCY = 64
@@ -31,7 +31,7 @@ class ChatClient:
     """A `Backend` that asks one endpoint. Needs a running event loop from the start."""
 
     def __init__(
-        self, spec: ModelSpec, endpoint: Endpoint, options: Options, images: ImageSource
+        self, spec: ModelSpec, endpoint: Endpoint, options: OpenAIOptions, images: ImageSource
     ) -> None:
         self._endpoint = endpoint
         self._options = options
@@ -39,8 +39,10 @@ class ChatClient:
         self._concurrency = spec.max_concurrency or _DEFAULT_CONCURRENCY
         self._uris = DataUris(images, options.policy(), options.image_cache_mb * 1_000_000)
         self._url = URL(f"{endpoint.url}/chat/completions")
+        # Not the connector's own limit: `timeout` would run for what waits there.
+        self._connections = asyncio.Semaphore(self._concurrency)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self._concurrency),
+            connector=aiohttp.TCPConnector(limit=0),
             timeout=aiohttp.ClientTimeout(
                 total=spec.timeout, sock_connect=min(spec.timeout, _LONGEST_CONNECT)
             ),
@@ -53,7 +55,8 @@ class ChatClient:
         """An eighth more than there are connections.
 
         What is over waits, ready to send, for a connection that comes free: none of them idles
-        while the next request is put together, and no more are under way than allowed.
+        while the next request is put together, and no more are under way than allowed. Neither
+        `timeout` nor a reply's seconds run meanwhile.
         """
         return self._concurrency + self._concurrency // 8
 
@@ -65,9 +68,10 @@ class ChatClient:
         uris = await self._uris.get(shown)
         fragments = {uri.seen.sha256: uri.fragment for uri in uris}
         body = encode_request(self._endpoint.model, messages, sampling, self._options, fragments)
-        begun = perf_counter()
-        status, headers, data = await self._post(body)
-        seconds = perf_counter() - begun
+        async with self._connections:
+            begun = perf_counter()
+            status, headers, data = await self._post(body)
+            seconds = perf_counter() - begun
         # The request that waited for this connection goes out before this reply is worked on.
         await asyncio.sleep(0)
         if status != 200:

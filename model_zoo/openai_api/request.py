@@ -14,7 +14,7 @@ from mmconv.values import Image, Message, Part, Ref, Sampling, Text
 _OURS = frozenset({"model", "messages", "stream", "n"})
 
 
-class Options(BaseModel):
+class OpenAIOptions(BaseModel):
     """Options of a model that an OpenAI-compatible server has.
 
     Images that keep to the bounds and types are sent byte for byte, others scaled or encoded anew.
@@ -63,7 +63,7 @@ def encode_request(
     model: str,
     messages: Sequence[Message],
     sampling: Sampling,
-    options: Options,
+    options: OpenAIOptions,
     uris: Mapping[str, orjson.Fragment],
 ) -> bytes:
     """The JSON body; `uris` holds the images' data URIs, by hash, as JSON ready to be copied."""

@@ -46,4 +46,5 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> HfBackend:
 def _checkpoint(spec: ModelSpec) -> ModelSpec:
     if spec.model != MODEL:
         raise ConfigError(f"no model pocket/{spec.model}; there is pocket/{MODEL}")
-    return spec.model_copy(update={"provider": "hf", "model": str(WEIGHTS)})
+    own = {"provider": "hf", "model": str(WEIGHTS), "name": spec.label}
+    return spec.model_copy(update=own)

@@ -1,8 +1,8 @@
 """Stands in for an interpreter that has vLLM: serves `/health` and chat completions, at once.
 
-It answers with its own process id and the GPUs it was given, and keeps a child that ignores
-SIGTERM, as an engine may. The model's name says how it misbehaves: `broken` ends at once with a
-long log, `slow` never gets healthy, `mortal` dies at the first question.
+It answers with its own process id and the GPUs it was given, and keeps a child that outlives it
+by a moment, as an engine may. The model's name says how it misbehaves: `broken` ends at once with a
+long log, `slow` never gets healthy, `late` listens nowhere, `mortal` dies at the first question.
 """
 
 from __future__ import annotations
@@ -14,7 +14,11 @@ import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 
-ENGINE = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(300)"
+ENGINE = (
+    "import signal, sys, time;"
+    "signal.signal(signal.SIGTERM, lambda *_: sys.exit(time.sleep(0.2)));"
+    "time.sleep(300)"
+)
 
 arguments = dict(pairwise(sys.argv))
 model = arguments["--model"].rsplit("/", 1)[-1]
@@ -22,7 +26,9 @@ model = arguments["--model"].rsplit("/", 1)[-1]
 
 class Answers(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        self.reply(503 if model == "slow" else 200, {})
+        named = sys.argv.index("--served-model-name")
+        names = [{"id": name, "object": "model"} for name in sys.argv[named + 1 : named + 3]]
+        self.reply(503 if model == "slow" else 200, {"object": "list", "data": names})
 
     def do_POST(self) -> None:
         if model == "mortal":
@@ -37,6 +43,7 @@ class Answers(BaseHTTPRequestHandler):
     def reply(self, status: int, document: object) -> None:
         body = json.dumps(document).encode()
         self.send_response(status)
+        self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -49,6 +56,8 @@ def main() -> None:
     engine = subprocess.Popen([sys.executable, "-c", ENGINE])
     sys.stdout.write(json.dumps({"pids": [os.getpid(), engine.pid], "arguments": sys.argv}) + "\n")
     sys.stdout.flush()
+    if model == "late":
+        engine.wait()
     ThreadingHTTPServer(("127.0.0.1", int(arguments["--port"])), Answers).serve_forever()
 
 

@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from random import Random
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 from images.door import Limits, decode
 from images.scenes import draw, sample_scene
+from mmconv.assemble import build_model, is_served
 from mmconv.config import ModelSpec, load_model
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_json
 from mmconv.protocols import ImageSource
 from mmconv.values import Image, Message, Reply, Sampling, Text
-from model_zoo import pocket
-from model_zoo.damaged import facts, fingerprint, open_backend, shuffle_words
+from model_zoo import openai_api, pocket
+from model_zoo.damaged import (
+    check_key,
+    check_ready,
+    check_sight,
+    facts,
+    fingerprint,
+    guides_output,
+    open_backend,
+    probe,
+    shuffle_words,
+)
+from tests.mock_server import Behaviour, mock_server
 
 PICTURE = draw(sample_scene(Random(1)))
 ANSWER = "2 of them: the red circle and the blue star."
@@ -65,15 +79,15 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> list[Looking]:
         opened.append(Looking(images))
         return opened[-1]
 
-    module = ModuleType("looking")
+    module = ModuleType("tests.looking")
     module.fingerprint = lambda spec: hash_json([spec.model, dict(spec.options)])  # type: ignore[attr-defined]
     module.open_backend = open_looking  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "looking", module)
+    monkeypatch.setitem(sys.modules, "tests.looking", module)
     return opened
 
 
 def spec(**damage: object) -> ModelSpec:
-    options = {"provider": "looking", "options": {"eyes": 2}, **damage}
+    options = {"provider": "tests.looking", "options": {"eyes": 2}, **damage}
     return ModelSpec(provider="damaged", model="m", options=options)
 
 
@@ -163,5 +177,41 @@ def test_a_damaged_model_has_the_facts_of_the_whole_one() -> None:
     told = facts(load_model("pocket-blind"))
     assert told == pocket.facts(load_model("pocket"))
     assert len(told["chat_template"]) == 64
-    options = {"provider": "model_zoo.fake", "picture": "blur"}
+    options = {"provider": "fake", "picture": "blur"}
     assert facts(ModelSpec(provider="damaged", model="echo", options=options)) == {}
+
+
+def damaged(provider: str, model: str, options: dict[str, Any], **fields: Any) -> ModelSpec:
+    damage = {"provider": provider, "options": options, "shuffled_turns": [1]}
+    return ModelSpec(provider="damaged", model=model, options=damage, **fields)
+
+
+async def test_a_model_on_a_server_can_be_damaged() -> None:
+    with mock_server(Behaviour(model="tiny/llava")) as url:
+        spec = damaged("openai", "tiny/llava", {}, base_url=url)
+        assert await probe(spec) == ("tiny/llava",)
+        assert await is_served(spec)
+        model = build_model(spec, OnePicture())
+        assert await model.open() == 72
+        await model.aclose()
+    whole = spec.model_copy(update={"provider": "openai", "options": {}})
+    damage = {"picture": None, "radius": 0.1, "shuffled_turns": [1]}
+    told = ["damaged", 2, openai_api.fingerprint(whole), damage]
+    assert fingerprint(spec) == hash_json(told)
+
+
+def test_what_the_whole_model_cannot_is_told_of_the_damaged_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY is not set"):
+        check_key(damaged("openai", "gpt-4o", {}))
+    with pytest.raises(ConfigError, match="takes no images"):
+        check_sight(damaged("hf", "org/name", {"kind": "text"}))
+    (tmp_path / "tokenizer_config.json").write_text("{}")
+    with pytest.raises(ConfigError, match="has no chat template"):
+        check_ready(damaged("hf", str(tmp_path), {}))
+    assert guides_output(damaged("openai", "m", {"guided_json": True}))
+    assert not guides_output(damaged("openai", "m", {}))
+    with pytest.raises(ConfigError, match="provider hf asks no server"):
+        fingerprint(damaged("hf", "org/name", {}, base_url="http://localhost:8000/v1"))

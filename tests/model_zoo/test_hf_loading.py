@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 import time
@@ -13,7 +14,7 @@ import pytest
 from mmconv.errors import ConfigError
 from model_zoo.hf.load_lock import LoadLock
 from model_zoo.hf.options import read_options
-from tests.model_zoo.hf_support import checkpoint, spec
+from tests.model_zoo.hf_support import ask, backend, checkpoint, loaded, spec, user
 
 TOGETHER = ("llava", "llama", "qwen2-vl", "llava", "t5", "llama")
 
@@ -65,6 +66,56 @@ def test_weights_that_cannot_be_read_are_named(tmp_path: Path, old: bool) -> Non
     asked = spec("llama").model_copy(update={"model": str(tmp_path / "cut")})
     with pytest.raises(ConfigError, match=rf"^{file}: .*; copy or download it again$"):
         load_checkpoint(asked, read_options(asked))
+
+
+@pytest.mark.parametrize("trusts", [False, True])
+def test_weights_of_other_shapes_than_the_configuration_are_refused(
+    tmp_path: Path, trusts: bool
+) -> None:
+    from model_zoo.hf.loading import load_checkpoint
+
+    shutil.copytree(checkpoint("llama"), tmp_path / "misfit")
+    file = tmp_path / "misfit" / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"intermediate_size": 96}))
+    asked = spec("llama", trust_remote_code=trusts).model_copy(
+        update={"model": str(tmp_path / "misfit")}
+    )
+    with pytest.raises(ConfigError, match=r"^model misfit: its weights have not the shapes"):
+        load_checkpoint(asked, read_options(asked))
+
+
+async def test_inputs_go_where_weights_are_that_are_not_kept_aside() -> None:
+    """Weights that a device map offloads are on no device until they are needed."""
+    kept = ("model.layers", "model.norm", "model.rotary_emb", "lm_head")
+    aside = {"model.embed_tokens": "disk", **dict.fromkeys(kept, "cpu")}
+    async with backend("llama") as model:
+        expected = await ask(model, user("What is it?"), temperature=1.0)
+    async with backend("llama", device_map=aside) as model:
+        assert loaded(model).model.device.type == "meta"
+        assert (await ask(model, user("What is it?"), temperature=1.0)).text == expected.text
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
+@pytest.mark.parametrize(
+    ("dtype", "native", "computes_in"),
+    [("auto", True, "bfloat16"), ("auto", False, "float32"), ("float16", False, "float16")],
+)
+def test_4_bit_weights_are_multiplied_in_what_the_device_has(
+    dtype: str, native: bool, computes_in: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    from model_zoo.hf.loading import load_checkpoint
+
+    def supported(including_emulation: bool = True) -> bool:
+        return native or including_emulation
+
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", supported)
+    asked = spec("llama", quantization="4bit", dtype=dtype)
+    model = load_checkpoint(asked, read_options(asked)).model
+    chosen = model.config.quantization_config.bnb_4bit_compute_dtype
+    assert chosen == getattr(torch, computes_in)
 
 
 def test_a_load_is_alone_and_goes_before_who_came_later() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import subprocess
 import sys
+import threading
 import weakref
 from itertools import count
 from typing import Any
@@ -15,7 +16,6 @@ import pytest
 from mmconv.errors import ConfigError, Refused, Transient
 from mmconv.values import Sampling
 from model_zoo.hf import open_backend
-from model_zoo.hf.backend import HfBackend
 from model_zoo.hf.decoding import Completion
 from model_zoo.hf.encoding import check_context
 from model_zoo.hf.prompting import render
@@ -108,6 +108,23 @@ async def test_a_stop_string_ends_the_reply_and_is_not_part_of_it() -> None:
     assert short.text == whole.text[:place].strip()
     assert short.finish == "stop"
     assert (short.output_tokens or 0) < (whole.output_tokens or 0)
+
+
+@pytest.mark.parametrize("padding", ["<|pad|>", "<|end|>", None])
+async def test_a_stopped_reply_has_the_tokens_that_it_has_alone(padding: str | None) -> None:
+    """Whatever token fills up its row while others of the batch go on."""
+    async with backend("llama") as model:
+        checkpoint = loaded(model)
+        pad = checkpoint.tokenizer.convert_tokens_to_ids(padding or "!")
+        checkpoint.settings.pad_token_id = pad
+        whole = await ask(model, user("What is it?"), max_tokens=60)
+        told: dict[str, Any] = {"max_tokens": 60, "stop": (whole.text[3:6],)}
+        alone = await ask(model, user("What is it?"), **told)
+        other = ask(model, user("the other one, please, is what?"), **told)
+        beside, longer = await asyncio.gather(ask(model, user("What is it?"), **told), other)
+    assert (beside.text, beside.finish) == (alone.text, "stop")
+    assert beside.output_tokens == alone.output_tokens
+    assert (alone.output_tokens or 0) < (longer.output_tokens or 0)
 
 
 async def test_the_checkpoints_own_sampling_holds_without_a_temperature() -> None:
@@ -215,46 +232,12 @@ async def test_reasoning_is_split_from_the_answer(monkeypatch: pytest.MonkeyPatc
     assert (reply.reasoning, reply.text) == ("A shape.", "It is red.")
 
 
-def limit_rows(
-    model: HfBackend, monkeypatch: pytest.MonkeyPatch, rows: int, error: Exception
-) -> None:
-    generate = loaded(model).model.generate
-
-    def limited(**inputs: Any) -> Any:
-        if len(inputs["input_ids"]) > rows:
-            raise error
-        return generate(**inputs)
-
-    monkeypatch.setattr(loaded(model).model, "generate", limited)
-
-
-async def test_out_of_memory_halves_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with backend("llama") as model:
-        expected = [await ask(model, user(f"What is {number}?")) for number in range(8)]
-        limit_rows(model, monkeypatch, 3, RuntimeError("CUDA out of memory"))
-        sizes = count_batches(model)
-        asked = [ask(model, user(f"What is {number}?")) for number in range(8)]
-        replies = await asyncio.gather(*asked)
-        again = [ask(model, user(f"What is {number}?")) for number in range(8)]
-        await asyncio.gather(*again)
-    assert [reply.text for reply in replies] == [reply.text for reply in expected]
-    assert sizes == [8, 2, 2, 2, 2]
-
-
-async def test_a_single_prompt_without_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
-    async with backend("llama") as model:
-        limit_rows(model, monkeypatch, 0, torch.OutOfMemoryError("CUDA out of memory"))
-        asked = [ask(model, user(f"What is {number}?")) for number in range(2)]
-        failures = await asyncio.gather(*asked, return_exceptions=True)
-    assert [type(failure) for failure in failures] == [Refused, Refused]
-    assert {getattr(failure, "kind", None) for failure in failures} == {"memory"}
-
-
 async def test_a_bug_reaches_everyone_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(**_: Any) -> Any:
+        raise ZeroDivisionError("a bug")
+
     async with backend("llama") as model:
-        limit_rows(model, monkeypatch, 0, ZeroDivisionError("a bug"))
+        monkeypatch.setattr(loaded(model).model, "generate", fails)
         asked = [ask(model, user(f"What is {number}?")) for number in range(3)]
         failures = await asyncio.gather(*asked, return_exceptions=True)
     assert [str(failure) for failure in failures] == ["a bug"] * 3
@@ -272,7 +255,7 @@ async def test_a_caller_that_gives_up_costs_the_others_nothing() -> None:
     assert sizes == [1, 1, 1]
 
 
-async def test_closing_stops_at_the_next_token_and_cancels_what_waits() -> None:
+async def test_closing_stops_at_the_next_token_and_fails_what_waits() -> None:
     async with backend("t5", max_batch=1) as model:
         under_way, loop, tokens = asyncio.Event(), asyncio.get_running_loop(), count(1)
 
@@ -291,9 +274,28 @@ async def test_closing_stops_at_the_next_token_and_cancels_what_waits() -> None:
             await under_way.wait()
             await model.aclose()
         outcomes = await asyncio.gather(*asked, return_exceptions=True)
-        assert [type(outcome) for outcome in outcomes] == [asyncio.CancelledError] * 2
+        assert [str(outcome) for outcome in outcomes] == ["the backend was closed"] * 2
+        assert [type(outcome) for outcome in outcomes] == [Transient] * 2
         with pytest.raises(Transient, match="closed"):
             await ask(model, user("What?"))
+
+
+async def test_closing_while_a_picture_is_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def read(sha256: str) -> bytes:
+        begun.set()
+        assert may_end.wait(20)
+        return PICTURES.files[sha256]
+
+    async with backend("llava") as model:
+        asked = asyncio.create_task(ask(model, user(PICTURES.draw(0), "What?")))
+        monkeypatch.setattr(PICTURES, "read", read)
+        assert await asyncio.to_thread(begun.wait, 20)
+        await model.aclose()
+        may_end.set()
+        with pytest.raises(Transient, match="closed"):
+            await asked
 
 
 async def test_closing_twice_is_safe_and_frees_the_model() -> None:

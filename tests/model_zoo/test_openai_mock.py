@@ -76,6 +76,22 @@ async def test_failures_are_named_and_every_answer_is_logged_once(tmp_path: Path
     assert 1 < counts["peak"] <= 64
 
 
+async def test_waiting_for_a_connection_counts_neither_as_seconds_nor_towards_the_timeout() -> None:
+    with mock_server(Behaviour(latency=0.6)) as url:
+        backend = await openai_api.open_backend(
+            spec(url, max_concurrency=8, timeout=1.1), NoImages()
+        )
+        assert backend.max_concurrency == 9
+        questions = [asked(f"Question {number}?") for number in range(9)]
+        replies = await asyncio.gather(
+            *(backend.generate(question, ONCE, affinity="") for question in questions)
+        )
+        peak = stats(url)["peak"]
+        await backend.aclose()
+    assert peak == 8
+    assert all(0.6 <= reply.seconds < 1.1 for reply in replies)
+
+
 @pytest.mark.parametrize(
     ("hang", "patience", "kind"), [(60, 0.1, "timeout"), (0.01, 60, "connection")]
 )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import time
@@ -7,16 +8,39 @@ from pathlib import Path
 
 import psutil
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from mmconv.errors import ConfigError
 from model_zoo.server_process import ServerProcess, free_ports
-from tests.model_zoo.processes import children, wait_for_children, wait_until_gone
+from tests.model_zoo.processes import alive, children, wait_for_children, wait_until_gone
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(300)"]
 STUBBORN = (
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
-    "print('deaf', flush=True); time.sleep(300)"
+    "print('ready', flush=True); time.sleep(300)"
 )
+ENGINE = """
+import pathlib, signal, sys, time
+
+def clean_up(*_):
+    time.sleep(1)
+    pathlib.Path(sys.argv[1]).touch()
+    sys.exit()
+
+signal.signal(signal.SIGTERM, clean_up)
+print("ready", flush=True)
+time.sleep(300)
+"""
+SERVER = """
+import subprocess, sys
+
+engine = subprocess.Popen([sys.executable, "-c", sys.argv[1], sys.argv[2]], stdout=subprocess.PIPE)
+engine.stdout.readline()
+print("ready", flush=True)
+sys.argv[3] == "ends" or engine.wait()
+"""
+"""A server with an engine that needs a second to clean up, and that ends by itself or is ended."""
 
 
 async def test_stopping_ends_the_process_and_can_be_repeated(tmp_path: Path) -> None:
@@ -29,6 +53,23 @@ async def test_stopping_ends_the_process_and_can_be_repeated(tmp_path: Path) -> 
     with pytest.raises(ConfigError, match="sleeper: the server ended"):
         server.check_running()
     wait_until_gone(started, 1)
+
+
+@pytest.mark.parametrize("server", ["ends", "is ended"])
+async def test_what_a_server_leaves_has_time_to_clean_up_and_is_waited_for(
+    tmp_path: Path, server: str
+) -> None:
+    before = children()
+    cleaned, log = tmp_path / "cleaned", tmp_path / "log"
+    command = [sys.executable, "-c", SERVER, ENGINE, str(cleaned), server]
+    running = ServerProcess("group", command, log=log, env={})
+    while "ready" not in log.read_text():
+        running.check_running()
+        await asyncio.sleep(0.02)
+    started = children() - before
+    await running.stop()
+    assert cleaned.exists()
+    assert not alive(started)
 
 
 async def test_the_end_of_the_log_is_told_when_a_server_ends(tmp_path: Path) -> None:
@@ -45,6 +86,21 @@ async def test_the_end_of_the_log_is_told_when_a_server_ends(tmp_path: Path) -> 
     await server.stop()
 
 
+async def test_a_server_that_has_ended_is_told_even_if_another_answers(tmp_path: Path) -> None:
+    server = ServerProcess("late", [sys.executable, "-c", ""], log=tmp_path / "log", env={})
+    wait_until_gone(children(), 20)
+
+    async def stranger(_request: web.Request) -> web.Response:
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_get("/health", stranger)
+    async with TestServer(app) as other:
+        with pytest.raises(ConfigError, match="late: the server ended with exit code 0"):
+            await server.wait_until_healthy(str(other.make_url("/health")), 20)
+    await server.stop()
+
+
 async def test_a_signal_is_told_as_a_shell_tells_it(tmp_path: Path) -> None:
     code = "import os; os.kill(os.getpid(), 9)"
     server = ServerProcess("short", [sys.executable, "-c", code], log=tmp_path / "log", env={})
@@ -57,17 +113,20 @@ def test_free_ports_differ() -> None:
     assert len(set(free_ports(50))) == 50
 
 
-def test_what_ignores_the_request_to_end_is_killed() -> None:
-    code = "import sys; from model_zoo import leash; leash.GRACE = 0.3; leash.run(sys.argv[1:])"
+@pytest.mark.parametrize(
+    "command", [[STUBBORN], [SERVER, STUBBORN, "", "ends"]], ids=["server", "engine that is left"]
+)
+def test_what_ignores_the_request_to_end_is_killed(command: list[str]) -> None:
+    code = "import sys; from model_zoo import leash; leash.GRACE = 0.5; leash.run(sys.argv[1:])"
     with subprocess.Popen(
-        [sys.executable, "-c", code, sys.executable, "-c", STUBBORN],
+        [sys.executable, "-c", code, sys.executable, "-c", *command],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as holder:
         assert holder.stdout is not None
-        assert holder.stdout.readline() == b"deaf\n"
-        pids = [child.pid for child in psutil.Process(holder.pid).children()]
+        assert holder.stdout.readline() == b"ready\n"
+        pids = [child.pid for child in psutil.Process(holder.pid).children(recursive=True)]
         begun = time.monotonic()
         holder.communicate(timeout=10)
         assert 0.2 < time.monotonic() - begun < 5
-        wait_until_gone(pids, 1)
+        assert not alive(pids)

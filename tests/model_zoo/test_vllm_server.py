@@ -20,21 +20,18 @@ import pytest
 from images import Library
 from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError, Transient
-from mmconv.protocols import Backend
+from mmconv.protocols import Backend, ImageSource
 from mmconv.values import Message, Sampling, Text
-from model_zoo import openai_api
-from model_zoo.vllm_options import Options
+from model_zoo import openai_api, vllm_server
 from model_zoo.vllm_server import (
     Served,
     check_ready,
-    command,
-    device_groups,
-    facts,
     fingerprint,
     open_backend,
 )
 from tests.mock_server import mock_server
-from tests.model_zoo.processes import alive, wait_until_gone
+from tests.model_zoo.processes import alive, children, wait_until_gone
+from tests.model_zoo.vllm_support import model
 
 MESSAGES = (Message(role="user", parts=(Text(text="hello"),)),)
 ROOT = Path(__file__).parents[2]
@@ -48,20 +45,6 @@ def python(tmp_path: Path) -> str:
     script.write_text(f'#!/bin/sh\n[ "$1" = -c ] || exec "{sys.executable}" "{fake}" "$@"\n')
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     return str(script)
-
-
-@pytest.fixture
-def checkpoint(tmp_path: Path) -> Path:
-    """A folder that passes for a checkpoint where nobody loads it."""
-    folder = tmp_path / "weights"
-    folder.mkdir()
-    (folder / "config.json").write_text('{"model_type": "qwen2_vl"}')
-    (folder / "model.bin").write_bytes(b"\0" * 64)
-    return folder
-
-
-def model(path: Path | str, **options: Any) -> ModelSpec:
-    return ModelSpec(provider="vllm", model=str(path), options=options)
 
 
 async def ask(backend: Backend, affinity: str = "a") -> Any:
@@ -123,6 +106,60 @@ async def test_a_server_that_dies_ends_the_run(python: str, tmp_path: Path) -> N
                     await ask(backend)
                 await asyncio.sleep(0.05)
     wait_until_gone(pids(tmp_path), 2)
+
+
+async def test_another_server_in_the_servers_place_is_told(python: str, tmp_path: Path) -> None:
+    first = model("org/name", python=python, log_folder=str(tmp_path))
+    own = model("org/late", python=python, log_folder=str(tmp_path))
+    async with aclosing(await open_backend(first, Library())) as other:
+        assert isinstance(other, Served)
+        port = int(other.base_url.removesuffix("/v1").rpartition(":")[2])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(vllm_server, "free_ports", lambda _: [port])
+            with pytest.raises(ConfigError, match=f"late: another server took the .*:{port}/v1"):
+                await open_backend(own, Library())
+        assert (await ask(other))["gpus"] == ""
+
+
+async def test_a_temporary_log_stays_only_where_something_failed(
+    python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = tmp_path / "temporary"
+    logs.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(logs))
+    async with aclosing(await open_backend(model("org/name", python=python), Library())) as backend:
+        assert len(list(logs.iterdir())) == 1
+        await ask(backend)
+    assert not list(logs.iterdir())
+    backend = await open_backend(model("org/mortal", python=python), Library())
+    with suppress(Transient, ConfigError):
+        await ask(backend)
+    await backend.aclose()
+    with pytest.raises(ConfigError):
+        await open_backend(model("org/broken", python=python), Library())
+    assert len(list(logs.iterdir())) == 2
+
+
+async def test_a_client_that_cannot_be_opened_leaves_nothing_behind(
+    python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Backend] = []
+
+    async def open_one(spec: ModelSpec, images: ImageSource) -> Backend:
+        if opened:
+            raise ConfigError("no second one")
+        opened.append(await open_client(spec, images))
+        return opened[0]
+
+    open_client = openai_api.open_backend
+    monkeypatch.setattr(openai_api, "open_backend", open_one)
+    before = children()
+    spec = model("org/name", python=python, log_folder=str(tmp_path), replicas=2)
+    with pytest.raises(ConfigError, match="no second one"):
+        await open_backend(spec, Library())
+    assert children() == before
+    with pytest.raises(RuntimeError, match="Session is closed"):
+        await ask(opened[0])
 
 
 async def test_replicas_have_gpus_of_their_own(python: str, tmp_path: Path) -> None:
@@ -189,11 +226,13 @@ async def test_a_base_url_is_used_as_it_is(python: str) -> None:
         ),
         ({"gpu_memory_utilization": 1.5}, "gpu_memory_utilization"),
         ({"python": "no-such-python"}, "'no-such-python' is no program"),
-        ({"trust_remote_code": True}, "pin it with the option revision"),
+        ({"trust_remote_code": True}, r"pin it by options\.revision"),
         (
             {"replicas": 3, "env": {"CUDA_VISIBLE_DEVICES": "0,1"}},
             "3 replicas of 1 GPUs need 3, but CUDA_VISIBLE_DEVICES=0,1 shows 2",
         ),
+        ({"extra_args": ["--chat-template", "a.jinja"]}, r"belongs in options\.chat_template"),
+        ({"extra_args": ["--chat_template=a.jinja"]}, r"belongs in options\.chat_template"),
     ],
 )
 async def test_wrong_options_are_told(options: Mapping[str, Any], message: str) -> None:
@@ -218,134 +257,22 @@ def test_vllm_is_looked_for_in_the_servers_environment(tmp_path: Path) -> None:
     check_ready(model("org/name", env={"PYTHONPATH": str(tmp_path)}))
 
 
-def test_a_folder_without_a_chat_template_is_refused(python: str, checkpoint: Path) -> None:
+def test_a_folder_without_a_chat_template_is_refused(python: str, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "weights"
+    checkpoint.mkdir()
     (checkpoint / "tokenizer_config.json").write_text("{}")
     with pytest.raises(ConfigError, match=r"has no chat template, .*options\.chat_template$"):
         check_ready(model(checkpoint, python=python))
-    given: list[dict[str, Any]] = [
-        {"chat_template": "{{ messages }}"},
-        {"extra_args": ["--chat-template=own.jinja"]},
-    ]
-    for options in given:
-        check_ready(model(checkpoint, python=python, **options))
+    check_ready(model(checkpoint, python=python, chat_template="{{ messages }}"))
     with pytest.raises(ConfigError, match="writes no plain transcript"):
         check_ready(model(checkpoint, python=python, chat_template="plain"))
 
 
-def test_a_chat_template_is_passed_on_and_counts_by_its_text(checkpoint: Path) -> None:
-    file = checkpoint.parent / "own.jinja"
-    file.write_text("{{ messages }}")
-    options = {"chat_template": str(file)}
-    line = command(model(checkpoint, **options), Options(**options), 8000)
-    assert dict(pairwise(line))["--chat-template"] == "{{ messages }}"
-    before = fingerprint(model(checkpoint, **options)), facts(model(checkpoint, **options))
-    assert before[0] != fingerprint(model(checkpoint))
-    file.write_text("{{ messages }} ")
-    assert fingerprint(model(checkpoint, **options)) != before[0]
-    assert facts(model(checkpoint, **options)) != before[1]
-    assert facts(ModelSpec(provider="vllm", model="m", base_url="http://node:8000/v1")) == {}
-
-
-FLAGS = {
-    "--model": "org/name",
-    "--served-model-name": "name",
-    "--host": "127.0.0.1",
-    "--port": "8000",
-    "--tensor-parallel-size": "2",
-    "--dtype": "bfloat16",
-    "--max-model-len": "4096",
-    "--limit-mm-per-prompt": '{"image":3}',
-    "--mm-processor-kwargs": '{"max_pixels":1003520}',
-    "--revision": "0123abc",
-}
-
-
-def test_options_become_flags() -> None:
-    options = {
-        "tensor_parallel_size": 2,
-        "dtype": "bfloat16",
-        "max_model_len": 4096,
-        "limit_images": 3,
-        "max_pixels": 1003520,
-        "enforce_eager": True,
-        "enable_prefix_caching": False,
-        "revision": "0123abc",
-        "trust_remote_code": True,
-        "extra_args": ["--swap-space", "2"],
-        "python": "/opt/vllm/bin/python",
-    }
-    spec = model("org/name", **options)
-    line = command(spec, Options(**options), 8000)
-    assert line[:3] == ["/opt/vllm/bin/python", "-m", "vllm.entrypoints.openai.api_server"]
-    assert dict(pairwise(line)).items() >= FLAGS.items()
-    assert {"--no-enable-prefix-caching", "--enforce-eager", "--trust-remote-code"} <= set(line)
-    assert line[-2:] == ["--swap-space", "2"]
-
-
-@pytest.mark.parametrize(
-    ("given", "size"),
-    [
-        ({"max_pixels": 50176}, (3136, 50176)),
-        ({"min_pixels": 784}, (784, 12845056)),
-        ({"min_pixels": 784, "max_pixels": 50176}, (784, 50176)),
-        ({"max_pixels": 784}, (784, 784)),
-        ({"min_pixels": 20_000_000}, (20_000_000, 20_000_000)),
-    ],
-)
-def test_a_processor_of_areas_gets_both_bounds_by_its_own_names(
-    checkpoint: Path, given: dict[str, int], size: tuple[int, int]
-) -> None:
-    own = {"min_pixels": 3136, "max_pixels": 12845056, "merge_size": 2}
-    (checkpoint / "preprocessor_config.json").write_text(json.dumps(own))
-    line = command(model(checkpoint, **given), Options(**given), 8000)
-    told = json.loads(dict(pairwise(line))["--mm-processor-kwargs"])
-    assert told == {"size": {"shortest_edge": size[0], "longest_edge": size[1]}}
-    assert "--mm-processor-kwargs" not in command(model(checkpoint), Options(), 8000)
-
-
-def test_what_is_not_said_is_left_to_vllm() -> None:
-    line = command(model("org/name"), Options(), 8000)
-    flags = {word for word in line if word.startswith("--")}
-    assert flags == {
-        "--model",
-        "--served-model-name",
-        "--host",
-        "--port",
-        "--tensor-parallel-size",
-        "--data-parallel-size",
-        "--enable-prefix-caching",
-        "--disable-uvicorn-access-log",
-    }
-
-
-def test_gpus_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert device_groups(Options()) == [{}]
-    groups = device_groups(Options(replicas=2, tensor_parallel_size=2, data_parallel_size=2))
-    assert [group["CUDA_VISIBLE_DEVICES"] for group in groups] == ["0,1,2,3", "4,5,6,7"]
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c")
-    groups = device_groups(Options(replicas=3))
-    assert [group["CUDA_VISIBLE_DEVICES"] for group in groups] == ["GPU-a", "GPU-b", "GPU-c"]
-
-
-def test_the_fingerprint_names_what_changes_replies(checkpoint: Path) -> None:
-    plain = fingerprint(model(checkpoint))
-    assert plain == fingerprint(model(checkpoint))
-    same: list[dict[str, Any]] = [
-        {"replicas": 4, "tensor_parallel_size": 2, "gpu_memory_utilization": 0.5},
-        {"python": "/elsewhere/python", "env": {"A": "b"}, "log_folder": "logs"},
-        {"enforce_eager": True, "enable_prefix_caching": False, "limit_images": 9},
-    ]
-    assert {fingerprint(model(checkpoint, **each)) for each in same} == {plain}
-    different: list[dict[str, Any]] = [
-        {"dtype": "float16"},
-        {"max_model_len": 4096},
-        {"max_pixels": 50176},
-        {"quantization": "fp8"},
-        {"extra_args": ["--kv-cache-dtype", "fp8"]},
-        {"extra_body": {"top_k": 1}},
-        {"guided_json": False},
-    ]
-    assert len({plain, *(fingerprint(model(checkpoint, **each)) for each in different)}) == 8
-    (checkpoint / "config.json").write_text('{"model_type": "other"}')
-    assert fingerprint(model(checkpoint)) != plain
+async def test_the_server_gets_its_chat_template_as_a_file(python: str, tmp_path: Path) -> None:
+    text = "{% for message in messages %}<｜User｜>{{ message }}{% endfor %}"
+    spec = model("org/name", python=python, log_folder=str(tmp_path / "logs"), chat_template=text)
+    async with aclosing(await open_backend(spec, Library())):
+        [log] = (tmp_path / "logs").glob("*.log")
+        line = json.loads(log.read_text().splitlines()[0])["arguments"]
+    assert dict(pairwise(line))["--chat-template"] == str(log.with_suffix(".jinja"))
+    assert log.with_suffix(".jinja").read_text(encoding="utf-8") == text

@@ -87,5 +87,5 @@ def test_there_is_one_model() -> None:
 def test_the_damaged_variants_are_the_same_model(name: str) -> None:
     damaged = load_model(name)
     assert damaged.provider == "damaged"
-    assert damaged.options["provider"] == "model_zoo.pocket"
+    assert damaged.options["provider"] == "pocket"
     assert damaged.model == SPEC.model

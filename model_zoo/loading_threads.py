@@ -1,0 +1,62 @@
+"""Threads that load models, for which a run that is stopped need not wait.
+
+A thread of the event loop's own executor would hold up its end, for the minutes that a large
+checkpoint takes. What uses such a thread's result is not known here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
+
+Loaded = TypeVar("Loaded")
+
+_loading: set[threading.Thread] = set()
+
+
+def load_in_thread(load: Callable[[], Loaded]) -> asyncio.Future[Loaded]:
+    """Call `load` in a thread of its own; where that is cancelled, nobody gets what it returns."""
+    loaded: asyncio.Future[Loaded] = asyncio.get_running_loop().create_future()
+    thread = threading.Thread(target=_run, args=(load, loaded), name="mmconv-load")
+    _loading.add(thread)
+    thread.start()
+    return loaded
+
+
+def end_with_loads(code: int) -> None:
+    """End the process with this exit code if a load is under way; else return.
+
+    A thread cannot be ended, and the interpreter would wait for it. What is to be kept has to be
+    closed by now.
+    """
+    if _loading:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _run(load: Callable[[], Any], loaded: asyncio.Future[Any]) -> None:
+    try:
+        settle = partial(_settle, loaded, load(), None)
+    except BaseException as error:  # noqa: BLE001 - handed to whoever waits for it
+        settle = partial(_settle, loaded, None, error)
+    _loading.discard(threading.current_thread())
+    with suppress(RuntimeError):  # The loop has ended, and with it whoever waited.
+        loaded.get_loop().call_soon_threadsafe(settle)
+    # The error's traceback holds this frame: together they would hold what was half loaded.
+    del settle, loaded
+
+
+def _settle(loaded: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    if loaded.done():
+        return
+    if error is None:
+        loaded.set_result(result)
+    else:
+        loaded.set_exception(error)

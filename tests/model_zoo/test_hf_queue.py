@@ -1,0 +1,43 @@
+"""The queue of the transformers backend, where what answers it is at fault."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from mmconv.errors import Transient
+from mmconv.values import Sampling
+from model_zoo.hf.batching import Budget, Request
+from model_zoo.hf.queue import BatchQueue
+
+
+def request() -> Request:
+    ids = torch.ones(1, 2)
+    return Request(tensors={"input_ids": ids}, length=2, sampling=Sampling(max_tokens=1))
+
+
+def too_few(batch: Sequence[Request]) -> list[Any]:
+    return []
+
+
+async def test_whoever_asks_a_queue_that_a_bug_has_ended_is_told_of_it() -> None:
+    queue = BatchQueue(too_few, Budget(rows=4, tokens=100))
+    async with asyncio.timeout(20):
+        together = [queue.ask(request()) for _ in range(2)]
+        failures = await asyncio.gather(*together, return_exceptions=True)
+        with pytest.raises(ValueError, match="shorter"):
+            await queue.ask(request())
+        await queue.aclose()
+    assert [type(failure) for failure in failures] == [ValueError] * 2
+
+
+async def test_a_queue_that_is_closed_takes_nothing_more() -> None:
+    queue = BatchQueue(too_few, Budget(rows=4, tokens=100))
+    async with asyncio.timeout(20):
+        await queue.aclose()
+        with pytest.raises(Transient, match="closed"):
+            await queue.ask(request())

@@ -1,0 +1,41 @@
+"""Providers are found by their names; one that has little is asked as one that has all."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import pytest
+
+from mmconv.config import ModelSpec
+from mmconv.errors import ConfigError
+from model_zoo.providers import find_provider, provider_of
+from tests.model_zoo.conftest import NoImages
+
+
+def test_what_is_no_provider_is_told() -> None:
+    with pytest.raises(ConfigError, match=r"provider 'hff' is not known; there are: .*hf"):
+        find_provider("hff")
+    with pytest.raises(ConfigError, match=r"'os\.path': that module has no fingerprint"):
+        find_provider("os.path")
+
+
+async def test_what_a_provider_has_not_is_answered_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def open_backend(spec: ModelSpec, images: object) -> None: ...
+
+    module = ModuleType("tests.bare")
+    functions = {"fingerprint": lambda spec: "bare", "open_backend": open_backend}
+    vars(module).update(functions)
+    monkeypatch.setitem(sys.modules, "tests.bare", module)
+    spec = ModelSpec(provider="tests.bare", model="m", base_url="http://localhost:8000/v1")
+    bare = provider_of(spec)
+    assert bare.fingerprint(spec) == "bare"
+    bare.check_key(spec)
+    bare.check_sight(spec)
+    bare.check_ready(spec)
+    bare.check_prompt(())
+    assert bare.facts(spec) == {}
+    assert not bare.guides_output(spec)
+    assert bare.open_renderer(spec, NoImages()) is None
+    assert await bare.probe(spec) is None
+    assert bare.options == ()

@@ -1,0 +1,12 @@
+"""The models of tests of the provider `vllm`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mmconv.config import ModelSpec
+
+
+def model(path: Path | str, **options: Any) -> ModelSpec:
+    return ModelSpec(provider="vllm", model=str(path), options=options)
