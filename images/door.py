@@ -179,11 +179,11 @@ def decode(data: bytes, limits: Limits, where: str) -> PIL.Image.Image:
 def is_plain(data: bytes, limits: Limits, where: str) -> bool:
     """Whether every reader shows the file alike: upright, one frame, 8 bits, nothing transparent.
 
-    Raises `ImageError`.
+    And no inks (CMYK), which some readers take for inverted. Raises `ImageError`.
     """
     _, image, frames = _open(data, limits, where)
     with _damage_named(where), image:
-        if frames > 1 or _is_wide(image) or _orientation(image) != 1:
+        if frames > 1 or image.mode == "CMYK" or _is_wide(image) or _orientation(image) != 1:
             return False
         if not image.has_transparency_data:
             return True

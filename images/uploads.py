@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from threading import Lock
 
@@ -53,6 +54,7 @@ class Uploads:
         self._facts: OrderedDict[str, Facts] = OrderedDict()
         self._holders: Counter[str] = Counter()
         self._lock = Lock()
+        self._parts = count()
         held = folder / "held"
         held.mkdir(parents=True, exist_ok=True)
         _remove_stale(held)
@@ -107,21 +109,34 @@ class Uploads:
     def hold(self, data: bytes, where: str) -> Facts:
         """Check an image and hold it until it has been released as often; raises `ImageError`."""
         facts = self._examine(data, where)
+        sha256 = facts.sha256
         with self._lock:
-            if not self._holders[facts.sha256]:
-                # Another process may have taken an idle one's folder for a killed one's.
-                self._held.mkdir(exist_ok=True)
-                (self._held / facts.sha256).write_bytes(data)
-            self._holders[facts.sha256] += 1
+            if self._holders[sha256]:
+                self._holders[sha256] += 1
+                return facts
+        # Outside the lock, for which `recall` must never wait long; two may write one image.
+        part = self._part()
+        try:
+            part.write_bytes(data)
+            with self._lock:
+                part.rename(self._held / sha256)
+                self._holders[sha256] += 1
+        finally:
+            part.unlink(missing_ok=True)
         return facts
 
     def release(self, sha256: str) -> None:
         """Let go of a held image."""
         with self._lock:
             self._holders[sha256] -= 1
-            if not self._holders[sha256]:
-                del self._holders[sha256]
-                (self._held / sha256).unlink(missing_ok=True)
+            if self._holders[sha256]:
+                return
+            del self._holders[sha256]
+            # By another name, so that whoever holds the same image meanwhile does not lose it.
+            part = self._part()
+            with suppress(FileNotFoundError):
+                (self._held / sha256).rename(part)
+        part.unlink(missing_ok=True)
 
     def holds(self, sha256: str) -> bool:
         """Whether the image is here, kept or held."""
@@ -138,7 +153,7 @@ class Uploads:
         return facts
 
     def recall(self, sha256: str) -> Facts | None:
-        """The same for an image whose facts are in memory, else None; quick, without a thread."""
+        """The same for an image whose facts are in memory, else None; it needs no thread."""
         with self._lock:
             facts = self._facts.get(sha256)
         return facts if facts is not None and self.holds(sha256) else None
@@ -154,6 +169,12 @@ class Uploads:
     def close(self) -> None:
         """Remove what is held; what is kept stays."""
         shutil.rmtree(self._held, ignore_errors=True)
+
+    def _part(self) -> Path:
+        """A new name beside the held images."""
+        # Another process may have taken an idle one's folder for a killed one's.
+        self._held.mkdir(exist_ok=True)
+        return self._held / f"part-{next(self._parts)}"
 
     def _library(self) -> Library:
         """The kept images; a library remembers what it has seen, so each use has one of its own."""

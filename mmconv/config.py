@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from types import NoneType
-from typing import Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
 import yaml
 from pydantic import (
@@ -37,7 +37,6 @@ Spec = TypeVar("Spec", bound=BaseModel)
 
 YAML_FILES = (".yaml", ".yml")
 """How the names of configuration files end."""
-
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
 """A variable of the environment, as `base_url` names it."""
@@ -145,8 +144,9 @@ class RunSpec(_Frozen):
     """One run of one benchmark: everything that decides its numbers, and nothing else.
 
     `seats` maps the benchmark's seats (candidate, judge) to models; one from a file that sets no
-    `name` is named after the file. `trials` repeats every sample so often. `sampling` overrides the
-    benchmark's sampling by seat.
+    `name` is named after the file. `trials` repeats every sample so often. `limit` takes the first
+    samples, with the seed `shuffle` so many at random; `samples` takes those of these keys.
+    `sampling` overrides the benchmark's sampling by seat.
     """
 
     benchmark: str
@@ -156,6 +156,10 @@ class RunSpec(_Frozen):
     sampling: Mapping[str, SamplingSpec] = Field(default_factory=dict)
     trials: int = Field(default=1, gt=0)
     limit: int | None = Field(default=None, gt=0)
+    shuffle: StrictInt | None = Field(default=None, **_SEEDS)
+    samples: tuple[Annotated[str, Field(coerce_numbers_to_str=True)], ...] | None = Field(
+        default=None, min_length=1
+    )
     seed: int = Field(default=0, **_SEEDS)
     prompts: Path | None = None
 
@@ -169,8 +173,18 @@ class RunSpec(_Frozen):
             for seat, model in value.items()
         }
 
+    @field_validator("samples")
+    @classmethod
+    def _in_order(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        # however they were named, it is the same run
+        return None if value is None else tuple(sorted(set(value)))
+
     @model_validator(mode="after")
-    def _sampled_seats_exist(self) -> RunSpec:
+    def _goes_together(self) -> RunSpec:
+        if self.samples is not None and (self.limit is not None or self.shuffle is not None):
+            raise ValueError("samples names those that run: leave out limit and shuffle")
+        if self.shuffle is not None and self.limit is None:
+            raise ValueError("shuffle draws as many samples as limit says: set limit too")
         for seat in self.sampling:
             if seat not in self.seats:
                 raise ValueError(f"sampling names the seat {seat!r}, which no model sits on")

@@ -48,9 +48,14 @@ class Equipment:
         return Runner(self.seats, self.store, offline=offline, before_asking=before_asking)
 
     async def close_models(self) -> None:
-        """Give back what the models hold; where nothing was stopped they can be opened again."""
-        for seat in self.seats.values():
-            await seat.model.aclose()
+        """Give back what the models hold; where nothing was stopped they can be opened again.
+
+        All are closed, whatever one of them raises; that comes out afterwards.
+        """
+        closing = (seat.model.aclose() for seat in self.seats.values())
+        for ended in await asyncio.gather(*closing, return_exceptions=True):
+            if ended is not None:
+                raise ended
 
 
 @asynccontextmanager

@@ -35,7 +35,15 @@ from mmconv.report.summary import (
     summary,
     tell_trials,
 )
-from mmconv.run_folder.layout import MANIFEST, SPEC, SUMMARY, Manifest, ShardNumber, Start
+from mmconv.run_folder.layout import (
+    MANIFEST,
+    SPEC,
+    SUMMARY,
+    TRANSCRIPTS,
+    Manifest,
+    ShardNumber,
+    Start,
+)
 from mmconv.run_folder.saved_run import read_start
 from mmconv.runner import Runner
 from mmconv.store.address import with_password, without_password
@@ -93,7 +101,7 @@ class Evaluation:
     benchmark: Benchmark[Any]
     shard: Shard = field(default_factory=Shard)
     named: Path | None = None
-    """The folder that the run lies in, whatever it is called by now."""
+    """Where a run lies that is there already, since its folder may have been renamed."""
     _planned: tuple[Call, ...] = field(default=(), init=False, repr=False)
 
     @property
@@ -243,7 +251,8 @@ class Evaluation:
         return {self.benchmark.key(sample): self.benchmark.about(sample) for sample in samples}
 
     async def _conclude(self, output: RunFolder, records: Records) -> tuple[Table, ...]:
-        told = (*self._told_of_models(), *tell_trials(self.spec, self.samples))
+        trials = tell_trials(self.spec, self.samples, self.folder / TRANSCRIPTS)
+        told = (*self._told_of_models(), *trials)
         facts = headline(self.spec, self.benchmark, self.samples)
         return await output.conclude(self.benchmark.tables, records.shortfall, told, facts)
 
@@ -275,8 +284,20 @@ class Evaluation:
         )
 
     async def _drive(self, runner: Runner, output: Records, *, page: bool) -> bool:
-        under_way: dict[int, Any] = {}
         ahead: list[asyncio.Task[None]] = []
+
+        def finish(finished: Finished, sample: Any) -> None:
+            if not ahead:  # All models are busy by now; the first calls would have waited for it.
+                ahead.append(asyncio.create_task(asyncio.to_thread(import_ahead, page=page)))
+            output.add(finished, score_finished(self.benchmark, sample, finished))
+
+        complete = await self.carry_out(runner, finish)
+        await asyncio.gather(*ahead)
+        return complete
+
+    async def carry_out(self, runner: Runner, take: Callable[[Finished, Any], None]) -> bool:
+        """Run all plans; `take` gets each and its sample as it ends. Else as `Runner.run`."""
+        under_way: dict[int, Any] = {}
 
         def take_in() -> Iterator[Plan]:
             for plan, sample in self.plans():
@@ -284,14 +305,9 @@ class Evaluation:
                 yield plan
 
         def finish(finished: Finished) -> None:
-            if not ahead:  # All models are busy by now; the first calls would have waited for it.
-                ahead.append(asyncio.create_task(asyncio.to_thread(import_ahead, page=page)))
-            sample = under_way.pop(finished.plan.order)
-            output.add(finished, score_finished(self.benchmark, sample, finished))
+            take(finished, under_way.pop(finished.plan.order))
 
-        complete = await runner.run(take_in(), finish)
-        await asyncio.gather(*ahead)
-        return complete
+        return await runner.run(take_in(), finish)
 
     def _name(self, sample: Any, trial: int) -> str:
         return name_trial(self.benchmark.key(sample), trial + 1)

@@ -113,11 +113,21 @@ def _text(part: Text | Ref, replies: Mapping[str, Reply]) -> str:
 
 
 def _resolved(message: Message, replies: Mapping[str, Reply]) -> Message:
-    parts = message.parts
-    if len(parts) == 1 and not isinstance(parts[0], Ref):
+    if _is_resolved(message):
         return message
-    told = (replies[part.call].text if isinstance(part, Ref) else part for part in parts)
+    told = (replies[part.call].text if isinstance(part, Ref) else part for part in message.parts)
     return Message(role=message.role, parts=tuple(join_texts(told)))
+
+
+def _is_resolved(message: Message) -> bool:
+    """Whether nothing is to be filled in, and no two texts are to be joined."""
+    is_behind_text = False
+    for part in message.parts:
+        is_text = isinstance(part, Text)
+        if isinstance(part, Ref) or (is_text and is_behind_text):
+            return False
+        is_behind_text = is_text
+    return True
 
 
 def _is_ordered(needs: Mapping[str, Collection[str]]) -> bool:

@@ -41,6 +41,10 @@ OPERATIONAL = frozenset(
 """The fields of a model that change no reply, score or table."""
 
 
+_NEWER = ("shuffle", "samples")
+"""Fields that count only where they are set: runs without them keep the names that they had."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:
     """One of `count` equal parts of a run's samples: those whose number leaves `index`."""
@@ -72,6 +76,9 @@ def identify(
 
 def _digest(spec: RunSpec, benchmark: Benchmark[Any], fingerprints: Mapping[str, str]) -> str:
     told = spec.model_dump(mode="json")
+    for name in _NEWER:
+        if told[name] is None:
+            del told[name]
     for name in _files_of(spec.benchmark, benchmark) & told["options"].keys():
         told["options"][name] = _located(told["options"][name])
     told["prompts"] = _located(told["prompts"])

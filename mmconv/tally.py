@@ -20,8 +20,9 @@ class SeatTally:
     `stored` calls were not asked for themselves: the store held their reply, or an equal call that
     was under way brought it. `needless` calls would have compared equal texts, and nothing is lost
     with them. `input_tokens` and `output_tokens` are of the calls asked now; the totals include
-    those of `stored` ones. `unasked` are those of the `skipped` ones that wait for a run that asks.
-    `unmetered` are those of the `asked` ones whose tokens nobody told. `examples` has one message
+    those of `stored` ones. `unasked` are the `skipped` ones that were never asked, because this run
+    asks nothing. `unmetered` are the `asked` ones of which the backend told no number of tokens.
+    `examples` has one message
     for each kind of failure; `last_failure` is the latest one; `last_retry` and
     `retried_for` are kind and message of the latest attempt that was asked again, or "".
     """
@@ -124,6 +125,11 @@ class Tally:
     def replies(self) -> int:
         """Calls that have a reply, asked now or before."""
         return sum(seat.asked + seat.stored for seat in self.seats.values())
+
+    @property
+    def unasked(self) -> int:
+        """Calls that wait for a run that asks."""
+        return sum(seat.unasked for seat in self.seats.values())
 
     @property
     def lost(self) -> int:

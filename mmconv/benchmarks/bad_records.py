@@ -88,13 +88,13 @@ def _complaints(bad: BadRecords) -> Iterator[str]:
         if len(places) > ALIKE:
             shared.setdefault(tuple(places), []).append(fault)
     for many, alike in shared.items():
-        yield f"{len(many)} records: {'; '.join(alike)} ({_named(many)})"
+        yield f"{len(many)} records: {'; '.join(alike)} ({name_few(many)})"
     for place, faults in bad.items():
         yield from (f"{place}: {fault}" for fault in faults if len(whose[fault]) <= ALIKE)
 
 
-def _named(places: Sequence[str]) -> str:
-    """The first places; the words that all of them begin with are said once."""
+def name_few(places: Sequence[str]) -> str:
+    """The first of many places or keys; the words that all begin with are said once."""
     words = [place.split(" ") for place in places[:NAMED]]
     alike = len([*takewhile(lambda each: len({*each}) == 1, zip(*words, strict=False))])
     named = [words[0], *(each[alike:] for each in words[1:])]

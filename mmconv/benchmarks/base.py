@@ -15,9 +15,10 @@ from typing import Any, TypeAlias
 
 from judges import Prompt, PromptSet
 from mmconv.benchmarks.bad_records import bad_records_list, bad_records_note, bad_records_table
+from mmconv.benchmarks.choosing import choose
 from mmconv.benchmarks.describing import ANY_SEAT, BenchmarkOptions, Description, named_conditions
 from mmconv.benchmarks.own_code import TELLING
-from mmconv.benchmarks.samples import ID, Fields, Source, load, survey
+from mmconv.benchmarks.samples import ID, Fields, Source, load, source_keys, survey
 from mmconv.config import RunSpec, nearest, validate
 from mmconv.errors import ConfigError, OwnCodeError, PlanError
 from mmconv.graph import check
@@ -57,7 +58,8 @@ class FileBenchmark(ABC):
     folder that the option `images` names, or a list of names ([] where there is no image); a sample
     has them as `sample.images[field]`, to stand among the parts of any message. `prompts` are those
     that a user may replace (`--prompts`); `plan` gets at them by `prompt`. `scale` is the lowest
-    and the highest value that a score can have; intervals of means end there.
+    and the highest value that a score can have: others are refused, and intervals of means end
+    there. A sample has one score of a metric per condition, turn and `tags`.
 
     Building one checks the options and the records. `plan` and `score` are not called before
     `check_plans`, so that a subclass may go on with its own state after `super().__init__`.
@@ -89,20 +91,22 @@ class FileBenchmark(ABC):
             raise ConfigError(f"{self.name} has no prompts to replace; leave out --prompts")
         self._prompts = PromptSet(self.name, spec.prompts, own=self.prompts)
         self._library, self._seats = images, tuple(spec.seats)
-        self._source = Source(
+        everything = Source(
             data=options.data,
             sheet=options.sheet,
             fields=self.fields,
             image_fields=self.image_fields,
             images=options.images if isinstance(options, ImageOptions) else Path(),
             skip_bad=options.skip_bad_records,
-            limit=spec.limit,
         )
+        choice = choose(spec, source_keys(everything))
+        self._source = replace(everything, choice=choice)
         self._survey = survey(self._source, images)
-        self.size = self._survey.good
+        self.size, beyond = self._survey.good, self._survey.beyond
         self.notes = (
             *self.notes,
-            *bad_records_note(self._survey.bad, self.size, beyond=self._survey.beyond),
+            *choice.note(self.size + beyond),
+            *bad_records_note(self._survey.bad, self.size, beyond=beyond),
         )
 
     @classmethod
@@ -126,7 +130,7 @@ class FileBenchmark(ABC):
         }
 
     def load(self) -> Iterator[Fields]:
-        """Stream the good records, up to the run's limit."""
+        """Stream the good records that the run takes."""
         return load(self._source, self._library, self._survey.bad)
 
     def key(self, sample: Fields) -> str:
@@ -214,7 +218,8 @@ class FileBenchmark(ABC):
                     known |= _seats(self.plan(sample, condition))
         for seat in self._seats:
             # records that the run does not come to may ask it
-            if seat not in known and not self._survey.beyond:
+            unseen = self._survey.beyond or self._source.choice.passed_over
+            if seat not in known and not unseen:
                 raise ConfigError(f"{self.name} has no seat {seat!r}{nearest(seat, list(known))}")
         for seat in needed:
             if seat not in self._seats:

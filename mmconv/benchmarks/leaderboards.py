@@ -44,12 +44,16 @@ class CellPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardPart:
-    """One table of a board: its title, and a place for each column; the first has no `name`."""
+    """One table of a board: its title, and a place for each column; the first has no `name`.
+
+    `notes` are what must be known of its numbers beside what the runs' own tables say.
+    """
 
     title: str
     columns: Mapping[str, CellPlace]
     name: str = ""
     signed: bool = False
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import wraps
+from math import inf
 from textwrap import shorten
 from typing import Any, TypeVar
 
@@ -50,22 +51,47 @@ def _with_told_parser(call: Call, kind: str, of: str) -> Call:
 
 
 def _telling_score(score: Callable[..., Iterable[Score]]) -> Callable[..., tuple[Score, ...]]:
-    """Scores of another sample or condition are refused too; see `FileBenchmark.clustered`."""
+    """What no score can be is refused too, see `_check_scores`; see `FileBenchmark.clustered`."""
 
     @wraps(score)
     def told(self: Any, sample: Any, condition: str, calls: Any, outcomes: Any) -> Any:
         key = self.key(sample)
         what = f"{score.__qualname__} of sample {key!r} under {condition}"
         scores = _made(what, Score, lambda: score(self, sample, condition, calls, outcomes))
-        for each in scores:
-            if (each.sample, each.condition) != (key, condition):
-                raise OwnCodeError(
-                    f"{what}: {each.metric!r} is scored for sample {each.sample!r} "
-                    f"under {each.condition}"
-                )
+        with telling(what):
+            _check_scores(what, (key, condition), scores, self.scale)
         return self.clustered(sample, scores)
 
     return told
+
+
+def _check_scores(
+    what: str,
+    asked: tuple[str, str],
+    scores: Iterable[Score],
+    scale: tuple[float, float] | None,
+) -> None:
+    """Refuse scores of another sample or condition, off the scale, and two of the same thing."""
+    lowest, highest = scale or (-inf, inf)
+    given = set()
+    for each in scores:
+        if (each.sample, each.condition) != asked:
+            raise OwnCodeError(
+                f"{what}: {each.metric!r} is scored for sample {each.sample!r} "
+                f"under {each.condition}"
+            )
+        if each.value is not None and not lowest <= each.value <= highest:
+            raise OwnCodeError(
+                f"{what}: {each.metric!r} is {each.value:g}, and the benchmark's scale is "
+                f"{lowest:g} to {highest:g}: mend the score, or `scale`"
+            )
+        this = each.metric, each.turn, frozenset(each.tags.items())
+        if this in given:
+            raise OwnCodeError(
+                f"{what}: {each.metric!r} is scored twice; tell scores of one metric apart by "
+                "`turn` or `tags`"
+            )
+        given.add(this)
 
 
 def _telling_key(key: Callable[..., str]) -> Callable[..., str]:

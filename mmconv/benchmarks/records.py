@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 from codecs import BOM_UTF8
-from collections.abc import Collection, Container, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,7 @@ def read_records(
     Records at the places in `skip` are passed over, even where they cannot be read; any other that
     cannot raises `DataError` while streaming.
     """
-    return _readable(scan_records(path, sheet, columns=columns), skip)
+    return readable(scan_records(path, sheet, columns=columns), skip)
 
 
 def scan_records(
@@ -195,7 +195,8 @@ def _csv_error(path: Path, separator: str, line: int, error: Exception) -> DataE
     )
 
 
-def _readable(found: Iterator[Record | Unreadable], skip: Container[str]) -> Iterator[Record]:
+def readable(found: Iterable[Record | Unreadable], skip: Container[str]) -> Iterator[Record]:
+    """The records but those at the places in `skip`; any other must be readable, see above."""
     for each in found:
         if each.where in skip:
             continue

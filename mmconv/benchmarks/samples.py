@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from mmconv.benchmarks.bad_records import BadRecords, Intake, refusal
+from mmconv.benchmarks.choosing import EVERYTHING, Choice, all_keys
 from mmconv.benchmarks.pictures import ImageFolder, check_ahead
 from mmconv.benchmarks.records import Record, Unreadable, scan_records, text, texts
 from mmconv.errors import DataError
@@ -42,8 +43,9 @@ class Source:
     """Where the records and their images lie, and what a run asks of them.
 
     `fields` hold a text each, `image_fields` the name of a file in the folder `images`, or a list
-    of names. `skip_bad` leaves bad records out instead of refusing the file. `limit` is how many
-    samples are wanted; records after the last of them are not checked.
+    of names. `skip_bad` leaves bad records out instead of refusing the file. `choice` says which
+    samples are wanted; records of others, and those after the last of the first ones, are not
+    checked.
     """
 
     data: Path
@@ -52,12 +54,17 @@ class Source:
     image_fields: tuple[str, ...]
     images: Path
     skip_bad: bool
-    limit: int | None
+    choice: Choice = EVERYTHING
 
     @property
     def columns(self) -> tuple[str, ...]:
         """All that no record may lack."""
         return (ID, *self.fields, *self.image_fields)
+
+
+def source_keys(source: Source) -> Iterator[str]:
+    """The ids of all records, wanted or not; see `mmconv.benchmarks.choosing.all_keys`."""
+    return all_keys(scan_records(source.data, source.sheet, columns=source.columns), _key)
 
 
 def survey(source: Source, library: ImageSink) -> Intake:
@@ -66,7 +73,7 @@ def survey(source: Source, library: ImageSink) -> Intake:
     `library.add_file` is called from several threads. Raises `DataError` with all problems in one
     message; with `source.skip_bad` only where the file cannot be read or no record is left.
     """
-    intake = Intake(limit=source.limit, skip_bad=source.skip_bad)
+    intake = Intake(limit=source.choice.limit, skip_bad=source.skip_bad)
     missing: set[str] = set()
 
     def wanted(found: _Found) -> Iterable[str]:
@@ -95,7 +102,7 @@ def load(source: Source, library: ImageSink, bad: BadRecords) -> Iterator[Fields
     Raises `DataError` for a record, and `ImageError` for an image, that has gone bad since.
     """
     good = (found for found in _find(source) if found.place not in bad)
-    for found in islice(good, source.limit):
+    for found in islice(good, source.choice.limit):
         if found.faults:
             advice = "The file has changed: start the run again."
             raise DataError(found.place, found.faults, advice)
@@ -118,7 +125,8 @@ class _Found:
 
 def _find(source: Source) -> Iterator[_Found]:
     first: dict[str, str] = {}
-    for record in scan_records(source.data, source.sheet, columns=source.columns):
+    scanned = scan_records(source.data, source.sheet, columns=source.columns)
+    for record in source.choice.among(scanned, _key):
         if isinstance(record, Unreadable):
             yield _Found(place=record.where, faults=(record.fault,))
             continue
@@ -136,6 +144,10 @@ def _find(source: Source) -> Iterator[_Found]:
             first.setdefault(key, record.where)
         place = record.where if key is None else f"{record.where} (id {key})"
         yield _Found(place=place, texts=given, names=names, faults=tuple(faults))
+
+
+def _key(record: Record) -> str | None:
+    return text(record, ID)
 
 
 def _given(

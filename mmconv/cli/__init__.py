@@ -19,6 +19,7 @@ import click
 from mmconv import __version__
 from mmconv.cli.file_errors import tell_file_error
 from mmconv.errors import DataError, InputError, MmconvError, OwnCodeError
+from model_zoo.loading_threads import end_with_loads
 
 COMMANDS = {
     "run": "Run a benchmark; running it again resumes.",
@@ -140,4 +141,5 @@ def main() -> None:
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
+        end_with_loads(130)
         sys.exit(130)

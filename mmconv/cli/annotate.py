@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,14 +15,17 @@ import click
 
 from judges import PromptSet
 from mmconv.assemble import check_calls, check_keys
+from mmconv.benchmarks.choosing import Choice
 from mmconv.benchmarks.convbench.annotation import SEAT, Annotator
 from mmconv.benchmarks.convbench.data import Row, Source, Survey, load_rows, survey
-from mmconv.benchmarks.convbench.drafts import DraftFile, Drafting
+from mmconv.benchmarks.convbench.drafts import DraftFile, Drafting, held
+from mmconv.cli.budget import Budget
+from mmconv.cli.forecasting import cost_options, print_forecast
 from mmconv.cli.option_values import FILE
-from mmconv.cli.progress import line, progress
+from mmconv.cli.progress import counted, line, progress
 from mmconv.cli.run_folders import place
 from mmconv.cli.session import EXIT_FAILURES, stopped_by_interrupt, tell_stopped, typed
-from mmconv.config import RunSpec, validate
+from mmconv.config import RunSpec, override, validate
 from mmconv.equipment import Equipment, open_equipment
 from mmconv.errors import ConfigError
 from mmconv.evaluation import Place
@@ -30,6 +33,13 @@ from mmconv.tally import Halt
 from mmconv.values import Sampling
 
 SHOWN = 20
+"""How many rows are named at most."""
+
+LONGEST = 2048
+"""How many tokens a reply has at most, where nothing else is said."""
+
+SETTABLE = (f"seats.{SEAT}.", f"sampling.{SEAT}.", "seed=")
+"""How the fields begin that --set takes here: the others of a run file decide nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +56,25 @@ class Chosen:
     store: str
     limit: int | None
     prompts: Path | None
-    max_tokens: int
+    max_tokens: int | None
     skip_bad_records: bool
+    overrides: tuple[str, ...]
+    dry_run: bool
+    max_cost: float | None
+
+    @property
+    def spec(self) -> RunSpec:
+        """The annotator as a run's only seat; raises `ConfigError` for what cannot be set."""
+        for item in self.overrides:
+            if not item.startswith(SETTABLE):
+                raise ConfigError(
+                    f"--set {item!r}: what can be set here is seats.{SEAT}.FIELD, "
+                    f"sampling.{SEAT}.FIELD and seed"
+                )
+        document: dict[str, Any] = {"benchmark": self.benchmark, "seats": {SEAT: self.annotator}}
+        if self.max_tokens is not None:
+            document["sampling"] = {SEAT: {"max_tokens": self.max_tokens}}
+        return validate(RunSpec, override(document, self.overrides), "command line")
 
     @property
     def source(self) -> Source:
@@ -58,8 +85,12 @@ class Chosen:
             sheet=self.sheet,
             annotations=self.annotations,
             skip_bad=self.skip_bad_records,
-            limit=self.limit,
+            choice=Choice(limit=self.limit),
         )
+
+    def file(self) -> DraftFile:
+        """The file of drafts as it is now."""
+        return DraftFile(self.out, self.annotations)
 
 
 @click.command(name="annotate")
@@ -76,11 +107,18 @@ class Chosen:
 @click.option(
     "--max-tokens",
     type=click.IntRange(min=1),
-    default=2048,
-    show_default=True,
-    help="The longest reply; a draft that is cut off is not written.",
+    help="The longest reply; a draft that is cut off is not written.  "
+    f"[default: the model file's, or {LONGEST}]",
 )
 @click.option("--skip-bad-records", is_flag=True, help="Go on without incomplete records.")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="FIELD=VALUE",
+    help=f"Set a field of the model or of its sampling, as in sampling.{SEAT}.temperature=0.7.",
+)
+@cost_options
 def command(**chosen: Any) -> None:
     """Draft captions, references, focus points and categories for rows that lack them.
 
@@ -93,14 +131,14 @@ def command(**chosen: Any) -> None:
 
 
 async def _annotate(chosen: Chosen) -> int:
-    """Draft, tell what came of it, and return the exit code."""
+    """Draft, or tell what that would cost, and return the exit code."""
     if chosen.out.resolve() == chosen.data.resolve():
         raise ConfigError(f"--out {chosen.out}: this is the data file, which is read; name another")
-    document = {"benchmark": chosen.benchmark, "seats": {SEAT: chosen.annotator}}
-    spec = validate(RunSpec, document, "command line")
+    spec = chosen.spec
+    budget = None if chosen.max_cost is None else Budget(spec, chosen.max_cost)
     annotator = Annotator(
         prompts=PromptSet(chosen.benchmark, chosen.prompts),
-        sampling=Sampling(max_tokens=chosen.max_tokens),
+        sampling=Sampling(max_tokens=LONGEST),
     )
     where = place(Place().out, chosen.store)
     async with open_equipment(spec, where.store_url) as equipment:
@@ -110,34 +148,52 @@ async def _annotate(chosen: Chosen) -> int:
             return load_rows(chosen.source, equipment.library, found)
 
         check_calls(spec, (call for row in rows() for call in annotator.calls(row)))
-        drafting = Drafting(annotator=annotator, file=DraftFile(chosen.out, chosen.annotations))
-        complete, halt = await _draft(drafting, equipment, drafting.settle(rows()), rows())
-        drafting.arrange()
+        if chosen.dry_run:
+            drafting = Drafting(annotator=annotator, file=chosen.file())
+            plans, runner = drafting.plans(rows()), equipment.runner(offline=True)
+            await print_forecast(spec, runner, plans, partial(check_keys, spec, [SEAT]))
+            return 0
+        with held(chosen.out):
+            drafting = Drafting(annotator=annotator, file=chosen.file())
+            complete, halt = await _draft(drafting, equipment, rows, budget)
     for sentence in _sentences(chosen, drafting, found):
         click.echo(sentence)
     return _exit_code(chosen, drafting, complete, halt)
 
 
 async def _draft(
-    drafting: Drafting, equipment: Equipment, total: int, rows: Iterable[Row]
+    drafting: Drafting,
+    equipment: Equipment,
+    rows: Callable[[], Iterator[Row]],
+    budget: Budget | None,
 ) -> tuple[bool, Halt | None]:
     """Ask for the drafts; whether that went to its end, and why it stopped by itself, if it did."""
     started = time.monotonic()
+    drafting.settle(rows())
     runner = equipment.runner(before_asking=partial(check_keys, equipment.spec, [SEAT]))
-    async with progress(equipment.spec, runner.tally, total):
+    if budget is not None:
+        runner.enough = budget.spent
+    async with progress(equipment.spec, runner.tally, drafting.lacking):
         with stopped_by_interrupt(runner):
-            complete = await runner.run(drafting.plans(rows), drafting.finish)
+            complete = await runner.run(drafting.plans(rows()), drafting.finish)
+    if complete and budget is not None and (spent := budget.spent(runner.tally)):
+        click.echo(spent, err=True)
     click.echo(line(equipment.spec, runner.tally, time.monotonic() - started))
+    drafting.arrange()
     return complete, runner.tally.halt
 
 
 def _sentences(chosen: Chosen, drafting: Drafting, found: Survey) -> Iterator[str]:
     """What was done, what was not, and what a person has to do now."""
-    yield f"{drafting.written} drafts written to {chosen.out}"
+    if drafting.lacking or drafting.copied or drafting.present:
+        yield f"{counted(drafting.written, 'draft')} written to {chosen.out}"
+    else:
+        whole = counted(drafting.rows, "row")
+        yield f"Nothing is lacking: {whole} with all columns. Nothing was written to {chosen.out}."
     if drafting.copied:
-        yield f"{drafting.copied} rows were taken over from {chosen.annotations} as they are"
+        yield f"{counted(drafting.copied, 'row')} taken over as they are from {chosen.annotations}"
     if drafting.present:
-        yield f"{drafting.present} rows had a line in {chosen.out} and were not asked about"
+        yield f"{counted(drafting.present, 'row')} with a line in {chosen.out} not asked about"
     if drafting.lacks:
         yield (
             f"Something is missing in the lines of {_shown(drafting.lacks)}. Lines are never "
@@ -149,9 +205,10 @@ def _sentences(chosen: Chosen, drafting: Drafting, found: Survey) -> Iterator[st
             "neither of two replies could be read."
         )
     if found.left_out:
-        yield f"{len(found.left_out)} bad records were left out (--skip-bad-records)"
+        yield f"{counted(len(found.left_out), 'bad record')} left out (--skip-bad-records)"
     if found.unused_annotations:
-        yield f"{len(found.unused_annotations)} annotations belong to no row, or are bad"
+        unused = counted(len(found.unused_annotations), "annotation")
+        yield f"{unused} not used: bad, or of no row"
     if drafting.written:
         yield (
             "No person has checked the drafts: read them, mend them, and set status to verified. "
@@ -163,12 +220,13 @@ def _sentences(chosen: Chosen, drafting: Drafting, found: Survey) -> Iterator[st
 def _exit_code(chosen: Chosen, drafting: Drafting, complete: bool, halt: Halt | None) -> int:
     """The exit code; what stands in the way of 0 is told on standard error."""
     if drafting.faults:
-        click.echo(
-            f"{len(drafting.faults)} rows could not be completed; nothing was written for them:",
-            err=True,
-        )
+        failed = counted(len(drafting.faults), "row")
+        click.echo(f"Nothing was written for {failed} that could not be completed:", err=True)
+        alike: dict[tuple[str, ...], list[str]] = {}
         for row_id, faults in drafting.faults.items():
-            click.echo(f"  ID {row_id}: {'; '.join(faults)}", err=True)
+            alike.setdefault(faults, []).append(row_id)
+        for faults, rows in alike.items():
+            click.echo(f"  {_shown(rows)}: {'; '.join(faults)}", err=True)
     if not complete:
         return tell_stopped(chosen.store, halt)
     if drafting.faults:
@@ -182,4 +240,4 @@ def _exit_code(chosen: Chosen, drafting: Drafting, complete: bool, halt: Halt | 
 def _shown(rows: Iterable[str]) -> str:
     names = list(rows)
     more = "" if len(names) <= SHOWN else f" and {len(names) - SHOWN} more"
-    return f"{len(names)} rows (ID {', '.join(names[:SHOWN])}{more})"
+    return f"{counted(len(names), 'row')} (ID {', '.join(names[:SHOWN])}{more})"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mmconv.cli.option_values import FILE
-from mmconv.cli.run_folders import enter_run
+from mmconv.cli.run_folders import open_made
 from mmconv.errors import ConfigError, StoreError
-from mmconv.evaluation import Evaluation, open_evaluation
-from mmconv.plans import Finished, Plan
+from mmconv.evaluation import Evaluation
+from mmconv.plans import Finished
+from mmconv.report.changes import check_exported
 from mmconv.run_folder.layout import MANIFEST
 from mmconv.run_folder.saved_run import read_finished
 
@@ -49,11 +49,10 @@ async def _export(folder: Path, out: Path) -> int:
     from mmconv.report.inspect_log import Heading, write_log
 
     run = read_finished(folder)
-    spec, place, shard = enter_run(folder)
-    async with open_evaluation(spec, place, shard, create=False) as evaluation:
+    async with open_made(folder) as evaluation:
         heading = Heading(
             run=folder.name,
-            spec=spec,
+            spec=evaluation.spec,
             manifest=run.manifest,
             written=datetime.fromtimestamp((folder / MANIFEST).stat().st_mtime, tz=UTC),
             # how long its last session took is not told of a run that was only scored
@@ -66,7 +65,10 @@ async def _export(folder: Path, out: Path) -> int:
 
 
 async def _samples(evaluation: Evaluation, written: datetime) -> list[EvalSample]:
-    """All samples of the run in its order; raises `StoreError` where the store holds no reply."""
+    """All samples of the run in its order.
+
+    Raises `StoreError` where the store holds no reply, `DataError` as `check_exported` does.
+    """
     from mmconv.report.inspect_log import data_uris
     from mmconv.report.inspect_sample import Setting, eval_sample
 
@@ -76,20 +78,15 @@ async def _samples(evaluation: Evaluation, written: datetime) -> list[EvalSample
         pictures=data_uris(evaluation.equipment.library),
         written=written,
     )
-    under_way: dict[int, Any] = {}
     made: dict[int, EvalSample] = {}
 
-    def plans() -> Iterator[Plan]:
-        for plan, sample in evaluation.plans():
-            under_way[plan.order] = sample
-            yield plan
-
-    def finish(finished: Finished) -> None:
-        order = finished.plan.order
-        made[order] = eval_sample(setting, finished, under_way.pop(order))
+    def finish(finished: Finished, sample: Any) -> None:
+        made[finished.plan.order] = eval_sample(setting, finished, sample)
 
     runner = evaluation.runner(offline=True)
-    await runner.run(plans(), finish)
+    await evaluation.carry_out(runner, finish)
+    store = evaluation.place.absolute_store
     if not runner.tally.replies:
-        raise StoreError(f"{evaluation.place.absolute_store} holds no reply of {evaluation.run_id}")
+        raise StoreError(f"{store} holds no reply of {evaluation.run_id}")
+    check_exported(evaluation.folder, evaluation.manifest(), runner.tally.unasked, store)
     return [made[order] for order in sorted(made)]

@@ -15,7 +15,7 @@ from mmconv.errors import ConfigError
 
 @click.command(name="perturb")
 @click.argument("file", type=FILE)
-@click.option("--out", type=FILE, required=True, help="The .json file to write.")
+@click.option("--out", type=FILE, required=True, help="The .json file to write; new.")
 @click.option(
     "--confusables",
     type=FILE,
@@ -46,8 +46,8 @@ def command(
     queries are perturbed already; this puts more errors into them. Other files need --field, as
     in --field feedback for FB-Bench.
     """
-    if out.resolve() in (file.resolve(), confusables.resolve()):
-        raise ConfigError(f"--out {out}: this file is read; name another")
+    if out.exists():
+        raise ConfigError(f"--out {out}: something is there already; name a new file")
     if out.suffix.lower() != ".json":
         raise ConfigError(f"--out {out}: name a .json file, so that it can be read again")
     perturbation = Perturbation(

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import click
 
 from mmconv.cli.budget import Budget
+from mmconv.cli.forecasting import cost_options, print_forecast
 from mmconv.cli.run_folders import open_new, place, place_options
 from mmconv.cli.run_options import NAMED, read_spec, spec_options
 from mmconv.cli.session import MAX_FAILURES, exit_code, run_new
-from mmconv.cli.tabling import print_tables
 from mmconv.config import RunSpec
-from mmconv.errors import ConfigError
 from mmconv.evaluation import Place
 from mmconv.identity import Shard
-from mmconv.report.forecast import Forecast
-
-AT_ONCE = 500
-"""How many plans are looked up in the store together."""
 
 
 @click.command(name="run", epilog=NAMED)
@@ -31,15 +25,7 @@ AT_ONCE = 500
 @place_options
 @click.option("--shard", default="1/1", metavar="I/N", help="Run only one of N equal parts.")
 @click.option("--page/--no-page", default=True, help="Write report.html at the end.")
-@click.option(
-    "--dry-run", is_flag=True, help="Count calls that are to be asked, and tokens; ask nothing."
-)
-@click.option(
-    "--max-cost",
-    type=click.FloatRange(0),
-    metavar="DOLLARS",
-    help="Stop when what was asked in this session costs more; the models' files need prices.",
-)
+@cost_options
 @click.option(
     "--max-failures",
     type=click.FloatRange(0, 1),
@@ -70,14 +56,6 @@ def command(target: str, out: Path, store: str, shard: str, **chosen: Any) -> No
 
 async def _forecast(spec: RunSpec, where: Place, part: Shard) -> None:
     async with open_new(spec, where, part) as evaluation:
-        runner, found = evaluation.runner(offline=True), Forecast(spec)
         plans = (plan for plan, _ in evaluation.plans())
-        while some := [*islice(plans, AT_ONCE)]:
-            held = await asyncio.gather(*map(runner.recall, some))
-            for plan, replies in zip(some, held, strict=True):
-                found.add(plan, replies)
-        print_tables([found.table], "table")
-        try:
-            evaluation.check_keys()
-        except ConfigError as error:
-            click.echo(f"A run would not start: {error}", err=True)
+        runner = evaluation.runner(offline=True)
+        await print_forecast(spec, runner, plans, evaluation.check_keys)

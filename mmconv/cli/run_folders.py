@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,9 +12,11 @@ import click
 
 from mmconv.cli.option_values import FILE
 from mmconv.config import RunSpec
-from mmconv.errors import ConfigError
+from mmconv.errors import ConfigError, InputError
 from mmconv.evaluation import Evaluation, Place, open_evaluation, read_run
 from mmconv.identity import Shard
+from mmconv.report.output import PAGE
+from mmconv.run_folder.layout import TRANSCRIPTS
 from mmconv.store.address import require_folder
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -50,6 +52,26 @@ async def open_new(
     """
     async with open_evaluation(spec, where, part) as evaluation:
         evaluation.check_calls()
+        yield evaluation
+
+
+@asynccontextmanager
+async def open_made(folder: Path) -> AsyncIterator[Evaluation]:
+    """A run that lies in its folder, with its data as they are today.
+
+    Raises as `enter_run` and `mmconv.evaluation.open_evaluation` do; where the data cannot be read,
+    the message also tells what of the run still can.
+    """
+    spec, found, shard = enter_run(folder)
+    async with AsyncExitStack() as stack:
+        try:
+            opened = open_evaluation(spec, found, shard, create=False, folder=folder)
+            evaluation = await stack.enter_async_context(opened)
+        except InputError as error:
+            if left := [name for name in (PAGE, TRANSCRIPTS) if (folder / name).exists()]:
+                told = f"Without its data this run still has {' and '.join(left)} in {folder}."
+                error.args = (f"{error}\n{told}",)
+            raise
         yield evaluation
 
 

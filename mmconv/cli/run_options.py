@@ -42,13 +42,15 @@ SHORT_FORMS = {
     "judge_sees_image": "options.judge_sees_image",
     "conditions": "conditions",
     "limit": "limit",
+    "shuffle": "shuffle",
+    "samples": "samples",
     "trials": "trials",
     "seed": "seed",
     "prompts": "prompts",
 }
 """Option -> the field of the run file that it stands for."""
 
-LISTS = ("grading", "conditions")
+LISTS = ("grading", "conditions", "samples")
 
 
 def _flag(name: str, text: str) -> Callable[[Command], Command]:
@@ -70,7 +72,14 @@ OPTIONS = (
         help="Which side the candidate stands on in pairwise grading.",
     ),
     click.option("--conditions", metavar="LIST", help="Conditions, with commas."),
-    click.option("--limit", type=int, help="Only the first so many samples."),
+    click.option("--limit", type=int, help="Only so many samples: the first ones."),
+    click.option(
+        "--shuffle",
+        type=int,
+        metavar="SEED",
+        help="Draw at random the samples that --limit counts, by this seed.",
+    ),
+    click.option("--samples", metavar="LIST", help="Only the samples of these keys, with commas."),
     click.option("--trials", type=int, help="Repeat every sample so often."),
     click.option("--seed", type=int, help="Seed of whatever is drawn, answers too.  [default: 0]"),
     click.option("--prompts", type=FILE, help="A folder whose prompt files replace ours."),

@@ -9,9 +9,8 @@ import click
 
 from mmconv.cli.file_errors import writing
 from mmconv.cli.option_values import FILE
-from mmconv.cli.run_folders import enter_run
+from mmconv.cli.run_folders import open_made
 from mmconv.cli.session import evaluate
-from mmconv.evaluation import open_evaluation
 
 
 @click.command(name="score")
@@ -22,7 +21,6 @@ def command(run: Path) -> None:
 
 
 async def _score(folder: Path) -> None:
-    spec, place, shard = enter_run(folder)
-    async with open_evaluation(spec, place, shard, create=False, folder=folder) as evaluation:
+    async with open_made(folder) as evaluation:
         with writing(folder):
             await evaluate(evaluation, offline=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
-from mmconv.assemble import find_provider
 from mmconv.config import ModelSpec
 from mmconv.conversation import without_oldest
 from mmconv.errors import ImageError, Refused
@@ -17,6 +16,7 @@ from mmconv.plans import Asked, Origin
 from mmconv.protocols import ImageSource, Renderer
 from mmconv.raw_prompts import RawImage, RawPrompt
 from mmconv.values import Image, Message, Outcome, Reply, Text
+from model_zoo.providers import provider_of
 
 INDENT = "    "
 _BREAK = "\N{DOWNWARDS ARROW WITH CORNER LEFTWARDS}"
@@ -62,13 +62,9 @@ def open_renderers(
 ) -> dict[str, Renderer | None]:
     """What writes the models' prompts, by seat; None where that is not known here. Blocks.
 
-    Raises `mmconv.errors.ConfigError` as `mmconv.protocols.Renders` does.
+    Raises `mmconv.errors.ConfigError` as `open_renderer` of `mmconv.protocols.Provider` does.
     """
-    renderers: dict[str, Renderer | None] = {}
-    for seat, model in models.items():
-        open_renderer = getattr(find_provider(model.provider), "open_renderer", None)
-        renderers[seat] = None if open_renderer is None else open_renderer(model, images)
-    return renderers
+    return {seat: provider_of(model).open_renderer(model, images) for seat, model in models.items()}
 
 
 def about_raw(provider: str, renderer: Renderer | None) -> Iterator[str]:

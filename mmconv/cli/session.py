@@ -1,4 +1,4 @@
-"""One evaluation on a terminal: progress, Ctrl-C, and the tables at the end."""
+"""One evaluation on a terminal: progress, Ctrl-C or SIGTERM, and the tables at the end."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from mmconv.run_folder.layout import TABLES, TRANSCRIPTS
 from mmconv.runner import Runner, collect_rarely
 from mmconv.store.address import has_password, without_password
 from mmconv.tally import Halt, Tally
+from model_zoo.loading_threads import end_with_loads
 
 EXIT_FAILURES = 1
 EXIT_INTERRUPTED = 130
@@ -62,8 +63,8 @@ async def evaluate(
 ) -> Result:
     """Run, or with `offline` score again; prints the tables and where they lie.
 
-    The first Ctrl-C lets the calls under way finish, as a `budget` that is spent does; the second
-    one does not.
+    The first Ctrl-C or SIGTERM lets the calls under way finish, as a `budget` that is spent does;
+    the second one does not.
     """
     collect_rarely()
     runner = evaluation.runner(offline=offline)
@@ -78,6 +79,8 @@ async def evaluate(
         click.echo()
     for message in _losses(result):
         click.echo(message, err=True)
+    if result.complete and budget is not None and (spent := budget.spent(result.tally)):
+        click.echo(spent, err=True)
     told = f"{line(evaluation.spec, result.tally, result.seconds)}; {result.seconds:.1f} s"
     if result.complete:
         click.echo(f"{told}\nEverything is in {result.folder}")
@@ -112,8 +115,7 @@ def _losses(result: Result) -> Iterator[str]:
         for kind, count in seat.failures.items():
             failed = f"{counted(count, 'call')} of {name} failed ({kind})"
             yield f"{failed}, for instance: {seat.examples[kind]}"
-    unasked = sum(seat.unasked for seat in result.tally.seats.values())
-    if unasked:
+    if unasked := result.tally.unasked:
         never = "was never asked" if unasked == 1 else "were never asked"
         yield f"{counted(unasked, 'call')} {never}: this run is not finished"
     if not result.complete:
@@ -150,11 +152,16 @@ def exit_code(result: Result, store: str, max_failures: float = MAX_FAILURES) ->
 
 
 def tell_stopped(store: str, halt: Halt | None) -> int:
-    """Say why a run stopped by itself, and how to go on with it; returns the exit code."""
+    """Say why a run stopped by itself, and how to go on with it; returns the exit code.
+
+    Where a model is still being loaded the process ends here.
+    """
     if halt is not None:
         click.echo(halt.told, err=True)
     click.echo(f"Stopped; what was answered is kept. Resume with:\n  {typed(store)}", err=True)
-    return EXIT_INTERRUPTED if halt is None or halt.failure is None else EXIT_FAILURES
+    code = EXIT_INTERRUPTED if halt is None or halt.failure is None else EXIT_FAILURES
+    end_with_loads(code)
+    return code
 
 
 def typed(store: str) -> str:
@@ -168,18 +175,27 @@ def typed(store: str) -> str:
 
 @contextmanager
 def stopped_by_interrupt(runner: Runner) -> Iterator[None]:
-    """Let the first Ctrl-C stop the runner; the second one interrupts as ever."""
+    """Let the first Ctrl-C or SIGTERM stop the runner; the second one ends the command as ever.
+
+    Batch systems send SIGTERM some time before they kill a job.
+    """
     loop = asyncio.get_running_loop()
+    signals = signal.SIGINT, signal.SIGTERM
+
+    def give_back() -> None:
+        for number in signals:
+            loop.remove_signal_handler(number)
 
     def stop() -> None:
-        loop.remove_signal_handler(signal.SIGINT)
+        give_back()
         click.echo(
             "Stopping: waiting for the calls under way (Ctrl-C again to drop them).", err=True
         )
         runner.stop()
 
-    loop.add_signal_handler(signal.SIGINT, stop)
+    for number in signals:
+        loop.add_signal_handler(number, stop)
     try:
         yield
     finally:
-        loop.remove_signal_handler(signal.SIGINT)
+        give_back()

@@ -7,13 +7,14 @@ with `--raw` it is what these make of it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
 from mmconv.cli.option_values import FILE
-from mmconv.cli.run_folders import enter_run
+from mmconv.cli.run_folders import open_made
 from mmconv.cli.sent_prompts import (
     INDENT,
     PromptPrinter,
@@ -24,11 +25,13 @@ from mmconv.cli.sent_prompts import (
 )
 from mmconv.config import nearest
 from mmconv.errors import ConfigError
-from mmconv.evaluation import Evaluation, open_evaluation
+from mmconv.evaluation import Evaluation
 from mmconv.plans import Finished
 from mmconv.report.changes import check_shown
 from mmconv.run_folder.transcripts import judged_as
 from mmconv.values import Call, Failure, Outcome, Reply, Skipped
+
+Kept = TypeVar("Kept")
 
 
 @click.command(name="show")
@@ -53,22 +56,23 @@ def command(run: Path, sample: str, condition: str, *, with_judge: bool, raw: bo
 
 
 async def _show(folder: Path, sample: str, condition: str, *, with_judge: bool, raw: bool) -> None:
-    spec, place, shard = enter_run(folder)
-    async with open_evaluation(spec, place, shard, create=False, folder=folder) as evaluation:
+    async with open_made(folder) as evaluation:
         known = evaluation.benchmark.conditions
         if condition and condition not in known:
             raise ConfigError(f"{folder} has no condition {condition!r}{nearest(condition, known)}")
-        found = await _finished(evaluation, sample, condition)
+        if not sample:
+            # A line of each is kept: all prompts and replies of a run may not fit into memory.
+            for line in await _finished(evaluation, sample, condition, _how_far):
+                click.echo(line)
+            return
+        found = await _finished(evaluation, sample, condition, lambda finished: finished)
         prompts: PromptPrinter = as_messages
         if raw:
             prompts = await asyncio.to_thread(_open_raw, evaluation, found, with_judge)
-    if sample and not found:
+    if not found:
         raise ConfigError(f"{folder} has no sample {sample!r}; `mmconv show {folder}` lists them")
     for finished in found:
-        if sample:
-            click.echo("\n".join(transcript(finished, prompts, with_judge=with_judge)))
-        else:
-            click.echo(_how_far(finished))
+        click.echo("\n".join(transcript(finished, prompts, with_judge=with_judge)))
 
 
 def _how_far(finished: Finished) -> str:
@@ -81,20 +85,28 @@ def _how_far(finished: Finished) -> str:
     return f"{plan.sample}  {plan.condition}: {answered} of {count} calls answered"
 
 
-async def _finished(evaluation: Evaluation, sample: str, condition: str) -> list[Finished]:
-    """What the store holds of the chosen calls; raises `DataError` as `check_shown` does."""
+async def _finished(
+    evaluation: Evaluation, sample: str, condition: str, keep: Callable[[Finished], Kept]
+) -> list[Kept]:
+    """What `keep` makes of the chosen calls as the store holds them, in the run's order.
+
+    Raises `DataError` as `check_shown` does.
+    """
     chosen = (
         plan
         for plan, _ in evaluation.plans()
         if sample in ("", plan.sample) and condition in ("", plan.condition)
     )
-    found: list[Finished] = []
+    found: dict[int, Kept] = {}
+
+    def take(finished: Finished) -> None:
+        found[finished.plan.order] = keep(finished)
+
     runner = evaluation.runner(offline=True)
-    await runner.run(chosen, found.append)
-    unasked = sum(seat.unasked for seat in runner.tally.seats.values())
+    await runner.run(chosen, take)
     store = evaluation.place.absolute_store
-    check_shown(evaluation.folder, evaluation.manifest(), unasked, store)
-    return sorted(found, key=lambda finished: finished.plan.order)
+    check_shown(evaluation.folder, evaluation.manifest(), runner.tally.unasked, store)
+    return [found[order] for order in sorted(found)]
 
 
 def _open_raw(evaluation: Evaluation, found: Sequence[Finished], with_judge: bool) -> PromptPrinter:

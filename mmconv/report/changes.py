@@ -27,6 +27,11 @@ _ADVICE = (
 
 _UNSHOWN = f"Put back what has changed; what was asked then stands in {TRANSCRIPTS}."
 
+_UNEXPORTED = (
+    "Put back what has changed, or let `mmconv score` of the folder make its results from what is "
+    "there today, and export those."
+)
+
 
 def check_kept(folder: Path, today: Manifest, tally: Tally, store: str) -> None:
     """Raise `DataError` where scoring a run would leave it with fewer results than it has.
@@ -64,6 +69,18 @@ def check_shown(folder: Path, today: Manifest, unasked: int, store: str) -> None
         raise DataError(str(folder), [_unanswered(finished, unasked, store), *causes], _UNSHOWN)
 
 
+def check_exported(folder: Path, today: Manifest, unasked: int, store: str) -> None:
+    """Raise `DataError` where a log would not be of the run that its folder holds.
+
+    That is as `check_shown` does, and for any known change: records and scores are made anew from
+    today's data, and the log says that they are of the run as it was.
+    """
+    check_shown(folder, today, unasked, store)
+    saved = _manifest(folder)
+    if saved is not None and (known := tuple(_differences(saved, today))):
+        raise DataError(str(folder), known, _UNEXPORTED)
+
+
 def _unanswered(finished: bool, unasked: int, store: str) -> str:
     state = "finished" if finished else "stopped"
     return f"the run was {state}, and {store} has no answer to {unasked} of its calls today"
@@ -78,7 +95,7 @@ def _losses(
     *,
     finished: bool,
 ) -> Iterator[str]:
-    unasked = sum(seat.unasked for seat in tally.seats.values())
+    unasked = tally.unasked
     more = tally.lost - _lost(folder)
     if finished and unasked and (more > 0 or saved is None or any(_differences(saved, today))):
         yield _unanswered(finished, unasked, store)

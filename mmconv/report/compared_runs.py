@@ -78,8 +78,11 @@ def finished_among(
 def mismatches(first: FinishedRun, other: FinishedRun) -> Iterator[tuple[str, str]]:
     """What must be alike and is not: its kind and a sentence on it."""
     data = [_facts(run, "data") for run in (first, other)]
-    if sorted(data[0].values()) != sorted(data[1].values()):
+    if _contents(first) != _contents(other):
         names = [", ".join(sorted(each)) or "unknown files" for each in data]
+        if names[0] == names[1]:
+            files = (str(run.spec.options.get("data", "")) for run in (first, other))
+            names = [file or name for file, name in zip(files, names, strict=True)]
         yield "data", f"the data differ: {names[0]} in {first.label}, {names[1]} in {other.label}"
     for seat in sorted({*first.spec.seats, *other.spec.seats} - {CANDIDATE}):
         if _seat(first, seat) != _seat(other, seat):
@@ -194,11 +197,22 @@ def _by_value(values: Sequence[Any], runs: Sequence[FinishedRun]) -> Iterator[tu
 
 
 def _labelled(runs: Sequence[FinishedRun]) -> tuple[FinishedRun, ...]:
-    """Runs of one model are told apart by their hashes, or else by their folders."""
+    """Runs of one model are told apart by their data, by their hashes, or else by their folders."""
+    counts = Counter(run.label for run in runs)
+    alike = Counter((run.label, _contents(run)) for run in runs)
+    runs = [
+        _with_data(run) if alike[run.label, _contents(run)] == 1 < counts[run.label] else run
+        for run in runs
+    ]
     for tell in (_with_hash, _with_folder):
         counts = Counter(run.label for run in runs)
         runs = [tell(run) if counts[run.label] > 1 else run for run in runs]
     return tuple(runs)
+
+
+def _with_data(run: FinishedRun) -> FinishedRun:
+    name = Path(str(run.spec.options.get("data", ""))).name
+    return replace(run, label=f"{run.candidate} ({name})") if name else run
 
 
 def _with_hash(run: FinishedRun) -> FinishedRun:
@@ -216,6 +230,11 @@ def _facts(run: FinishedRun, name: str) -> dict[str, str]:
     facts = run.manifest.facts.get(name, {})
     named = facts if isinstance(facts, Mapping) else {name: facts}
     return {key: str(value) for key, value in named.items()}
+
+
+def _contents(run: FinishedRun) -> tuple[str, ...]:
+    """Hashes of the run's data, whatever the files are called."""
+    return tuple(sorted(_facts(run, "data").values()))
 
 
 def _seat(run: FinishedRun, seat: str) -> tuple[Any, ...]:
@@ -280,6 +299,8 @@ def _settings(run: FinishedRun) -> dict[str, Any]:
         "conditions": ", ".join(run.manifest.conditions),
         "trials": run.spec.trials,
         "limit": run.spec.limit,
+        "shuffle": run.spec.shuffle,
+        "samples": run.spec.samples and ", ".join(run.spec.samples),
         "seed": run.spec.seed,
         "mmconv": run.manifest.mmconv,
     }

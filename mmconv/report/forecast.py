@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from mmconv.config import RunSpec
+from mmconv.config import RunSpec, load_model, model_files
 from mmconv.graph import dependencies, is_needless
 from mmconv.plans import Plan
 from mmconv.report.summary import cost, tell_dollars
@@ -92,6 +92,7 @@ class Forecast:
                 f"tokens are estimates: {CHARACTERS_PER_TOKEN:g} characters or one Chinese sign, "
                 f"and {PIXELS_PER_TOKEN:g} pixels, a token; {ANSWER_TOKENS} tokens an answer, or "
                 "as many as published ones have, and at most what the model is allowed.",
+                *filter(None, (_priced_namesake(self.spec, seat) for seat in self.counts)),
             ),
             digits=0,
         )
@@ -116,6 +117,23 @@ def _row(spec: RunSpec, seat: str, count: _Count) -> dict[str, Cell]:
         "at most": Cell(value=float(count.most_output)),
         "US dollars": Cell(value="not priced" if price is None else tell_dollars(price)),
     }
+
+
+def _priced_namesake(spec: RunSpec, seat: str) -> str | None:
+    """The shipped model that may be meant by one without a price.
+
+    Its price is not taken: a provider's name may stand for other weights, at another price.
+    """
+    model = spec.seats[seat]
+    if model.price is not None or model.base_url is not None or model.model not in model_files():
+        return None
+    shipped = load_model(model.model)
+    if shipped.price is None or shipped.provider != model.provider:
+        return None
+    return (
+        f"{seat}: {model.provider}/{model.model} has no price here. {model.model} is shipped with "
+        f"one, as {shipped.provider}/{shipped.model}: name the model `{model.model}` to take it."
+    )
 
 
 def _answer(call: Call, limit: int, replies: Mapping[str, Reply]) -> float:

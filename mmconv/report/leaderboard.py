@@ -214,7 +214,11 @@ def _fill_part(
         title=part.title,
         columns=tuple(name for name in part.columns if name in there),
         rows=rows,
-        notes=(*absent, *dict.fromkeys(note for each in sources for note in _notes(each, part))),
+        notes=(
+            *absent,
+            *part.notes,
+            *dict.fromkeys(note for each in sources for note in _notes(each, part)),
+        ),
         digits=max((source.digits for source in sources), default=2),
         signed=part.signed,
     )

@@ -7,13 +7,17 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from importlib import metadata
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from mmconv import __version__
-from mmconv.config import ModelSpec, RunSpec
+from mmconv.config import CANDIDATE, ModelSpec, RunSpec
 from mmconv.protocols import Benchmark
 from mmconv.run_folder.layout import RunSummary, SeatSummary
+from mmconv.run_folder.saved_run import read_by_sample
 from mmconv.tally import SeatTally, Tally
+from mmconv.trials import read_trial
 from model_zoo.chat_templates import TRANSCRIPT
 
 PACKAGES = ("torch", "transformers", "accelerate", "bitsandbytes", "vllm", "openai", "sacrebleu")
@@ -21,6 +25,11 @@ PACKAGES = ("torch", "transformers", "accelerate", "bitsandbytes", "vllm", "open
 
 STAND_INS = ("fake", "simulated")
 """Providers that make up what they reply."""
+
+ALIKE = (
+    "Every answer is the same in all trials, as where nothing is drawn (at temperature 0): of the "
+    "candidate they tell no more than one trial."
+)
 
 
 def software() -> dict[str, Any]:
@@ -73,11 +82,30 @@ def plain_turns(spec: RunSpec, about: Mapping[str, Mapping[str, str]]) -> tuple[
     )
 
 
-def tell_trials(spec: RunSpec, samples: int) -> tuple[str, ...]:
-    """How many samples there are, where n counts each of them several times."""
+def tell_trials(spec: RunSpec, samples: int, transcripts: Path) -> tuple[str, ...]:
+    """How many samples there are, where n counts each several times; and whether that was idle."""
     if (trials := spec.trials) == 1:
         return ()
-    return (f"{samples} samples in {trials} trials each: n counts every trial.",)
+    told = f"{samples} samples in {trials} trials each: n counts every trial."
+    return (told, ALIKE) if _are_trials_alike(transcripts) else (told,)
+
+
+def _are_trials_alike(transcripts: Path) -> bool:
+    """Whether the candidate answers every sample in all trials as in the first one."""
+    by_key = groupby(read_by_sample(transcripts), lambda held: read_trial(held[0]).key)
+    for _, trials in by_key:
+        replies = (
+            [
+                (call["condition"], call["call"], call["text"])
+                for call in calls
+                if call["seat"] == CANDIDATE
+            ]
+            for _, calls in trials
+        )
+        first = next(replies)
+        if any(each != first for each in replies):
+            return False
+    return True
 
 
 def headline(spec: RunSpec, benchmark: Benchmark[Any], samples: int) -> dict[str, str]:

@@ -43,9 +43,10 @@ class Runner:
     `window` bounds how many plans are open at once, until models are opened that together answer
     more calls than that. `before_asking` is called once, before the first call that the store does
     not hold; what it raises ends the run with nothing asked. A run stops where a model cannot
-    answer (see `mmconv.runner.halting`), unless it `goes_on`, as where others ask the same models,
-    which stopping stops too. `enough` may be set: it is called after each call that was asked, and
-    what it says is why the run stops then. A runner is made where its event loop runs.
+    answer (see `mmconv.runner.halting`), unless it `goes_on`: that is for runs whose models others
+    ask too, since stopping would end those calls as well. `enough` may be set: it is called after
+    each call that was asked, and what it says is why the run stops then. A runner is made where its
+    event loop runs.
     """
 
     def __init__(
@@ -75,10 +76,12 @@ class Runner:
         """Run all plans; `on_finished` gets each as it ends, in any order.
 
         Returns whether the run went to its end, False if `stop` ended it early, or the run itself
-        (then `tally.halt` tells why). Exceptions other than a model's failure come out as they are;
-        a call that somebody cancelled, so that its plan has no end, is a `RuntimeError`.
+        (then `tally.halt` tells why). What was to stop with its last calls has come to its end.
+        Exceptions other than a model's failure come out as they are; a call that somebody
+        cancelled, so that its plan has no end, is a `RuntimeError`.
         """
         self._store.look_again()
+        taken_in = False
         try:
             async with asyncio.TaskGroup() as group:
                 for plan in plans:
@@ -89,15 +92,31 @@ class Runner:
                     _OpenPlan(plan, self, group, on_finished).start()
                     # Opening the first plans takes a while, in which their first calls can go out.
                     await asyncio.sleep(0)
+                else:
+                    taken_in = True
         except BaseExceptionGroup as failed:
             raise _foremost(failed) from None
-        if self._stopping.done():
+        lost = self.tally.plans - self.tally.finished
+        if self._stopping.done() and (lost or not taken_in):
+            self._look_again_at_enough()
             return False
-        if lost := self.tally.plans - self.tally.finished:
+        if lost:
             raise RuntimeError(f"{lost} plans have no end: their calls were cancelled")
-        if not (self.offline or self._goes_on):
-            self.tally.halt = self._unanswered()
+        if self._is_unable():
+            return False
+        self.tally.halt = None if self.offline or self._goes_on else self._unanswered()
         return self.tally.halt is None
+
+    def _is_unable(self) -> bool:
+        """Whether the run stopped because a model cannot answer: asked again, it may."""
+        return self.tally.halt is not None and self.tally.halt.failure is not None
+
+    def _look_again_at_enough(self) -> None:
+        """Have the halt count the calls, too, that were under way when it was enough."""
+        if self.tally.halt is None or self._is_unable() or self.enough is None:
+            return
+        if reason := self.enough(self.tally):
+            self.tally.halt = Halt(reason=reason)
 
     def _unanswered(self) -> Halt | None:
         """Why a run of too few calls to stop it midway is none: not one of them was answered."""
@@ -119,9 +138,10 @@ class Runner:
         self._room.release()
 
     async def outcome(self, plan: Plan, asked: Asked, chain: int) -> tuple[Outcome, bool]:
-        """Find or ask one resolved call; also returns whether it was not asked for itself.
+        """Find or ask one resolved call; with it True if the reply was free.
 
-        `chain` counts the calls in a row that end with the last one to wait for it.
+        That is one that was stored, or that an equal call under way brought. `chain` counts the
+        calls in a row that end with the last one to wait for it.
 
         Raises `Stopped` where the run is being stopped before the call was asked.
         """
@@ -283,19 +303,28 @@ class _OpenPlan:
     def _settle(self, call: Call, outcome: Outcome, *, stored: bool) -> None:
         self.outcomes[call.id] = outcome
         self.runner.count(call.seat, outcome, stored=stored)
-        if isinstance(outcome, Reply):
-            self.replies[call.id] = outcome
+        if not isinstance(outcome, Reply):
+            self._skip_behind(call, outcome)
+            return
+        self.replies[call.id] = outcome
         for dependent in self.waiting.get(call.id, ()):
             if dependent.id in self.outcomes:
-                continue
-            if not isinstance(outcome, Reply):
-                lost = outcome if isinstance(outcome, Skipped) else Skipped(because=call.id)
-                self._settle(dependent, lost, stored=False)
-                self._count_down()
                 continue
             self.unmet[dependent.id].discard(call.id)
             if not self.unmet[dependent.id]:
                 self._launch(dependent, dependent)
+
+    def _skip_behind(self, call: Call, outcome: Failure | Skipped) -> None:
+        """Skip all that waits for a call without a reply, however long the chain is."""
+        lost = outcome if isinstance(outcome, Skipped) else Skipped(because=call.id)
+        behind = [*self.waiting.get(call.id, ())]
+        while behind:
+            dependent = behind.pop()
+            if dependent.id not in self.outcomes:
+                self.outcomes[dependent.id] = lost
+                self.runner.count(dependent.seat, lost, stored=False)
+                self._count_down()
+                behind += self.waiting.get(dependent.id, ())
 
     def _count_down(self) -> None:
         self.left -= 1

@@ -28,7 +28,8 @@ COUNTED: frozenset[FailureKind] = HOPELESS | {
 """Failures that may lie with the model; the others lie with what it was asked, and say nothing."""
 
 UNSUITED: FailureKind = "rejected"
-"""May lie with either: with the model, or how it is set up, as long as it has answered nothing."""
+"""Counts only until the model has answered once: before that its set-up may be wrong, afterwards
+what it is asked is."""
 
 ABSENT: FailureKind = "connection"
 """Is hopeless, after all attempts, as long as the model has answered nothing: nobody is there."""

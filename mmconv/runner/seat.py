@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import heapq
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
@@ -37,9 +37,9 @@ class Seat:
     """A place at the table: a model, and what it is sent beside the benchmark's messages.
 
     `system` is the model's own system prompt, sent where the benchmark sends none; `sampling`
-    overrides the benchmark's, field by field. `seed` is that of answers which are drawn, at a
-    temperature above 0 or the server's own, where nobody has set theirs; 0 leaves it to the server.
-    Two seats may share one model, and its slots. `label` is what the model is called.
+    overrides the benchmark's, field by field. `seed` goes with sampled calls (of a temperature
+    above 0, or the server's own) that set none of their own; 0 sends none. Two seats may share one
+    model, and its slots. `label` is what the model is called.
     """
 
     model: Model
@@ -109,10 +109,12 @@ class Model:
         attempt = dropped = 0
         while True:
             attempt += 1
-            epoch = 0
+            epoch = await self._slots.acquire(priority)
             try:
-                async with self._slots.held(priority) as epoch:
+                try:
                     reply = await backend.generate(messages, sampling, affinity=affinity)
+                finally:
+                    self._slots.release()
             except ImageError as error:
                 return Failure(kind="image", message=str(error), attempts=attempt)
             except Refused as error:
@@ -141,9 +143,9 @@ class Model:
 
     async def aclose(self) -> None:
         """Close the model, if it was opened."""
-        if self._backend is not None:
-            await self._backend.aclose()
-            self._backend = None
+        backend, self._backend = self._backend, None
+        if backend is not None:
+            await backend.aclose()
 
     async def _ready(self) -> Backend:
         if self._backend is None:
@@ -160,12 +162,17 @@ class Model:
         """The model, loaded or connected; raises `Stopped` at once when the run is stopped."""
         opening = asyncio.ensure_future(self._open_backend())
         stopping = asyncio.ensure_future(self._stopping.wait())
+        is_dropped = True
         try:
             await asyncio.wait((opening, stopping), return_when=asyncio.FIRST_COMPLETED)
+            is_dropped = False
         finally:
             stopping.cancel()
             opening.cancel()
             await asyncio.wait((opening,))
+            # Loaded in the very moment in which whoever waits for it is cancelled.
+            if is_dropped and not opening.cancelled() and opening.exception() is None:
+                await opening.result().aclose()
         if opening.cancelled():
             raise Stopped
         return opening.result()
@@ -179,7 +186,9 @@ class Model:
 
     def _delay(self, attempt: int, retry_after: float | None) -> float:
         """Exponential backoff with full jitter, never sooner than the server asked for."""
-        backoff = self._random.uniform(0, min(LONGEST_DELAY, FIRST_DELAY * 2.0**attempt))
+        # Larger powers than a float can hold would wait no longer.
+        longest = min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(attempt, 64))
+        backoff = self._random.uniform(0, longest)
         return backoff if retry_after is None else retry_after + min(backoff, 1.0)
 
 
@@ -203,14 +212,19 @@ class _Slots:
         self._most = most
         self._limit = float(most)
 
-    @asynccontextmanager
-    async def held(self, priority: int) -> AsyncIterator[int]:
-        await self._acquire(priority)
-        try:
-            yield self._epoch
-        finally:
-            self._held -= 1
-            self._serve()
+    async def acquire(self, priority: int) -> int:
+        """Wait for a slot, which is to be released; returns its epoch. May raise `Stopped`."""
+        if self._closed:
+            raise Stopped
+        if self._held < int(self._limit) and not self._waiting:
+            self._held += 1
+        else:
+            await self._turn(priority)
+        return self._epoch
+
+    def release(self) -> None:
+        self._held -= 1
+        self._serve()
 
     def shrink(self, epoch: int) -> None:
         if epoch == self._epoch:
@@ -230,20 +244,15 @@ class _Slots:
                 future.set_exception(Stopped())
         self._waiting.clear()
 
-    async def _acquire(self, priority: int) -> None:
-        if self._closed:
-            raise Stopped
-        if self._held < int(self._limit) and not self._waiting:
-            self._held += 1
-            return
+    async def _turn(self, priority: int) -> None:
+        """Wait until a slot is held for this call."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (priority, next(self._ticket), future))
         try:
             await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled() and future.exception() is None:
-                self._held -= 1
-                self._serve()
+                self.release()
             raise
 
     def _serve(self) -> None:

@@ -44,8 +44,7 @@ class RepliesElsewhere:
 
     async def last_failure(self, key: str) -> Failure | None:
         """How a call failed the last time, for the record."""
-        # It asks a thread of its own accord, whatever loop it is awaited in.
-        return await self._store.last_failure(key)
+        return await self._at_home(self._store.last_failure(key))
 
     async def _at_home(self, asked: Coroutine[Any, Any, Found]) -> Found:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asked, self._home))

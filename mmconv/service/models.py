@@ -11,11 +11,12 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 
-from mmconv.assemble import Provider, build_seat, find_provider, model_identity
+from mmconv.assemble import build_seat, model_identity
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec
 from mmconv.protocols import Backend, ImageSource
 from mmconv.runner import Model, Seat
 from mmconv.values import Message, Reply, Sampling
+from model_zoo.providers import provider_of
 
 log = logging.getLogger(__name__)
 
@@ -51,9 +52,11 @@ class Models:
         return tuple(name for name in names if not self._source(self.specs[name]).load())
 
     async def aclose(self) -> None:
-        """Close every model that was opened, and end what still loads."""
-        for source in self._sources.values():
-            await source.aclose()
+        """Close every model that was opened, and end what still loads; then raise as one did."""
+        closing = (source.aclose() for source in self._sources.values())
+        for ended in await asyncio.gather(*closing, return_exceptions=True):
+            if ended is not None:
+                raise ended
 
     def _seat(
         self,
@@ -77,19 +80,17 @@ class Models:
 
 def guides_output(spec: ModelSpec) -> bool:
     """Whether the model's backend makes its replies obey a JSON schema, as its provider tells."""
-    tell = getattr(find_provider(spec.provider), "guides_output", None)
-    return tell is not None and bool(tell(spec))
+    return provider_of(spec).guides_output(spec)
 
 
 class _Source:
     """A backend that is opened once and lent to several models."""
 
     def __init__(self, spec: ModelSpec, images: ImageSource) -> None:
-        self._provider: Provider = find_provider(spec.provider)
         self._spec = spec
         self._images = images
         self._opening: asyncio.Task[_Lent] | None = None
-        self.fingerprint = self._provider.fingerprint(spec)
+        self.fingerprint = provider_of(spec).fingerprint(spec)
 
     async def open(self) -> Backend:
         # Loading may take longer than a client waits; whoever asks next finds it under way.
@@ -118,7 +119,8 @@ class _Source:
 
     async def _open(self) -> _Lent:
         try:
-            return _Lent(await self._provider.open_backend(self._spec, self._images))
+            provider = provider_of(self._spec)
+            return _Lent(await provider.open_backend(self._spec, self._images))
         except Exception as error:
             # Whoever asks next tries again; those who asked may all have gone, and none be told.
             log.error("model %s cannot be opened: %s", self._spec.label, error)

@@ -192,11 +192,16 @@ def effective_size(variance: float, summary: Summary, groups: int, most: float) 
 
 
 def bounded(summary: Summary, lowest: float | None = None, highest: float | None = None) -> Summary:
-    """The summary with its interval cut where the scale ends."""
-    low, high = summary.low, summary.high
-    if low is not None and lowest is not None:
+    """The summary with its interval cut where the scale ends.
+
+    An end that the mean itself lies beyond is none: the interval would not hold its own mean.
+    """
+    mean, low, high = summary.mean, summary.low, summary.high
+    if mean is None or low is None or high is None:
+        return summary
+    if lowest is not None and lowest <= mean:
         low = max(low, lowest)
-    if high is not None and highest is not None:
+    if highest is not None and mean <= highest:
         high = min(high, highest)
     return replace(summary, low=low, high=high)
 

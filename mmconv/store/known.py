@@ -25,7 +25,8 @@ from sqlalchemy import (
 from mmconv.store.schema import replies
 
 FRESH_SECONDS = 1.0
-"""How long what was read counts: so late is news of another process's replies at most."""
+"""How long what was read counts as current; other processes' replies are noticed at most so late.
+"""
 
 _CHUNK = 1000
 """Keys that are entered in one go, and held in memory while the table is read."""

@@ -1,8 +1,8 @@
 """The tables, and how a database is opened and brought up to date.
 
-SQLite in WAL mode is the embedded default; a PostgreSQL URL works the same. What a reply answered
-is not kept here: prompts are planned again from the run's specification, and the content key
-proves that they are the same.
+SQLite is the embedded default, with a write-ahead log where that is safe; a PostgreSQL URL works
+the same. What a reply answered is not kept here: prompts are planned again from the run's
+specification, and the content key proves that they are the same.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import re
 import sqlite3
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
 
 from mmconv.errors import StoreError
+from mmconv.store.mounts import is_on_network
 
 HEAD = "0003"
 """The newest migration; a database that has it is opened without loading Alembic."""
@@ -262,7 +264,7 @@ def _make_engine(url: URL, shown: str) -> Engine:
     except (SQLAlchemyError, TypeError, ValueError) as error:
         raise StoreError(f"cannot open the store {shown}: {error}") from error
     if url.get_backend_name() == "sqlite":
-        event.listen(engine, "connect", _tune_sqlite)
+        event.listen(engine, "connect", _tuned(url))
     return engine
 
 
@@ -277,20 +279,26 @@ def _prepare_file(path: Path, *, create: bool) -> None:
         raise StoreError(f"cannot make {path.parent}: {error.strerror or error}") from error
 
 
-def _tune_sqlite(connection: Any, _record: object) -> None:
-    cursor = connection.cursor()
-    cursor.execute(f"PRAGMA busy_timeout={PATIENCE_SECONDS * 1000}")
-    _write_ahead(cursor)
-    cursor.execute("PRAGMA synchronous=FULL")
-    cursor.close()
+def _tuned(url: URL) -> Callable[[Any, object], None]:
+    """What sets up a new connection to an SQLite file; see `mmconv.store.mounts` for its log."""
+    journal = "DELETE" if url.database and is_on_network(Path(url.database)) else "WAL"
+
+    def tune(connection: Any, _record: object) -> None:
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA busy_timeout={PATIENCE_SECONDS * 1000}")
+        _switch_journal(cursor, journal)
+        cursor.execute("PRAGMA synchronous=FULL")
+        cursor.close()
+
+    return tune
 
 
-def _write_ahead(cursor: Any) -> None:
-    """Switch to a write-ahead log. For this SQLite does not wait while others open the file."""
+def _switch_journal(cursor: Any, journal: str) -> None:
+    """Switch to or from a write-ahead log: SQLite does not wait while others open the file."""
     until = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
-            cursor.execute("PRAGMA journal_mode=WAL")
+            cursor.execute(f"PRAGMA journal_mode={journal}")
         except sqlite3.OperationalError as error:
             busy = error.sqlite_errorcode == sqlite3.SQLITE_BUSY
             if not busy or time.monotonic() > until:

@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any, Generic, TypeVar, cast
 
 import orjson
-from sqlalchemy import Connection, Row, Table, select
+from sqlalchemy import Connection, Row, Table, func, select
 
 from mmconv.store.known import KnownKeys
 from mmconv.store.schema import connect, failures, images, replies, runs, tell_failures
@@ -39,7 +39,8 @@ class Store:
     Raises `mmconv.errors.StoreError` if it cannot be opened, and later where it can no longer be
     read or written (a full disk): what was acknowledged is kept. The coroutines belong to one event
     loop; `aclose` waits for what is under way. `flights` are the calls that runners look up or ask
-    at this moment, by key, so that equal ones are one whoever asks; None comes of one given up.
+    at this moment, by key, so that equal ones are one whoever asks. One that its runner gave up
+    ends as None, and whoever waits for it asks again.
     """
 
     def __init__(self, url: str, *, create: bool = True) -> None:
@@ -50,6 +51,7 @@ class Store:
         with self._engine.connect() as connection:
             self._known.catch_up(connection)
         self._reader = _Batcher(self._read_replies)
+        self._failure_reader = _Batcher(self._read_failures)
         self._writer = _Batcher(self._write_outcomes, gather=GATHER_SECONDS)
 
     async def get(self, key: str) -> Reply | None:
@@ -82,7 +84,7 @@ class Store:
 
     async def last_failure(self, key: str) -> Failure | None:
         """How a call failed the last time, for the record."""
-        return await asyncio.to_thread(self._read_failure, key)
+        return await self._failure_reader.submit(key)
 
     def add_run(self, run_id: str, spec: str) -> None:
         """Keep a run's specification (JSON) under its id; the first one stands."""
@@ -105,6 +107,7 @@ class Store:
     async def aclose(self) -> None:
         """Finish what is under way and close the database. Safe to call twice."""
         await self._reader.aclose()
+        await self._failure_reader.aclose()
         await self._writer.aclose()
         self._engine.dispose()
 
@@ -114,13 +117,16 @@ class Store:
             found = read_replies(connection, [key for key in keys if self._known.may_hold(key)])
         return [found.get(key) for key in keys]
 
-    def _read_failure(self, key: str) -> Failure | None:
-        newest = select(failures).where(failures.c.key == key).order_by(failures.c.id.desc())
+    def _read_failures(self, keys: Sequence[str]) -> list[Failure | None]:
+        """The latest failure of each key; there are at most `BATCH` of them."""
+        latest = select(func.max(failures.c.id)).where(failures.c.key.in_(keys))
+        chosen = failures.c.id.in_(latest.group_by(failures.c.key))
         with self._engine.connect() as connection:
-            row = connection.execute(newest.limit(1)).first()
-        if row is None:
-            return None
-        return Failure(kind=row.kind, message=row.message, attempts=row.attempts)
+            found = {
+                row.key: Failure(kind=row.kind, message=row.message, attempts=row.attempts)
+                for row in connection.execute(select(failures).where(chosen))
+            }
+        return [found.get(key) for key in keys]
 
     def _write_outcomes(
         self, items: Sequence[tuple[str, str, Reply | Failure]]

@@ -302,6 +302,12 @@ def test_plain_is_what_every_reader_shows_alike(picture: Image.Image, plain: boo
     assert is_plain(encode(picture, "PNG"), LIMITS, "a") == plain
 
 
+@pytest.mark.parametrize("kind", ["JPEG", "TIFF"])
+def test_inks_are_not_shown_alike(kind: str) -> None:
+    inks = Image.new("CMYK", (8, 8), (0, 255, 255, 0))
+    assert not is_plain(encode(inks, kind), LIMITS, "a")
+
+
 def test_known_facts_are_held_against_stricter_limits() -> None:
     facts = inspect(encode(noise(), "PNG"), LIMITS, "a")
     check(facts, LIMITS, "a")

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -175,3 +176,41 @@ def test_whoever_keeps_an_image_that_others_remove_has_it(tmp_path: Path) -> Non
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(turn, range(200)))
     assert not places[0].holds(hash_bytes(PNG))
+
+
+def test_facts_in_memory_do_not_wait_for_a_slow_disk(
+    uploads: Uploads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = uploads.keep(PNG, "ada", "x.png")
+    writing, told = Event(), Event()
+    write = Path.write_bytes
+
+    def slow(path: Path, data: bytes) -> int:
+        writing.set()
+        assert told.wait(10)
+        return write(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", slow)
+    with ThreadPoolExecutor() as pool:
+        holding = pool.submit(uploads.hold, OTHER, "y.png")
+        assert writing.wait(10)
+        recalled = pool.submit(uploads.recall, kept.sha256)
+        try:
+            assert recalled.result(timeout=5) == kept
+        finally:
+            told.set()
+        assert uploads.read(holding.result().sha256) == OTHER
+
+
+def test_an_image_that_many_hold_and_release_at_once_is_there_for_each(
+    tmp_path: Path, uploads: Uploads
+) -> None:
+    def use(_: int) -> bool:
+        sha256 = uploads.hold(PNG, "x.png").sha256
+        is_whole = uploads.read(sha256) == PNG
+        uploads.release(sha256)
+        return is_whole
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(use, range(400)))
+    assert held_files(tmp_path) == []

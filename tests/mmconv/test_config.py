@@ -123,6 +123,9 @@ class TestAddress:
         ({"trails": 2}, "trails is no field here; did you mean trials?"),
         ({"benchmark": None}, "benchmark: "),
         ({"limit": 0}, "limit: "),
+        ({"shuffle": 1}, "^run.yaml: .*\n  shuffle draws as many samples as limit says: set limit"),
+        ({"samples": [3], "limit": 1}, "samples names those that run: leave out limit and shuffle"),
+        ({"samples": []}, "samples: "),
         ({"sampling": {"judge": {}}}, "the seat 'judge', which no model sits on"),
         ({"sampling": {"candidate": {"top_p": 2}}}, r"sampling\.candidate\.top_p"),
         (

@@ -65,6 +65,16 @@ def test_resolving_joins_neighbouring_texts_and_keeps_images_in_place() -> None:
     assert message.parts == (Text(text="see "), PICTURE, Text(text="and this!"))
 
 
+def test_what_is_resolved_already_is_not_made_again() -> None:
+    """Most messages are; a benchmark may still write two texts one after the other."""
+    image = Image(sha256="ab", media_type="image/png", width=1, height=1)
+    said = Message(role="user", parts=(Text(text="one"), image, Text(text="two")))
+    apart = Message(role="user", parts=(image, Text(text="one"), Text(text="two")))
+    kept, joined = resolve((said, apart), {})
+    assert kept is said
+    assert joined.parts == (image, Text(text="onetwo"))
+
+
 def test_resolving_needs_every_reply() -> None:
     with pytest.raises(KeyError):
         resolve(call("x", "a").messages, {})

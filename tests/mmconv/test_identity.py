@@ -75,10 +75,30 @@ def test_what_changes_replies_or_tables_makes_another_run(update: dict[str, Any]
 
 
 @pytest.mark.parametrize(
-    "fields", [{"seed": 1}, {"trials": 2}, {"limit": 1}, {"sampling": {"judge": {"seed": 1}}}]
+    "fields",
+    [
+        {"seed": 1},
+        {"trials": 2},
+        {"limit": 1},
+        {"samples": ("1",)},
+        {"sampling": {"judge": {"seed": 1}}},
+    ],
 )
 def test_so_does_every_setting_of_the_run(fields: dict[str, Any]) -> None:
     assert identified(run(**fields)) != identified(run())
+
+
+def test_chosen_samples_are_the_same_however_they_are_named(here: Path) -> None:
+    (here / "data.jsonl").write_text('{"id": 1, "riddle": "?"}\n{"id": "a", "riddle": "!"}\n')
+    assert identified(run(samples=("a", "1", "a"))) == identified(run(samples=(1, "a")))
+    limited, drawn, other = run(limit=1), run(limit=1, shuffle=0), run(limit=1, shuffle=1)
+    assert len({identified(each) for each in (limited, drawn, other)}) == 3
+
+
+def test_runs_that_choose_none_have_the_names_that_they_had() -> None:
+    benchmark = build_benchmark(run(), Library())
+    name = identify(run(), benchmark, {"candidate": "c", "judge": "j"}, Shard())
+    assert name == "riddles-m-17564694"
 
 
 def test_files_are_what_lies_there_however_that_is_typed(here: Path) -> None:

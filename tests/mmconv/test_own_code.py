@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,13 +10,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from mmconv.assemble import find_benchmark, find_provider
+from mmconv.assemble import find_benchmark
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
 from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError, OwnCodeError, Transient
 from mmconv.own_code import told_provider
 from mmconv.values import Message, Reply, Sampling, Text
+from model_zoo import fake
+from model_zoo.providers import find_provider
 
 MESSAGES = (Message(role="user", parts=(Text(text="Hi"),)),)
 
@@ -80,16 +83,18 @@ def test_errors_of_mmconv_and_what_else_a_module_has_stay_as_they_are() -> None:
         told.fingerprint(None)
     assert vars(told)["ParrotOptions"] is ModelSpec
     assert not hasattr(told, "probe")
-    assert find_provider("fake") is find_provider("fake")
+    assert find_provider("fake").fingerprint is fake.fingerprint
 
 
 def test_a_fingerprint_is_a_text() -> None:
-    with pytest.raises(OwnCodeError, match=r"^mine.parrot.fingerprint gives 3, which is no str$"):
-        provider(fingerprint=lambda spec: 3).fingerprint(None)
+    for given in (3, None):
+        told = rf"^mine.parrot.fingerprint gives {given}, which is no str$"
+        with pytest.raises(OwnCodeError, match=told):
+            provider(fingerprint=lambda spec, given=given: given).fingerprint(None)
 
 
 async def test_what_opens_is_awaited_and_a_backend() -> None:
-    with pytest.raises(OwnCodeError, match=r"open_backend gives 3, which is no Awaitable$"):
+    with pytest.raises(OwnCodeError, match=r"open_backend gives 3 at once: write `async def`$"):
         await provider(open_backend=lambda spec, images: 3).open_backend(None, None)
     with pytest.raises(OwnCodeError, match="gives None, which has no max_concurrency and no gen"):
         await opened(None)
@@ -119,6 +124,49 @@ async def test_what_a_backend_raises_but_as_backends_may_is_told() -> None:
         await answer("HI")
     with pytest.raises(OwnCodeError, match=r"^mine.parrot: Parrot.aclose fails\n"):
         await (await opened(Parrot(reply))).aclose()
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        (Reply(text=None), "text is None"),  # type: ignore[arg-type]
+        (Reply(text="HI", reasoning=3), "reasoning is 3"),  # type: ignore[arg-type]
+        (Reply(text="HI", finish="eos"), "finish is 'eos'"),  # type: ignore[arg-type]
+        (
+            Reply(text="HI", input_tokens=1.5, seconds=None),  # type: ignore[arg-type]
+            "input_tokens is 1.5, seconds is None",
+        ),
+    ],
+)
+async def test_a_reply_that_cannot_be_kept_never_reaches_the_store(reply: Reply, told: str) -> None:
+    backend = await opened(Parrot(reply))
+    with pytest.raises(OwnCodeError) as caught:
+        await backend.generate(MESSAGES, Sampling(), affinity="7/free")
+    where = "mine.parrot: Parrot.generate for 7/free gives a Reply that cannot be kept"
+    assert str(caught.value) == f"{where}: {told}"
+
+
+class Plain(Parrot):
+    def generate(self, messages: Any, sampling: Any, *, affinity: str) -> Any:
+        return self.answer
+
+
+class Detached(Parrot):
+    async def generate(self, messages: Any, sampling: Any) -> Any:  # type: ignore[override]
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (Plain, "Plain.generate for 7/free gives Reply(text='HI', "),
+        (Detached, "Detached.generate() got an unexpected keyword argument 'affinity'"),
+    ],
+)
+async def test_a_generate_that_is_not_as_it_must_be_is_told(kind: type[Parrot], told: str) -> None:
+    backend = await opened(kind(Reply(text="HI")))
+    with pytest.raises(OwnCodeError, match=re.escape(told)):
+        await backend.generate(MESSAGES, Sampling(), affinity="7/free")
 
 
 PARROT = """

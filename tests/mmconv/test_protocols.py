@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import fields
 
-from mmconv.assemble import PROVIDERS, find_provider
 from mmconv.config import ModelSpec
-from mmconv.protocols import Provider, Renders
+from mmconv.protocols import Provider
 from model_zoo import (
     damaged,
     fake,
@@ -19,6 +19,7 @@ from model_zoo import (
     simulated,
     vllm_server,
 )
+from model_zoo.providers import PROVIDERS, ProviderFunctions, find_provider
 
 SHIPPED: tuple[Provider[ModelSpec], ...] = (
     damaged,
@@ -34,20 +35,14 @@ SHIPPED: tuple[Provider[ModelSpec], ...] = (
 """Typed as providers: mypy holds each to the protocol."""
 
 
-RENDERING: tuple[Renders[ModelSpec], ...] = (damaged, hf, vllm_server)
-"""Typed as providers that write raw prompts."""
-
-
 def test_all_shipped_providers_are_typed() -> None:
-    assert list(SHIPPED) == [find_provider(name) for name in sorted(PROVIDERS)]
-
-
-def test_those_that_render_are_typed_so() -> None:
-    assert list(RENDERING) == [module for module in SHIPPED if hasattr(module, "open_renderer")]
+    found = [find_provider(name) for name in sorted(PROVIDERS)]
+    assert [module.fingerprint for module in SHIPPED] == [each.fingerprint for each in found]
 
 
 def test_what_a_provider_may_have_besides_is_had_by_one() -> None:
     told = re.findall(r"^- `(?:await )?(\w+)\(", inspect.getdoc(Provider) or "", re.MULTILINE)
-    assert {"check_key", "facts", "probe"} <= set(told)
+    known = {field.name for field in fields(ProviderFunctions)}
+    assert set(told) == known - {"fingerprint", "open_backend", "options"}
     for name in told:
         assert any(inspect.isfunction(getattr(module, name, None)) for module in SHIPPED), name

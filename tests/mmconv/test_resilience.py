@@ -99,15 +99,16 @@ def test_shards_merge_into_the_whole(tmp_path: Path, expected: list[dict[str, ob
         assert len(log.read_text().split()) == answered
 
 
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_keeps_what_is_answered_and_says_how_to_resume(
-    tmp_path: Path, expected: list[dict[str, object]]
+    tmp_path: Path, expected: list[dict[str, object]], by: signal.Signals
 ) -> None:
     log = tmp_path / "answered.log"
     with mock_server(Behaviour(latency=0.1), log=log) as url:
         run = write_run(tmp_path, url, rows=ROWS)
         process = subprocess.Popen(command(run, tmp_path / "runs"), stderr=subprocess.PIPE)
         wait_for_answers(log, lambda: process.poll() is None, more=10)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(by)
         _, error = process.communicate(timeout=30)
         assert process.returncode == 130
         assert b"Resume with:\n  mmconv run" in error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import sqlite3
 from dataclasses import dataclass, replace
@@ -12,8 +13,9 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from mmconv.cli import commands
+from mmconv.cli import commands, show
 from mmconv.errors import DataError, StoreError
+from mmconv.plans import Finished
 
 ROWS = 4
 JUDGING = "# user\n{{riddle}}\n{{answer}}\nRate from 1 to 10: 'Rating: n'\n"
@@ -319,3 +321,33 @@ def test_an_unfinished_run_is_shown_while_its_data_are_the_same(unfinished: Desk
     desk.write(*riddles()[:-1], {"id": ROWS, "riddle": "What is that?"})
     with pytest.raises(DataError, match=r"riddles\.jsonl is not the file"):
         typed("show", str(desk.folder))
+
+
+def test_where_data_are_gone_it_is_told_what_can_be_read_without_them(desk: Desk) -> None:
+    desk.run()
+    desk.data.rename(desk.here / "elsewhere.jsonl")
+    for command in (("show", "1"), ("show",)):
+        result = CliRunner().invoke(commands, [command[0], str(desk.folder), *command[1:]])
+        *data, left = str(result.exception).splitlines()
+        assert "riddles.jsonl" in data[0]
+        assert left == f"Without its data this run still has transcripts.jsonl in {desk.folder}."
+    (desk.folder / "transcripts.jsonl").unlink()
+    assert "still has" not in str(
+        CliRunner().invoke(commands, ["show", str(desk.folder)]).exception
+    )
+
+
+def test_a_list_of_samples_holds_none_of_their_texts(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.run()
+    held: list[int] = []
+    how_far = show._how_far
+
+    def counting(finished: Finished) -> str:
+        held.append(sum(isinstance(each, Finished) for each in gc.get_objects()))
+        return how_far(finished)
+
+    monkeypatch.setattr(show, "_how_far", counting)
+    typed("show", str(desk.folder))
+    assert held == [1] * ROWS

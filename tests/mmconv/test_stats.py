@@ -15,6 +15,7 @@ from mmconv.stats import (
     Column,
     ScoreFrame,
     as_cell,
+    bounded,
     combine,
     paired_difference,
     summarise,
@@ -33,6 +34,18 @@ def test_independent_rows_have_the_textbook_error_and_t_interval() -> None:
     assert summary.low == pytest.approx(5.0 - stdtrit(4, 0.975) * error)
     assert summary.high == pytest.approx(5.0 + stdtrit(4, 0.975) * error)
     assert (summary.n, summary.missing) == (5, {})
+
+
+def test_an_interval_ends_where_the_scale_does_and_holds_its_estimate() -> None:
+    values = [1.0, 2.0, 4.0, 7.0, 11.0]
+    summary = summarise(Column.of(values))
+    assert summary.low is not None
+    assert summary.high is not None
+    cut = bounded(summary, 1.0, 8.0)
+    assert (cut.low, cut.high) == (1.0, 8.0)
+    # values off the scale: the end that the mean is beyond says nothing of it
+    assert bounded(summary, 1.0, 3.0).high == summary.high
+    assert bounded(summary, 6.0, 8.0).low == summary.low
 
 
 def test_repeating_every_row_within_its_cluster_adds_no_certainty() -> None:

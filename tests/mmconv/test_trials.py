@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mmconv.benchmarks.botchat.recorded import stored_dialogues
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.report.page.gathering import shown_sample
+from mmconv.report.summary import ALIKE
 from mmconv.run_folder.saved_run import read_scores
 from mmconv.stats import ScoreFrame
 from mmconv.trials import Trial, name_trial, read_trial
@@ -81,6 +82,21 @@ async def test_every_table_tells_how_many_samples_there_are(tmp_path: Path) -> N
     assert all(note in table.notes for table in several.tables)
     once = await evaluate(spec(tmp_path / "data.jsonl", ["a", "b", "c"], 1), tmp_path / "runs")
     assert not any("trials" in note for table in once.tables for note in table.notes)
+
+
+async def test_trials_that_are_all_alike_are_told(tmp_path: Path) -> None:
+    """The echo draws nothing; what fails now and then is not alike in all trials."""
+    alike = await evaluate(spec(tmp_path / "data.jsonl", ["a", "b", "c"], 2), tmp_path / "runs")
+    assert all(ALIKE in table.notes for table in alike.tables)
+    chosen = spec(tmp_path / "data.jsonl", ["a", "b", "c"], 2)
+    failing = ModelSpec(
+        provider="fake", model="failing", attempts=1, options={"rate": 0.5, "seed": 2}
+    )
+    drawn = await evaluate(
+        chosen.model_copy(update={"seats": {**chosen.seats, "candidate": failing}}),
+        tmp_path / "runs",
+    )
+    assert not any(ALIKE in table.notes for table in drawn.tables)
 
 
 async def test_names_are_no_part_of_what_is_asked(tmp_path: Path) -> None:

@@ -12,13 +12,14 @@ from typing import Any
 from judges import PromptSet
 from mmconv.benchmarks.bad_records import bad_records_list, bad_records_note, bad_records_table
 from mmconv.benchmarks.botchat.chains import Speaker, dialogue_calls, instructions
-from mmconv.benchmarks.botchat.data import Sample, load_samples, survey
+from mmconv.benchmarks.botchat.data import Sample, load_samples, sample_index, survey
 from mmconv.benchmarks.botchat.dialogue_files import HUMAN
 from mmconv.benchmarks.botchat.grading import UNIEVAL, Grader
 from mmconv.benchmarks.botchat.options import (
     CON,
     CONDITIONS,
     SEED,
+    SHORTEST_HUMAN,
     UNCON,
     UTTERANCES,
     BotChatOptions,
@@ -42,7 +43,9 @@ from mmconv.benchmarks.botchat.scoring import (
     score_loop,
     score_utterance,
 )
+from mmconv.benchmarks.choosing import all_keys, choose
 from mmconv.benchmarks.describing import named_conditions, read_options, require_judge
+from mmconv.benchmarks.records import scan_records
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_file
@@ -69,7 +72,10 @@ class BotChat:
         if options.judged:
             require_judge(spec)
         self._survey = survey(
-            options.data, documents=CON in wanted, skip_bad=options.skip_bad_records
+            options.data,
+            documents=CON in wanted,
+            skip_bad=options.skip_bad_records,
+            choice=choose(spec, all_keys(scan_records(options.data), sample_index)),
         )
         self.conditions = wanted or (CONDITIONS if self._survey.documented else (UNCON,))
         self._prompts = PromptSet("botchat", spec.prompts)
@@ -174,11 +180,18 @@ class BotChat:
             judge=f"judged by {judge}",
             dup_detect=self._options.dup_detect,
             notes=self.notes,
-            compared=f"{len(self._survey.paired)} of the {self.size} of the data",
+            compared=self._compared,
             cut=most if self._survey.longer(most) else None,
         )
         tables = build_tables(ScoreFrame(scores), layout)
         return [*tables, *bad_records_table(self._survey.left_out)]
+
+    @property
+    def _compared(self) -> str:
+        """How many of which samples are compared."""
+        is_part = self._survey.taken < self.size or self._survey.choice.passed_over
+        whose = "run" if is_part else "data"
+        return f"{len(self._survey.paired)} of the {self._survey.taken} of the {whose}"
 
     def _find_opponents(self) -> tuple[Player, ...]:
         """The models that PairEval compares the candidate with."""
@@ -189,7 +202,14 @@ class BotChat:
             for seat, model in self._spec.seats.items()
             if seat not in _SEATS
         ]
-        players = (*speaking, *stored_players(self._options, self._survey.paired))
+        compared = self._survey.paired
+        if self._options.opponents and not compared:
+            raise ConfigError(
+                f"none of the {self._survey.taken} samples is compared, for their human dialogues "
+                f"are too short (under {SHORTEST_HUMAN} utterances): take more, or leave out "
+                "options.opponents"
+            )
+        players = (*speaking, *stored_players(self._options, compared))
         if not players and "protocols" in self._options.model_fields_set:
             raise ConfigError(
                 "PairEval needs opponents: name runs or files in options.opponents, or give models "
@@ -265,4 +285,5 @@ class BotChat:
             )
         if self._options.prompt_role == "user":
             yield "The system prompt stands in the first user message."
+        yield from self._survey.choice.note(self.size)
         yield from bad_records_note(self._survey.left_out, self.size)

@@ -20,6 +20,10 @@ from mmconv.values import Call, Message, Ref, Role, Sampling, Text
 Line: TypeAlias = Text | Ref
 """An utterance: one that is written already, or one that a call will produce."""
 
+# The mean of the 14 models' means (paper, Table 5), which go from 20 to 199.
+UTTERANCE_TOKENS = 87
+"""How many tokens an utterance has; forecasts take it."""
+
 _ROLES: tuple[Role, Role] = ("user", "assistant")
 
 
@@ -68,6 +72,7 @@ def dialogue_calls(
             sampling=sampling,
             overflow="drop_oldest",
             pinned=prompt if options.prompt_role == "user" else "",
+            expected_tokens=UTTERANCE_TOKENS,
         )
         for number in range(len(sample.seed) + 1, options.utterances + 1)
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from mmconv.benchmarks.bad_records import BadRecords, refusal
@@ -20,7 +21,8 @@ from mmconv.benchmarks.botchat.dialogue_files import (
     read_utterances,
 )
 from mmconv.benchmarks.botchat.options import SEED, SHORTEST_HUMAN
-from mmconv.benchmarks.records import Record, Unreadable, read_records, scan_records, text
+from mmconv.benchmarks.choosing import EVERYTHING, Choice
+from mmconv.benchmarks.records import Record, Unreadable, readable, scan_records, text
 from mmconv.errors import DataError
 
 
@@ -55,27 +57,32 @@ class Sample:
 class Survey:
     """What a file holds: the `lengths` of human dialogues by index, records `left_out` by place.
 
-    `documented` says whether every sample has a reference document.
+    `documented` says whether every sample has a reference document, `choice` which are wanted.
     """
 
     lengths: Mapping[str, int]
     documented: bool
     left_out: BadRecords
+    choice: Choice = EVERYTHING
+
+    @property
+    def taken(self) -> int:
+        """How many samples a run takes."""
+        return min(len(self.lengths), self.choice.limit or len(self.lengths))
 
     @property
     def paired(self) -> frozenset[str]:
-        """The indexes of the samples that are compared."""
-        return frozenset(
-            index for index, length in self.lengths.items() if length >= SHORTEST_HUMAN
-        )
+        """The indexes of the samples that a run compares."""
+        taken = islice(self.lengths.items(), self.taken)
+        return frozenset(index for index, length in taken if length >= SHORTEST_HUMAN)
 
     def longer(self, utterances: int) -> int:
         """How many human dialogues have more utterances than so many."""
         return sum(length > utterances for length in self.lengths.values())
 
 
-def survey(path: Path, *, documents: bool, skip_bad: bool) -> Survey:
-    """Check every record; `documents` wants a reference document in each.
+def survey(path: Path, *, documents: bool, skip_bad: bool, choice: Choice = EVERYTHING) -> Survey:
+    """Check every record of the choice; `documents` wants a reference document in each.
 
     Raises `DataError` with all problems in one message; with `skip_bad` only where the file cannot
     be read or no sample is left.
@@ -84,7 +91,7 @@ def survey(path: Path, *, documents: bool, skip_bad: bool) -> Survey:
     documented = True
     seen: dict[str, str] = {}
     left_out: dict[str, tuple[str, ...]] = {}
-    for record in scan_records(path):
+    for record in choice.among(scan_records(path), sample_index):
         if isinstance(record, Unreadable):
             left_out[record.where] = (record.fault,)
             continue
@@ -102,7 +109,7 @@ def survey(path: Path, *, documents: bool, skip_bad: bool) -> Survey:
             documented &= sample.document is not None
     if not lengths or (left_out and not skip_bad):
         raise refusal(path, left_out, len(lengths))
-    return Survey(lengths=lengths, documented=documented, left_out=left_out)
+    return Survey(lengths=lengths, documented=documented, left_out=left_out, choice=choice)
 
 
 def load_samples(path: Path, found: Survey) -> Iterator[Sample]:
@@ -110,7 +117,14 @@ def load_samples(path: Path, found: Survey) -> Iterator[Sample]:
 
     Raises `DataError` for a record that has gone bad since.
     """
-    return map(read_sample, read_records(path, skip=found.left_out))
+    wanted = found.choice.among(scan_records(path), sample_index)
+    return map(read_sample, readable(wanted, found.left_out))
+
+
+def sample_index(record: Record) -> str | None:
+    """The index that the record's sample has; raises `DataError` for what is no text."""
+    index = text(record, INDEX)
+    return index if index is not None and index.strip() else None
 
 
 def read_sample(record: Record) -> Sample:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 
+from mmconv.benchmarks.bad_records import name_few
 from mmconv.benchmarks.botchat.chains import Line, Speaker, written
 from mmconv.benchmarks.botchat.data import Sample
 from mmconv.benchmarks.botchat.dialogue_files import HUMAN, StoredDialogue
@@ -169,7 +170,7 @@ def _check_stored(
     if not stored:
         raise DataError(str(path), ["holds no dialogue of any sample that is compared"])
     problems = [
-        f"{model}: no dialogue of {', '.join(missing)}"
+        f"{model}: no dialogue of {name_few(missing)}"
         for model, dialogues in stored.items()
         if (missing := sorted(indexes - dialogues.keys()))
     ]

@@ -31,7 +31,13 @@ from mmconv.benchmarks.botchat.quantities import (
     rate,
     share,
 )
-from mmconv.benchmarks.botchat.ratings import Game, games, is_available, rate_players
+from mmconv.benchmarks.botchat.ratings import (
+    Game,
+    games,
+    is_available,
+    rate_players,
+    tell_ratings,
+)
 from mmconv.benchmarks.botchat.scoring import AUTHORS, DUP, JUDGE, OURS, UNKNOWN
 from mmconv.stats import ScoreFrame
 from mmconv.values import SAME_TEXT, Cell, Table
@@ -42,10 +48,6 @@ Matches: TypeAlias = Mapping[str, Match]
 _HUMAN_LENGTH = "human length"
 _SUFFIX = {JUDGE: "", DUP: "_dupdetect"}
 _BEFORE = {JUDGE: "the judge alone", DUP: "DupDetect before the judge"}
-_UNBOUNDED_DRAWS = (
-    "A Bradley-Terry rating without an interval beside an Elo rating with one: too many draws of "
-    "dialogues leave somebody who never wins or ties against the others, and so no finite ratings."
-)
 _NOT_INSTALLED = "Elo and Bradley-Terry ratings need the package evalica, which is not installed."
 
 
@@ -134,8 +136,11 @@ def _arena(frame: ScoreFrame, layout: Layout, rows_of: Matches, dup: str) -> Tab
         group += games(match.model, match.opponent, match.column(frame, PAIREVAL, OURS, dup))
     rows: dict[str, dict[str, Cell]] = {}
     columns: dict[str, None] = {}
+    told: dict[str, None] = {}
     for (length, condition), played in groups.items() if is_available() else ():
-        for player, cells in rate_players(played).items():
+        rated = rate_players(played)
+        told |= dict.fromkeys(tell_ratings(played, rated))
+        for player, cells in rated.items():
             row = {named(f"{name}, N={length}", condition): cell for name, cell in cells.items()}
             rows.setdefault(player, {}).update(row)
             columns |= dict.fromkeys(row)
@@ -150,22 +155,10 @@ def _arena(frame: ScoreFrame, layout: Layout, rows_of: Matches, dup: str) -> Tab
             "random orders (the authors' order is not public). Bradley-Terry: on Elo's scale with "
             "a mean of 1000. A tie is half a win for each. Computed by evalica.",
             "Brackets hold the middle 95 % of the draws of dialogues.",
-            *((_UNBOUNDED_DRAWS,) if any(map(_lacks_interval, rows.values())) else ()),
+            *told,
             *_loop_notes(layout, dup),
             *layout.notes,
         ),
-    )
-
-
-def _lacks_interval(row: Mapping[str, Cell]) -> bool:
-    """Whether a player has a Bradley-Terry rating that has no interval though Elo's has one."""
-    elo, terry = (
-        {name.removeprefix(kind): cell for name, cell in row.items() if name.startswith(kind)}
-        for kind in ("Elo", "Bradley-Terry")
-    )
-    return any(
-        cell.value is not None and cell.low is None and elo[name].low is not None
-        for name, cell in terry.items()
     )
 
 

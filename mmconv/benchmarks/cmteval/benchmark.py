@@ -10,7 +10,14 @@ from typing import Any
 
 from judges import PromptSet
 from mmconv.benchmarks.bad_records import bad_records_list, bad_records_note, bad_records_table
-from mmconv.benchmarks.cmteval.data import Dialogue, Source, load_dialogues, survey
+from mmconv.benchmarks.choosing import choose
+from mmconv.benchmarks.cmteval.data import (
+    Dialogue,
+    Source,
+    load_dialogues,
+    source_keys,
+    survey,
+)
 from mmconv.benchmarks.cmteval.files import find_files, find_references
 from mmconv.benchmarks.cmteval.grading import Grader, candidate_calls
 from mmconv.benchmarks.cmteval.options import CONDITION, CMTEvalOptions
@@ -48,6 +55,7 @@ class CMTEval:
             files=files,
             references=find_references(options) if judged else None,
             skip_bad=options.skip_bad_records,
+            choice=choose(spec, source_keys(files)),
         )
         self._survey = survey(self._source)
 
@@ -58,8 +66,9 @@ class CMTEval:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Records left out."""
-        return tuple(bad_records_note(self._survey.left_out, self._survey.dialogues))
+        """How the dialogues were chosen, and records left out."""
+        chosen = self._source.choice.note(self.size)
+        return (*chosen, *bad_records_note(self._survey.left_out, self.size))
 
     @property
     def facts(self) -> Mapping[str, Any]:

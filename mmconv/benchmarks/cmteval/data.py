@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mmconv.benchmarks.bad_records import BadRecords, refusal
+from mmconv.benchmarks.choosing import EVERYTHING, Choice, all_keys
 from mmconv.benchmarks.cmteval.fields import (
     ACT,
     ACTS,
@@ -84,12 +86,14 @@ class Dialogue:
 class Source:
     """The dialogue files by subset; `references` None leaves Long-Text without references.
 
-    `skip_bad` leaves bad records out instead of refusing the file.
+    `skip_bad` leaves bad records out instead of refusing the file; `choice` says which dialogues
+    are wanted.
     """
 
     files: Mapping[Subset, Path]
     references: Path | None = None
     skip_bad: bool = False
+    choice: Choice = EVERYTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +105,7 @@ class Survey:
 
 
 def survey(source: Source) -> Survey:
-    """Check all records of all files.
+    """Check all records of all files that are wanted.
 
     Raises `DataError` with all problems in one message; with `source.skip_bad` only where a file
     cannot be read or no dialogue is left.
@@ -129,6 +133,12 @@ def load_dialogues(source: Source, found: Survey) -> Iterator[Dialogue]:
         if dialogue is None or faults:
             raise DataError(where, faults, "The file has changed: start the run again.")
         yield dialogue
+
+
+def source_keys(files: Mapping[Subset, Path]) -> Iterator[str]:
+    """The keys of all dialogues; see `mmconv.benchmarks.choosing.all_keys`."""
+    for subset, path in files.items():
+        yield from all_keys(scan_records(path), partial(_key, subset))
 
 
 def read_dialogue(record: Record, subset: Subset) -> tuple[Dialogue | None, list[str]]:
@@ -196,6 +206,11 @@ class _Reader:
         return value
 
 
+def _key(subset: Subset, record: Record) -> str | None:
+    found = next((key for name in IDS if (key := _Reader(record).optional(name))), None)
+    return None if found is None else f"{subset}/{found}"
+
+
 def _turns(record: Record, faults: list[str]) -> tuple[UserTurn, ...]:
     listed = record.fields.get(TURNS)
     if not isinstance(listed, list) or not listed:
@@ -242,7 +257,7 @@ def _joined(source: Source) -> Iterator[tuple[str, Dialogue | None, list[str]]]:
     for subset, path in source.files.items():
         file = f"{subset}: " if names.count(path.name) > 1 else ""
         seen: dict[str, str] = {}
-        for record in scan_records(path):
+        for record in source.choice.among(scan_records(path), partial(_key, subset)):
             if isinstance(record, Unreadable):
                 yield file + record.where, None, [record.fault]
                 continue

@@ -51,8 +51,8 @@ _ENDS = re.compile(r"^[\W_]+|[\W_]+$")
 class Draft:
     """What was drafted for one row: texts by column.
 
-    `faults` say, call by call, what went wrong: the draft is not to be written then. `unreadable`
-    names the columns that stay empty because twice no categories could be read.
+    `faults` say what went wrong, and with which calls: the draft is not to be written then.
+    `unreadable` names the columns that stay empty because twice no categories could be read.
     """
 
     id: str
@@ -142,14 +142,16 @@ def read_draft(row: Row, calls: Sequence[Call], outcomes: Mapping[str, Outcome])
     An empty reply, or one that was cut off, is a fault like a failed call.
     """
     texts: dict[str, str] = {}
-    faults: list[str] = []
+    failed: dict[str, list[str]] = {}
     for call in calls:
-        faults += _faults(call, outcomes)
+        for call_id, fault in _faults(call, outcomes):
+            failed.setdefault(fault, []).append(call_id)
         outcome = outcomes[call.id]
         if call.parser is not None:
             texts |= _read_choice(row, call, outcomes)
         elif call.id in _COLUMN_OF and isinstance(outcome, Reply):
             texts[_COLUMN_OF[call.id]] = outcome.text.strip()
+    faults = [f"{', '.join(whose)}: {fault}" for fault, whose in failed.items()]
     skipped = [call.id for call in calls if isinstance(outcomes[call.id], Skipped)]
     if skipped:
         faults.append(f"not asked, for want of that: {', '.join(skipped)}")
@@ -191,17 +193,17 @@ def _read_choice(row: Row, call: Call, outcomes: Mapping[str, Outcome]) -> dict[
     return {column: name for column, name in chosen if column in missing}
 
 
-def _faults(call: Call, outcomes: Mapping[str, Outcome]) -> Iterator[str]:
-    """Why a call, or a rescue of it that was asked, brought nothing that can be used."""
+def _faults(call: Call, outcomes: Mapping[str, Outcome]) -> Iterator[tuple[str, str]]:
+    """A call, or a rescue of it, that was asked and brought nothing that can be used, and why."""
     for each in (call, *call.rescues):
         match outcomes.get(each.id):
             case Failure() as failure:
-                yield f"{each.id}: {failure.told}"
+                yield each.id, failure.told
             case Reply(text=text, finish=finish) if each.parser is None:
                 if finish in _UNUSABLE:
-                    yield f"{each.id}: {_UNUSABLE[finish]}"
+                    yield each.id, _UNUSABLE[finish]
                 elif not text.strip():
-                    yield f"{each.id}: an empty reply"
+                    yield each.id, "an empty reply"
 
 
 def _folded(name: str) -> str:

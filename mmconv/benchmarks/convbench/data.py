@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from mmconv.benchmarks.bad_records import BadRecords, Intake, refusal
+from mmconv.benchmarks.choosing import EVERYTHING, Choice, all_keys, key_or_place
 from mmconv.benchmarks.convbench.columns import (
     CAPTION,
     CATEGORIES,
@@ -37,8 +38,6 @@ from mmconv.values import Image
 
 Triple: TypeAlias = tuple[str | None, str | None, str | None]
 
-_UNVERIFIED = "a draft that nobody has verified"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
@@ -47,8 +46,8 @@ class Source:
     `data` and `annotations` are files of records; `positions` is the authors' pairwise.npy.
     `sheet` names one of the data's, where they are a workbook. `needs` names the columns that no
     row may lack, beside ID, image and instructions. `skip_bad` leaves bad records out instead of
-    refusing the file. `limit` is how many rows are wanted: the first ones, with `skip_bad` the
-    first good ones. What comes after them is not checked.
+    refusing the file. `choice` says which rows are wanted; of the first ones, with `skip_bad`, the
+    first good ones. No other row is checked.
     """
 
     data: Path
@@ -59,7 +58,7 @@ class Source:
     needs: Collection[str] = ()
     skip_bad: bool = False
     allow_drafts: bool = False
-    limit: int | None = None
+    choice: Choice = EVERYTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,13 +101,21 @@ class Survey:
 
     @property
     def bad(self) -> BadRecords:
-        """All that is not used; two files of one name may have a place in common."""
-        parts = (self.left_out, self.unused_annotations)
+        """All that is not used; two files of one name may have a place in common.
+
+        Annotations come first: rows lack what a bad one would have given them.
+        """
+        parts = (self.unused_annotations, self.left_out)
         places = dict.fromkeys(place for part in parts for place in part)
         return {
             place: tuple(fault for part in parts for fault in part.get(place, ()))
             for place in places
         }
+
+
+def source_keys(source: Source) -> Iterator[str]:
+    """The IDs of all rows, wanted or not; see `mmconv.benchmarks.choosing.all_keys`."""
+    return all_keys(scan_records(source.data, source.sheet, columns=REQUIRED), _key)
 
 
 def survey(source: Source, library: ImageSink) -> Survey:
@@ -118,7 +125,7 @@ def survey(source: Source, library: ImageSink) -> Survey:
     message; with `source.skip_bad` only where a file cannot be read or no row is left.
     """
     images, joined = ImageFolder(source.images, library), _Pass(source)
-    intake = Intake(limit=source.limit, skip_bad=source.skip_bad)
+    intake = Intake(limit=source.choice.limit, skip_bad=source.skip_bad)
     drafts = without_focus_points = 0
 
     def wanted(candidate: _Candidate) -> tuple[str, ...]:
@@ -156,7 +163,7 @@ def load_rows(source: Source, library: ImageSink, found: Survey) -> Iterator[Row
     Raises `DataError` for a row, and `ImageError` for an image, that has gone bad since.
     """
     good = (candidate for candidate in _Pass(source) if candidate.place not in found.left_out)
-    for candidate in islice(good, source.limit):
+    for candidate in islice(good, source.choice.limit):
         if candidate.id is None or candidate.faults:
             advice = "The file has changed: start the run again."
             raise DataError(candidate.place, candidate.faults, advice)
@@ -189,13 +196,16 @@ class _Pass:
         self._kept: set[str] = set()
         self._bad_annotations: dict[str, tuple[str | None, tuple[str, ...]]] = {}
         self._annotations: dict[str, tuple[str, Mapping[str, str]]] = {}
+        self._spoilt: dict[str, str] = {}
         if source.annotations is not None:
             self._index(source.annotations)
 
     def __iter__(self) -> Iterator[_Candidate]:
         source = self._source
         for record in scan_records(source.data, source.sheet, columns=REQUIRED):
-            if isinstance(record, Unreadable):
+            if not source.choice.takes(record, _key):
+                self._seen.add(key_or_place(record, _key))
+            elif isinstance(record, Unreadable):
                 yield _Candidate(place=record.where, faults=(record.fault,))
             else:
                 yield self._join(record)
@@ -236,6 +246,8 @@ class _Pass:
                 faults.append(f"{self._annotations[key][0]} annotates this ID already")
             if key is None or faults:
                 self._bad_annotations[_place(record.where, key)] = key, tuple(faults)
+                if key is not None and key not in self._annotations:
+                    self._spoilt[key] = f"its annotation in {path.name} is bad"
             else:
                 self._annotations[key] = record.where, texts
         if not (self._annotations or self._bad_annotations):
@@ -244,6 +256,7 @@ class _Pass:
     def _join(self, record: Record) -> _Candidate:
         texts, faults = self._read(record)
         key = read_id(texts)
+        draft_in = self._source.data if STATUS in texts else self._source.annotations
         if key is not None:
             faults += self._annotate(key, texts)
             self._seen.add(key)
@@ -253,7 +266,7 @@ class _Pass:
             texts=texts,
             position=None if key is None else self._sides.get(int(key)),
             draft=texts.get(STATUS) == "draft",
-            faults=(*self._lacks(texts), *faults),
+            faults=(*self._lacks(key, texts, draft_in), *faults),
         )
 
     def _annotate(self, key: str, texts: dict[str, str]) -> list[str]:
@@ -267,16 +280,27 @@ class _Pass:
                 faults.append(f"{column} differs from {where}")
         return faults
 
-    def _lacks(self, texts: Mapping[str, str]) -> Iterator[str]:
+    def _lacks(
+        self, key: str | None, texts: Mapping[str, str], draft_in: Path | None
+    ) -> Iterator[str]:
         """What the run needs of a row and this one does not have: columns, a person's check."""
-        yield from (_no(column) for column in self._needed if column not in texts)
+        lacking = [column for column in self._needed if column not in texts]
+        if key in self._spoilt and not set(lacking) <= set(REQUIRED):
+            yield self._spoilt[key]
+            lacking = [column for column in lacking if column in REQUIRED]
+        yield from map(_no, lacking)
         unverified = texts.get(STATUS) == "draft" and not self._source.allow_drafts
         if unverified and self._source.needs:
-            yield _UNVERIFIED
+            yield _unverified(draft_in)
 
     def _read(self, record: Record) -> tuple[dict[str, str], list[str]]:
         self.unread.update(dict.fromkeys(name for name in record.fields if name not in COLUMNS))
         return read_texts(record)
+
+
+def _key(record: Record) -> str | None:
+    texts, _ = read_texts(record)
+    return read_id(texts)
 
 
 def _row(candidate: _Candidate, key: str, image: Image) -> Row:
@@ -309,6 +333,10 @@ def _no(column: str) -> str:
     return f"no {column}"
 
 
+def _unverified(path: Path | None) -> str:
+    return f"a draft in {path and path.name} that nobody has verified"
+
+
 def _advice(source: Source, found: Survey, missing: Set[str]) -> str:
     """What can be done about the faults; `missing` are those of images that are not there."""
     faults = {fault for each in found.bad.values() for fault in each}
@@ -318,7 +346,7 @@ def _advice(source: Source, found: Survey, missing: Set[str]) -> str:
             "--generate-only asks the models in the free setting, which needs no references; "
             "`mmconv annotate convbench` drafts what is missing."
         )
-    if _UNVERIFIED in faults:
+    if faults.intersection(map(_unverified, (source.data, source.annotations))):
         advice.append("Check the drafts and set status to verified, or run with --allow-drafts.")
     if faults & missing:
         advice.append(f"Put the images that are missing into {source.images}.")

@@ -10,15 +10,16 @@ order at the end. Nothing is asked here, and how drafts are made is told in
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import IO, Literal, TypeAlias
 
 import orjson
 
@@ -45,17 +46,16 @@ Status: TypeAlias = Literal["draft", "verified"]
 class DraftFile:
     """An annotations file in the making.
 
-    `earlier` is the annotations file that it completes; it may be the same file. Raises
-    `ConfigError` if `path` cannot be written or does not end in .jsonl, and `DataError` if it is
-    there already and a line of it is bad.
+    `earlier` is the annotations file that it completes; it may be the same file. Whoever adds lines
+    keeps others away meanwhile, see `held`. Raises `ConfigError` if `path` does not end in .jsonl,
+    and `DataError` if it is there already and a line of it is bad.
     """
 
     def __init__(self, path: Path, earlier: Path | None = None) -> None:
         self.path = path
         if path.suffix.lower() != ".jsonl":
             raise ConfigError(f"--out {path}: drafts are JSON Lines; name it .jsonl")
-        _make_room(path)
-        self._lines, faults = _read(path)
+        self._lines, faults = _read(path) if path.exists() else ({}, [])
         if faults:
             raise DataError(str(path), faults, "Mend the lines, or give another --out.")
         # Bad lines of an earlier file have been refused, or left out on request, by the survey.
@@ -107,13 +107,15 @@ class DraftFile:
 class Drafting:
     """Which rows are asked about, and what has become of them so far.
 
-    `written` counts drafts, `copied` the rows taken over from the earlier file, `present` those
-    that had a line before. By row: the columns that such a line `lacks`, those left empty because
-    the categories were `unreadable`, and the `faults` for which nothing was written.
+    `lacking` counts the rows to ask about, `written` drafts, `copied` the rows taken over from the
+    earlier file, `present` those that had a line before. By row: the columns that such a line
+    `lacks`, those left empty because the categories were `unreadable`, and the `faults` for which
+    nothing was written.
     """
 
     annotator: Annotator
     file: DraftFile
+    lacking: int = 0
     written: int = 0
     copied: int = 0
     present: int = 0
@@ -123,9 +125,13 @@ class Drafting:
     _under_way: dict[int, Row] = field(default_factory=dict, init=False)
     _order: dict[str, int] = field(default_factory=dict, init=False)
 
-    def settle(self, rows: Iterable[Row]) -> int:
-        """Settle the rows that need no model, and count the others."""
-        left = 0
+    @property
+    def rows(self) -> int:
+        """How many rows there are in all."""
+        return len(self._order)
+
+    def settle(self, rows: Iterable[Row]) -> None:
+        """Settle the rows that need no model, and count the others as `lacking`."""
         for order, row in enumerate(rows):
             self._order[row.id] = order
             missing = gaps(row)
@@ -135,10 +141,9 @@ class Drafting:
                 if lacks := tuple(column for column in missing if column not in line):
                     self.lacks[row.id] = lacks
             elif missing:
-                left += 1
+                self.lacking += 1
             else:
                 self.copied += self.file.copy(row.id)
-        return left
 
     def plans(self, rows: Iterable[Row]) -> Iterator[Plan]:
         """A plan for every row without a line that lacks something, streamed."""
@@ -176,13 +181,45 @@ class Drafting:
         return dict(sorted(told.items(), key=lambda each: self._order[each[0]]))
 
 
-def _make_room(path: Path) -> None:
-    """Find out now whether the file can be written, and not when the first draft is paid for."""
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Keep the file for this process alone; one that was not there before is not left empty.
+
+    Raises `ConfigError` if it cannot be written, and if another process holds it: that is found out
+    before the first draft is paid for.
+    """
+    there = path.exists()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.open("ab").close()
+        file = _locked(path)
+    except BlockingIOError as error:
+        raise ConfigError(
+            f"--out {path}: another `mmconv annotate` is writing this file; wait until it has "
+            "ended, or name another"
+        ) from error
     except OSError as error:
         raise ConfigError(f"--out {path}: {error.strerror or error}") from error
+    with file:
+        try:
+            yield
+        finally:
+            if not there and path.exists() and not path.stat().st_size:
+                path.unlink()
+
+
+def _locked(path: Path) -> IO[bytes]:
+    """The file, locked until it is closed; raises `BlockingIOError` where another has locked it."""
+    while True:
+        file = path.open("ab")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            raise
+        # Who held it before may have put another file in its place, or taken it away.
+        if path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno())):
+            return file
+        file.close()
 
 
 def _append_line(path: Path, line: bytes) -> None:

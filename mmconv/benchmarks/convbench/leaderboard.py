@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from mmconv.benchmarks.convbench.quantities import DELTAS, GRADINGS
+from mmconv.benchmarks.convbench.quantities import DELTAS, GRADINGS, QUANTITIES
 from mmconv.benchmarks.convbench.tables import LEVELS
 from mmconv.benchmarks.leaderboards import Board, BoardPart, CellPlace, Tables
 
+_FREE = ("S1", "S2", "S3", "S0")
+"""The quantities of the free setting."""
+
 
 def boards(_runs: Sequence[Tables]) -> Iterator[Board]:
-    """Scores, deltas and net attribution, for each grading."""
+    """Scores, those with perfect earlier turns, deltas and net attribution, for each grading."""
     for grading in GRADINGS:
 
         def graded(
@@ -23,7 +26,12 @@ def boards(_runs: Sequence[Tables]) -> Iterator[Board]:
 
         scores = BoardPart(
             title=f"ConvBench, {grading.title}",
-            columns=graded("scores", ("R1", "R2", "S1", "S2", "S3", "S0")),
+            columns=graded("scores", ("R1", "R2", *_FREE)),
+        )
+        given = BoardPart(
+            name="given",
+            title=f"Scores with perfect earlier turns, {grading.title}",
+            columns=graded("scores", (name for name in QUANTITIES if name not in _FREE)),
         )
         deltas = BoardPart(
             name="deltas",
@@ -43,4 +51,4 @@ def boards(_runs: Sequence[Tables]) -> Iterator[Board]:
                 for level in LEVELS.values()
             },
         )
-        yield Board(name=grading.name, headline="R1", parts=(scores, deltas, attribution))
+        yield Board(name=grading.name, headline="R1", parts=(scores, given, deltas, attribution))

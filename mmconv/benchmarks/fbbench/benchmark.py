@@ -11,11 +11,13 @@ from typing import Any
 
 from judges import PromptSet
 from mmconv.benchmarks.bad_records import bad_records_list, bad_records_note, bad_records_table
+from mmconv.benchmarks.choosing import all_keys, choose
 from mmconv.benchmarks.describing import named_conditions, read_options, require_judge
-from mmconv.benchmarks.fbbench.data import Sample, Survey, load_samples, survey
+from mmconv.benchmarks.fbbench.data import Sample, Survey, load_samples, sample_id, survey
 from mmconv.benchmarks.fbbench.grading import Grader, answer_call
 from mmconv.benchmarks.fbbench.options import CONDITION, FBBenchOptions
 from mmconv.benchmarks.fbbench.scoring import score_answer, score_judgement
+from mmconv.benchmarks.records import scan_records
 from mmconv.config import RunSpec
 from mmconv.keys import hash_file
 from mmconv.protocols import ImageSink
@@ -44,6 +46,7 @@ class FBBench:
             options.data,
             reference=options.reference and not options.generate_only,
             skip_bad=options.skip_bad_records,
+            choice=choose(spec, all_keys(scan_records(options.data), sample_id)),
         )
         # A user's own prompts are checked even where no judge is asked.
         prompts = PromptSet(self.name, spec.prompts)
@@ -137,4 +140,5 @@ def _notes(options: FBBenchOptions, grader: Grader | None, found: Survey) -> Ite
             "Response maintenance counts only where all criteria are met (the paper's formula); "
             "the authors' columns count any."
         )
+    yield from found.choice.note(found.samples)
     yield from bad_records_note(found.left_out, found.samples)

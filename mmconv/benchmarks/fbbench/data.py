@@ -15,8 +15,9 @@ from typing import Any
 
 from judges.parsers_fbbench import Criterion
 from mmconv.benchmarks.bad_records import BadRecords, refusal
+from mmconv.benchmarks.choosing import EVERYTHING, Choice
 from mmconv.benchmarks.fbbench.options import CORRECTION, MAINTENANCE, SCENARIOS, TEMPERATURES
-from mmconv.benchmarks.records import Record, Unreadable, read_records, scan_records
+from mmconv.benchmarks.records import Record, Unreadable, readable, scan_records
 from mmconv.errors import DataError
 from mmconv.keys import hash_bytes
 
@@ -60,16 +61,19 @@ class Sample:
 class Survey:
     """What a file holds: how many `samples` will be loaded, and the records `left_out` by place.
 
-    `referenced` says whether every sample has a reference answer.
+    `referenced` says whether every sample has a reference answer, `choice` which are wanted.
     """
 
     samples: int
     referenced: bool
     left_out: BadRecords
+    choice: Choice = EVERYTHING
 
 
-def survey(path: Path, *, reference: bool | None, skip_bad: bool) -> Survey:
-    """Check every record; `reference` True wants a reference answer in each.
+def survey(
+    path: Path, *, reference: bool | None, skip_bad: bool, choice: Choice = EVERYTHING
+) -> Survey:
+    """Check every record of the choice; `reference` True wants a reference answer in each.
 
     Raises `DataError` with all problems in one message; with `skip_bad` only where the file cannot
     be read or no sample is left.
@@ -77,7 +81,7 @@ def survey(path: Path, *, reference: bool | None, skip_bad: bool) -> Survey:
     samples = references = 0
     left_out: dict[str, tuple[str, ...]] = {}
     seen: dict[str, str] = {}
-    for record in scan_records(path):
+    for record in choice.among(scan_records(path), sample_id):
         sample, faults = _checked(record, reference, seen)
         if sample is None:
             left_out[record.where] = faults
@@ -86,7 +90,12 @@ def survey(path: Path, *, reference: bool | None, skip_bad: bool) -> Survey:
         references += sample.reference is not None
     if not samples or (left_out and not skip_bad):
         raise refusal(path, left_out, samples, _advice(left_out))
-    return Survey(samples=samples, referenced=references == samples, left_out=left_out)
+    return Survey(
+        samples=samples,
+        referenced=references == samples,
+        left_out=left_out,
+        choice=choice,
+    )
 
 
 def load_samples(path: Path, found: Survey) -> Iterator[Sample]:
@@ -94,7 +103,14 @@ def load_samples(path: Path, found: Survey) -> Iterator[Sample]:
 
     Raises `DataError` for a record that has gone bad since.
     """
-    return map(read_sample, read_records(path, skip=found.left_out))
+    wanted = found.choice.among(scan_records(path), sample_id)
+    return map(read_sample, readable(wanted, found.left_out))
+
+
+def sample_id(record: Record) -> str | None:
+    """The id that the record's sample has; None without a query."""
+    query = record.fields.get("user_query")
+    return _id(query) if isinstance(query, str) and query.strip() else None
 
 
 def read_sample(record: Record) -> Sample:
@@ -107,7 +123,7 @@ def read_sample(record: Record) -> Sample:
     if texts["bench_type"] not in ("", *SCENARIOS):
         faults.append(f"bench_type is {texts['bench_type']!r}, not {' or '.join(SCENARIOS)}")
     sample = Sample(
-        id=hash_bytes(texts["user_query"].encode())[:12],
+        id=_id(texts["user_query"]),
         scenario=texts["bench_type"],
         task=texts["task_type"],
         subtask=texts["sub_task_type"],
@@ -174,6 +190,10 @@ def _advice(left_out: BadRecords) -> str:
     if any(_NEEDS_REFERENCE in faults for faults in left_out.values()):
         return "options.reference=false judges without reference answers, as release v3."
     return ""
+
+
+def _id(query: str) -> str:
+    return hash_bytes(query.encode())[:12]
 
 
 def _text(record: Record, name: str, faults: list[str]) -> str:

@@ -42,8 +42,9 @@ def rescore(
 ) -> Rescored:
     """The tables of published judgements, one model per file.
 
-    Raises `DataError` naming line and field of all records of a file that are no judgement, and of
-    those whose sample has one already; `skip_bad` leaves them out.
+    Raises `DataError` naming line and field of all records of a file that are no judgement, that
+    are of another model than those before, or whose sample has one already; `skip_bad` leaves them
+    out.
     """
     rescoring = Rescoring(skip_bad=skip_bad)
     read = [_read_file(path, maintenance, rescoring) for path in files]
@@ -59,19 +60,14 @@ def rescore(
 
 @dataclass(slots=True, kw_only=True)
 class _Judged:
-    """What one file holds: its scores, and by whom its samples were answered and judged."""
+    """What one file holds: its scores, and by which model and judges they were made."""
 
     path: Path
     frame: ScoreFrame = field(default_factory=ScoreFrame)
-    models: dict[str, None] = field(default_factory=dict)
+    name: str = ""
     judges: dict[str, None] = field(default_factory=dict)
     samples: int = 0
     references: int = 0
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return ", ".join(self.models)
 
     @property
     def note(self) -> str:
@@ -96,9 +92,12 @@ def _add(judged: _Judged, seen: dict[str, str], maintenance: Maintenance, record
     if sample.id in seen:
         raise DataError(record.where, [f"user_query is that of {seen[sample.id]}"])
     model, judge = _name(record, "infer_model"), _name(record, "judge_model")
+    if model != (judged.name or model):
+        fault = f"infer_model is {model!r}, and {judged.name!r} before: give each model a file"
+        raise DataError(record.where, [fault], _ADVICE)
     scores = tuple(_scores(sample, record, maintenance))
     seen[sample.id] = record.where
-    judged.models[model] = None
+    judged.name = model
     judged.judges[judge] = None
     judged.samples += 1
     judged.references += sample.reference is not None

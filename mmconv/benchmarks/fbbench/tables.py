@@ -181,7 +181,7 @@ def _faulty_samples(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
         title="The samples whose judgements are odd",
         columns=tuple(FAULT_LABELS),
         rows=rows,
-        notes=layout.notes,
+        notes=(*(f"{metric}: {label}." for metric, label in FAULT_LABELS.items()), *layout.notes),
         digits=0,
         detail=True,
     )

@@ -12,12 +12,14 @@ from typing import Any
 from judges import Judge, PromptSet
 from judges.parsers_mtbench101 import bracketed_rating
 from mmconv.benchmarks.bad_records import bad_records_list, bad_records_note, bad_records_table
+from mmconv.benchmarks.choosing import all_keys, choose
 from mmconv.benchmarks.describing import named_conditions, read_options, require_judge
 from mmconv.benchmarks.mtbench101.chains import candidate_calls
-from mmconv.benchmarks.mtbench101.data import Dialogue, load_dialogues, survey
+from mmconv.benchmarks.mtbench101.data import Dialogue, dialogue_id, load_dialogues, survey
 from mmconv.benchmarks.mtbench101.grading import Grader
 from mmconv.benchmarks.mtbench101.options import CONDITIONS, GOLDEN, SELF, MTBench101Options
 from mmconv.benchmarks.mtbench101.scoring import Judged, score_answers, score_dialogue
+from mmconv.benchmarks.records import scan_records
 from mmconv.config import RunSpec
 from mmconv.keys import hash_file
 from mmconv.protocols import ImageSink
@@ -44,7 +46,11 @@ class MTBench101:
         # A user's own prompts are checked even where no judge is asked.
         prompts = PromptSet(self.name, spec.prompts)
         self._grader = None if options.generate_only else _grader(options, prompts)
-        self._survey = survey(options.data, skip_bad=options.skip_bad_records)
+        self._survey = survey(
+            options.data,
+            skip_bad=options.skip_bad_records,
+            choice=choose(spec, all_keys(scan_records(options.data), dialogue_id)),
+        )
 
     @property
     def size(self) -> int:
@@ -136,6 +142,7 @@ class MTBench101:
             yield "The history is the candidate's own; the paper's results have the golden one."
         if not self._options.guidelines:
             yield "The judge was given no score guidelines."
+        yield from self._survey.choice.note(self.size)
         yield from bad_records_note(self._survey.left_out, self._survey.dialogues)
 
 

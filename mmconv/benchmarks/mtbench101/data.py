@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from mmconv.benchmarks.bad_records import BadRecords, refusal
+from mmconv.benchmarks.choosing import EVERYTHING, Choice
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS, Task
-from mmconv.benchmarks.records import Record, Unreadable, read_records, scan_records
+from mmconv.benchmarks.records import Record, Unreadable, readable, scan_records
 from mmconv.errors import DataError
 
 _FIELDS = ("task", "id", "history")
@@ -43,14 +44,15 @@ class Dialogue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What a file holds: how many dialogues will be loaded, and what is left out."""
+    """What a file holds: how many dialogues are loaded, by which choice, what is left out."""
 
     dialogues: int
     left_out: BadRecords
+    choice: Choice = EVERYTHING
 
 
-def survey(path: Path, *, skip_bad: bool = False) -> Survey:
-    """Check all records.
+def survey(path: Path, *, skip_bad: bool = False, choice: Choice = EVERYTHING) -> Survey:
+    """Check all records of the choice.
 
     Raises `DataError` with all problems in one message; with `skip_bad` only where the file cannot
     be read or no dialogue is left.
@@ -58,7 +60,7 @@ def survey(path: Path, *, skip_bad: bool = False) -> Survey:
     good = 0
     left_out: dict[str, tuple[str, ...]] = {}
     seen: dict[str, str] = {}
-    for record in scan_records(path):
+    for record in choice.among(scan_records(path), dialogue_id):
         faults = _faults(record, seen)
         if faults:
             left_out[record.where] = faults
@@ -66,7 +68,7 @@ def survey(path: Path, *, skip_bad: bool = False) -> Survey:
             good += 1
     if not good or (left_out and not skip_bad):
         raise refusal(path, left_out, good)
-    return Survey(dialogues=good, left_out=left_out)
+    return Survey(dialogues=good, left_out=left_out, choice=choice)
 
 
 def load_dialogues(path: Path, found: Survey) -> Iterator[Dialogue]:
@@ -75,7 +77,8 @@ def load_dialogues(path: Path, found: Survey) -> Iterator[Dialogue]:
     Raises `DataError` for a dialogue that has gone bad since.
     """
     seen: dict[str, str] = {}
-    for record in read_records(path, skip=found.left_out):
+    wanted = found.choice.among(scan_records(path), dialogue_id)
+    for record in readable(wanted, found.left_out):
         if faults := _faults(record, seen):
             raise DataError(record.where, faults, "The file has changed: start the run again.")
         yield Dialogue(
@@ -85,6 +88,11 @@ def load_dialogues(path: Path, found: Survey) -> Iterator[Dialogue]:
                 Exchange(user=turn["user"], bot=turn["bot"]) for turn in record.fields["history"]
             ),
         )
+
+
+def dialogue_id(record: Record) -> str | None:
+    """The id that the record's dialogue has."""
+    return str(record.fields["id"]) if "id" in record.fields else None
 
 
 def _faults(record: Record | Unreadable, seen: dict[str, str]) -> tuple[str, ...]:

@@ -5,115 +5,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import openpyxl
 import pytest
 import yaml
-from click.testing import CliRunner, Result
-from PIL import Image as Picture
 
-from images import Library
-from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES
-from mmconv.benchmarks.convbench.data import Row, Source, load_rows, survey
-from mmconv.cli.annotate import command
+from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, REFERENCES
 from mmconv.errors import ConfigError, DataError
 from tests.mmconv.benchmarks.convbench.data_files import write_lines
+from tests.mmconv.cli.drafting import DRAFTED, HUMAN, SCRIPT, Desk
 from tests.mock_server import mock_server
-
-SCRIPT = {
-    "Describe this image": "A plain description.",
-    "turn it into a caption": "A caption.",
-    "Choose one category": "First: OCR\nSecond: Age Reasoning\nThird: Poem Writing",
-    "focus points": "1. Does it rhyme?",
-    "What is it": "A square.",
-    "Why": "Because.",
-    "poem": "Roses are red.",
-}
-DRAFTED = {
-    CAPTION: "A caption.",
-    REFERENCES[0]: "A square.",
-    REFERENCES[1]: "Because.",
-    REFERENCES[2]: "Roses are red.",
-    FOCUS_POINTS: "1. Does it rhyme?",
-    CATEGORIES[0]: "OCR",
-    CATEGORIES[1]: "Age Reasoning",
-    CATEGORIES[2]: "Poem Writing",
-}
-HUMAN = {column: f"By hand: {column}" for column in DRAFTED}
-
-
-class Desk:
-    """A folder with three rows, their images, and a model file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.out = path / "drafts.jsonl"
-        self.images = path / "pictures"
-        self.images.mkdir()
-        self.rows(*({} for _ in range(3)))
-        self.model(SCRIPT)
-
-    def rows(self, *given: dict[str, str]) -> None:
-        """Write one row for each mapping of columns that the data file has already."""
-        records = []
-        for number, columns in enumerate(given, start=1):
-            image = self.images / f"{number}.png"
-            Picture.new("RGB", (10, 10), (number, 0, 0)).save(image)
-            records.append(
-                {
-                    "ID": number,
-                    "image_id": image.name,
-                    "The_first_turn_instruction": f"What is it? {number}",
-                    "The_second_turn_instruction": "Why?",
-                    "The_third_turn_instruction": "Write a poem.",
-                    **columns,
-                }
-            )
-        self.data = write_lines(self.path / "rows.jsonl", records)
-
-    def model(self, script: dict[str, str], slots: int = 1, **options: Any) -> None:
-        """The fake model that answers by this script, so many calls at a time."""
-        spec = {
-            "provider": "fake",
-            "model": "scripted",
-            "max_concurrency": slots,
-            "options": {"script": script, **options},
-        }
-        # The first pattern that is found answers, so their order counts.
-        text = yaml.safe_dump(spec, sort_keys=False)
-        (self.path / "model.yaml").write_text(text, encoding="utf-8")
-
-    def arguments(self, *more: str) -> list[str]:
-        return [
-            "convbench",
-            f"--data={self.data}",
-            f"--images={self.images}",
-            f"--annotator={self.path / 'model.yaml'}",
-            f"--out={self.out}",
-            f"--store={self.path / 'store.sqlite'}",
-            *more,
-        ]
-
-    def annotate(self, *more: str) -> Result:
-        return CliRunner().invoke(command, self.arguments(*more), catch_exceptions=False)
-
-    def lines(self) -> dict[int, dict[str, Any]]:
-        found = [json.loads(line) for line in self.out.read_text("utf-8").splitlines()]
-        assert len({line["ID"] for line in found}) == len(found)
-        return {line.pop("ID"): line for line in found}
-
-    def load(self, **options: Any) -> list[Row]:
-        """The rows as a run with a judge reads them."""
-        source = Source(
-            data=self.data,
-            images=self.images,
-            annotations=self.out,
-            needs=(CAPTION, *REFERENCES),
-            **options,
-        )
-        library = Library()
-        return list(load_rows(source, library, survey(source, library)))
 
 
 def only(first_turn: str) -> dict[str, str]:
@@ -167,7 +68,7 @@ class TestWhatIsWritten:
         earlier = write_lines(desk.path / "earlier.jsonl", [{"ID": 1, **some}, {"ID": 2, **whole}])
         result = desk.annotate(f"--annotations={earlier}")
         assert "2 drafts written to" in result.stdout
-        assert "1 rows were taken over from" in result.stdout
+        assert "1 row taken over as they are from" in result.stdout
         assert desk.lines() == {
             1: {**DRAFTED, CAPTION: "By hand.", "status": "draft"},
             2: whole,
@@ -180,7 +81,7 @@ class TestWhatIsWritten:
         write_lines(desk.out, [part])
         before = desk.out.read_bytes()
         result = desk.annotate(f"--annotations={desk.out}")
-        assert "Something is missing in the lines of 1 rows (ID 1)" in result.stdout
+        assert "Something is missing in the lines of 1 row (ID 1)" in result.stdout
         assert desk.out.read_bytes().startswith(before)
         assert sorted(desk.lines()) == [1, 2, 3]
 
@@ -205,7 +106,7 @@ class TestWhatIsWritten:
         desk.model(script, slots=8, seconds=0.05)
         result = desk.annotate("--limit=2")
         assert result.exit_code == 1
-        assert re.findall(r"ID \d: \w+", result.stderr) == ["ID 1: turn_1", "ID 2: caption"]
+        assert re.findall(r"ID \d\): \w+", result.stderr) == ["ID 1): turn_1", "ID 2): caption"]
 
     def test_a_limit_leaves_the_rest(self, desk: Desk) -> None:
         desk.annotate("--limit=2")
@@ -244,7 +145,7 @@ class TestAgain:
         assert result.exit_code == 0
         assert result.stdout.startswith("0 calls")
         assert "0 drafts written" in result.stdout
-        assert "3 rows had a line" in result.stdout
+        assert "3 rows with a line in" in result.stdout
         assert desk.out.read_bytes() == before
 
     def test_what_is_answered_is_not_asked_again(self, desk: Desk) -> None:
@@ -289,9 +190,17 @@ class TestWhatGoesWrong:
         result = desk.annotate()
         assert result.exit_code == 1
         assert sorted(desk.lines()) == [1, 3]
-        assert "1 rows could not be completed" in result.stderr
-        assert "ID 2: turn_1: rejected after 1 attempt: no pattern" in result.stderr
+        assert "for 1 row that could not be completed" in result.stderr
+        assert "1 row (ID 2): turn_1: rejected after 1 attempt: no pattern" in result.stderr
         assert "not asked, for want of that: turn_2, turn_3, focus_points" in result.stderr
+
+    def test_rows_that_failed_alike_are_told_together(self, desk: Desk) -> None:
+        desk.model({key: text for key, text in SCRIPT.items() if key != "Why"})
+        result = desk.annotate()
+        assert result.exit_code == 1
+        assert "Nothing was written for 3 rows that could not be completed:" in result.stderr
+        assert "  3 rows (ID 1, 2, 3): turn_2: rejected after 1 attempt: " in result.stderr
+        assert result.stderr.count("rejected") == 1
 
     def test_a_model_that_cannot_answer_ends_the_job(self, desk: Desk) -> None:
         with mock_server() as url:
@@ -307,7 +216,7 @@ class TestWhatGoesWrong:
         result = desk.annotate("--limit=1")
         assert result.exit_code == 0
         assert result.stdout.startswith("8 calls")
-        assert "Categories are left empty in 1 rows (ID 1)" in result.stdout
+        assert "Categories are left empty in 1 row (ID 1)" in result.stdout
         assert not set(CATEGORIES) & set(desk.lines()[1])
 
     def test_a_row_that_lacked_only_unreadable_categories_is_taken_over(self, desk: Desk) -> None:
@@ -323,13 +232,13 @@ class TestWhatGoesWrong:
             desk.annotate()
         assert not desk.out.exists()
         result = desk.annotate("--skip-bad-records")
-        assert "1 bad records were left out" in result.stdout
+        assert "1 bad record left out" in result.stdout
         assert sorted(desk.lines()) == [1, 3]
 
     def test_stray_annotations_are_told_where_they_are_left_out(self, desk: Desk) -> None:
         earlier = write_lines(desk.path / "earlier.jsonl", [{"ID": 99, CAPTION: "Whose?"}])
         result = desk.annotate(f"--annotations={earlier}", "--skip-bad-records")
-        assert "1 annotations belong to no row, or are bad" in result.stdout
+        assert "1 annotation not used: bad, or of no row" in result.stdout
 
     def test_an_output_that_is_not_json_lines_is_refused(self, desk: Desk) -> None:
         desk.out = desk.path / "drafts.xlsx"

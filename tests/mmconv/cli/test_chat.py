@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pty
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,7 +15,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from mmconv.cli.chat import command
+from mmconv.cli.chat import HELP, command
 from mmconv.config import ModelSpec
 from mmconv.errors import Refused
 from mmconv.protocols import ImageSource
@@ -32,6 +34,9 @@ class Noting:
         asked.append((tuple(messages), sampling))
         if messages[-1].parts[-1] == Text(text="fail"):
             raise Refused("rejected", "not that")
+        if messages[-1].parts[-1] == Text(text="interrupt"):
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(60)
         return Reply(text="Well.", finish="length", input_tokens=1, output_tokens=1)
 
     async def aclose(self) -> None:
@@ -121,9 +126,36 @@ def test_a_picture_is_shown_from_within(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ["/imagine x.png", "/image", "/image ", "/quit"])
 def test_a_command_that_there_is_not_is_told_and_not_said(tmp_path: Path, line: str) -> None:
     told = chat(tmp_path, f"{line}\n /quit is a word\n")
-    assert f"({line!r} is not said: the one command is /image PATH" in told.output
+    assert f"({line!r} is not said: /help tells what" in told.output
     [(messages, _)] = asked
     assert messages[-1].parts == (Text(text=" /quit is a word"),)
+
+
+def test_help_tells_the_commands(tmp_path: Path) -> None:
+    told = chat(tmp_path, "/help\n")
+    assert told.stderr == f"{HELP}\n"
+    assert not asked
+
+
+def test_ctrl_c_stops_a_reply_and_the_chat_goes_on(tmp_path: Path) -> None:
+    told = chat(tmp_path, "interrupt\nhello\n")
+    assert told.exit_code == 0, told.output
+    assert "(stopped" in told.stderr
+    assert told.stdout == "Well.\n"
+    assert [len(messages) for messages, _ in asked] == [1, 1]
+
+
+def test_a_model_that_takes_no_images_refuses_them_before_it_is_opened(tmp_path: Path) -> None:
+    picture = tmp_path / "halves.png"
+    picture.write_bytes(encode(halves(), "PNG"))
+    blind = {"about": {"images": False}}
+    told = chat(tmp_path, "hello\n", "--image", str(picture), **blind)
+    assert str(told.exception).startswith("model noting: its model file says that it takes no im")
+    assert not asked
+    told = chat(tmp_path, f"/image {picture}\nhello\n", **blind)
+    assert "(model noting: its model file says" in told.stderr
+    [(messages, _)] = asked
+    assert [type(part) for part in messages[-1].parts] == [Text]
 
 
 def test_a_key_that_is_not_set_is_told_before_anything_is_typed(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,6 +71,16 @@ def check_stopped(result: Result, code: int) -> None:
     assert f" of {3 * ROWS} conversations; " in told
 
 
+def spent(result: Result) -> str:
+    """What the budget's line names, which has to be what the last line names."""
+    told = re.search(
+        r"--max-cost [\d.e-]+: the calls of this session have cost (\$[\d.]+)\n", result.stderr
+    )
+    assert told is not None
+    assert f", {told[1]}; " in result.stdout
+    return told[1]
+
+
 def test_a_server_that_is_not_there_ends_the_run_and_is_named() -> None:
     result = run(*FAKE_JUDGE, "--candidate", served(nowhere()))
     check_stopped(result, 1)
@@ -92,14 +103,22 @@ def test_a_wrong_address_ends_it_soon_and_the_right_one_goes_on() -> None:
 def test_a_run_stops_when_it_costs_more_and_goes_on_without_asking_again() -> None:
     stopped = run(*PRICED, "--max-cost", "0.05")
     check_stopped(stopped, 130)
-    assert "--max-cost 0.05: the calls of this session have cost $0.0" in stopped.stderr
+    assert spent(stopped).startswith("$0.0")
     [first] = Path("runs").glob("convbench-*/summary.json")
-    spent = orjson.loads(first.read_bytes())["seats"]
-    assert 0.05 < sum(seat["cost_usd"] for seat in spent.values()) < 0.1
+    asked = orjson.loads(first.read_bytes())["seats"]
+    assert 0.05 < sum(seat["cost_usd"] for seat in asked.values()) < 0.1
     assert run(*PRICED, "--max-cost", "100").exit_code == 0
     whole = orjson.loads(first.read_bytes())["seats"]
     for name, seat in whole.items():
-        assert seat["stored"] >= spent[name]["asked"] > 0
+        assert seat["stored"] >= asked[name]["asked"] > 0
+
+
+def test_a_budget_that_the_last_calls_exceed_costs_no_results() -> None:
+    one_call = ("--limit", "1", "--conditions", "reasoning_alone", "--generate-only")
+    whole = run(*PRICED[:2], *one_call, "--max-cost", "0.000001")
+    assert whole.exit_code == 0, whole.output
+    assert "Everything is in runs/convbench-" in whole.stdout
+    assert spent(whole).startswith("$0.0")
 
 
 def test_a_model_without_a_price_is_refused_a_budget() -> None:
@@ -112,13 +131,13 @@ def test_a_model_without_a_price_is_refused_a_budget() -> None:
 
 
 def test_a_model_that_counts_no_tokens_ends_a_budget_unless_it_is_free() -> None:
-    def spent(price: PriceSpec) -> str | None:
+    def told_of(price: PriceSpec) -> str | None:
         model = ModelSpec(provider="openai", model="m", price=price)
         budget = Budget(RunSpec(benchmark="riddles", seats={"candidate": model}), 5)
         return budget.spent(Tally(seats={"candidate": SeatTally(asked=1, unmetered=1)}))
 
-    assert spent(PriceSpec(input=0, output=0)) is None
-    told = spent(PriceSpec(input=0, output=1))
+    assert told_of(PriceSpec(input=0, output=0)) is None
+    told = told_of(PriceSpec(input=0, output=1))
     assert told == (
         "--max-cost: what candidate (m) costs is not known: its server does not tell how many "
         "tokens a reply takes"

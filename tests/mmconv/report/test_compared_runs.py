@@ -11,9 +11,16 @@ import pytest
 
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec
 from mmconv.errors import DataError
-from mmconv.report.compared_runs import LONGEST, finished_among, open_runs, other_settings
+from mmconv.report.compared_runs import (
+    LONGEST,
+    finished_among,
+    mismatches,
+    open_runs,
+    other_settings,
+)
 from mmconv.run_folder.layout import Manifest
 from mmconv.run_folder.saved_run import FinishedRun
+from tests.mmconv.benchmarks.cmteval.dialogues import record, write
 from tests.mmconv.report.runs import ALPHA, BETA, make_run
 
 ECHO = ModelSpec(provider="fake", model="echo")
@@ -182,3 +189,31 @@ async def test_a_spoilt_run_is_not_left_out(tmp_path: Path) -> None:
     assert finished_among([*runs, spoilt]) == ((*runs, spoilt), ())
     nowhere = tmp_path / "nowhere"
     assert finished_among([*runs, nowhere]) == ((*runs, nowhere), ())
+
+
+async def test_runs_of_one_model_over_several_data_are_named_after_these(tmp_path: Path) -> None:
+    """A file beside a whole folder, and two runs of the same data, which their hashes tell."""
+    whole = await make_run("cmteval", tmp_path)
+    data = write(tmp_path / "perturbed.json", [record(str(number)) for number in range(5)])
+    perturbed = await make_run("cmteval", tmp_path, options={"data": str(data)})
+    first, second = open_runs([whole, perturbed])
+    assert (first.label, second.label) == ("alpha (data)", "alpha (perturbed.json)")
+    assert dict(mismatches(first, second))["data"].startswith("the data differ: ")
+    again = await make_run("cmteval", tmp_path, options={"data": str(data)}, seed=1)
+    labels = [each.label for each in open_runs([whole, perturbed, again])]
+    assert labels[0] == "alpha (data)"
+    assert labels[1:] == [f"alpha ({each.name.split('-')[-1]})" for each in (perturbed, again)]
+    other = await make_run("cmteval", tmp_path, BETA, options={"data": str(data)})
+    assert [each.label for each in open_runs([whole, other])] == ["alpha", "beta"]
+
+
+async def test_files_of_the_same_role_are_told_by_their_paths(tmp_path: Path) -> None:
+    runs: list[Path] = []
+    for name, candidate in (("one.json", ALPHA), ("two.json", BETA)):
+        data = write(tmp_path / name, [record(str(number)) for number in range(len(runs) + 1)])
+        runs.append(await make_run("cmteval", tmp_path, candidate, options={"data": str(data)}))
+    [(kind, told)] = mismatches(*open_runs(runs))
+    assert kind == "data"
+    assert told == (
+        f"the data differ: {tmp_path / 'one.json'} in alpha, {tmp_path / 'two.json'} in beta"
+    )

@@ -85,6 +85,31 @@ def test_calls_that_the_store_holds_are_told_and_cost_nothing() -> None:
     assert (alike["calls"], alike["stored"], alike["to ask"]) == (3, 2, 1)
 
 
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        ({"model": "gpt-4o"}, True),
+        ({"model": "gpt-4o", "base_url": "http://localhost:8000/v1"}, False),
+        ({"model": "gpt-4o", "price": {"input": 1, "output": 1}}, False),
+        ({"model": "no-such-model"}, False),
+        ({"model": "gpt-4o", "provider": "fake"}, False),
+    ],
+)
+def test_a_shipped_model_with_a_price_is_told_where_one_without_goes_by_its_name(
+    model: dict[str, Any], told: bool
+) -> None:
+    judge = {"provider": "openai", **model}
+    spec = RunSpec.model_validate({"benchmark": "b", "seats": {"judge": judge}})
+    asked = Message(role="user", parts=(Text(text="Why?"),))
+    forecast = Forecast(spec)
+    calls = (Call(id="only", seat="judge", messages=(asked,)),)
+    forecast.add(Plan(order=0, sample="1", condition="free", calls=calls), {})
+    namesake = (
+        "judge: openai/gpt-4o has no price here. gpt-4o is shipped with one, as openai/gpt-4o-"
+    )
+    assert any(note.startswith(namesake) for note in forecast.table.notes) == told
+
+
 def estimated(plan: Plan, replies: Mapping[str, Reply], spec: RunSpec = SPEC) -> dict[str, Any]:
     """The row of the judge."""
     forecast = Forecast(spec)

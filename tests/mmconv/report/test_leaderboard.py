@@ -13,6 +13,7 @@ from mmconv.errors import ConfigError
 from mmconv.report.leaderboard import MISSING, RANK, WARNED, Leaderboard, make_leaderboard
 from mmconv.run_folder.tables import read_tables
 from mmconv.values import Cell, Table
+from tests.mmconv.benchmarks.botchat.samples import dialogue, opponents, record, write
 from tests.mmconv.report.page_runs import simulated_run
 from tests.mmconv.report.runs import ALPHA, BETA, FAILING, JUDGE, SIZE, make_run
 
@@ -69,9 +70,11 @@ async def test_of_convbench_each_grading_has_its_scores_deltas_and_shares(runs: 
     tables = by_name(make_leaderboard(runs))
     assert list(tables) == [
         "leaderboard_direct",
+        "leaderboard_direct_given",
         "leaderboard_direct_deltas",
         "leaderboard_direct_attribution",
         "leaderboard_pairwise",
+        "leaderboard_pairwise_given",
         "leaderboard_pairwise_deltas",
         "leaderboard_pairwise_attribution",
         "leaderboard_runs",
@@ -82,6 +85,12 @@ async def test_of_convbench_each_grading_has_its_scores_deltas_and_shares(runs: 
             scores = own_table(run, "scores").rows
             for name in ("R1", "R2", "S1", "S2", "S3", "S0"):
                 assert found[name] == scores[name][column]
+            given = tables[f"leaderboard_{grading}_given"]
+            assert not given.signed
+            assert given.rows[label] == {
+                name: scores[name][column]
+                for name in ("S2_hat", "S3_hat", "S0_hat", "S3_tilde", "S0_tilde")
+            }
             deltas = tables[f"leaderboard_{grading}_deltas"]
             assert deltas.signed
             assert deltas.rows[label] == {
@@ -94,6 +103,41 @@ async def test_of_convbench_each_grading_has_its_scores_deltas_and_shares(runs: 
                 ]
                 for level in ("perception", "reasoning", "creation")
             }
+
+
+async def test_of_botchat_it_has_what_opponents_lost_and_the_arenas_ratings(tmp_path: Path) -> None:
+    pytest.importorskip("evalica")
+    stored = {
+        name: [dialogue(f"{name} {n}", 16) for n in range(SIZE)] for name in ("gpt - 4", "vic")
+    }
+    records = [record(number, count=16, text="A document.") for number in range(1, SIZE + 1)]
+    options = {
+        "data": str(write(tmp_path / "documented.jsonl", records)),
+        "opponents": [str(opponents(tmp_path / "convs.tsv", stored))],
+    }
+    runs = {
+        label: await make_run("botchat", tmp_path, model, options=options, conditions=conditions)
+        for label, model, conditions in (
+            ("alpha", ALPHA, ("uncon", "con")),
+            ("beta", BETA, ("uncon",)),
+        )
+    }
+    board = make_leaderboard([*runs.values()], sort="win against vic, N=16")
+    tables = by_name(board)
+    for condition, suffix, labels in (("uncon", "", [*runs]), ("con", " (con)", ["alpha"])):
+        wins, arena = (tables[f"leaderboard_{condition}_{part}"] for part in ("paireval", "arena"))
+        assert wins.columns == ("win against gpt - 4, N=16", "win against vic, N=16")
+        assert {"Elo, N=16", "Bradley-Terry, N=16"}.issuperset(arena.columns)
+        assert "Elo, N=16" in arena.columns
+        assert any(
+            note.startswith("Ratings are those of each run's own arena") for note in arena.notes
+        )
+        for label in labels:
+            own = own_table(runs[label], "paireval").rows[f"{label} - gpt - 4, N=16{suffix}"]
+            assert wins.rows[label]["win against gpt - 4, N=16"] == own["win"]
+            rated = own_table(runs[label], "arena").rows[label]
+            assert arena.rows[label]["Elo, N=16"] == rated[f"Elo, N=16{suffix}"]
+    assert RANK in tables["leaderboard_uncon"].columns
 
 
 async def test_the_best_stands_first_with_ranks_as_far_as_they_are_known(runs: list[Path]) -> None:
@@ -120,6 +164,11 @@ async def test_a_table_can_be_sorted_by_any_number(runs: list[Path]) -> None:
         scores = tables[f"leaderboard_{grading}"]
         assert RANK not in scores.columns
         assert scores.notes[1].startswith("No ranks by S0_hat - S0: ")
+    tables = by_name(make_leaderboard(runs, sort="S0_hat", columns=["S0_hat", "R1", RANK]))
+    assert tables["leaderboard_direct_given"].columns == ("S0_hat",)
+    values = [row["S0_hat"].value for row in tables["leaderboard_direct_given"].rows.values()]
+    assert values == sorted(values, reverse=True)  # type: ignore[type-var]
+    assert RANK in tables["leaderboard_direct"].columns
     tables = by_name(make_leaderboard(runs, sort="candidate: thousand tokens out"))
     spent = tables["leaderboard_runs"]
     values = [row["candidate: thousand tokens out"].value for row in spent.rows.values()]

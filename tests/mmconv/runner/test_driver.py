@@ -269,6 +269,17 @@ async def test_a_bug_stops_the_run_and_keeps_what_was_answered(tmp_path: Path) -
     assert ["user", "w0"] not in [list(prompt[-1]) for prompt in healthy.prompts]
 
 
+async def test_a_chain_of_any_length_is_skipped_behind_a_failure(store: Store) -> None:
+    def refuse(text: str, sampling: Sampling) -> Reply:
+        raise Refused("rejected", "no")
+
+    later = (call(f"{number}", Ref(call=f"{number - 1}")) for number in range(1, 3000))
+    plan = Plan(order=0, sample="0", condition="free", calls=(call("0", "hello"), *later))
+    [finished] = await run(store, Scripted(refuse), [plan])
+    assert finished.outcomes["2999"] == Skipped(because="0")
+    assert len(finished.outcomes) == 3000
+
+
 async def test_stop_keeps_what_is_under_way_and_asks_nothing_more(store: Store) -> None:
     backend = Scripted(shout, most=2, seconds=0.05)
     runner = Runner({"candidate": seat_for(backend)}, store, window=4)

@@ -212,3 +212,36 @@ async def test_what_the_store_holds_of_a_plan_is_found_as_far_as_its_needs_are_k
     asked = len(backend.prompts)
     assert {*await runner.recall(PLANS[0])} == {"first", "second"}
     assert len(backend.prompts) == asked
+
+
+@pytest.mark.parametrize("offline", [False, True])
+async def test_a_run_that_is_stopped_with_its_last_call_is_whole(
+    store: Store, offline: bool
+) -> None:
+    """Nothing is left to ask, whoever wanted to stop: the budget, or somebody by hand."""
+    last = chain_of_two()
+    backend = Scripted(lambda *_: Reply(text="yes"))
+    runner = Runner({"candidate": seat_for(backend)}, store)
+    runner.enough = lambda tally: "two are enough" if tally.asked >= 2 else None
+    assert await runner.run([last], lambda _: None)
+    assert runner.tally.halt is None
+    again = Runner({"candidate": seat_for(backend)}, store, offline=offline)
+    assert await again.run([last], lambda _: again.stop())
+
+
+async def test_what_was_enough_is_told_with_the_calls_under_way(store: Store) -> None:
+    backend = Scripted(lambda *_: Reply(text="yes"), most=8, seconds=0.05)
+    runner = Runner({"candidate": seat_for(backend)}, store)
+    runner.enough = lambda tally: f"asked {tally.asked}" if tally.asked else None
+    assert not await runner.run(PLANS, lambda _: None)
+    assert runner.tally.asked > 1
+    assert runner.tally.halt == Halt(reason=f"asked {runner.tally.asked}")
+
+
+async def test_a_model_that_fails_to_the_very_end_leaves_the_run_unfinished(store: Store) -> None:
+    await run(store, failing(Refused("quota", "Pay."), lambda _: False), PLANS[:1])
+    backend = failing(Refused("quota", "Pay."), always)
+    complete, tally = await run(store, backend, PLANS[: MOST_HOPELESS + 1])
+    assert tally.plans == tally.finished
+    assert not complete
+    assert tally.halt == halt(MOST_HOPELESS, "quota", "Pay.")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
 
 import pytest
 
 from mmconv.protocols import Backend
 from mmconv.runner import Model
 from mmconv.runner.seat import Stopped
+from mmconv.values import Message, Reply, Sampling
 
 
 class Loading:
@@ -48,3 +51,37 @@ async def test_a_call_that_is_dropped_leaves_nothing_half_loaded() -> None:
     with pytest.raises(asyncio.CancelledError):
         await opening
     assert loading.undone
+
+
+class Loaded:
+    """A model that is there; `closed` says that it was given back."""
+
+    max_concurrency = 1
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        raise AssertionError("nobody asks it")
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+async def test_a_model_that_is_loaded_as_its_call_is_dropped_is_given_back() -> None:
+    loaded, begun = Loaded(), asyncio.Event()
+
+    async def load() -> Loaded:
+        begun.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return loaded
+
+    opening = asyncio.create_task(Model("loaded", load).open())
+    await begun.wait()
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    assert loaded.closed

@@ -193,3 +193,15 @@ def test_the_seed_of_a_run_is_that_of_answers_which_are_drawn(
     for seed, expected in ((3, sent), (0, own if "seed" not in overrides else sent)):
         _, prompted = Seat(model=model, sampling=overrides, seed=seed).prompt((), sampling)
         assert prompted.seed == expected
+
+
+async def test_a_call_may_be_asked_again_for_days(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seat, "LONGEST_DELAY", 0.0)
+
+    async def generate(*_: object, **__: object) -> Reply:
+        raise Transient("connection", "nobody there")
+
+    backend = Held(1)
+    backend.generate = generate  # type: ignore[method-assign]  # it never answers
+    failed = await ask(Model("held", backend.open, attempts=1100), "0")
+    assert failed == Failure(kind="connection", message="nobody there", attempts=1100)

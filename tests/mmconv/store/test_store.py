@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import create_engine
+from sqlalchemy import Engine, create_engine, event
 
 from mmconv.errors import StoreError
 from mmconv.store import Store, merge
@@ -53,6 +54,25 @@ async def test_many_at_once_share_transactions(store: Store) -> None:
     assert await asyncio.gather(*put) == replies
     got = [store.get(key(number)) for number in range(1200)]
     assert await asyncio.gather(*got) == replies
+
+
+async def test_the_latest_failures_of_many_calls_are_read_together(store: Store) -> None:
+    """A run that is half done is scored or listed by looking up each call that it lacks."""
+    for attempts in (1, 2):
+        failed = Failure(kind="timeout", message="slow", attempts=attempts)
+        await asyncio.gather(*(store.add_failure(key(number), failed) for number in range(30)))
+    queries: list[str] = []
+
+    def count(*told: Any) -> None:
+        queries.append(told[2])
+
+    event.listen(Engine, "before_cursor_execute", count)
+    try:
+        found = await asyncio.gather(*(store.last_failure(key(number)) for number in range(40)))
+    finally:
+        event.remove(Engine, "before_cursor_execute", count)
+    assert found == [failed] * 30 + [None] * 10
+    assert len(queries) == 1
 
 
 async def test_failures_are_history_and_never_answers(store: Store) -> None:

@@ -93,7 +93,8 @@ def compared(
 
 def spec(data: Path, **fields: Any) -> RunSpec:
     """A run over `data`; fields that are none of the run's own are options."""
-    own = {name: fields.pop(name) for name in ("seats", "conditions", "limit") if name in fields}
+    known = ("seats", "conditions", "limit", "samples")
+    own = {name: fields.pop(name) for name in known if name in fields}
     seats = {"candidate": SPEAKER, "judge": JUDGE}
     return RunSpec(
         benchmark=BENCHMARK, options={"data": str(data), **fields}, **{"seats": seats, **own}

@@ -61,8 +61,8 @@ def test_what_is_ruled_out_early_is_below_the_threshold(similarity: Similarity) 
     for _ in range(50):
         texts = [" ".join(random.choices(("ab", "ba", "abb", "c"), k=9)) for _ in range(2)]
         said = (*FRESH[:2], *texts, *FRESH[4:])
-        split = [text if similarity == "characters" else text.split() for text in texts]
-        ratio = SequenceMatcher(None, *split, autojunk=False).ratio()
+        left, right = (list(text) if similarity == "characters" else text.split() for text in texts)
+        ratio = SequenceMatcher(None, left, right, autojunk=False).ratio()
         if 0 < ratio < 1:
             below, at = (
                 DupDetect(threshold=threshold, similarity=similarity)

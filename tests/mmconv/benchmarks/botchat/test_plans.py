@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mmconv.benchmarks.botchat.chains import UTTERANCE_TOKENS
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError, DataError, PromptError
 from mmconv.graph import check, refs
@@ -196,6 +197,30 @@ def test_opponents_must_have_every_dialogue(tmp_path: Path) -> None:
         "gpt: no dialogue of MT-2",
         "c.tsv row 2: gpt has 12 utterances, not 16",
     )
+
+
+def test_only_the_dialogues_that_are_compared_are_needed(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "data.jsonl", [record(each, 3 if each == 2 else 5) for each in range(1, 61)]
+    )
+    convs = opponents(tmp_path / "c.tsv", {"gpt": [dialogue("g", 16)]})
+    arena: dict[str, Any] = {"opponents": [str(convs)]}
+    chosen: list[dict[str, Any]] = [{"limit": 2}, {"samples": ("MT-1", "MT-2")}]
+    for fields in chosen:
+        assert built(path, **fields, **arena).facts["compared"] == 1
+    with pytest.raises(DataError) as refused:
+        built(path, **arena)
+    [problem] = refused.value.problems
+    assert problem.startswith("gpt: no dialogue of MT-10, MT-11, ")
+    assert problem.endswith(", MT-29 and 38 more")
+    with pytest.raises(ConfigError, match=r"^none of the 1 samples is compared"):
+        built(path, samples=("MT-2",), **arena)
+
+
+def test_a_forecast_takes_utterances_to_be_as_long_as_published_ones(data: Path) -> None:
+    calls = planned(data)
+    assert calls["utterance_3"].expected_tokens == UTTERANCE_TOKENS
+    assert calls["unieval"].expected_tokens is None
 
 
 def test_a_users_prompt_for_utterances_is_checked_before_the_run(

@@ -71,7 +71,12 @@ def test_unieval_rounds_to_a_tenth() -> None:
 
 evalica = pytest.importorskip("evalica", reason="the arena's ratings need it")
 
-from mmconv.benchmarks.botchat.ratings import UNBOUNDED, Game, rate_players  # noqa: E402
+from mmconv.benchmarks.botchat import ratings  # noqa: E402
+from mmconv.benchmarks.botchat.ratings import (  # noqa: E402
+    Game,
+    rate_players,
+    tell_ratings,
+)
 
 
 def played(left: str, right: str, *, wins: int, ties: int = 0, losses: int = 0) -> list[Game]:
@@ -127,10 +132,43 @@ def test_few_dialogues_have_no_interval(dialogues: int, told: bool) -> None:
 
 
 def test_who_always_wins_has_no_finite_strength() -> None:
-    rated = rate_players(played("a", "b", wins=30), draws=5)
+    games = played("a", "b", wins=30)
+    rated = rate_players(games, draws=5)
     cell = rated["a"]["Bradley-Terry"]
-    assert (cell.value, cell.low, cell.missing) == (None, None, {UNBOUNDED: 1})
+    assert (cell.value, cell.low, cell.n, cell.missing) == (None, None, 30, {})
     assert float(rated["a"]["Elo"].value or 0) > 1100
+    unbounded, loser, winner = tell_ratings(games, rated)
+    assert unbounded.startswith("A Bradley-Terry rating that is not there: no finite one fits")
+    assert loser.startswith("Of players who never win or tie (b), Elo tells how far K = 32 gets")
+    assert winner.startswith("Of players who never lose or tie (a), Elo")
+
+
+@pytest.mark.parametrize(("losses", "told"), [(3, False), (6, True)])
+def test_draws_without_finite_strengths_lie_beyond_the_interval(losses: int, told: bool) -> None:
+    """Of 40 dialogues b wins 3, which 8 of these 200 draws lack: more than a tail of 2.5 %."""
+    games = played("a", "b", wins=40 - losses, losses=losses)
+    rated = rate_players(games, seed=1)
+    for player in "ab":
+        cell = rated[player]["Bradley-Terry"]
+        assert cell.value is not None
+        assert (cell.low is not None, cell.high is not None) == (told, told)
+    notes = [*tell_ratings(games, rated)]
+    assert [note.startswith("A Bradley-Terry rating without") for note in notes] == [True] * (
+        not told
+    )
+
+
+def test_a_few_draws_without_finite_strengths_move_the_ends_outwards() -> None:
+    draws = [float(number) for number in range(196)]
+    plain, moved = ratings._cell(100.0, draws, 9), ratings._cell(100.0, draws, 9, unbounded=4)
+    assert (plain.low, plain.high) == pytest.approx((195 * 0.025, 195 * 0.975))
+    assert (moved.low, moved.high) == pytest.approx((199 * 0.025 - 4, 199 * 0.975))
+    assert ratings._cell(100.0, draws[:-1], 9, unbounded=5).low is None
+
+
+def test_ordinary_ratings_need_no_word() -> None:
+    games = played("a", "b", wins=20, losses=20)
+    assert [*tell_ratings(games, rate_players(games, draws=20))] == []
 
 
 def test_ratings_hang_on_nothing_but_the_games() -> None:

@@ -102,6 +102,15 @@ async def test_a_run_without_opponents_says_that_paireval_is_left_out(tmp_path: 
         assert left_out is told
 
 
+async def test_a_limited_run_is_the_opponent_of_a_limited_run(tmp_path: Path) -> None:
+    data = write(tmp_path / "data.jsonl", [record(number) for number in range(1, 9)])
+    rival = spec(data, seats={"candidate": OTHER}, generate_only=True, limit=2)
+    before = await evaluate(rival, tmp_path / "runs")
+    arena = spec(data, opponents=[str(before.folder)], limit=2)
+    found = tables(await evaluate(arena, tmp_path / "runs"))
+    assert any("(2 of the 2 of the run)" in note for note in found["points"].notes)
+
+
 async def test_interrupted_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
     data = write(tmp_path / "data.jsonl", [record(number, 2 + number) for number in range(1, 9)])
     seats = {"candidate": SPEAKER, "judge": JUDGE, "rival": OTHER}

@@ -178,6 +178,20 @@ class TestCommand:
         assert "name the fields that hold the users' texts (--field)" in str(result.exception)
         assert len(result.exception.problems) == 1
 
+    def test_a_file_that_is_there_is_not_overwritten(
+        self, tmp_path: Path, look_alikes: Path
+    ) -> None:
+        """Neither another one, nor one that is read."""
+        file = write(tmp_path / "standard_data.json", [record("你好")])
+        other = tmp_path / "other.json"
+        other.write_text("[]", encoding="utf-8")
+        for out in (other, file):
+            before = out.read_bytes()
+            result = self.run(file, out, look_alikes)
+            assert isinstance(result.exception, ConfigError)
+            assert "something is there already; name a new file" in str(result.exception)
+            assert out.read_bytes() == before
+
     def test_texts_that_nothing_is_changed_in_are_told(
         self, tmp_path: Path, look_alikes: Path
     ) -> None:
@@ -222,8 +236,9 @@ class TestCommand:
         file = write(tmp_path / "long-text_data.json", [made])
         asked = set()
         for seed in range(10):
-            self.run(file, tmp_path / "out.json", look_alikes, "--seed", str(seed))
-            [found] = orjson.loads((tmp_path / "out.json").read_bytes())
+            out = tmp_path / f"{seed}.json"
+            self.run(file, out, look_alikes, "--seed", str(seed))
+            [found] = orjson.loads(out.read_bytes())
             kept, question = found["会话内容"][0]["用户query"].split("\n")
             assert kept == text
             asked.add(question)
@@ -246,7 +261,7 @@ class TestCommand:
         # rates of 1/4 and 1/7, of 300 each
         assert 55 < changed["齐业"] < 95
         assert 28 < changed["张梅"] < 60
-        nowhere = self.run(before, after, look_alikes, "--field", "users")
+        nowhere = self.run(before, tmp_path / "other.json", look_alikes, "--field", "users")
         assert isinstance(nowhere.exception, DataError)
         assert "no record has a text named users" in str(nowhere.exception)
 

@@ -118,19 +118,24 @@ class TestCalls:
             assert call.prompt is not None
             assert call.prompt.startswith("annotate_")
 
+    def test_no_prompt_needs_a_model_with_a_system_role(self) -> None:
+        for call in ANNOTATOR.calls(BARE):
+            assert not [each for each in call.messages if each.role == "system"]
+
     def test_the_caption_is_polished_from_the_description_for_the_instructions(self) -> None:
-        (_, _), (role, text) = sent(BARE, "caption")
+        [(role, text)] = sent(BARE, "caption")
         assert role == "user"
         assert text.startswith("<picture>")
         for expected in ("[describe]", *BARE.instructions):
             assert expected in text
 
     def test_the_answers_are_one_conversation_over_caption_and_image(self) -> None:
-        (system, head), *turns = sent(BARE, "turn_3")
-        assert system == "system"
-        assert "[caption]" in head
+        (role, opening), *turns = sent(BARE, "turn_3")
+        assert role == "user"
+        assert opening.startswith("<picture>")
+        assert "[caption]" in opening
+        assert opening.endswith("\n\nWhat is it?")
         assert turns == [
-            ("user", "<picture>What is it?"),
             ("assistant", "[turn_1]"),
             ("user", "Why?"),
             ("assistant", "[turn_2]"),
@@ -139,10 +144,10 @@ class TestCalls:
 
     def test_given_captions_and_answers_stand_in_the_conversation(self) -> None:
         row = replace(FULL, references=("given one", None, None))
-        (_, head), *turns = sent(row, "turn_3")
-        assert "A given caption." in head
-        assert turns[1] == ("assistant", "given one")
-        assert turns[3] == ("assistant", "[turn_2]")
+        (_, opening), *turns = sent(row, "turn_3")
+        assert "A given caption." in opening
+        assert turns[0] == ("assistant", "given one")
+        assert turns[2] == ("assistant", "[turn_2]")
 
     def test_focus_points_read_the_third_answer(self) -> None:
         assert "[turn_3]" in sent(BARE, "focus_points")[-1][1]
@@ -218,6 +223,14 @@ class TestDraft:
         assert draft(BARE, outcomes).faults == (
             "turn_2: rejected after 1 attempt: no",
             "not asked, for want of that: turn_3, focus_points",
+        )
+
+    def test_what_several_calls_failed_for_is_told_once(self) -> None:
+        failure = Failure(kind="rejected", message="no", attempts=1)
+        row = replace(FULL, caption=None, categories=(None, None, None))
+        outcomes = {**replies(row), "describe": failure, "categories": failure}
+        assert draft(row, outcomes).faults == (
+            "describe, categories: rejected after 1 attempt: no",
         )
 
     @pytest.mark.parametrize(

@@ -217,7 +217,7 @@ class TestSkipping:
             "rows.jsonl line 2 (ID 1)": (
                 "no The_third_turn_instruction",
                 "no instruction-conditioned-caption",
-                "a draft that nobody has verified",
+                "a draft in rows.jsonl that nobody has verified",
                 "an earlier row has this ID",
                 "image x.png is not in pictures",
             )
@@ -283,12 +283,29 @@ class TestAnnotations:
         assert [row.draft for row in load(drafts)] == [False, True, False]
         asked = replace(drafts, needs=(CAPTION,))
         error = refusal(asked)
-        assert error.problems == ("rows.jsonl line 2 (ID 2): a draft that nobody has verified",)
+        assert error.problems == (
+            "rows.jsonl line 2 (ID 2): a draft in notes.jsonl that nobody has verified",
+        )
         assert "--allow-drafts" in str(error)
         assert [*left_out(asked)] == ["rows.jsonl line 2 (ID 2)"]
         allowed = replace(asked, allow_drafts=True)
         assert [row.draft for row in load(allowed)] == [False, True, False]
         assert survey(allowed, Library()).drafts == 1
+
+    def test_a_bad_one_is_told_before_the_rows_that_want_it_and_instead_of_what_they_lack(
+        self, source: Source
+    ) -> None:
+        notes = [{"ID": key, CAPTION: "A", "status": "Verified"} for key in (1, 2)]
+        annotated = replace(self.annotated(source, *notes), needs=(CAPTION, REFERENCES[0]))
+        error = refusal(annotated)
+        assert error.problems == (
+            "notes.jsonl line 1 (ID 1): status is 'Verified'; write draft or verified",
+            "notes.jsonl line 2 (ID 2): status is 'Verified'; write draft or verified",
+            "rows.jsonl line 1 (ID 1): its annotation in notes.jsonl is bad",
+            "rows.jsonl line 2 (ID 2): its annotation in notes.jsonl is bad",
+            f"rows.jsonl line 3 (ID 3): no {CAPTION}",
+            f"rows.jsonl line 3 (ID 3): no {REFERENCES[0]}",
+        )
 
     def test_one_that_is_not_json_is_refused_or_told(self, source: Source) -> None:
         annotated = self.annotated(source, {"ID": 1, CAPTION: "A square."})
@@ -303,7 +320,7 @@ class TestAnnotations:
         other.mkdir()
         write_lines(source.data, [record(1), record(2, image_id="x.png")])
         notes = write_lines(other / source.data.name, [{"ID": 1}, {"ID": 2, CAPTION: ["A"]}])
-        (image, caption) = refusal(replace(source, annotations=notes)).problems
+        (caption, image) = refusal(replace(source, annotations=notes)).problems
         assert image == "rows.jsonl line 2 (ID 2): image x.png is not in pictures"
         assert caption.startswith("rows.jsonl line 2 (ID 2): instruction-conditioned-caption holds")
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import pytest
 
 from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES
-from mmconv.benchmarks.convbench.drafts import DraftFile
+from mmconv.benchmarks.convbench.drafts import DraftFile, held
 from mmconv.errors import ConfigError, DataError
 from tests.mmconv.benchmarks.convbench.data_files import write_lines
 
@@ -17,7 +17,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def test_a_draft_is_one_line_in_the_authors_columns(tmp_path: Path) -> None:
-    file = DraftFile(tmp_path / "new" / "drafts.jsonl")
+    file = DraftFile(tmp_path / "drafts.jsonl")
     file.add("7", {CAPTION: "A dog.\nIt barks.", FOCUS_POINTS: "1. ?", CATEGORIES[2]: "Navigation"})
     assert lines(file.path) == [
         {
@@ -101,12 +101,44 @@ def test_a_bad_line_of_the_earlier_file_is_not_taken_over(tmp_path: Path) -> Non
     assert not file.copy("4")
 
 
-def test_the_file_must_be_json_lines_and_writable(tmp_path: Path) -> None:
+def test_the_file_must_be_json_lines(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"name it \.jsonl"):
         DraftFile(tmp_path / "drafts.xlsx")
-    (tmp_path / "folder.jsonl").mkdir()
-    with pytest.raises(ConfigError, match=r"folder\.jsonl: Is a directory"):
-        DraftFile(tmp_path / "folder.jsonl")
+
+
+class TestHeld:
+    def test_the_file_must_be_writable(self, tmp_path: Path) -> None:
+        (tmp_path / "folder.jsonl").mkdir()
+        told = pytest.raises(ConfigError, match=r"folder\.jsonl: Is a directory")
+        with told, held(tmp_path / "folder.jsonl"):
+            pass
+
+    def test_a_second_holder_is_refused_until_the_first_has_let_go(self, tmp_path: Path) -> None:
+        path = tmp_path / "drafts.jsonl"
+        with held(path):
+            told = pytest.raises(ConfigError, match=r"drafts\.jsonl: another `mmconv annotate`")
+            with told, held(path):
+                pass
+            DraftFile(path).add("7", {CAPTION: "A dog."})
+        with held(path):
+            assert DraftFile(path).line("7") is not None
+
+    def test_a_file_that_takes_the_place_of_the_first_can_be_held(self, tmp_path: Path) -> None:
+        path = write_lines(tmp_path / "drafts.jsonl", [{"ID": 7}, {"ID": 5}])
+        with held(path):
+            DraftFile(path).arrange({"5": 0, "7": 1})
+        with held(path):
+            assert [line["ID"] for line in lines(path)] == [5, 7]
+
+    @pytest.mark.parametrize("there", [False, True])
+    def test_a_new_file_is_not_left_empty(self, tmp_path: Path, there: bool) -> None:
+        path = tmp_path / "new" / "drafts.jsonl"
+        if there:
+            path.parent.mkdir()
+            path.touch()
+        with held(path):
+            pass
+        assert path.exists() == there
 
 
 def test_a_line_that_is_not_json_is_refused_in_the_output_and_passed_over_before(

@@ -87,6 +87,8 @@ def test_a_limited_run_is_a_part_of_the_data(desk: Desk) -> None:
     assert "its constant, 4, counts all rows, of which this run has 1" in told
     assert "left out as bad" not in told
     assert desk.written("manifest.json")["facts"]["rows"] == 1
+    told = " ".join(desk.run("--samples", "3").split())
+    assert "its constant, 4, counts all rows, of which this run has 1" in told
 
 
 def test_the_authors_count_rows_that_were_left_out_as_lost(desk: Desk) -> None:

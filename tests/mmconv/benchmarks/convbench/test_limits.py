@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from images.library import Library
+from mmconv.benchmarks.choosing import Choice
 from mmconv.benchmarks.convbench.columns import CAPTION
 from mmconv.benchmarks.convbench.data import Source, survey
 from tests.mmconv.benchmarks.convbench.data_files import (
@@ -18,19 +19,19 @@ from tests.mmconv.benchmarks.convbench.data_files import (
 def test_images_after_the_last_wanted_row_are_not_looked_at(source: Source) -> None:
     (source.images / "2.png").write_bytes(b"no picture")
     (source.images / "3.png").unlink()
-    assert [row.id for row in load(replace(source, limit=1))] == ["1"]
-    assert "2.png" in str(refusal(replace(source, limit=2)))
+    assert [row.id for row in load(replace(source, choice=Choice(limit=1)))] == ["1"]
+    assert "2.png" in str(refusal(replace(source, choice=Choice(limit=2))))
 
 
 def test_they_are_neither_where_many_are_looked_at_ahead(source: Source) -> None:
     write_lines(source.data, [record(1), *(record(number) for number in range(4, 80))])
-    assert survey(replace(source, limit=1), Library()).left_out == {}
+    assert survey(replace(source, choice=Choice(limit=1)), Library()).left_out == {}
 
 
 def test_rows_that_are_left_out_do_not_count(source: Source) -> None:
     (source.images / "1.png").unlink()
     write_lines(source.data, [record(1), {"ID": 5}, record(2), record(3), record(4)])
-    skipping = replace(source, limit=2, skip_bad=True)
+    skipping = replace(source, choice=Choice(limit=2), skip_bad=True)
     assert [row.id for row in load(skipping)] == ["2", "3"]
     assert [*survey(skipping, Library()).left_out] == [
         "rows.jsonl line 1 (ID 1)",
@@ -40,35 +41,40 @@ def test_rows_that_are_left_out_do_not_count(source: Source) -> None:
 
 def test_rows_after_the_last_wanted_one_are_not_complained_of(source: Source) -> None:
     write_lines(source.data, [record(1), {"ID": 2}, record(1), record(3)])
-    limited = replace(source, limit=1)
+    limited = replace(source, choice=Choice(limit=1))
     found = survey(limited, Library())
     assert (found.rows, found.beyond, found.bad) == (1, 3, {})
     assert [row.id for row in load(limited)] == ["1"]
-    assert "(ID 2): no image_id" in str(refusal(replace(source, limit=2)))
+    assert "(ID 2): no image_id" in str(refusal(replace(source, choice=Choice(limit=2))))
 
 
 def test_only_the_first_rows_are_complained_of_where_one_of_them_is_bad(source: Source) -> None:
     (source.images / "1.png").unlink()
     write_lines(source.data, [record(1), record(2), record(3), record(4), {"ID": 5}])
-    error = refusal(replace(source, limit=2))
+    error = refusal(replace(source, choice=Choice(limit=2)))
     assert error.problems == ("rows.jsonl line 1 (ID 1): image 1.png is not in pictures",)
     assert "--skip-bad-records takes the next good records in their place." in str(error)
-    assert [row.id for row in load(replace(source, limit=2, skip_bad=True))] == ["2", "3"]
+    assert [row.id for row in load(replace(source, choice=Choice(limit=2), skip_bad=True))] == [
+        "2",
+        "3",
+    ]
 
 
 def test_no_other_records_are_promised_where_there_are_none(source: Source) -> None:
     (source.images / "1.png").unlink()
-    assert "goes on with the 2 good records." in str(refusal(replace(source, limit=3)))
+    assert "goes on with the 2 good records." in str(
+        refusal(replace(source, choice=Choice(limit=3)))
+    )
 
 
 def test_drafts_are_counted_among_the_wanted_rows(source: Source) -> None:
     write_lines(source.data, [record(number, status="draft") for number in (1, 2, 3)])
-    assert survey(replace(source, limit=2), Library()).drafts == 2
+    assert survey(replace(source, choice=Choice(limit=2)), Library()).drafts == 2
 
 
 def test_annotations_of_rows_after_them_are_not_complained_of(source: Source) -> None:
     notes = source.data.with_name("notes.jsonl")
-    limited = replace(source, annotations=notes, limit=1)
+    limited = replace(source, annotations=notes, choice=Choice(limit=1))
     write_lines(notes, [{"ID": 1, CAPTION: "A kite."}, {"ID": 2, CAPTION: ["A"]}, {"ID": 3}])
     assert survey(limited, Library()).bad == {}
     write_lines(notes, [{"ID": 1, CAPTION: ["A"]}, {"ID": 2, CAPTION: ["A"]}, {"ID": 99}])

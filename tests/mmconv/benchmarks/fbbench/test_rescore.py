@@ -112,6 +112,29 @@ def test_the_papers_formula_lowers_response_maintenance() -> None:
     assert 15 < float(row["response maintenance"].value or 0) < 40
 
 
+def test_a_file_of_several_models_is_refused(tmp_path: Path) -> None:
+    first, second = judged(correction(0), "是", "是"), judged(correction(1), "是", "否")
+    file = write(tmp_path / "two.jsonl", first, {**second, "infer_model": "another"})
+    with pytest.raises(DataError) as caught:
+        rescore([file])
+    assert caught.value.problems == (
+        "two.jsonl line 2: infer_model is 'another', and 'some-model' before: "
+        "give each model a file",
+    )
+    rows = tables(file, skip_bad=True)["scores"].rows
+    assert [*rows] == ["some-model"]
+
+
+def test_the_columns_of_odd_samples_are_explained(tmp_path: Path) -> None:
+    file = write(tmp_path / "one.jsonl", judged(correction(0), "是", "是", score=0.3))
+    table = tables(file)["fault_samples"]
+    assert {column for column in table.columns if not _told(table, column)} == set()
+
+
+def _told(table: Table, column: str) -> bool:
+    return any(note.startswith(f"{column}: ") for note in table.notes)
+
+
 def test_what_files_hide_is_counted(tmp_path: Path) -> None:
     ec = [correction(number) for number in range(7)]
     renamed = judged(ec[0], "是", "是")
@@ -146,7 +169,7 @@ def test_what_files_hide_is_counted(tmp_path: Path) -> None:
     assert row["authors: error correction"].value == 65.71
     assert row["error correction"].value == pytest.approx(100 * (1 + 1 + 1 + 0.5) / 4)
     assert row["error correction"].missing == {
-        "criteria missing in the judgement": 1,
+        "with criteria missing in the judgement": 1,
         "no answer: server": 1,
         "failed: rejected": 1,
     }

@@ -72,7 +72,7 @@ def test_a_lost_weight_is_a_full_score_to_the_authors_only() -> None:
 def test_a_missing_criterion_leaves_error_correction_unscored() -> None:
     scores = judged(EC, reply({RIGHT: "是"}, {RIGHT: 0.7}))
     assert scores["score"].value is None
-    assert scores["score"].why == "criteria missing in the judgement"
+    assert scores["score"].why == "with criteria missing in the judgement"
     assert (scores["authors"].value, scores["missing"].value) == (0.7, 1.0)
 
 

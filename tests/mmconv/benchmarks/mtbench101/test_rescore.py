@@ -176,10 +176,10 @@ def test_what_files_hide_is_counted(tmp_path: Path) -> None:
     scores = found["scores"].rows
     assert scores["TS"][MINIMUM_TITLE].value == 7
     # a turn between two others, and the last two
-    assert scores["TS"][MINIMUM_TITLE].missing == {"missing": 2}
+    assert scores["TS"][MINIMUM_TITLE].missing == {"not in the file": 2}
     assert scores["TS"][AUTHORS_TITLE].value == (6 + 2 + 7) / 3
     assert (scores["SC"][MINIMUM_TITLE].value, scores["SC"][AUTHORS_TITLE].value) == (5, 1)
-    assert row(found["unscored"], "TS")["missing"] == 3
+    assert row(found["unscored"], "TS")["not in the file"] == 3
     assert row(found["faults"], "TS") == {
         "dialogues": 3,
         "dialogues missing": 80,
@@ -196,7 +196,7 @@ def test_what_is_not_the_authors_fills_no_place_of_theirs(tmp_path: Path) -> Non
     rows = [flat("GR", dialogue, turn, "Rating: [[8]]") for dialogue, turn in (*judged, *odd)]
     found = tables(write(tmp_path / "odd.jsonl", rows))
     faults = found["faults"]
-    assert row(found["unscored"], "GR") == {"turns": 24, "scored": 23, "missing": 1}
+    assert row(found["unscored"], "GR") == {"turns": 24, "scored": 23, "not in the file": 1}
     assert row(faults, "GR") == {
         "dialogues": 8,
         "dialogues missing": 64,

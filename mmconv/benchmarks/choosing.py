@@ -1,0 +1,111 @@
+"""Which of a benchmark's samples a run takes: all, the first, some drawn at random, named ones.
+
+The first ones (`limit`) are counted as samples are read. For the others the keys of all records are
+read beforehand, and whatever is not chosen is neither checked nor counted. What is drawn depends on
+the seed and the keys alone: not on the order of the data, the machine or the models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from heapq import nsmallest
+from typing import Any, TypeAlias
+
+from mmconv.benchmarks.bad_records import name_few
+from mmconv.benchmarks.records import Record, Unreadable
+from mmconv.config import RunSpec, nearest
+from mmconv.errors import ConfigError, DataError
+from mmconv.keys import hash_json
+from mmconv.protocols import Benchmark
+
+KeyOf: TypeAlias = Callable[[Record], str | None]
+"""Reads the key that a record's sample has; None, or a `DataError`, where it has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The samples that a run takes; all of them where nothing is set.
+
+    `limit` is how many are wanted: the first ones. `keys` are those of drawn or named samples, of
+    the `records` that there are; the two never go together. `seed` is what they were drawn by.
+    """
+
+    limit: int | None = None
+    keys: frozenset[str] | None = None
+    records: int = 0
+    seed: int | None = None
+
+    @property
+    def passed_over(self) -> int:
+        """How many records were neither drawn nor named."""
+        return 0 if self.keys is None else self.records - len(self.keys)
+
+    def takes(self, record: Record | Unreadable, key_of: KeyOf) -> bool:
+        """Whether the record is wanted, as far as that does not depend on those before it."""
+        return self.keys is None or key_or_place(record, key_of) in self.keys
+
+    def among(
+        self, records: Iterable[Record | Unreadable], key_of: KeyOf
+    ) -> Iterator[Record | Unreadable]:
+        """The records that are wanted, in the same way."""
+        return (record for record in records if self.takes(record, key_of))
+
+    def note(self, samples: int) -> Iterator[str]:
+        """A line for all tables where a run takes a part; `samples` is how many it may take."""
+        if self.keys is None:
+            if self.limit is not None and self.limit < samples:
+                yield f"The first {self.limit} of {samples} samples of the data (--limit)."
+        elif self.passed_over:
+            drawn = f"drawn at random (--shuffle {self.seed})"
+            how = "named (--samples)" if self.seed is None else drawn
+            yield f"{len(self.keys)} of {self.records} samples, {how}."
+
+
+EVERYTHING = Choice()
+"""The choice of all samples."""
+
+
+def choose(spec: RunSpec, keys: Iterable[str]) -> Choice:
+    """What a run chooses of the samples of these keys, which are read only where that needs them.
+
+    Raises `ConfigError` that names the keys which no record has.
+    """
+    if spec.samples is None and spec.shuffle is None:
+        return Choice(limit=spec.limit)
+    known = dict.fromkeys(keys)
+    if spec.samples is None:
+        drawn = nsmallest(spec.limit or 0, known, key=lambda key: hash_json([spec.shuffle, key]))
+        return Choice(keys=frozenset(drawn), records=len(known), seed=spec.shuffle)
+    if unknown := [key for key in spec.samples if key not in known]:
+        like = (
+            nearest(unknown[0], list(known)) or f"; the first of the data has {next(iter(known))}"
+        )
+        raise ConfigError(f"--samples: no sample has the key {name_few(unknown)}{like}")
+    return Choice(keys=frozenset(spec.samples), records=len(known))
+
+
+def all_keys(records: Iterable[Record | Unreadable], key_of: KeyOf) -> Iterator[str]:
+    """The keys of all records, and the place of a record that has none."""
+    return (key_or_place(record, key_of) for record in records)
+
+
+def key_or_place(record: Record | Unreadable, key_of: KeyOf) -> str:
+    """The key of a record's sample, or where it stands if it has none."""
+    if isinstance(record, Unreadable):
+        return record.where
+    try:
+        return key_of(record) or record.where
+    except DataError:
+        return record.where
+
+
+def check_chosen(spec: RunSpec, benchmark: Benchmark[Any]) -> None:
+    """Raise `ConfigError` where a benchmark that reads its data by itself takes all of it."""
+    most = None if spec.samples is None else len(spec.samples)
+    most = spec.limit if spec.shuffle is not None else most
+    if most is not None and benchmark.size > most:
+        raise ConfigError(
+            f"{benchmark.name} takes samples by itself, and knows no --samples and no --shuffle: "
+            "see mmconv.benchmarks.choosing"
+        )

@@ -1,0 +1,186 @@
+"""Which samples a run takes: the first, some drawn at random, named ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from images import Library
+from mmconv.assemble import build_benchmark
+from mmconv.benchmarks.convbench.scenes import write_scenes
+from mmconv.cli import commands
+from mmconv.config import ModelSpec, RunSpec
+from mmconv.errors import ConfigError, DataError
+from mmconv.evaluation import Place, open_evaluation
+from mmconv.identity import Shard
+from mmconv.protocols import Benchmark
+from tests.mmconv.benchmarks.botchat import samples as botchat
+from tests.mmconv.benchmarks.cmteval import dialogues as cmteval
+from tests.mmconv.benchmarks.fbbench import samples as fbbench
+from tests.mmconv.benchmarks.few_records import stored
+from tests.mmconv.benchmarks.mtbench101 import dialogues as mtbench101
+
+SEATS = {seat: ModelSpec(provider="fake", model="judge") for seat in ("candidate", "judge")}
+RIDDLES = "tests.example_benchmark:Riddles"
+COUNT = 6
+
+
+def six_scenes(folder: Path) -> dict[str, Any]:
+    data, images = write_scenes(folder / "scenes", COUNT)
+    return {"data": str(data), "images": str(images)}
+
+
+NUMBERS = range(1, COUNT + 1)
+[EXAMPLE, *_] = mtbench101.records()
+
+DATA: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "botchat": stored("a.json", *map(botchat.record, NUMBERS)),
+    "cmteval": stored("standard_data.json", *(cmteval.record(str(each)) for each in NUMBERS)),
+    "convbench": six_scenes,
+    "fbbench": stored("a.json", *map(fbbench.correction, NUMBERS)),
+    "mtbench101": stored("a.json", *({**EXAMPLE, "id": each} for each in NUMBERS)),
+    RIDDLES: stored("a.json", *({"id": each, "riddle": f"Who is {each}?"} for each in NUMBERS)),
+}
+
+
+def spec(name: str, options: dict[str, Any], **chosen: Any) -> RunSpec:
+    return RunSpec(benchmark=name, options=options, seats=SEATS, **chosen)
+
+
+def built(name: str, options: dict[str, Any], **chosen: Any) -> Benchmark[Any]:
+    return build_benchmark(spec(name, options, **chosen), Library())
+
+
+def keys(benchmark: Benchmark[Any]) -> list[str]:
+    return [benchmark.key(sample) for sample in benchmark.load()]
+
+
+def turn_round(options: dict[str, Any]) -> None:
+    """Write the records of the data file in the opposite order."""
+    path = Path(options["data"])
+    if path.suffix == ".jsonl":
+        path.write_bytes(b"\n".join(reversed(path.read_bytes().splitlines())))
+    else:
+        path.write_bytes(orjson.dumps(orjson.loads(path.read_bytes())[::-1]))
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_what_is_drawn_depends_on_the_seed_and_not_on_the_order(tmp_path: Path, name: str) -> None:
+    options = DATA[name](tmp_path)
+    whole = keys(built(name, options))
+    drawn = {seed: built(name, options, limit=3, shuffle=seed) for seed in range(4)}
+    found = {seed: keys(benchmark) for seed, benchmark in drawn.items()}
+    assert all(benchmark.size == 3 for benchmark in drawn.values())
+    # in the order of the data, and not always the first
+    assert all(each == [key for key in whole if key in each] for each in found.values())
+    assert len(set(map(tuple, found.values()))) > 1
+    assert f"3 of {COUNT} samples, drawn at random (--shuffle 2)." in drawn[2].notes
+    turn_round(options)
+    assert keys(built(name, options, limit=3, shuffle=2)) == found[2][::-1]
+    assert keys(built(name, options, limit=2, shuffle=2)) == [
+        key for key in reversed(whole) if key in keys(built(name, options, limit=2, shuffle=2))
+    ]
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_named_samples_run_and_no_others(tmp_path: Path, name: str) -> None:
+    options = DATA[name](tmp_path)
+    whole = built(name, options)
+    first, second, *_, last = keys(whole)
+    benchmark = built(name, options, samples=[last, second])
+    assert keys(benchmark) == [second, last]
+    assert f"2 of {COUNT} samples, named (--samples)." in benchmark.notes
+    assert not any("samples" in note for note in whole.notes)
+    with pytest.raises(ConfigError, match=rf"^--samples: no sample has the key {last}0; "):
+        built(name, options, samples=[f"{last}0", first])
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_the_first_ones_are_told_of_as_such(tmp_path: Path, name: str) -> None:
+    options = DATA[name](tmp_path)
+    told = f"The first 2 of {COUNT} samples of the data (--limit)."
+    assert told in built(name, options, limit=2).notes
+    assert not any("--limit" in note for note in built(name, options, limit=COUNT).notes)
+
+
+def test_only_the_drawn_rows_of_convbench_are_checked(tmp_path: Path) -> None:
+    options = six_scenes(tmp_path)
+    notes = tmp_path / "notes.jsonl"
+    notes.write_bytes(b"\n".join(orjson.dumps({"ID": each}) for each in NUMBERS))
+    options |= {"annotations": str(notes)}
+    drawn = keys(built("convbench", options, limit=2, shuffle=5))
+    for row in NUMBERS:
+        if str(row) not in drawn:
+            (Path(options["images"]) / f"scene_{row:05}.png").unlink()
+    benchmark = built("convbench", options, limit=2, shuffle=5)
+    assert keys(benchmark) == drawn
+    assert not any("annotation" in note for note in benchmark.notes)
+    (Path(options["images"]) / f"scene_{int(drawn[0]):05}.png").unlink()
+    with pytest.raises(DataError, match="1 problem\n"):
+        built("convbench", options, limit=2, shuffle=5)
+
+
+def test_bad_records_are_drawn_like_good_ones(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    lines = [orjson.dumps({"id": each, "riddle": "Who?"}) for each in NUMBERS]
+    path.write_bytes(b"\n".join([*lines, b"{", orjson.dumps({"id": 8})]))
+    options = {"data": str(path), "skip_bad_records": True}
+    benchmark = built(RIDDLES, options, limit=8, shuffle=1)
+    assert benchmark.size == COUNT
+    assert [each["where"] for each in benchmark.facts["left_out"]] == [
+        "a.jsonl line 7",
+        "a.jsonl line 8 (id 8)",
+    ]
+    assert keys(built(RIDDLES, {"data": str(path)}, samples=["3"])) == ["3"]
+
+
+class TakingAll:
+    """A benchmark of one's own that reads its data by itself."""
+
+    name = "all"
+    size = 9
+
+    def __init__(self, spec: RunSpec, images: Any) -> None:
+        self.spec = spec
+
+
+@pytest.mark.parametrize("chosen", [{"limit": 2, "shuffle": 1}, {"samples": ["a"]}])
+def test_a_benchmark_that_would_run_others_is_refused(chosen: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"^all takes samples by itself"):
+        built(f"{__name__}:TakingAll", {}, **chosen)
+
+
+async def test_shards_have_the_drawn_samples_among_them(tmp_path: Path) -> None:
+    options = DATA["mtbench101"](tmp_path)
+    drawn = spec("mtbench101", options, limit=4, shuffle=3)
+    names: list[str] = []
+    for index in range(3):
+        shard = Shard(index=index, count=3)
+        async with open_evaluation(drawn, Place(out=tmp_path / "runs"), shard) as evaluation:
+            names += [plan.sample for plan, _ in evaluation.plans()]
+    assert sorted(names) == sorted(keys(built("mtbench101", options, limit=4, shuffle=3)))
+
+
+def test_the_command_line_chooses_and_every_table_tells(tmp_path: Path) -> None:
+    options = DATA["mtbench101"](tmp_path)
+    typed = ["run", "mtbench101", "--data", options["data"], "--no-page"]
+    typed += ["--candidate", "fake/echo", "--judge", "fake/judge", "--out", str(tmp_path / "runs")]
+    for chosen, told in (
+        (("--limit", "2", "--shuffle", "7"), "2 of 6 samples, drawn at random (--shuffle 7)."),
+        (("--samples", "3, 5"), "2 of 6 samples, named (--samples)."),
+    ):
+        ended = CliRunner().invoke(commands, [*typed, *chosen])
+        assert ended.exit_code == 0, ended.output
+        assert told in " ".join(ended.output.split())
+    folders = [*(tmp_path / "runs").glob("mtbench101-*")]
+    assert len(folders) == 2
+    manifests = [orjson.loads((folder / "manifest.json").read_bytes()) for folder in folders]
+    assert {note for each in manifests for note in each["notes"] if "samples" in note} == {
+        "2 of 6 samples, drawn at random (--shuffle 7).",
+        "2 of 6 samples, named (--samples).",
+    }

@@ -1,0 +1,83 @@
+"""Which runs are exported; what is written then, `tests.mmconv.report.test_inspect_log` holds.
+
+The modules that need the package inspect-ai are stand-ins here.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from mmconv.cli import commands, export
+from mmconv.errors import DataError
+from tests.mmconv.test_scoring_again import ROWS, Desk, desk, riddles
+
+__all__ = ["desk"]
+
+
+@pytest.fixture(autouse=True)
+def written(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
+    """The samples of each log that was written."""
+    logs: list[list[Any]] = []
+
+    def write_log(_path: Path, _heading: object, samples: list[Any]) -> None:
+        logs.append(samples)
+
+    log = SimpleNamespace(Heading=SimpleNamespace, write_log=write_log, data_uris=lambda _: None)
+    sample = SimpleNamespace(
+        Setting=SimpleNamespace, eval_sample=lambda _, finished, _record: finished.plan.sample
+    )
+    monkeypatch.setattr(export, "find_spec", lambda _: True)
+    monkeypatch.setitem(sys.modules, "mmconv.report.inspect_log", log)
+    monkeypatch.setitem(sys.modules, "mmconv.report.inspect_sample", sample)
+    return logs
+
+
+def exported(folder: Path) -> None:
+    out = folder.with_name("run.eval")
+    result = CliRunner().invoke(
+        commands, ["export", str(folder), "--to", "inspect", "--out", str(out)]
+    )
+    if result.exception is not None:
+        raise result.exception
+
+
+def test_a_run_is_exported_in_its_order_wherever_it_lies(
+    desk: Desk, written: list[list[Any]]
+) -> None:
+    desk.run()
+    exported(desk.folder.rename(desk.folder.with_name("renamed")))
+    assert written == [[str(number) for number in range(1, ROWS + 1)]]
+
+
+def test_a_run_is_not_exported_with_other_data(desk: Desk, written: list[list[Any]]) -> None:
+    desk.run()
+    desk.write(*riddles()[:-1], {"id": ROWS, "riddle": "What is that?"})
+    with pytest.raises(DataError) as caught:
+        exported(desk.folder)
+    assert caught.value.problems == (
+        f"the run was finished, and {desk.store} has no answer to 2 of its calls today",
+        "riddles.jsonl is not the file that the run was made from",
+    )
+    assert written == []
+
+
+def test_data_that_differ_in_what_is_not_asked_are_scored_first(
+    desk: Desk, written: list[list[Any]]
+) -> None:
+    """Scores may be read off what no model is shown, and the log would call them the run's."""
+    desk.run()
+    desk.write(*({**riddle, "source": "folklore"} for riddle in riddles()))
+    with pytest.raises(DataError) as caught:
+        exported(desk.folder)
+    assert caught.value.problems == ("riddles.jsonl is not the file that the run was made from",)
+    assert "let `mmconv score` of the folder make its results" in str(caught.value)
+    assert written == []
+    desk.score()
+    exported(desk.folder)
+    assert len(written) == 1

@@ -1,0 +1,57 @@
+"""What calls are made with is given back, whatever goes wrong with a part of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from mmconv.config import ModelSpec, RunSpec
+from mmconv.equipment import open_equipment
+from mmconv.runner import Model, Seat
+from mmconv.values import Message, Reply, Sampling
+
+
+class Closing:
+    """A model that takes a moment to close, or cannot be closed."""
+
+    max_concurrency = 1
+
+    def __init__(self, fault: Exception | None = None) -> None:
+        self.fault = fault
+        self.closed = False
+
+    async def open(self) -> Closing:
+        return self
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        raise AssertionError("nobody asks it")
+
+    async def aclose(self) -> None:
+        if self.fault is not None:
+            raise self.fault
+        # only together: one waits for the other
+        await BARRIER.wait()
+        self.closed = True
+
+
+BARRIER = asyncio.Barrier(2)
+
+
+async def test_all_models_are_closed_together_whatever_one_of_them_raises(tmp_path: Path) -> None:
+    broken, first, second = Closing(ValueError("stuck")), Closing(), Closing()
+    echo = ModelSpec(provider="fake", model="echo")
+    spec = RunSpec(benchmark="riddles", seats={"candidate": echo})
+    with pytest.raises(ValueError, match="stuck"):
+        async with open_equipment(spec, str(tmp_path / "store.sqlite")) as equipment:
+            for name, backend in (("candidate", broken), ("judge", first), ("other", second)):
+                equipment.seats[name] = Seat(model=Model(name, backend.open))
+                await equipment.seats[name].model.open()
+            async with asyncio.timeout(10):
+                await equipment.close_models()
+    assert first.closed
+    assert second.closed

@@ -1,0 +1,22 @@
+"""Names that stand for no provider or benchmark are told, whatever signs they hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from mmconv.errors import ConfigError
+from mmconv.named_modules import find_named
+
+KNOWN = {"hf": "model_zoo.hf", "fake": "model_zoo.fake"}
+
+
+@pytest.mark.parametrize("name", ["..", ".", "..foo", "a..b", "my-own.thing", "", ":build"])
+def test_what_is_no_name_of_a_module_is_not_known(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"provider '.*' is not known; there are: fake, hf$"):
+        find_named(name, "provider", KNOWN)
+
+
+def test_what_a_module_has_not_is_told_with_the_nearest_that_it_has() -> None:
+    assert find_named("os.path:join", "benchmark", KNOWN) is not None
+    with pytest.raises(ConfigError, match=r"os\.path has no jion; did you mean join\?"):
+        find_named("os.path:jion", "benchmark", KNOWN)
