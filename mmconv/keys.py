@@ -7,7 +7,8 @@ makes resuming, rescoring and sharing possible. Nothing here knows where replies
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,13 @@ def hash_file(path: Path) -> str:
     """SHA-256 of a file's bytes in hex, read in pieces."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def hash_files(paths: Iterable[Path]) -> dict[str, str]:
+    """Hashes of files by their names, and by their whole paths where two have one name."""
+    there = tuple(paths)
+    named = Counter(path.name for path in there)
+    return {path.name if named[path.name] == 1 else str(path): hash_file(path) for path in there}
 
 
 def hash_json(value: Any) -> str:

@@ -22,7 +22,7 @@ from mmconv.benchmarks.samples import ID, Fields, Source, load, source_keys, sur
 from mmconv.config import RunSpec, nearest, validate
 from mmconv.errors import ConfigError, OwnCodeError, PlanError
 from mmconv.graph import check
-from mmconv.keys import hash_file
+from mmconv.keys import hash_files
 from mmconv.protocols import ImageSink
 from mmconv.values import UNASKED, Call, Outcome, Score, Skipped, Table
 
@@ -124,7 +124,7 @@ class FileBenchmark(ABC):
     def facts(self) -> Mapping[str, Any]:
         """Hashes of the data file and the prompts, and the records left out."""
         return {
-            "data": {self._source.data.name: hash_file(self._source.data)},
+            "data": hash_files([self._source.data]),
             "prompts": self._prompts.digests(),
             "left_out": bad_records_list(self._survey.bad),
         }

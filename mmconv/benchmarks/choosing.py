@@ -81,7 +81,7 @@ def choose(spec: RunSpec, keys: Iterable[str]) -> Choice:
         like = (
             nearest(unknown[0], list(known)) or f"; the first of the data has {next(iter(known))}"
         )
-        raise ConfigError(f"--samples: no sample has the key {name_few(unknown)}{like}")
+        raise ConfigError(f"samples: no sample has the key {name_few(unknown)}{like}")
     return Choice(keys=frozenset(spec.samples), records=len(known))
 
 

@@ -31,12 +31,17 @@ MOST_SEATS = 16
 """How many models may take part in one run."""
 
 
+MOST_SAMPLES = 10_000
+"""How many samples a client may name."""
+
+
 class RunRequest(BaseModel):
     """A run of a benchmark: which data, and which model on which seat.
 
     `data` and the models are names that the operator configured. `options` are the benchmark's
     own, but for those that name files; `sampling` overrides the benchmark's by seat; `trials`
-    repeats every sample, `limit` takes the first samples only.
+    repeats every sample, `limit` takes the first samples only, with the seed `shuffle` so many at
+    random, and `samples` those of these keys.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -48,6 +53,8 @@ class RunRequest(BaseModel):
     sampling: Mapping[str, SamplingSpec] = Field(default_factory=dict)
     trials: StrictInt = Field(default=1, gt=0, le=MOST_TRIALS)
     limit: StrictInt | None = Field(default=None, gt=0, lt=2**31)
+    shuffle: StrictInt | None = Field(default=None, ge=0, lt=2**32)
+    samples: tuple[str, ...] | None = Field(default=None, min_length=1, max_length=MOST_SAMPLES)
     seed: StrictInt = Field(default=0, ge=0, lt=2**32)
 
     def canonical(self) -> str:
@@ -74,6 +81,7 @@ def resolve(settings: Settings, request: RunRequest) -> RunSpec:
     _check_seats(data.benchmark, request)
     _check_sampling(settings, request)
     _check_conditions(data.benchmark, request)
+    _check_choice(request)
     return RunSpec(
         benchmark=data.benchmark,
         options={**_own_options(settings, data, request.options), **data.options},
@@ -82,6 +90,8 @@ def resolve(settings: Settings, request: RunRequest) -> RunSpec:
         sampling=request.sampling,
         trials=request.trials,
         limit=request.limit,
+        shuffle=request.shuffle,
+        samples=request.samples,
         seed=request.seed,
         prompts=prompt_folder(settings, data.benchmark),
     )
@@ -151,6 +161,15 @@ def _check_conditions(benchmark: str, request: RunRequest) -> None:
                 f"{benchmark} has no condition {name!r}; there are: {there}",
                 param=f"conditions[{place}]",
             )
+
+
+def _check_choice(request: RunRequest) -> None:
+    if request.samples is not None and (request.limit, request.shuffle) != (None, None):
+        told = "samples: they are named, so leave out limit and shuffle"
+        raise Problem(400, told, param="samples")
+    if request.shuffle is not None and request.limit is None:
+        told = "shuffle: as many samples are drawn as limit says: set limit too"
+        raise Problem(400, told, param="shuffle")
 
 
 def _check_tokens(settings: Settings, value: Any, param: str) -> None:

@@ -93,6 +93,8 @@ def _with_names(settings: Settings, job: Job) -> dict[str, Any]:
         sampling=request.sampling,
         trials=request.trials,
         limit=request.limit,
+        shuffle=request.shuffle,
+        samples=request.samples,
         seed=request.seed,
     )
     return spec.model_dump(mode="json", exclude_unset=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from mmconv.keys import content_key, hash_json
+from mmconv.keys import content_key, hash_file, hash_files, hash_json
 from mmconv.values import Image, Message, Ref, Sampling, Text
 
 PICTURE = Image(sha256="cd" * 32, media_type="image/png", width=2, height=3)
@@ -51,3 +52,13 @@ def test_a_reference_that_is_left_is_refused() -> None:
 
 def test_json_is_hashed_whatever_the_order_of_its_keys() -> None:
     assert hash_json({"a": 1, "b": 2}) == hash_json({"b": 2, "a": 1}) != hash_json({"a": 1})
+
+
+def test_files_of_one_name_have_hashes_of_their_own(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("data.jsonl", "drafts/data.jsonl", "positions.npy")]
+    for path in paths:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(str(path))
+    found = hash_files(paths)
+    assert list(found) == [str(paths[0]), str(paths[1]), "positions.npy"]
+    assert list(found.values()) == [hash_file(path) for path in paths]

@@ -48,7 +48,7 @@ from mmconv.benchmarks.describing import named_conditions, read_options, require
 from mmconv.benchmarks.records import scan_records
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
-from mmconv.keys import hash_file
+from mmconv.keys import hash_files
 from mmconv.protocols import ImageSink
 from mmconv.values import Call, Outcome, Sampling, Score, Table
 
@@ -106,7 +106,7 @@ class BotChat:
         """Hashes of data and prompts, conventions in force, and what the survey left out."""
         files = (self._options.data, *map(dialogue_file, self._options.opponents))
         return {
-            "data": {str(path): hash_file(path) for path in files},
+            "data": hash_files(files),
             "prompts": self._prompts.digests(),
             "samples": len(self._survey.lengths),
             "compared": len(self._survey.paired),

@@ -21,7 +21,7 @@ from mmconv.benchmarks.convbench.scoring import score_row
 from mmconv.benchmarks.describing import named_conditions, read_options, require_judge
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
-from mmconv.keys import hash_file
+from mmconv.keys import hash_files
 from mmconv.protocols import ImageSink
 from mmconv.values import Call, Outcome, Sampling, Score, Table
 
@@ -81,7 +81,7 @@ class ConvBench:
         """Hashes of the data files and prompts, and what the survey left out."""
         files = (self._options.data, self._options.annotations, self._options.positions)
         return {
-            "data": {path.name: hash_file(path) for path in files if path is not None},
+            "data": hash_files(filter(None, files)),
             "prompts": {} if self._grader is None else self._grader.prompts.digests(),
             "rows": self._survey.rows,
             "drafts": self._survey.drafts,

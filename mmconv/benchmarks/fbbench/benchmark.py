@@ -19,7 +19,7 @@ from mmconv.benchmarks.fbbench.options import CONDITION, FBBenchOptions
 from mmconv.benchmarks.fbbench.scoring import score_answer, score_judgement
 from mmconv.benchmarks.records import scan_records
 from mmconv.config import RunSpec
-from mmconv.keys import hash_file
+from mmconv.keys import hash_files
 from mmconv.protocols import ImageSink
 from mmconv.values import Call, Outcome, Sampling, Score, Table
 
@@ -65,9 +65,8 @@ class FBBench:
     @property
     def facts(self) -> Mapping[str, Any]:
         """Hashes of data and prompts, conventions in force, and what the survey left out."""
-        path = self._options.data
         return {
-            "data": {path.name: hash_file(path)},
+            "data": hash_files([self._options.data]),
             "prompts": {} if self._grader is None else self._grader.prompts.digests(),
             "samples": self._survey.samples,
             "reference": self._grader is not None and self._grader.reference,

@@ -21,7 +21,7 @@ from mmconv.benchmarks.mtbench101.options import CONDITIONS, GOLDEN, SELF, MTBen
 from mmconv.benchmarks.mtbench101.scoring import Judged, score_answers, score_dialogue
 from mmconv.benchmarks.records import scan_records
 from mmconv.config import RunSpec
-from mmconv.keys import hash_file
+from mmconv.keys import hash_files
 from mmconv.protocols import ImageSink
 from mmconv.values import Call, Outcome, Sampling, Score, Table
 
@@ -66,7 +66,7 @@ class MTBench101:
     def facts(self) -> Mapping[str, Any]:
         """Hashes of the data file and the prompts, and what the survey left out."""
         return {
-            "data": {self._options.data.name: hash_file(self._options.data)},
+            "data": hash_files([self._options.data]),
             "prompts": {} if self._grader is None else self._grader.prompts.digests(),
             "dialogues": self._survey.dialogues,
             "left_out": bad_records_list(self._survey.left_out),

@@ -77,10 +77,11 @@ const jobs = (() => {
   }
 
   /* What a run's request sets beyond models and data, as [name, text]. */
-  function settings({ conditions, limit, trials, seed, options, sampling }) {
+  function settings({ conditions, limit, shuffle, samples, trials, seed, options, sampling }) {
     const drawn = Object.entries(sampling ?? {}).flatMap(([seat, set]) =>
       Object.entries(set).map(([name, value]) => [`${seat === "candidate" ? "" : `${seat} `}${name}`, value]));
-    return [["at most", limit && count(limit, "sample")], ["trials", trials], ["seed", seed], ["conditions", conditions],
+    return [["at most", limit && count(limit, "sample")], ["drawn by the seed", shuffle], ["samples", samples],
+      ["trials", trials], ["seed", seed], ["conditions", conditions],
       ...drawn, ...Object.entries(options ?? {})]
       .filter(([, value]) => value !== undefined && value !== null)
       .map(([name, value]) => [name.replaceAll("_", " "), Array.isArray(value) ? value.join(", ") : String(value)]);

@@ -96,7 +96,7 @@ def test_named_samples_run_and_no_others(tmp_path: Path, name: str) -> None:
     assert keys(benchmark) == [second, last]
     assert f"2 of {COUNT} samples, named (--samples)." in benchmark.notes
     assert not any("samples" in note for note in whole.notes)
-    with pytest.raises(ConfigError, match=rf"^--samples: no sample has the key {last}0; "):
+    with pytest.raises(ConfigError, match=rf"^samples: no sample has the key {last}0; "):
         built(name, options, samples=[f"{last}0", first])
 
 

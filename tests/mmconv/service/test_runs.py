@@ -61,6 +61,27 @@ async def test_a_run_is_queued_carried_out_and_done(running: Served) -> None:
     assert folders[0].startswith("convbench-echo-")
 
 
+async def test_samples_are_drawn_by_a_seed_or_named(running: Served) -> None:
+    async def samples(**chosen: Any) -> list[str]:
+        posted = await post(running.client, request(**chosen))
+        run = await ended(running.client, posted.json()["id"])
+        assert run["state"] == "done", run
+        assert run["progress"]["conversations"] == run["progress"]["total"]
+        found = (await running.client.get(f"/v1/runs/{run['id']}/samples")).json()["data"]
+        return [each["sample"] for each in found]
+
+    every = await samples()
+    assert await samples(samples=[every[1]]) == [every[1]]
+    drawn = await samples(limit=1, shuffle=1)
+    assert len(drawn) == 1
+    others = [await samples(limit=1, shuffle=seed) for seed in (2, 3)]
+    assert any(other != drawn for other in others)
+    unknown = await post(running.client, request(samples=["no such"]))
+    assert unknown.status_code == 400
+    told = unknown.json()["error"]["message"]
+    assert told == "samples: no sample has the key no such; there are: 1, 2, 3"
+
+
 async def test_posting_a_run_again_finds_it(running: Served) -> None:
     first = (await post(running.client, request())).json()
     await ended(running.client, first["id"])
@@ -187,6 +208,9 @@ async def test_a_page_behind_a_run_that_is_gone_is_refused(running: Served) -> N
         (request(options={"failure_rating": 11}), 400, "options.failure_rating", "less"),
         (request(seats={"candidate": "echo"}), 400, "seats.judge", "options.generate_only"),
         (request(trials=0), 400, "trials", ""),
+        (request(shuffle=1), 400, "shuffle", "set limit too"),
+        (request(limit=1, samples=["1"]), 400, "samples", "leave out limit"),
+        (request(samples=[]), 400, "samples", ""),
         (request(prompts="/etc"), 400, "prompts", "no such field"),
         (request(benchmark="convbench"), 400, "benchmark", "no such field"),
     ],
