@@ -87,8 +87,9 @@ async def test_the_end_of_the_log_is_told_when_a_server_ends(tmp_path: Path) -> 
 
 
 async def test_a_server_that_has_ended_is_told_even_if_another_answers(tmp_path: Path) -> None:
+    before = children()
     server = ServerProcess("late", [sys.executable, "-c", ""], log=tmp_path / "log", env={})
-    wait_until_gone(children(), 20)
+    wait_until_gone(children() - before, 20)
 
     async def stranger(_request: web.Request) -> web.Response:
         return web.Response()
