@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from images import Facts, Library
 from mmconv.assemble import build_seats
+from mmconv.closing import close_all
 from mmconv.config import RunSpec
 from mmconv.runner import Runner, Seat
 from mmconv.store import Store
@@ -52,10 +53,7 @@ class Equipment:
 
         All are closed, whatever one of them raises; that comes out afterwards.
         """
-        closing = (seat.model.aclose() for seat in self.seats.values())
-        for ended in await asyncio.gather(*closing, return_exceptions=True):
-            if ended is not None:
-                raise ended
+        await close_all(seat.model.aclose() for seat in self.seats.values())
 
 
 @asynccontextmanager

@@ -6,10 +6,10 @@ runner's.
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 
+from mmconv.closing import close_all
 from mmconv.protocols import Backend
 from mmconv.values import Message, Reply, Sampling
 
@@ -50,12 +50,7 @@ class Replicas:
 
     async def aclose(self) -> None:
         """Close every replica, even if closing one fails; the first failure is raised."""
-        results = await asyncio.gather(
-            *(backend.aclose() for backend in self._backends), return_exceptions=True
-        )
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
+        await close_all(backend.aclose() for backend in self._backends)
 
     def _place(self, affinity: str) -> int:
         place = self._places.pop(affinity, None)

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 from mmconv.assemble import build_seat, model_identity
+from mmconv.closing import close_all
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec
 from mmconv.protocols import Backend, ImageSource
 from mmconv.runner import Model, Seat
@@ -53,10 +54,7 @@ class Models:
 
     async def aclose(self) -> None:
         """Close every model that was opened, and end what still loads; then raise as one did."""
-        closing = (source.aclose() for source in self._sources.values())
-        for ended in await asyncio.gather(*closing, return_exceptions=True):
-            if ended is not None:
-                raise ended
+        await close_all(source.aclose() for source in self._sources.values())
 
     def _seat(
         self,
