@@ -22,9 +22,9 @@ class SeatTally:
     with them. `input_tokens` and `output_tokens` are of the calls asked now; the totals include
     those of `stored` ones. `unasked` are the `skipped` ones that were never asked, because this run
     asks nothing. `unmetered` are the `asked` ones of which the backend told no number of tokens.
-    `examples` has one message
-    for each kind of failure; `last_failure` is the latest one; `last_retry` and
-    `retried_for` are kind and message of the latest attempt that was asked again, or "".
+    `examples` has one message for each kind of failure; `last_failure` is the latest one;
+    `last_retry` and `retried_for` are kind and message of the latest attempt that was asked again,
+    or "".
     """
 
     asked: int = 0

@@ -19,7 +19,6 @@ import click
 from mmconv import __version__
 from mmconv.cli.file_errors import tell_file_error
 from mmconv.errors import DataError, InputError, MmconvError, OwnCodeError
-from model_zoo.loading_threads import end_with_loads
 
 COMMANDS = {
     "run": "Run a benchmark; running it again resumes.",
@@ -140,6 +139,9 @@ def main() -> None:
         click.echo(f"Error: {told}", err=True)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
+        # asyncio comes with it, which would be two fifths of what every command takes to start
+        from model_zoo.loading_threads import end_with_loads
+
         click.echo("interrupted", err=True)
         end_with_loads(130)
         sys.exit(130)

@@ -87,26 +87,20 @@ class RunFolder:
 
         `told` is noted first below every table, `facts` stand at the report's head.
         """
+
+        def make_tables() -> tuple[Table, ...]:
+            # numpy comes with it, and only the end of a run needs it
+            from mmconv.stats import tell_intervals
+
+            made = tell_intervals(tabulate(self.scores()))
+            tables = tuple(replace(table, notes=(*told, *table.notes)) for table in made)
+            warning = " ".join(tell_notable(shortfall, tables))
+            self._write_tables(tables, ({"warning": warning} if warning else {}) | dict(facts))
+            return tables
+
         tables, _ = await asyncio.gather(
-            asyncio.to_thread(self._make_tables, tabulate, shortfall, told, facts),
-            asyncio.to_thread(self._write_parquet),
+            asyncio.to_thread(make_tables), asyncio.to_thread(self._write_parquet)
         )
-        return tables
-
-    def _make_tables(
-        self,
-        tabulate: Callable[[Iterable[Score]], Sequence[Table]],
-        shortfall: Shortfall,
-        told: Sequence[str],
-        facts: Mapping[str, str],
-    ) -> tuple[Table, ...]:
-        # numpy comes with it, and only the end of a run needs it
-        from mmconv.stats import tell_intervals
-
-        made = tell_intervals(tabulate(self.scores()))
-        tables = tuple(replace(table, notes=(*told, *table.notes)) for table in made)
-        warning = " ".join(tell_notable(shortfall, tables))
-        self._write_tables(tables, ({"warning": warning} if warning else {}) | dict(facts))
         return tables
 
     def _write_tables(self, tables: Sequence[Table], facts: Mapping[str, str]) -> None:

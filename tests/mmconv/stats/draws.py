@@ -1,4 +1,4 @@
-"""Ratings with gaps, and how often their units come in draws, to check with other libraries."""
+"""Ratings to check with other libraries or by hand, and how often their units come in draws."""
 
 from __future__ import annotations
 
@@ -28,3 +28,14 @@ def weighing(units: int, draws: int = 5) -> list[Matrix]:
         np.bincount(random.integers(units, size=units), minlength=units).astype(np.float64)
         for _ in range(draws)
     ]
+
+
+def crossed(table: list[list[int]]) -> Matrix:
+    """Ratings by two raters with this contingency table."""
+    cells = [
+        (row, column)
+        for row, counts in enumerate(table)
+        for column, count in enumerate(counts)
+        for _ in range(count)
+    ]
+    return np.array(cells, dtype=np.float64).T

@@ -18,7 +18,7 @@ from mmconv.stats.agreement import (
     mean,
 )
 from mmconv.stats.pairs import Matrix
-from tests.mmconv.stats.draws import once, resampled, weighing
+from tests.mmconv.stats.draws import crossed, once, resampled, weighing
 
 NONE = math.nan
 
@@ -47,17 +47,6 @@ def tallied(counts: list[list[int]]) -> Matrix:
     """Ratings with these numbers of each value, a list of counts per unit."""
     units = [[value for value, count in enumerate(unit) for _ in range(count)] for unit in counts]
     return np.array(units, dtype=np.float64).T
-
-
-def crossed(table: list[list[int]]) -> Matrix:
-    """Ratings by two raters with this contingency table."""
-    pairs = [
-        (row, column)
-        for row, counts in enumerate(table)
-        for column, count in enumerate(counts)
-        for _ in range(count)
-    ]
-    return np.array(pairs, dtype=np.float64).T
 
 
 def fleiss_kappa(ratings: Matrix) -> float:

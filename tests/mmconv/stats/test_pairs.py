@@ -10,7 +10,7 @@ from scipy import stats
 
 from mmconv.stats import pairs
 from mmconv.stats.pairs import Matrix, Measure
-from tests.mmconv.stats.draws import once, resampled, weighing
+from tests.mmconv.stats.draws import crossed, once, resampled, weighing
 
 NONE = math.nan
 
@@ -43,17 +43,6 @@ def spearman_rho(ratings: Matrix) -> float:
 
 def kendall_tau(ratings: Matrix) -> float:
     return measured(pairs.kendall_tau, ratings)
-
-
-def crossed(table: list[list[int]]) -> Matrix:
-    """Ratings by two raters with this contingency table."""
-    cells = [
-        (row, column)
-        for row, counts in enumerate(table)
-        for column, count in enumerate(counts)
-        for _ in range(count)
-    ]
-    return np.array(cells, dtype=np.float64).T
 
 
 def test_cohens_kappa_in_closed_form() -> None:

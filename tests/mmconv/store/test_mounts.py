@@ -31,17 +31,17 @@ def test_the_innermost_mount_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         monkeypatch,
         tmp_path,
         "/dev/sda / ext4",
-        "auto /home autofs",
-        "server:/home /home nfs4",
-        "tmpfs /home/ann/tmp tmpfs",
+        "auto /share autofs",
+        "server:/share /share nfs4",
+        "tmpfs /share/ann/tmp tmpfs",
         "fs:/my\\040data /my\\040data lustre",
     )
-    assert is_on_network(Path("/home/ann/runs/store.sqlite"))
+    assert is_on_network(Path("/share/ann/runs/store.sqlite"))
     assert is_on_network(Path("/my data/store.sqlite"))
-    assert not is_on_network(Path("/home/ann/tmp/store.sqlite"))
-    assert not is_on_network(Path("/homes/store.sqlite"))
+    assert not is_on_network(Path("/share/ann/tmp/store.sqlite"))
+    assert not is_on_network(Path("/shares/store.sqlite"))
     monkeypatch.setattr(mounts, "MOUNTS", tmp_path / "none")
-    assert not is_on_network(Path("/home/ann/runs/store.sqlite"))
+    assert not is_on_network(Path("/share/ann/runs/store.sqlite"))
 
 
 async def test_a_store_that_is_moved_there_loses_its_log_and_nothing_else(
