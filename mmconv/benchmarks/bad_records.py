@@ -6,7 +6,6 @@ Which records are bad is each benchmark's business.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -25,38 +24,6 @@ PRINTED = 40
 
 BadRecords: TypeAlias = Mapping[str, tuple[str, ...]]
 """Where a record stands -> all that is wrong with it."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Intake:
-    """Counts the records that a run takes in, one after another, and keeps what is wrong with them.
-
-    At most `limit` are wanted: the first ones, with `skip_bad` the first good ones. Those after
-    them are `beyond`, and nothing else is said of them.
-    """
-
-    limit: int | None
-    skip_bad: bool
-    good: int = 0
-    beyond: int = 0
-    bad: dict[str, tuple[str, ...]] = field(default_factory=dict)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether no further record is wanted."""
-        taken = self.good if self.skip_bad else self.good + len(self.bad)
-        return self.limit is not None and taken >= self.limit
-
-    def add(self, where: str, faults: tuple[str, ...]) -> bool:
-        """Take in the next record; returns whether it is wanted and nothing is wrong with it."""
-        if self.is_full:
-            self.beyond += 1
-            return False
-        if faults:
-            self.bad[where] = faults
-            return False
-        self.good += 1
-        return True
 
 
 def refusal(

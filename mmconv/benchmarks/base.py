@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from judges import Prompt, PromptSet
-from mmconv.benchmarks.bad_records import bad_records_list, bad_records_note, bad_records_table
+from mmconv.benchmarks.bad_records import bad_records_list, bad_records_table
 from mmconv.benchmarks.choosing import choose
 from mmconv.benchmarks.describing import ANY_SEAT, BenchmarkOptions, Description, named_conditions
 from mmconv.benchmarks.own_code import TELLING
@@ -101,13 +101,9 @@ class FileBenchmark(ABC):
         )
         choice = choose(spec, source_keys(everything))
         self._source = replace(everything, choice=choice)
-        self._survey = survey(self._source, images)
-        self.size, beyond = self._survey.good, self._survey.beyond
-        self.notes = (
-            *self.notes,
-            *choice.note(self.size + beyond),
-            *bad_records_note(self._survey.bad, self.size, beyond=beyond),
-        )
+        self._intake = survey(self._source, images)
+        self.size = self._intake.good
+        self.notes = (*self.notes, *self._intake.notes())
 
     @classmethod
     def describe(cls) -> Description:
@@ -126,12 +122,12 @@ class FileBenchmark(ABC):
         return {
             "data": hash_files([self._source.data]),
             "prompts": self._prompts.digests(),
-            "left_out": bad_records_list(self._survey.bad),
+            "left_out": bad_records_list(self._intake.bad),
         }
 
     def load(self) -> Iterator[Fields]:
         """Stream the good records that the run takes."""
-        return load(self._source, self._library, self._survey.bad)
+        return load(self._source, self._library, self._intake)
 
     def key(self, sample: Fields) -> str:
         """The record's id."""
@@ -182,7 +178,7 @@ class FileBenchmark(ABC):
         table = Table(
             name=self.name, title=self.name, columns=self.conditions, rows=rows, notes=self.notes
         )
-        return [table, *bad_records_table(self._survey.bad)]
+        return [table, *bad_records_table(self._intake.bad)]
 
     def check_plans(self) -> None:
         """Plan all samples, and score the first as if no call had brought a reply.
@@ -218,8 +214,7 @@ class FileBenchmark(ABC):
                     known |= _seats(self.plan(sample, condition))
         for seat in self._seats:
             # records that the run does not come to may ask it
-            unseen = self._survey.beyond or self._source.choice.passed_over
-            if seat not in known and not unseen:
+            if seat not in known and not self._intake.is_part:
                 raise ConfigError(f"{self.name} has no seat {seat!r}{nearest(seat, list(known))}")
         for seat in needed:
             if seat not in self._seats:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import csv
 from codecs import BOM_UTF8
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -49,18 +49,13 @@ class Unreadable:
 
 
 def read_records(
-    path: Path,
-    sheet: str | None = None,
-    *,
-    columns: Collection[str] = (),
-    skip: Container[str] = (),
+    path: Path, sheet: str | None = None, *, columns: Collection[str] = ()
 ) -> Iterator[Record]:
     """Stream a file's records; see `scan_records`.
 
-    Records at the places in `skip` are passed over, even where they cannot be read; any other that
-    cannot raises `DataError` while streaming.
+    One that cannot be read raises `DataError` while streaming.
     """
-    return readable(scan_records(path, sheet, columns=columns), skip)
+    return map(_readable, scan_records(path, sheet, columns=columns))
 
 
 def scan_records(
@@ -98,12 +93,12 @@ def scan_records(
     )
 
 
-def text(record: Record, field: str) -> str | None:
+def text(record: Record, name: str) -> str | None:
     """A field as text, None where it is absent or empty; numbers read as a spreadsheet shows them.
 
     Raises `DataError` for anything else: a truth value, a date, a list, a formula's error.
     """
-    value = record.fields.get(field)
+    value = record.fields.get(name)
     if value is None or value == "":
         return None
     if isinstance(value, str) and value not in _SHEET_ERRORS:
@@ -112,21 +107,52 @@ def text(record: Record, field: str) -> str | None:
         return str(value) if isinstance(value, int) else f"{value:.15g}"
     raise DataError(
         record.where,
-        [f"{field} holds {value!r}, which is not text"],
+        [f"{name} holds {value!r}, which is not text"],
         "Write it as text (in a spreadsheet: format the cell as text).",
     )
 
 
-def texts(record: Record, field: str) -> tuple[str, ...] | None:
+def texts(record: Record, name: str) -> tuple[str, ...] | None:
     """A field that holds a text or a list of texts, None where one is absent or empty.
 
     Raises `DataError` as `text` does.
     """
-    value = record.fields.get(field)
+    value = record.fields.get(name)
     listed = value if isinstance(value, list) else [value]
-    found = [text(Record(where=record.where, fields={field: each}), field) for each in listed]
+    found = [text(Record(where=record.where, fields={name: each}), name) for each in listed]
     given = tuple(each for each in found if each is not None)
     return given if len(given) == len(found) else None
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads the texts of one record, and keeps account of what is wrong with them."""
+
+    record: Record
+    faults: list[str] = field(default_factory=list)
+
+    def optional(self, name: str) -> str | None:
+        """The field's text, None where it is absent or blank, "" and a fault where it is none."""
+        try:
+            value = text(self.record, name)
+        except DataError as error:
+            self.faults += error.problems
+            return ""
+        return value if value is not None and value.strip() else None
+
+    def required(self, name: str) -> str:
+        """The field's text, "" and a fault where there is none."""
+        value = self.optional(name)
+        if value is None:
+            how = "empty" if name in self.record.fields else "missing"
+            self.faults.append(f"{name} is {how}")
+        return value or ""
+
+
+def _readable(found: Record | Unreadable) -> Record:
+    if isinstance(found, Unreadable):
+        raise DataError(found.where, [found.fault], "Mend it and run again.")
+    return found
 
 
 def _sheet(path: Path, sheet: str | None, columns: Collection[str]) -> Iterator[Record]:
@@ -193,16 +219,6 @@ def _csv_error(path: Path, separator: str, line: int, error: Exception) -> DataE
             f"Put quotes around cells that hold {SEPARATORS[separator]}, quotes or line breaks.",
         )
     )
-
-
-def readable(found: Iterable[Record | Unreadable], skip: Container[str]) -> Iterator[Record]:
-    """The records but those at the places in `skip`; any other must be readable, see above."""
-    for each in found:
-        if each.where in skip:
-            continue
-        if isinstance(each, Unreadable):
-            raise DataError(each.where, [each.fault], "Mend it and run again.")
-        yield each
 
 
 def _lines(path: Path) -> Iterator[Record | Unreadable]:

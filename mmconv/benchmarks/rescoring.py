@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from mmconv.benchmarks.bad_records import Intake, bad_records_note, bad_records_table, refusal
+from mmconv.benchmarks.bad_records import bad_records_note, bad_records_table
+from mmconv.benchmarks.intake import Intake
 from mmconv.benchmarks.records import Record, Unreadable
 from mmconv.errors import DataError
 from mmconv.stats import tell_intervals
@@ -49,11 +50,10 @@ class Rescoring:
 
         Raises `DataError` that tells all bad records of the file, and for a file without good ones.
         """
-        intake = Intake(limit=None, skip_bad=self.skip_bad)
+        intake = Intake(skip_bad=self.skip_bad)
         for record in records:
             intake.add(record.where, _faults(record, read))
-        if not intake.good or (intake.bad and not self.skip_bad):
-            raise refusal(path, intake.bad, intake.good, advice)
+        intake.check(path, advice)
         self.good += intake.good
         for where, faults in intake.bad.items():
             # places begin with a file's name, and files of two folders can have the same

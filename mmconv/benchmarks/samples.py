@@ -7,15 +7,14 @@ before anything is paid for; `load` then streams. What the fields mean is not kn
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from mmconv.benchmarks.bad_records import BadRecords, Intake, refusal
 from mmconv.benchmarks.choosing import EVERYTHING, Choice, all_keys
+from mmconv.benchmarks.intake import Found, Intake, find_samples
 from mmconv.benchmarks.pictures import ImageFolder, check_ahead
-from mmconv.benchmarks.records import Record, Unreadable, scan_records, text, texts
+from mmconv.benchmarks.records import Record, scan_records, text, texts
 from mmconv.errors import DataError
 from mmconv.protocols import ImageSink
 from mmconv.values import Image
@@ -73,11 +72,11 @@ def survey(source: Source, library: ImageSink) -> Intake:
     `library.add_file` is called from several threads. Raises `DataError` with all problems in one
     message; with `source.skip_bad` only where the file cannot be read or no record is left.
     """
-    intake = Intake(limit=source.choice.limit, skip_bad=source.skip_bad)
+    intake = Intake(choice=source.choice, skip_bad=source.skip_bad)
     missing: set[str] = set()
 
-    def wanted(found: _Found) -> Iterable[str]:
-        return () if intake.is_full else (name for each in found.names.values() for name in each)
+    def wanted(found: Found[_Named]) -> Iterable[str]:
+        return () if intake.is_full or found.sample is None else found.sample.images
 
     if source.image_fields:
         folder = ImageFolder(source.images, library)
@@ -87,25 +86,19 @@ def survey(source: Source, library: ImageSink) -> Intake:
     else:
         for found in _find(source):
             intake.add(found.place, found.faults)
-    if not intake.good or (intake.bad and not source.skip_bad):
-        advice = [f"Every record needs {', '.join(source.columns)}."]
-        if any(missing.intersection(faults) for faults in intake.bad.values()):
-            advice.append(f"Put the images that are missing into {source.images}.")
-        more = bool(intake.beyond and intake.bad)
-        raise refusal(source.data, intake.bad, intake.good, "\n".join(advice), more=more)
+    advice = [f"Every record needs {', '.join(source.columns)}."]
+    if any(missing.intersection(faults) for faults in intake.bad.values()):
+        advice.append(f"Put the images that are missing into {source.images}.")
+    intake.check(source.data, "\n".join(advice))
     return intake
 
 
-def load(source: Source, library: ImageSink, bad: BadRecords) -> Iterator[Fields]:
+def load(source: Source, library: ImageSink, intake: Intake) -> Iterator[Fields]:
     """Stream the samples that the survey found good, in the file's order, as many as are wanted.
 
     Raises `DataError` for a record, and `ImageError` for an image, that has gone bad since.
     """
-    good = (found for found in _find(source) if found.place not in bad)
-    for found in islice(good, source.choice.limit):
-        if found.faults:
-            advice = "The file has changed: start the run again."
-            raise DataError(found.place, found.faults, advice)
+    for found in intake.stream(_find(source)):
         images = {
             name: tuple(library.add_file(str(source.images / each)) for each in names)
             for name, names in found.names.items()
@@ -114,22 +107,20 @@ def load(source: Source, library: ImageSink, bad: BadRecords) -> Iterator[Fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """A record as it was found: its texts and its images' names by field, and what is wrong."""
+class _Named:
+    """What a record holds: its texts and the names of its images, by field."""
 
-    place: str
-    texts: Mapping[str, str] = field(default_factory=dict)
-    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    faults: tuple[str, ...]
+    texts: Mapping[str, str]
+    names: Mapping[str, tuple[str, ...]]
+
+    @property
+    def images(self) -> Iterator[str]:
+        """The names of all images."""
+        return (name for each in self.names.values() for name in each)
 
 
-def _find(source: Source) -> Iterator[_Found]:
-    first: dict[str, str] = {}
-    scanned = scan_records(source.data, source.sheet, columns=source.columns)
-    for record in source.choice.among(scanned, _key):
-        if isinstance(record, Unreadable):
-            yield _Found(place=record.where, faults=(record.fault,))
-            continue
+def _find(source: Source) -> Iterator[Found[_Named]]:
+    def read(record: Record) -> Found[_Named]:
         faults: list[str] = []
         given = {
             name: value
@@ -137,13 +128,11 @@ def _find(source: Source) -> Iterator[_Found]:
             if (value := _given(record, name, text, faults)) is not None
         }
         names = {name: _given(record, name, texts, faults) or () for name in source.image_fields}
-        key = given.get(ID)
-        if key in first:
-            faults.append(f"id {key!r} is that of {first[key]}")
-        if key is not None:
-            first.setdefault(key, record.where)
-        place = record.where if key is None else f"{record.where} (id {key})"
-        yield _Found(place=place, texts=given, names=names, faults=tuple(faults))
+        place = f"{record.where} (id {given[ID]})" if ID in given else record.where
+        return Found(place=place, sample=_Named(texts=given, names=names), faults=tuple(faults))
+
+    scanned = scan_records(source.data, source.sheet, columns=source.columns)
+    return find_samples(scanned, source.choice, _key, read, key_field=ID)
 
 
 def _key(record: Record) -> str | None:

@@ -204,8 +204,8 @@ def _sentences(chosen: Chosen, drafting: Drafting, found: Survey) -> Iterator[st
             f"Categories are left empty in {_shown(drafting.unreadable)}: "
             "neither of two replies could be read."
         )
-    if found.left_out:
-        yield f"{counted(len(found.left_out), 'bad record')} left out (--skip-bad-records)"
+    if found.intake.bad:
+        yield f"{counted(len(found.intake.bad), 'bad record')} left out (--skip-bad-records)"
     if found.unused_annotations:
         unused = counted(len(found.unused_annotations), "annotation")
         yield f"{unused} not used: bad, or of no row"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from judges import PromptSet
-from mmconv.benchmarks.bad_records import bad_records_list, bad_records_note, bad_records_table
+from mmconv.benchmarks.bad_records import bad_records_list, bad_records_table
 from mmconv.benchmarks.botchat.chains import Speaker, dialogue_calls, instructions
 from mmconv.benchmarks.botchat.data import Sample, load_samples, sample_index, survey
 from mmconv.benchmarks.botchat.dialogue_files import HUMAN
@@ -94,7 +94,7 @@ class BotChat:
     @property
     def size(self) -> int:
         """How many dialogues will be generated under each condition."""
-        return len(self._survey.lengths)
+        return self._survey.intake.good
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -108,16 +108,16 @@ class BotChat:
         return {
             "data": hash_files(files),
             "prompts": self._prompts.digests(),
-            "samples": len(self._survey.lengths),
+            "samples": self._survey.intake.good,
             "compared": len(self._survey.paired),
             "opponents": [player.name for player in self._opponents],
             "dup_detect": self._options.dup_detect.model_dump(),
-            "left_out": bad_records_list(self._survey.left_out),
+            "left_out": bad_records_list(self._survey.intake.bad),
         }
 
     def load(self) -> Iterator[Sample]:
         """Stream the samples that the survey found good."""
-        return load_samples(self._options.data, self._survey)
+        return load_samples(self._options.data, self._survey.intake)
 
     def key(self, sample: Sample) -> str:
         """The sample's index."""
@@ -184,14 +184,13 @@ class BotChat:
             cut=most if self._survey.longer(most) else None,
         )
         tables = build_tables(ScoreFrame(scores), layout)
-        return [*tables, *bad_records_table(self._survey.left_out)]
+        return [*tables, *bad_records_table(self._survey.intake.bad)]
 
     @property
     def _compared(self) -> str:
         """How many of which samples are compared."""
-        is_part = self._survey.taken < self.size or self._survey.choice.passed_over
-        whose = "run" if is_part else "data"
-        return f"{len(self._survey.paired)} of the {self._survey.taken} of the {whose}"
+        whose = "run" if self._survey.intake.is_part else "data"
+        return f"{len(self._survey.paired)} of the {self.size} of the {whose}"
 
     def _find_opponents(self) -> tuple[Player, ...]:
         """The models that PairEval compares the candidate with."""
@@ -205,7 +204,7 @@ class BotChat:
         compared = self._survey.paired
         if self._options.opponents and not compared:
             raise ConfigError(
-                f"none of the {self._survey.taken} samples is compared, for their human dialogues "
+                f"none of the {self.size} samples is compared, for their human dialogues "
                 f"are too short (under {SHORTEST_HUMAN} utterances): take more, or leave out "
                 "options.opponents"
             )
@@ -285,5 +284,4 @@ class BotChat:
             )
         if self._options.prompt_role == "user":
             yield "The system prompt stands in the first user message."
-        yield from self._survey.choice.note(self.size)
-        yield from bad_records_note(self._survey.left_out, self.size)
+        yield from self._survey.intake.notes()

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
-from mmconv.benchmarks.bad_records import BadRecords, refusal
 from mmconv.benchmarks.botchat.dialogue_files import (
     DOCUMENT,
     HUMAN_COLUMN,
@@ -22,7 +20,8 @@ from mmconv.benchmarks.botchat.dialogue_files import (
 )
 from mmconv.benchmarks.botchat.options import SEED, SHORTEST_HUMAN
 from mmconv.benchmarks.choosing import EVERYTHING, Choice
-from mmconv.benchmarks.records import Record, Unreadable, readable, scan_records, text
+from mmconv.benchmarks.intake import Found, Intake, find_samples
+from mmconv.benchmarks.records import Reader, Record, scan_records, text
 from mmconv.errors import DataError
 
 
@@ -55,26 +54,21 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What a file holds: the `lengths` of human dialogues by index, records `left_out` by place.
+    """What a run takes: the `lengths` of human dialogues by index.
 
-    `documented` says whether every sample has a reference document, `choice` which are wanted.
+    `documented` says whether every sample has a reference document.
     """
 
+    intake: Intake
     lengths: Mapping[str, int]
     documented: bool
-    left_out: BadRecords
-    choice: Choice = EVERYTHING
-
-    @property
-    def taken(self) -> int:
-        """How many samples a run takes."""
-        return min(len(self.lengths), self.choice.limit or len(self.lengths))
 
     @property
     def paired(self) -> frozenset[str]:
         """The indexes of the samples that a run compares."""
-        taken = islice(self.lengths.items(), self.taken)
-        return frozenset(index for index, length in taken if length >= SHORTEST_HUMAN)
+        return frozenset(
+            index for index, length in self.lengths.items() if length >= SHORTEST_HUMAN
+        )
 
     def longer(self, utterances: int) -> int:
         """How many human dialogues have more utterances than so many."""
@@ -87,38 +81,22 @@ def survey(path: Path, *, documents: bool, skip_bad: bool, choice: Choice = EVER
     Raises `DataError` with all problems in one message; with `skip_bad` only where the file cannot
     be read or no sample is left.
     """
+    intake = Intake(choice=choice, skip_bad=skip_bad)
     lengths: dict[str, int] = {}
     documented = True
-    seen: dict[str, str] = {}
-    left_out: dict[str, tuple[str, ...]] = {}
-    for record in choice.among(scan_records(path), sample_index):
-        if isinstance(record, Unreadable):
-            left_out[record.where] = (record.fault,)
-            continue
-        try:
-            sample = read_sample(record)
-        except DataError as error:
-            left_out[record.where] = error.problems
-            continue
-        faults = _misfits(sample, documents, seen)
-        seen.setdefault(sample.index, record.where)
-        if faults:
-            left_out[record.where] = faults
-        else:
-            lengths[sample.index] = len(sample.human)
-            documented &= sample.document is not None
-    if not lengths or (left_out and not skip_bad):
-        raise refusal(path, left_out, len(lengths))
-    return Survey(lengths=lengths, documented=documented, left_out=left_out, choice=choice)
+    for sample in intake.take(_find(path, choice, documents=documents)):
+        lengths[sample.index] = len(sample.human)
+        documented &= sample.document is not None
+    intake.check(path)
+    return Survey(intake=intake, lengths=lengths, documented=documented)
 
 
-def load_samples(path: Path, found: Survey) -> Iterator[Sample]:
+def load_samples(path: Path, intake: Intake) -> Iterator[Sample]:
     """Stream the samples that the survey found good, in the file's order.
 
     Raises `DataError` for a record that has gone bad since.
     """
-    wanted = found.choice.among(scan_records(path), sample_index)
-    return map(read_sample, readable(wanted, found.left_out))
+    return intake.stream(_find(path, intake.choice))
 
 
 def sample_index(record: Record) -> str | None:
@@ -129,19 +107,17 @@ def sample_index(record: Record) -> str | None:
 
 def read_sample(record: Record) -> Sample:
     """Read a record; raises `DataError` naming all that is missing or malformed in it."""
+    reader = Reader(record)
     human, faults = read_utterances(record, HUMAN_COLUMN)
-    texts = {name: _text(record, name, faults) for name in (INDEX, TITLE, DOCUMENT)}
-    index, title, document = texts.values()
-    if index is None:
-        faults.append(f"{INDEX} is missing")
+    index = reader.required(INDEX)
+    title, document, rounds = map(reader.optional, (TITLE, DOCUMENT, ROUNDS))
     if human and len(human) < SEED:
         faults.append(f"{HUMAN_COLUMN} has 1 utterance; the seed alone takes {SEED}")
-    rounds = _text(record, ROUNDS, faults)
     if human and rounds not in (None, str(len(human))):
         faults.append(f"{ROUNDS} is {rounds}, but {HUMAN_COLUMN} has {len(human)} utterances")
     if title is not None and document is None:
         faults.append(f"{TITLE} stands without {DOCUMENT}")
-    if faults or index is None:
+    if faults := [*reader.faults, *faults]:
         raise DataError(record.where, faults, "Mend the record and run again.")
     return Sample(
         index=index,
@@ -150,20 +126,14 @@ def read_sample(record: Record) -> Sample:
     )
 
 
-def _misfits(sample: Sample, documents: bool, seen: Mapping[str, str]) -> tuple[str, ...]:
-    """What keeps a readable sample from being run; `seen` has earlier ones' places by index."""
-    faults = []
-    if documents and sample.document is None:
-        faults.append(f"{DOCUMENT} is missing, and the condition con needs it")
-    if sample.index in seen:
-        faults.append(f"{INDEX} {sample.index!r} is that of {seen[sample.index]}")
-    return tuple(faults)
+def _find(path: Path, choice: Choice, *, documents: bool = False) -> Iterator[Found[Sample]]:
+    def read(record: Record) -> Found[Sample]:
+        try:
+            sample = read_sample(record)
+        except DataError as error:
+            return Found(place=record.where, faults=error.problems)
+        lacks = documents and sample.document is None
+        faults = (f"{DOCUMENT} is missing, and the condition con needs it",) if lacks else ()
+        return Found(place=record.where, sample=sample, faults=faults)
 
-
-def _text(record: Record, name: str, faults: list[str]) -> str | None:
-    try:
-        value = text(record, name)
-    except DataError as error:
-        faults += error.problems
-        return None
-    return value if value is not None and value.strip() else None
+    return find_samples(scan_records(path), choice, sample_index, read, key_field=INDEX)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from judges import PromptSet
-from mmconv.benchmarks.bad_records import bad_records_list, bad_records_note, bad_records_table
+from mmconv.benchmarks.bad_records import bad_records_list, bad_records_table
 from mmconv.benchmarks.choosing import choose
 from mmconv.benchmarks.cmteval.data import (
     Dialogue,
@@ -57,18 +57,17 @@ class CMTEval:
             skip_bad=options.skip_bad_records,
             choice=choose(spec, source_keys(files)),
         )
-        self._survey = survey(self._source)
+        self._intake = survey(self._source)
 
     @property
     def size(self) -> int:
         """How many dialogues will be run."""
-        return self._survey.dialogues
+        return self._intake.good
 
     @property
     def notes(self) -> tuple[str, ...]:
         """How the dialogues were chosen, and records left out."""
-        chosen = self._source.choice.note(self.size)
-        return (*chosen, *bad_records_note(self._survey.left_out, self.size))
+        return tuple(self._intake.notes())
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -80,13 +79,13 @@ class CMTEval:
         return {
             "data": hashes,
             "prompts": {} if self._grader is None else self._grader.prompts.digests(),
-            "dialogues": self._survey.dialogues,
-            "left_out": bad_records_list(self._survey.left_out),
+            "dialogues": self._intake.good,
+            "left_out": bad_records_list(self._intake.bad),
         }
 
     def load(self) -> Iterator[Dialogue]:
         """Stream the dialogues that the survey found good, subset by subset."""
-        return load_dialogues(self._source, self._survey)
+        return load_dialogues(self._source, self._intake)
 
     def key(self, sample: Dialogue) -> str:
         """Subset and identifier."""
@@ -119,4 +118,4 @@ class CMTEval:
         judge = self._spec.seats.get("judge")
         label = "nobody" if judge is None or self._grader is None else judge.label
         tables = build_tables(scores, Layout(judge=label, notes=self.notes))
-        return [*tables, *bad_records_table(self._survey.left_out)]
+        return [*tables, *bad_records_table(self._intake.bad)]

@@ -8,12 +8,11 @@ prompted or scored here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mmconv.benchmarks.bad_records import BadRecords, refusal
 from mmconv.benchmarks.choosing import EVERYTHING, Choice, all_keys
 from mmconv.benchmarks.cmteval.fields import (
     ACT,
@@ -29,13 +28,8 @@ from mmconv.benchmarks.cmteval.fields import (
     TURNS,
     Subset,
 )
-from mmconv.benchmarks.records import (
-    Record,
-    Unreadable,
-    read_records,
-    scan_records,
-    text,
-)
+from mmconv.benchmarks.intake import Found, Intake, find_samples
+from mmconv.benchmarks.records import Reader, Record, read_records, scan_records, text
 from mmconv.errors import DataError
 
 
@@ -96,43 +90,25 @@ class Source:
     choice: Choice = EVERYTHING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
-    """How many dialogues will be loaded, and the records that will not."""
-
-    dialogues: int
-    left_out: BadRecords
-
-
-def survey(source: Source) -> Survey:
+def survey(source: Source) -> Intake:
     """Check all records of all files that are wanted.
 
     Raises `DataError` with all problems in one message; with `source.skip_bad` only where a file
     cannot be read or no dialogue is left.
     """
-    good = 0
-    left_out: dict[str, tuple[str, ...]] = {}
-    for where, dialogue, faults in _joined(source):
-        if dialogue is None or faults:
-            left_out[where] = tuple(faults)
-        else:
-            good += 1
-    if good == 0 or (left_out and not source.skip_bad):
-        raise refusal(", ".join(map(str, source.files.values())), left_out, good)
-    return Survey(dialogues=good, left_out=left_out)
+    intake = Intake(choice=source.choice, skip_bad=source.skip_bad)
+    for _ in intake.take(_find(source)):
+        pass
+    intake.check(", ".join(map(str, source.files.values())))
+    return intake
 
 
-def load_dialogues(source: Source, found: Survey) -> Iterator[Dialogue]:
+def load_dialogues(source: Source, intake: Intake) -> Iterator[Dialogue]:
     """Stream the dialogues that the survey found good, file by file.
 
     Raises `DataError` for a record that has gone bad since.
     """
-    for where, dialogue, faults in _joined(source):
-        if where in found.left_out:
-            continue
-        if dialogue is None or faults:
-            raise DataError(where, faults, "The file has changed: start the run again.")
-        yield dialogue
+    return intake.stream(_find(source))
 
 
 def source_keys(files: Mapping[Subset, Path]) -> Iterator[str]:
@@ -146,11 +122,13 @@ def read_dialogue(record: Record, subset: Subset) -> tuple[Dialogue | None, list
 
     There is no dialogue only where the record has no identifier or no turns.
     """
-    reader = _Reader(record)
+    reader = Reader(record)
     key = next((found for name in IDS if (found := reader.optional(name)) is not None), None)
     if key is None:
         reader.faults.append(f"no {' or '.join(IDS)}")
-    pattern = reader.one_of(PATTERN, PATTERNS)
+    pattern = reader.required(PATTERN)
+    if pattern and pattern not in PATTERNS:
+        reader.faults.append(_unknown(PATTERN, pattern, PATTERNS))
     persona = reader.required(PERSONA)
     turns = _turns(record, reader.faults)
     if key is None or not turns:
@@ -175,39 +153,8 @@ def turn_records(record: Record) -> Iterator[Record]:
             yield Record(where=f"turn {number}", fields=turn)
 
 
-@dataclass(slots=True)
-class _Reader:
-    """Reads the fields of one record and keeps account of what is wrong with them."""
-
-    record: Record
-    faults: list[str] = field(default_factory=list)
-
-    def optional(self, name: str) -> str | None:
-        """The field's text, None where it is absent or blank."""
-        try:
-            value = text(self.record, name)
-        except DataError as error:
-            self.faults += error.problems
-            return ""
-        return value if value is not None and value.strip() else None
-
-    def required(self, name: str) -> str:
-        """The field's text, "" and a fault where there is none."""
-        value = self.optional(name)
-        if value is None:
-            self.faults.append(f"{name} is missing or empty")
-        return value or ""
-
-    def one_of(self, name: str, known: Mapping[str, str]) -> str:
-        """The field's text, which must be one of the known ones."""
-        value = self.required(name)
-        if value and value not in known:
-            self.faults.append(_unknown(name, value, known))
-        return value
-
-
 def _key(subset: Subset, record: Record) -> str | None:
-    found = next((key for name in IDS if (key := _Reader(record).optional(name))), None)
+    found = next((key for name in IDS if (key := Reader(record).optional(name))), None)
     return None if found is None else f"{subset}/{found}"
 
 
@@ -228,7 +175,7 @@ def _turns(record: Record, faults: list[str]) -> tuple[UserTurn, ...]:
 
 
 def _turn(record: Record, number: int) -> tuple[UserTurn, list[str]]:
-    reader = _Reader(record)
+    reader = Reader(record)
     written = reader.required(NUMBER)
     if written and written.strip() != str(number):
         reader.faults.append(f"{NUMBER} is {written}, but this is turn {number} of the list")
@@ -250,25 +197,25 @@ def _turn(record: Record, number: int) -> tuple[UserTurn, list[str]]:
     return turn, reader.faults
 
 
-def _joined(source: Source) -> Iterator[tuple[str, Dialogue | None, list[str]]]:
-    """Every record: where it stands, its dialogue, and what is wrong with it in this run."""
+def _find(source: Source) -> Iterator[Found[Dialogue]]:
+    """What is found of every record, the references of Long-Text joined to it."""
     references = None if source.references is None else _read_references(source.references)
     names = [path.name for path in source.files.values()]
     for subset, path in source.files.items():
         file = f"{subset}: " if names.count(path.name) > 1 else ""
-        seen: dict[str, str] = {}
-        for record in source.choice.among(scan_records(path), partial(_key, subset)):
-            if isinstance(record, Unreadable):
-                yield file + record.where, None, [record.fault]
-                continue
-            dialogue, faults = read_dialogue(record, subset)
-            if dialogue is not None:
-                if dialogue.id in seen:
-                    faults.append(f"{seen[dialogue.id]} has the same identifier {dialogue.id!r}")
-                seen.setdefault(dialogue.id, record.where)
-                if subset == "long-text":
-                    dialogue = _with_reference(dialogue, references, faults)
-            yield file + record.where, dialogue, faults
+        read, key_of = partial(_read, subset, references), partial(_key, subset)
+        records = scan_records(path)
+        for found in find_samples(records, source.choice, key_of, read, key_field="identifier"):
+            yield replace(found, place=file + found.place)
+
+
+def _read(
+    subset: Subset, references: Mapping[str, Record] | None, record: Record
+) -> Found[Dialogue]:
+    dialogue, faults = read_dialogue(record, subset)
+    if dialogue is not None and subset == "long-text":
+        dialogue = _with_reference(dialogue, references, faults)
+    return Found(place=record.where, sample=dialogue, faults=tuple(faults))
 
 
 def _with_reference(
@@ -282,7 +229,7 @@ def _with_reference(
     if record is None:
         faults.append(f"no reference has the ID {dialogue.id}")
         return dialogue
-    reader = _Reader(record)
+    reader = Reader(record)
     reference = Reference(summary=reader.required("summary"), qa_pairs=reader.required("qa_pairs"))
     faults += [f"{record.where}: {fault}" for fault in reader.faults]
     return replace(dialogue, reference=reference)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from judges import PromptSet
-from mmconv.benchmarks.bad_records import bad_records_list, bad_records_note, bad_records_table
+from mmconv.benchmarks.bad_records import bad_records_list, bad_records_table
 from mmconv.benchmarks.choosing import choose
 from mmconv.benchmarks.convbench.chains import candidate_calls
 from mmconv.benchmarks.convbench.columns import CAPTION, REFERENCES
@@ -67,14 +67,13 @@ class ConvBench:
     @property
     def size(self) -> int:
         """How many rows will be run."""
-        return self._survey.rows
+        return self._survey.intake.good
 
     @property
     def notes(self) -> tuple[str, ...]:
         """A part of the rows, drafts, rows without focus points or left out, no LLM as judge."""
         points = self._grader is not None and self._options.focus_points
-        chosen = self._source.choice.note(self._survey.rows + self._survey.beyond)
-        return (*chosen, *_notes(self._spec, self._survey, points=points))
+        return tuple(_notes(self._spec, self._survey, points=points))
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -83,7 +82,7 @@ class ConvBench:
         return {
             "data": hash_files(filter(None, files)),
             "prompts": {} if self._grader is None else self._grader.prompts.digests(),
-            "rows": self._survey.rows,
+            "rows": self._survey.intake.good,
             "drafts": self._survey.drafts,
             "left_out": bad_records_list(self._survey.bad),
         }
@@ -126,9 +125,8 @@ class ConvBench:
         from mmconv.benchmarks.convbench.official import Convention, constant_for
         from mmconv.benchmarks.convbench.tables import Layout, build_tables
 
-        seats, elsewhere = self._spec.seats, self._source.choice.passed_over
-        rows = self._survey.rows + self._survey.beyond + elsewhere
-        left_out = len(self._survey.left_out)
+        seats, intake = self._spec.seats, self._survey.intake
+        rows, left_out = intake.good + intake.beyond + intake.choice.passed_over, len(intake.bad)
         official = Convention(
             denominator=self._options.denominator or constant_for(rows + left_out),
             rows=rows,
@@ -184,16 +182,17 @@ def _source(options: ConvBenchOptions, conditions: tuple[str, ...]) -> Source:
 
 def _notes(spec: RunSpec, found: Survey, *, points: bool) -> Iterator[str]:
     """What tables tell; `points`: whether the creation turn is judged by focus points."""
+    yield from found.intake.notes()
     if _is_offline(spec):
         yield OFFLINE_JUDGES[spec.seats["judge"].provider]
     if found.drafts:
-        yield f"{found.drafts} of {found.rows} rows are drafts that no person has verified."
+        yield f"{found.drafts} of {found.intake.good} rows are drafts that no person has verified."
     if points and (lacking := found.without_focus_points):
         have, turn = ("has", "its creation turn is")
         if lacking > 1:
             have, turn = ("have", "their creation turns are")
-        yield f"{lacking} of {found.rows} rows {have} no focus points: {turn} judged without them."
-    yield from bad_records_note(found.left_out, found.rows, beyond=found.beyond)
+        rows = f"{lacking} of {found.intake.good} rows"
+        yield f"{rows} {have} no focus points: {turn} judged without them."
     if unused := found.unused_annotations:
         place, (fault, *_) = next(iter(unused.items()))
         which = "1 annotation is" if len(unused) == 1 else f"{len(unused)} annotations are"

@@ -8,12 +8,11 @@ drafted, prompted or scored here, and no image bytes are held.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Set
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from mmconv.benchmarks.bad_records import BadRecords, Intake, refusal
+from mmconv.benchmarks.bad_records import BadRecords, refusal
 from mmconv.benchmarks.choosing import EVERYTHING, Choice, all_keys, key_or_place
 from mmconv.benchmarks.convbench.columns import (
     CAPTION,
@@ -30,9 +29,9 @@ from mmconv.benchmarks.convbench.columns import (
     read_texts,
 )
 from mmconv.benchmarks.convbench.sides import Side, read_sides
+from mmconv.benchmarks.intake import Found, Intake
 from mmconv.benchmarks.pictures import ImageFolder, check_ahead
 from mmconv.benchmarks.records import Record, Unreadable, scan_records
-from mmconv.errors import DataError
 from mmconv.protocols import ImageSink
 from mmconv.values import Image
 
@@ -82,20 +81,15 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What a file holds: good `rows` that are wanted, and what is not used.
+    """What the files hold: the rows taken in, and what is not used.
 
-    Of the rows some are `drafts`, and some `without_focus_points`.
-
-    `beyond` counts the records after the last one that is wanted. `left_out` are records of the
-    data file. `unread` names columns that nothing here reads; a misspelt column turns up among
-    them.
+    Of the good rows some are `drafts`, and some `without_focus_points`. `unread` names columns that
+    nothing here reads; a misspelt column turns up among them.
     """
 
-    rows: int
-    beyond: int
+    intake: Intake
     drafts: int
     without_focus_points: int
-    left_out: BadRecords
     unused_annotations: BadRecords
     unread: tuple[str, ...]
 
@@ -105,7 +99,7 @@ class Survey:
 
         Annotations come first: rows lack what a bad one would have given them.
         """
-        parts = (self.unused_annotations, self.left_out)
+        parts = (self.unused_annotations, self.intake.bad)
         places = dict.fromkeys(place for part in parts for place in part)
         return {
             place: tuple(fault for part in parts for fault in part.get(place, ()))
@@ -125,35 +119,33 @@ def survey(source: Source, library: ImageSink) -> Survey:
     message; with `source.skip_bad` only where a file cannot be read or no row is left.
     """
     images, joined = ImageFolder(source.images, library), _Pass(source)
-    intake = Intake(limit=source.choice.limit, skip_bad=source.skip_bad)
+    intake = Intake(choice=source.choice, skip_bad=source.skip_bad)
     drafts = without_focus_points = 0
 
-    def wanted(candidate: _Candidate) -> tuple[str, ...]:
-        name = candidate.texts.get(IMAGE)
+    def wanted(row: Found[_Joined]) -> tuple[str, ...]:
+        name = None if row.sample is None else row.sample.texts.get(IMAGE)
         return () if intake.is_full or not name else (name,)
 
-    for candidate, image_faults in check_ahead(joined, wanted, images):
+    for row, image_faults in check_ahead(joined, wanted, images):
         # an image that was looked at ahead of its turn may turn out not to be wanted
         if not intake.is_full:
-            joined.keep(candidate)
-        good = intake.add(candidate.place, (*candidate.faults, *image_faults))
-        drafts += good and candidate.draft
-        without_focus_points += good and not candidate.texts.get(FOCUS_POINTS)
-    rows, beyond, left_out = intake.good, intake.beyond, intake.bad
+            joined.keep(row)
+        good = intake.add(row.place, (*row.faults, *image_faults))
+        if good and row.sample is not None:
+            drafts += row.sample.draft
+            without_focus_points += not row.sample.texts.get(FOCUS_POINTS)
     found = Survey(
-        rows=rows,
-        beyond=beyond,
+        intake=intake,
         drafts=drafts,
         without_focus_points=without_focus_points,
-        left_out=left_out,
         unused_annotations=joined.unused_annotations(),
         unread=tuple(joined.unread),
     )
-    if not (rows or left_out):
+    if not (intake.good or intake.bad):
         raise refusal(source.data, {}, 0)
-    if not rows or (found.bad and not source.skip_bad):
-        advice, more = _advice(source, found, images.missing), bool(beyond and left_out)
-        raise refusal(source.data, found.bad, rows, advice, more=more)
+    if not intake.good or (found.bad and not source.skip_bad):
+        advice, more = _advice(source, found, images.missing), bool(intake.beyond and intake.bad)
+        raise refusal(source.data, found.bad, intake.good, advice, more=more)
     return found
 
 
@@ -162,25 +154,18 @@ def load_rows(source: Source, library: ImageSink, found: Survey) -> Iterator[Row
 
     Raises `DataError` for a row, and `ImageError` for an image, that has gone bad since.
     """
-    good = (candidate for candidate in _Pass(source) if candidate.place not in found.left_out)
-    for candidate in islice(good, source.choice.limit):
-        if candidate.id is None or candidate.faults:
-            advice = "The file has changed: start the run again."
-            raise DataError(candidate.place, candidate.faults, advice)
-        image = library.add_file(str(source.images / candidate.texts[IMAGE]))
-        yield _row(candidate, candidate.id, image)
+    for joined in found.intake.stream(_Pass(source)):
+        yield _row(joined, library.add_file(str(source.images / joined.texts[IMAGE])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Candidate:
-    """A data record joined with its annotation: what it holds, and what is wrong but its image."""
+class _Joined:
+    """A data record joined with its annotation; `id` is empty where it has no valid one."""
 
-    place: str
-    id: str | None = None
-    texts: Mapping[str, str] = field(default_factory=dict)
-    position: Side | None = None
-    draft: bool = False
-    faults: tuple[str, ...]
+    id: str
+    texts: Mapping[str, str]
+    position: Side | None
+    draft: bool
 
 
 class _Pass:
@@ -200,20 +185,20 @@ class _Pass:
         if source.annotations is not None:
             self._index(source.annotations)
 
-    def __iter__(self) -> Iterator[_Candidate]:
+    def __iter__(self) -> Iterator[Found[_Joined]]:
         source = self._source
         for record in scan_records(source.data, source.sheet, columns=REQUIRED):
             if not source.choice.takes(record, _key):
                 self._seen.add(key_or_place(record, _key))
             elif isinstance(record, Unreadable):
-                yield _Candidate(place=record.where, faults=(record.fault,))
+                yield Found(place=record.where, faults=(record.fault,))
             else:
                 yield self._join(record)
 
-    def keep(self, candidate: _Candidate) -> None:
+    def keep(self, row: Found[_Joined]) -> None:
         """Note that the row is wanted: what is wrong with its annotations counts."""
-        if candidate.id is not None:
-            self._kept.add(candidate.id)
+        if row.sample is not None and row.sample.id:
+            self._kept.add(row.sample.id)
 
     def unused_annotations(self) -> BadRecords:
         """The annotations that no row took: bad ones first, each in the order of the file.
@@ -253,21 +238,21 @@ class _Pass:
         if not (self._annotations or self._bad_annotations):
             self._bad_annotations[path.name] = None, ("holds no records",)
 
-    def _join(self, record: Record) -> _Candidate:
+    def _join(self, record: Record) -> Found[_Joined]:
         texts, faults = self._read(record)
         key = read_id(texts)
         draft_in = self._source.data if STATUS in texts else self._source.annotations
         if key is not None:
             faults += self._annotate(key, texts)
             self._seen.add(key)
-        return _Candidate(
-            place=_place(record.where, key),
-            id=key,
+        joined = _Joined(
+            id=key or "",
             texts=texts,
             position=None if key is None else self._sides.get(int(key)),
             draft=texts.get(STATUS) == "draft",
-            faults=(*self._lacks(key, texts, draft_in), *faults),
         )
+        faults = [*self._lacks(key, texts, draft_in), *faults]
+        return Found(place=_place(record.where, key), sample=joined, faults=tuple(faults))
 
     def _annotate(self, key: str, texts: dict[str, str]) -> list[str]:
         """Fill `texts` from the row's annotation; returns what does not fit together."""
@@ -303,19 +288,19 @@ def _key(record: Record) -> str | None:
     return read_id(texts)
 
 
-def _row(candidate: _Candidate, key: str, image: Image) -> Row:
-    texts = candidate.texts
+def _row(joined: _Joined, image: Image) -> Row:
+    texts = joined.texts
     first, second, third = (texts[column] for column in INSTRUCTIONS)
     return Row(
-        id=key,
+        id=joined.id,
         image=image,
         instructions=(first, second, third),
         caption=texts.get(CAPTION),
         references=_triple(texts, REFERENCES),
         focus_points=texts.get(FOCUS_POINTS),
         categories=_triple(texts, CATEGORIES),
-        position=candidate.position,
-        draft=candidate.draft,
+        position=joined.position,
+        draft=joined.draft,
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from judges import PromptSet
-from mmconv.benchmarks.bad_records import bad_records_list, bad_records_note, bad_records_table
+from mmconv.benchmarks.bad_records import bad_records_list, bad_records_table
 from mmconv.benchmarks.choosing import all_keys, choose
 from mmconv.benchmarks.describing import named_conditions, read_options, require_judge
 from mmconv.benchmarks.fbbench.data import Sample, Survey, load_samples, sample_id, survey
@@ -55,7 +55,7 @@ class FBBench:
     @property
     def size(self) -> int:
         """How many samples will be run."""
-        return self._survey.samples
+        return self._survey.intake.good
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -68,15 +68,15 @@ class FBBench:
         return {
             "data": hash_files([self._options.data]),
             "prompts": {} if self._grader is None else self._grader.prompts.digests(),
-            "samples": self._survey.samples,
+            "samples": self._survey.intake.good,
             "reference": self._grader is not None and self._grader.reference,
             "maintenance": self._options.maintenance,
-            "left_out": bad_records_list(self._survey.left_out),
+            "left_out": bad_records_list(self._survey.intake.bad),
         }
 
     def load(self) -> Iterator[Sample]:
         """Stream the samples that the survey found good."""
-        return load_samples(self._options.data, self._survey)
+        return load_samples(self._options.data, self._survey.intake)
 
     def key(self, sample: Sample) -> str:
         """The sample's ID, which is made of its query."""
@@ -118,7 +118,7 @@ class FBBench:
         judge = seats["judge"].label if self._grader is not None else "nobody"
         frames = {seats["candidate"].label: ScoreFrame(scores)}
         tables = build_tables(frames, Layout(judge=judge, notes=self.notes))
-        return [*tables, *bad_records_table(self._survey.left_out)]
+        return [*tables, *bad_records_table(self._survey.intake.bad)]
 
 
 def _grader(prompts: PromptSet, options: FBBenchOptions, found: Survey) -> Grader:
@@ -139,5 +139,4 @@ def _notes(options: FBBenchOptions, grader: Grader | None, found: Survey) -> Ite
             "Response maintenance counts only where all criteria are met (the paper's formula); "
             "the authors' columns count any."
         )
-    yield from found.choice.note(found.samples)
-    yield from bad_records_note(found.left_out, found.samples)
+    yield from found.intake.notes()

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from judges.parsers_fbbench import Criterion
-from mmconv.benchmarks.bad_records import BadRecords, refusal
+from mmconv.benchmarks.bad_records import BadRecords
 from mmconv.benchmarks.choosing import EVERYTHING, Choice
 from mmconv.benchmarks.fbbench.options import CORRECTION, MAINTENANCE, SCENARIOS, TEMPERATURES
-from mmconv.benchmarks.records import Record, Unreadable, readable, scan_records
+from mmconv.benchmarks.intake import Found, Intake, find_samples
+from mmconv.benchmarks.records import Reader, Record, scan_records
 from mmconv.errors import DataError
 from mmconv.keys import hash_bytes
 
@@ -59,15 +60,10 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What a file holds: how many `samples` will be loaded, and the records `left_out` by place.
+    """What a file holds; `referenced` says whether every sample has a reference answer."""
 
-    `referenced` says whether every sample has a reference answer, `choice` which are wanted.
-    """
-
-    samples: int
+    intake: Intake
     referenced: bool
-    left_out: BadRecords
-    choice: Choice = EVERYTHING
 
 
 def survey(
@@ -78,39 +74,25 @@ def survey(
     Raises `DataError` with all problems in one message; with `skip_bad` only where the file cannot
     be read or no sample is left.
     """
-    samples = references = 0
-    left_out: dict[str, tuple[str, ...]] = {}
-    seen: dict[str, str] = {}
-    for record in choice.among(scan_records(path), sample_id):
-        sample, faults = _checked(record, reference, seen)
-        if sample is None:
-            left_out[record.where] = faults
-            continue
-        samples += 1
-        references += sample.reference is not None
-    if not samples or (left_out and not skip_bad):
-        raise refusal(path, left_out, samples, _advice(left_out))
-    return Survey(
-        samples=samples,
-        referenced=references == samples,
-        left_out=left_out,
-        choice=choice,
-    )
+    intake = Intake(choice=choice, skip_bad=skip_bad)
+    found = _find(path, choice, reference=reference)
+    references = sum(sample.reference is not None for sample in intake.take(found))
+    intake.check(path, _advice(intake.bad))
+    return Survey(intake=intake, referenced=references == intake.good)
 
 
-def load_samples(path: Path, found: Survey) -> Iterator[Sample]:
+def load_samples(path: Path, intake: Intake) -> Iterator[Sample]:
     """Stream the samples that the survey found good, in the file's order.
 
     Raises `DataError` for a record that has gone bad since.
     """
-    wanted = found.choice.among(scan_records(path), sample_id)
-    return map(read_sample, readable(wanted, found.left_out))
+    return intake.stream(_find(path, intake.choice))
 
 
 def sample_id(record: Record) -> str | None:
     """The id that the record's sample has; None without a query."""
-    query = record.fields.get("user_query")
-    return _id(query) if isinstance(query, str) and query.strip() else None
+    query = Reader(record).optional("user_query")
+    return _id(query) if query else None
 
 
 def read_sample(record: Record) -> Sample:
@@ -118,8 +100,9 @@ def read_sample(record: Record) -> Sample:
 
     Weights and task names are taken as they are: `misfits` looks at them.
     """
-    faults: list[str] = []
-    texts = {name: _text(record, name, faults) for name in _TEXTS}
+    reader = Reader(record)
+    faults = reader.faults
+    texts = {name: reader.required(name) for name in _TEXTS}
     if texts["bench_type"] not in ("", *SCENARIOS):
         faults.append(f"bench_type is {texts['bench_type']!r}, not {' or '.join(SCENARIOS)}")
     sample = Sample(
@@ -133,7 +116,7 @@ def read_sample(record: Record) -> Sample:
         deficiencies=_names(record, "error_type", faults),
         feedback_types=_names(record, "feedback_type", faults),
         checklist=_checklist(record, faults),
-        reference=_reference(record, faults),
+        reference=reader.optional(_REFERENCE),
     )
     if faults:
         raise DataError(record.where, faults, "Mend the record and run again.")
@@ -167,23 +150,18 @@ def off_balance(sample: Sample) -> float | None:
     return total if abs(total - 1) > _SUM_TOLERANCE else None
 
 
-def _checked(
-    record: Record | Unreadable, reference: bool | None, seen: dict[str, str]
-) -> tuple[Sample | None, tuple[str, ...]]:
-    """The sample, or None and why; `seen` holds the samples so far by ID with their places."""
-    if isinstance(record, Unreadable):
-        return None, (record.fault,)
-    try:
-        sample = read_sample(record)
-    except DataError as error:
-        return None, error.problems
-    faults = misfits(sample)
-    if reference and sample.reference is None:
-        faults.append(_NEEDS_REFERENCE)
-    if sample.id in seen:
-        faults.append(f"user_query is that of {seen[sample.id]}")
-    seen.setdefault(sample.id, record.where)
-    return (None, tuple(faults)) if faults else (sample, ())
+def _find(path: Path, choice: Choice, *, reference: bool | None = None) -> Iterator[Found[Sample]]:
+    def read(record: Record) -> Found[Sample]:
+        try:
+            sample = read_sample(record)
+        except DataError as error:
+            return Found(place=record.where, faults=error.problems)
+        faults = misfits(sample)
+        if reference and sample.reference is None:
+            faults.append(_NEEDS_REFERENCE)
+        return Found(place=record.where, sample=sample, faults=tuple(faults))
+
+    return find_samples(scan_records(path), choice, sample_id, read, key_field="user_query")
 
 
 def _advice(left_out: BadRecords) -> str:
@@ -196,14 +174,6 @@ def _id(query: str) -> str:
     return hash_bytes(query.encode())[:12]
 
 
-def _text(record: Record, name: str, faults: list[str]) -> str:
-    value = record.fields.get(name)
-    if isinstance(value, str) and value.strip():
-        return value
-    faults.append(f"{name} {_found(record, name)}")
-    return ""
-
-
 def _names(record: Record, name: str, faults: list[str]) -> tuple[str, ...]:
     """A list of labels, or none where it is null, as `error_type` is in response maintenance."""
     value = record.fields.get(name)
@@ -213,16 +183,6 @@ def _names(record: Record, name: str, faults: list[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(value))
     faults.append(f"{name} {_found(record, name)}: a list of names is wanted, or null")
     return ()
-
-
-def _reference(record: Record, faults: list[str]) -> str | None:
-    value = record.fields.get(_REFERENCE)
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return None
-    if isinstance(value, str):
-        return value
-    faults.append(f"{_REFERENCE} {_found(record, _REFERENCE)}")
-    return None
 
 
 def _checklist(record: Record, faults: list[str]) -> tuple[Criterion, ...]:

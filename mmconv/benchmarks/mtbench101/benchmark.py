@@ -11,7 +11,7 @@ from typing import Any
 
 from judges import Judge, PromptSet
 from judges.parsers_mtbench101 import bracketed_rating
-from mmconv.benchmarks.bad_records import bad_records_list, bad_records_note, bad_records_table
+from mmconv.benchmarks.bad_records import bad_records_list, bad_records_table
 from mmconv.benchmarks.choosing import all_keys, choose
 from mmconv.benchmarks.describing import named_conditions, read_options, require_judge
 from mmconv.benchmarks.mtbench101.chains import candidate_calls
@@ -46,7 +46,7 @@ class MTBench101:
         # A user's own prompts are checked even where no judge is asked.
         prompts = PromptSet(self.name, spec.prompts)
         self._grader = None if options.generate_only else _grader(options, prompts)
-        self._survey = survey(
+        self._intake = survey(
             options.data,
             skip_bad=options.skip_bad_records,
             choice=choose(spec, all_keys(scan_records(options.data), dialogue_id)),
@@ -55,7 +55,7 @@ class MTBench101:
     @property
     def size(self) -> int:
         """How many dialogues will be run."""
-        return self._survey.dialogues
+        return self._intake.good
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -68,13 +68,13 @@ class MTBench101:
         return {
             "data": hash_files([self._options.data]),
             "prompts": {} if self._grader is None else self._grader.prompts.digests(),
-            "dialogues": self._survey.dialogues,
-            "left_out": bad_records_list(self._survey.left_out),
+            "dialogues": self._intake.good,
+            "left_out": bad_records_list(self._intake.bad),
         }
 
     def load(self) -> Iterator[Dialogue]:
         """Stream the dialogues that the survey found good."""
-        return load_dialogues(self._options.data, self._survey)
+        return load_dialogues(self._options.data, self._intake)
 
     def key(self, sample: Dialogue) -> str:
         """The dialogue's ID."""
@@ -133,7 +133,7 @@ class MTBench101:
             notes=self.notes,
         )
         tables = build_tables(entrants, layout)
-        return [*tables, *bad_records_table(self._survey.left_out)]
+        return [*tables, *bad_records_table(self._intake.bad)]
 
     def _notes(self) -> Iterator[str]:
         if len(self.conditions) > 1:
@@ -142,8 +142,7 @@ class MTBench101:
             yield "The history is the candidate's own; the paper's results have the golden one."
         if not self._options.guidelines:
             yield "The judge was given no score guidelines."
-        yield from self._survey.choice.note(self.size)
-        yield from bad_records_note(self._survey.left_out, self._survey.dialogues)
+        yield from self._intake.notes()
 
 
 def _grader(options: MTBench101Options, prompts: PromptSet) -> Grader:

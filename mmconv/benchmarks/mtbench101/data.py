@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmconv.benchmarks.bad_records import BadRecords, refusal
 from mmconv.benchmarks.choosing import EVERYTHING, Choice
+from mmconv.benchmarks.intake import Found, Intake, find_samples
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS, Task
-from mmconv.benchmarks.records import Record, Unreadable, readable, scan_records
-from mmconv.errors import DataError
+from mmconv.benchmarks.records import Record, scan_records
 
 _FIELDS = ("task", "id", "history")
 
@@ -42,52 +41,25 @@ class Dialogue:
         return range(self.task.first, len(self.history) + 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
-    """What a file holds: how many dialogues are loaded, by which choice, what is left out."""
-
-    dialogues: int
-    left_out: BadRecords
-    choice: Choice = EVERYTHING
-
-
-def survey(path: Path, *, skip_bad: bool = False, choice: Choice = EVERYTHING) -> Survey:
+def survey(path: Path, *, skip_bad: bool = False, choice: Choice = EVERYTHING) -> Intake:
     """Check all records of the choice.
 
     Raises `DataError` with all problems in one message; with `skip_bad` only where the file cannot
     be read or no dialogue is left.
     """
-    good = 0
-    left_out: dict[str, tuple[str, ...]] = {}
-    seen: dict[str, str] = {}
-    for record in choice.among(scan_records(path), dialogue_id):
-        faults = _faults(record, seen)
-        if faults:
-            left_out[record.where] = faults
-        else:
-            good += 1
-    if not good or (left_out and not skip_bad):
-        raise refusal(path, left_out, good)
-    return Survey(dialogues=good, left_out=left_out, choice=choice)
+    intake = Intake(choice=choice, skip_bad=skip_bad)
+    for _ in intake.take(_find(path, choice)):
+        pass
+    intake.check(path)
+    return intake
 
 
-def load_dialogues(path: Path, found: Survey) -> Iterator[Dialogue]:
+def load_dialogues(path: Path, intake: Intake) -> Iterator[Dialogue]:
     """Stream the dialogues that the survey found good, in the file's order.
 
     Raises `DataError` for a dialogue that has gone bad since.
     """
-    seen: dict[str, str] = {}
-    wanted = found.choice.among(scan_records(path), dialogue_id)
-    for record in readable(wanted, found.left_out):
-        if faults := _faults(record, seen):
-            raise DataError(record.where, faults, "The file has changed: start the run again.")
-        yield Dialogue(
-            id=str(record.fields["id"]),
-            task=TASKS[record.fields["task"]],
-            history=tuple(
-                Exchange(user=turn["user"], bot=turn["bot"]) for turn in record.fields["history"]
-            ),
-        )
+    return intake.stream(_find(path, intake.choice))
 
 
 def dialogue_id(record: Record) -> str | None:
@@ -95,17 +67,21 @@ def dialogue_id(record: Record) -> str | None:
     return str(record.fields["id"]) if "id" in record.fields else None
 
 
-def _faults(record: Record | Unreadable, seen: dict[str, str]) -> tuple[str, ...]:
-    """All that is wrong with a record; `seen` has the places of good ones so far by ID."""
-    if isinstance(record, Unreadable):
-        return (record.fault,)
-    faults = list(_field_faults(record.fields))
-    key = str(record.fields.get("id"))
-    if key in seen:
-        faults.append(f"id: {seen[key]} has the same, {key}")
-    if not faults:
-        seen[key] = record.where
-    return tuple(faults)
+def _find(path: Path, choice: Choice) -> Iterator[Found[Dialogue]]:
+    return find_samples(scan_records(path), choice, dialogue_id, _read, key_field="id")
+
+
+def _read(record: Record) -> Found[Dialogue]:
+    if faults := tuple(_field_faults(record.fields)):
+        return Found(place=record.where, faults=faults)
+    dialogue = Dialogue(
+        id=str(record.fields["id"]),
+        task=TASKS[record.fields["task"]],
+        history=tuple(
+            Exchange(user=turn["user"], bot=turn["bot"]) for turn in record.fields["history"]
+        ),
+    )
+    return Found(place=record.where, sample=dialogue)
 
 
 def _field_faults(fields: Mapping[str, Any]) -> Iterator[str]:

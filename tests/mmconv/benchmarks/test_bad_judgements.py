@@ -122,7 +122,7 @@ SCORED = Bad(
     file="eval_standard_m.json",
     good=(scored(1), scored(2)),
     bad={"origin_id": "3"},
-    told="eval_standard_m.json item 2: 评测能力 is missing or empty",
+    told="eval_standard_m.json item 2: 评测能力 is missing",
 )
 
 BAD: Mapping[str, Bad] = {
@@ -219,6 +219,6 @@ def test_a_file_of_another_benchmark_is_told_in_few_lines(tmp_path: Path) -> Non
     result = run(SCORED, path)
     assert isinstance(result.exception, DataError)
     [problem] = result.exception.problems
-    assert problem.startswith("30 records: no origin_id or ID; 评测能力 is missing or empty; ")
+    assert problem.startswith("30 records: no origin_id or ID; 评测能力 is missing; ")
     assert "eval_<subset>_<model>.json" in str(result.exception)
     assert "--skip-bad-records" not in str(result.exception)

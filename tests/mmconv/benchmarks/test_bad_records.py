@@ -83,7 +83,7 @@ def instead(bad: Bad, record: Any, told: str, file: str | None = None) -> Bad:
 NO_OBJECT = "holds a list, not an object"
 
 BAD: dict[str, Bad] = {
-    "botchat, no index": talk("a.jsonl line 3: index is missing", index=None),
+    "botchat, no index": talk("a.jsonl line 3: index is empty", index=None),
     "botchat, wrong JSON in a cell": talk(
         "a.jsonl line 3: conv-GT is no JSON list of utterances", **{"conv-GT": '["Hi", '}
     ),
@@ -112,7 +112,7 @@ BAD: dict[str, Bad] = {
         "standard_data.json item 3: turn 2: 言语行为 holds '唱歌'", turn=2, 言语行为="反馈+唱歌"
     ),
     "cmteval, an empty utterance": dialogue(
-        "standard_data.json item 3: turn 1: 用户query is missing or empty", 用户query=" "
+        "standard_data.json item 3: turn 1: 用户query is empty", 用户query=" "
     ),
     "cmteval, no object": instead(dialogue(""), [1, 2], f"standard_data.json item 3: {NO_OBJECT}"),
     "cmteval, wrong JSON": instead(

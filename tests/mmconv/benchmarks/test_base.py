@@ -100,7 +100,7 @@ def test_all_that_is_wrong_is_told_in_one_message(tmp_path: Path) -> None:
     assert caught.value.problems == (
         "bad.jsonl line 1 (id 1): no riddle",
         "bad.jsonl line 3: no id",
-        "bad.jsonl line 4 (id 2): id '2' is that of bad.jsonl line 2",
+        "bad.jsonl line 4 (id 2): id is that of bad.jsonl line 2",
     )
     assert "needs id, riddle" in str(caught.value)
 

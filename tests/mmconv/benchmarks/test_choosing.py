@@ -60,13 +60,14 @@ def keys(benchmark: Benchmark[Any]) -> list[str]:
     return [benchmark.key(sample) for sample in benchmark.load()]
 
 
-def turn_round(options: dict[str, Any]) -> None:
-    """Write the records of the data file in the opposite order."""
+def rewrite(options: dict[str, Any], change: Callable[[list[Any]], list[Any]]) -> None:
+    """Write the records of the data file as `change` makes them."""
     path = Path(options["data"])
-    if path.suffix == ".jsonl":
-        path.write_bytes(b"\n".join(reversed(path.read_bytes().splitlines())))
-    else:
-        path.write_bytes(orjson.dumps(orjson.loads(path.read_bytes())[::-1]))
+    is_lines = path.suffix == ".jsonl"
+    whole = path.read_bytes()
+    records = change([*map(orjson.loads, whole.splitlines())] if is_lines else orjson.loads(whole))
+    lines = b"\n".join(map(orjson.dumps, records))
+    path.write_bytes(lines if is_lines else orjson.dumps(records))
 
 
 @pytest.mark.parametrize("name", DATA)
@@ -80,7 +81,7 @@ def test_what_is_drawn_depends_on_the_seed_and_not_on_the_order(tmp_path: Path, 
     assert all(each == [key for key in whole if key in each] for each in found.values())
     assert len(set(map(tuple, found.values()))) > 1
     assert f"3 of {COUNT} samples, drawn at random (--shuffle 2)." in drawn[2].notes
-    turn_round(options)
+    rewrite(options, lambda records: records[::-1])
     assert keys(built(name, options, limit=3, shuffle=2)) == found[2][::-1]
     assert keys(built(name, options, limit=2, shuffle=2)) == [
         key for key in reversed(whole) if key in keys(built(name, options, limit=2, shuffle=2))
@@ -106,6 +107,22 @@ def test_the_first_ones_are_told_of_as_such(tmp_path: Path, name: str) -> None:
     told = f"The first 2 of {COUNT} samples of the data (--limit)."
     assert told in built(name, options, limit=2).notes
     assert not any("--limit" in note for note in built(name, options, limit=COUNT).notes)
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_records_after_the_first_ones_are_not_checked(tmp_path: Path, name: str) -> None:
+    options = DATA[name](tmp_path)
+    whole = keys(built(name, options))
+    rewrite(options, lambda records: [*records[:2], {"other": 1}, *records[3:]])
+    assert keys(built(name, options, limit=2)) == whole[:2]
+    with pytest.raises(DataError, match="takes the next good records in their place") as caught:
+        built(name, options, limit=3)
+    assert len({problem.split(": ")[0] for problem in caught.value.problems}) == 1
+    benchmark = built(name, {**options, "skip_bad_records": True}, limit=3)
+    assert keys(benchmark) == [*whole[:2], whole[3]]
+    assert benchmark.size == 3
+    assert f"The first 3 of {COUNT - 1} samples of the data (--limit)." in benchmark.notes
+    assert any(note.startswith("1 of the first 4 records is") for note in benchmark.notes)
 
 
 def test_only_the_drawn_rows_of_convbench_are_checked(tmp_path: Path) -> None:

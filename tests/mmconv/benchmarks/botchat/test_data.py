@@ -26,7 +26,7 @@ from tests.mmconv.benchmarks.botchat.samples import (
 @needs_mutual
 def test_the_authors_file() -> None:
     found = survey(MUTUAL, documents=False, skip_bad=False)
-    samples = list(load_samples(MUTUAL, found))
+    samples = list(load_samples(MUTUAL, found.intake))
     lengths = Counter(len(sample.human) for sample in samples)
     assert (len(samples), len(found.paired), found.documented) == (547, 222, False)
     assert (min(lengths), max(lengths)) == (2, 15)
@@ -40,7 +40,7 @@ def test_a_record_is_read_whole(tmp_path: Path) -> None:
     rows = [record(1, 4, title="Tea", text="About tea."), record(2, 3, text="About rain.")]
     path = write(tmp_path / "data.jsonl", rows)
     found = survey(path, documents=True, skip_bad=False)
-    first, second = load_samples(path, found)
+    first, second = load_samples(path, found.intake)
     assert first.human == tuple(dialogue("Human 1", 4))
     assert first.document is not None
     assert (first.document.title, first.document.text) == ("Tea", "About tea.")
@@ -50,7 +50,7 @@ def test_a_record_is_read_whole(tmp_path: Path) -> None:
 
 def test_utterances_may_be_a_plain_list(tmp_path: Path) -> None:
     path = write(tmp_path / "data.jsonl", [record(1) | {"conv-GT": ["Hi.", "Hello."], "nround": 2}])
-    [sample] = load_samples(path, survey(path, documents=False, skip_bad=False))
+    [sample] = load_samples(path, survey(path, documents=False, skip_bad=False).intake)
     assert sample.human == ("Hi.", "Hello.")
 
 
@@ -61,9 +61,9 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"conv-GT": '["a", "", "b"]'}, "conv-GT: utterance 2 is empty"),
     ({"conv-GT": '["a", 3]'}, "conv-GT: utterance 2 is no text: 3"),
     ({"conv-GT": '["a"]', "nround": 1}, "conv-GT has 1 utterance; the seed alone takes 2"),
-    ({"index": " "}, "index is missing"),
+    ({"index": " "}, "index is empty"),
     ({"index": True}, "index holds True, which is not text"),
-    ({"index": "MT-1"}, "index 'MT-1' is that of data.jsonl line 1"),
+    ({"index": "MT-1"}, "index is that of data.jsonl line 1"),
     ({"nround": 7}, "nround is 7, but conv-GT has 5 utterances"),
     ({"title": "Tea"}, "title stands without text"),
 ]
@@ -84,8 +84,8 @@ def test_bad_records_can_be_left_out(tmp_path: Path) -> None:
     path = write(tmp_path / "data.jsonl", [record(1), record(2, nround=9), record(3)])
     found = survey(path, documents=False, skip_bad=True)
     assert tuple(found.lengths) == ("MT-1", "MT-3")
-    assert list(found.left_out) == ["data.jsonl line 2"]
-    assert [sample.index for sample in load_samples(path, found)] == ["MT-1", "MT-3"]
+    assert list(found.intake.bad) == ["data.jsonl line 2"]
+    assert [sample.index for sample in load_samples(path, found.intake)] == ["MT-1", "MT-3"]
 
 
 def test_nothing_is_left_to_run(tmp_path: Path) -> None:

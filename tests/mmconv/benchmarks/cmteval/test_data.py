@@ -84,7 +84,7 @@ class TestFaults:
         [
             (lambda made: made.pop("origin_id"), "no origin_id or ID"),
             (lambda made: made.update(评测能力="记忆"), "评测能力 holds '记忆'; known are"),
-            (lambda made: made.pop("用户角色"), "用户角色 is missing or empty"),
+            (lambda made: made.pop("用户角色"), "用户角色 is missing"),
             (lambda made: made.update(会话内容=[]), "会话内容 must be a list of at least one turn"),
             (lambda made: made.update(会话内容="无"), "会话内容 must be a list of at least one"),
             (
@@ -93,7 +93,7 @@ class TestFaults:
             ),
             (
                 lambda made: made["会话内容"][1].update(用户query=" "),
-                "turn 2: 用户query is missing",
+                "turn 2: 用户query is empty",
             ),
             (lambda made: made["会话内容"][1].pop("用户query"), "turn 2: 用户query is missing"),
             (lambda made: made["会话内容"][1].update(用户query=[]), "turn 2: 用户query holds []"),
@@ -124,7 +124,7 @@ class TestFaults:
 
     def test_an_identifier_that_stands_twice_is_told(self, tmp_path: Path) -> None:
         [problem] = problems(standard(tmp_path, record("1"), record("1")))
-        assert "item 1 has the same identifier '1'" in problem
+        assert "identifier is that of standard_data.json item 1" in problem
 
     @pytest.mark.parametrize("query", ["没有问题", "\n问题", "文章\n", "文章\n又一段\n问题"])
     def test_a_long_text_needs_one_line_break_before_its_question(
@@ -140,7 +140,7 @@ class TestFaults:
         ("references", "told"),
         [
             ([reference(2)], "no reference has the ID 1"),
-            ([reference(1, summary="")], "summary is missing or empty"),
+            ([reference(1, summary="")], "summary is empty"),
             ([reference(1), reference(1)], "item 1 has the same ID 1"),
             ([reference(1, ID=None)], "item 1: no ID"),
         ],
@@ -158,7 +158,7 @@ class TestFaults:
         path = standard(tmp_path, record("1"), record("2", 用户角色="")).files["standard"]
         source = Source(files={"standard": path}, skip_bad=True)
         found = survey(source)
-        assert (found.dialogues, list(found.left_out)) == (
+        assert (found.good, list(found.bad)) == (
             1,
             ["standard_data.json item 2"],
         )
@@ -227,7 +227,7 @@ def test_the_authors_files_are_read_as_they_are() -> None:
     options = CMTEvalOptions(data=REAL)
     source = Source(files=find_files(options), references=find_references(options))
     found = survey(source)
-    assert (found.dialogues, found.left_out) == (596, {})
+    assert (found.good, found.bad) == (596, {})
     counts: dict[str, list[int]] = {}
     for dialogue in load_dialogues(source, found):
         counts.setdefault(dialogue.subset, []).append(len(dialogue.turns))

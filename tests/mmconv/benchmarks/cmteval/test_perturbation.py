@@ -269,7 +269,7 @@ class TestCommand:
         file = write(tmp_path / "standard_data.json", [record("1"), record("2", 用户角色="")])
         result = self.run(file, tmp_path / "out.json", look_alikes)
         assert isinstance(result.exception, DataError)
-        assert "item 2: 用户角色 is missing" in str(result.exception)
+        assert "item 2: 用户角色 is empty" in str(result.exception)
         assert not (tmp_path / "out.json").exists()
 
     @pytest.mark.parametrize("out", ["standard_data.json", "char_confuse.data", "out.txt"])

@@ -55,4 +55,4 @@ def refusal(source: Source) -> DataError:
 
 
 def left_out(source: Source) -> BadRecords:
-    return survey(replace(source, skip_bad=True), Library()).left_out
+    return survey(replace(source, skip_bad=True), Library()).intake.bad

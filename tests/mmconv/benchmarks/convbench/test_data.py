@@ -206,8 +206,8 @@ class TestSkipping:
         source = replace(source, skip_bad=True)
         library = Library()
         found = survey(source, library)
-        assert found.rows == 2
-        assert found.left_out == {"rows.jsonl line 2 (ID 2)": ("image x.png is not in pictures",)}
+        assert found.intake.good == 2
+        assert found.intake.bad == {"rows.jsonl line 2 (ID 2)": ("image x.png is not in pictures",)}
         assert [row.id for row in load_rows(source, library, found)] == ["1", "3"]
 
     def test_every_reason_is_told(self, source: Source) -> None:
@@ -268,9 +268,9 @@ class TestAnnotations:
         (problem,) = refusal(annotated).problems
         assert problem.startswith(said)
         found = survey(replace(annotated, skip_bad=True), Library())
-        assert found.rows == 3
+        assert found.intake.good == 3
         assert len(found.unused_annotations) == 1
-        assert not found.left_out
+        assert not found.intake.bad
 
     def test_an_empty_file_of_them_is_told(self, source: Source) -> None:
         empty = self.annotated(source)

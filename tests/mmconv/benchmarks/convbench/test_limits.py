@@ -25,7 +25,7 @@ def test_images_after_the_last_wanted_row_are_not_looked_at(source: Source) -> N
 
 def test_they_are_neither_where_many_are_looked_at_ahead(source: Source) -> None:
     write_lines(source.data, [record(1), *(record(number) for number in range(4, 80))])
-    assert survey(replace(source, choice=Choice(limit=1)), Library()).left_out == {}
+    assert survey(replace(source, choice=Choice(limit=1)), Library()).intake.bad == {}
 
 
 def test_rows_that_are_left_out_do_not_count(source: Source) -> None:
@@ -33,7 +33,7 @@ def test_rows_that_are_left_out_do_not_count(source: Source) -> None:
     write_lines(source.data, [record(1), {"ID": 5}, record(2), record(3), record(4)])
     skipping = replace(source, choice=Choice(limit=2), skip_bad=True)
     assert [row.id for row in load(skipping)] == ["2", "3"]
-    assert [*survey(skipping, Library()).left_out] == [
+    assert [*survey(skipping, Library()).intake.bad] == [
         "rows.jsonl line 1 (ID 1)",
         "rows.jsonl line 2 (ID 5)",
     ]
@@ -43,7 +43,7 @@ def test_rows_after_the_last_wanted_one_are_not_complained_of(source: Source) ->
     write_lines(source.data, [record(1), {"ID": 2}, record(1), record(3)])
     limited = replace(source, choice=Choice(limit=1))
     found = survey(limited, Library())
-    assert (found.rows, found.beyond, found.bad) == (1, 3, {})
+    assert (found.intake.good, found.intake.beyond, found.bad) == (1, 3, {})
     assert [row.id for row in load(limited)] == ["1"]
     assert "(ID 2): no image_id" in str(refusal(replace(source, choice=Choice(limit=2))))
 

@@ -37,7 +37,7 @@ def test_rows_with_an_image_are_loaded() -> None:
     source = replace(SOURCE, skip_bad=True)
     library = Library()
     found = survey(source, library)
-    assert (found.rows, len(found.left_out), found.unread) == (60, 518, ())
+    assert (found.intake.good, len(found.intake.bad), found.unread) == (60, 518, ())
     rows = list(load_rows(source, library, found))
     assert len({row.id for row in rows}) == len(rows) == 60
     assert {row.position for row in rows} == {"A", "B"}
@@ -57,8 +57,10 @@ def test_annotated_rows_are_complete() -> None:
 def test_older_focus_points_that_differ_from_the_sample_clash() -> None:
     older = replace(SOURCE, data=REAL / "ConvBench_with_demands.xlsx", skip_bad=True)
     found = survey(older, Library())
-    assert found.rows == 58
-    clash = [place for place, faults in found.left_out.items() if "third_turn_demands" in faults[0]]
+    assert found.intake.good == 58
+    clash = [
+        place for place, faults in found.intake.bad.items() if "third_turn_demands" in faults[0]
+    ]
     assert clash == [
         "ConvBench_with_demands.xlsx row 129 (ID 128)",
         "ConvBench_with_demands.xlsx row 133 (ID 132)",

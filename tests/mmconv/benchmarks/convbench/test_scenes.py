@@ -28,7 +28,7 @@ def rows(folder: Path, count: int = 30, **options: object) -> list[Row]:
     source = Source(data=data, images=images, needs=[c for c in COLUMNS if c != STATUS])
     library = Library()
     found = survey(source, library)
-    assert (found.rows, found.drafts, found.unread) == (count, 0, ())
+    assert (found.intake.good, found.drafts, found.unread) == (count, 0, ())
     return list(load_rows(source, library, found))
 
 

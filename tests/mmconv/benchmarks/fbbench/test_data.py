@@ -23,8 +23,8 @@ from tests.mmconv.benchmarks.fbbench.samples import (
 @needs_release
 def test_the_authors_release() -> None:
     found = survey(RELEASE, reference=None, skip_bad=False)
-    assert (found.samples, found.referenced, dict(found.left_out)) == (591, False, {})
-    samples = list(load_samples(RELEASE, found))
+    assert (found.intake.good, found.referenced, dict(found.intake.bad)) == (591, False, {})
+    samples = list(load_samples(RELEASE, found.intake))
     assert len({each.id for each in samples}) == 591
     assert sum(each.scenario == "Error Correction" for each in samples) == 281
     assert sum(each.reference is not None for each in samples) == 194
@@ -56,9 +56,9 @@ def test_the_id_hangs_on_the_query_alone() -> None:
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"user_query": "  "}, "user_query holds '  '"),
+    ({"user_query": "  "}, "user_query is empty"),
     ({"feedback": None}, "feedback is empty"),
-    ({"origin_first_response": 3}, "origin_first_response holds 3"),
+    ({"origin_first_response": [3]}, "origin_first_response holds [3], which is not text"),
     ({"bench_type": "EC"}, "bench_type is 'EC'"),
     ({"task_type": "Chess"}, "task_type is 'Chess'"),
     ({"feedback_type": "Misinformation"}, "feedback_type holds 'Misinformation'"),
@@ -68,7 +68,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"checklist": ["甲"]}, "its weight is None, not a number in (0, 1]"),
     ({"checklist": [["甲", "1"]]}, "checklist item 1 is ['甲', '1']: no criterion"),
     ({"checklist": [["甲", 0.5], ["甲", 0.5]]}, "'甲' stands there twice"),
-    ({"reference_second_response": 5}, "reference_second_response holds 5"),
+    ({"reference_second_response": [5]}, "reference_second_response holds [5]"),
 ]
 
 
@@ -111,9 +111,9 @@ def test_bad_records_can_be_left_out(tmp_path: Path) -> None:
     records = [*mixed(3), correction(9, feedback=""), {"user_query": "?"}]
     path = write(tmp_path / "data.json", records)
     found = survey(path, reference=None, skip_bad=True)
-    assert found.samples == 3
-    assert list(found.left_out) == ["data.json item 4", "data.json item 5"]
-    assert len(list(load_samples(path, found))) == 3
+    assert found.intake.good == 3
+    assert list(found.intake.bad) == ["data.json item 4", "data.json item 5"]
+    assert len(list(load_samples(path, found.intake))) == 3
 
 
 def test_nothing_is_left_to_run(tmp_path: Path) -> None:

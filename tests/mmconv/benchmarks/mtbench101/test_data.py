@@ -42,7 +42,7 @@ def test_the_taxonomy_is_the_papers() -> None:
 @needs_real
 def test_the_authors_file_holds_what_the_taxonomy_says() -> None:
     found = survey(REAL)
-    assert (found.dialogues, found.left_out) == (1388, {})
+    assert (found.good, found.bad) == (1388, {})
     dialogues = list(load_dialogues(REAL, found))
     assert [dialogue.id for dialogue in dialogues] == [str(n) for n in range(1, 1389)]
     assert sum(len(dialogue.history) for dialogue in dialogues) == 4208
@@ -72,7 +72,7 @@ def test_a_run_over_the_authors_file_plans_3615_generations_and_judgements() -> 
         ({"task": "gr", "id": 7, "history": [TURN]}, "task: 'gr' is none of CM, SI, AR"),
         ({"task": ["GR"], "id": 7, "history": [TURN]}, "task: ['GR'] is none of"),
         ({"task": "GR", "id": True, "history": [TURN]}, "id: True is no whole number"),
-        ({"task": "GR", "id": 1, "history": [TURN]}, "id: data.jsonl line 1 has the same, 1"),
+        ({"task": "GR", "id": 1, "history": [TURN]}, "id is that of data.jsonl line 1"),
         ({"task": "GR", "id": 7, "history": "x"}, "history: not a list of turns"),
         ({"task": "GR", "id": 7, "history": []}, "history: 0 turn(s)"),
         ({"task": "SC", "id": 7, "history": [TURN]}, "1 turn(s), but the task is judged from"),
