@@ -7,6 +7,7 @@ read here.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from mmconv.values import Cell, Outcome, Reply
@@ -35,19 +36,19 @@ class Select(Protocol):
         """Its scores of the metric."""
 
 
-def ending(metric: str, outcome: Outcome) -> tuple[float | None, str | None]:
-    """One of the metrics of an answer, or None and why there is none."""
+def endings(outcome: Outcome) -> Iterator[tuple[str, float | None, str | None]]:
+    """Each metric of an answer with its value, or with None and why there is none."""
     if not isinstance(outcome, Reply):
-        return None, outcome.why
-    if metric == TRUNCATED:
-        return float(outcome.finish == "length"), None
-    if metric == FILTERED:
-        return float(outcome.finish == "filter"), None
-    if metric == EMPTY:
-        return float(not outcome.text.strip()), None
-    if outcome.output_tokens is None:
-        return None, "not told by the server"
-    return float(outcome.output_tokens), None
+        yield from ((metric, None, outcome.why) for metric in METRICS)
+        return
+    yield TRUNCATED, float(outcome.finish == "length"), None
+    yield FILTERED, float(outcome.finish == "filter"), None
+    yield EMPTY, float(not outcome.text.strip()), None
+    tokens = outcome.output_tokens
+    if tokens is None:
+        yield TOKENS, None, "not told by the server"
+    else:
+        yield TOKENS, float(tokens), None
 
 
 def ending_cells(select: Select) -> dict[str, Cell]:

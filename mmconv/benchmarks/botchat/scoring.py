@@ -21,7 +21,7 @@ from judges.parsers_botchat import (
     authors_comparison,
     authors_human,
 )
-from mmconv.benchmarks.answers import METRICS, ending
+from mmconv.benchmarks.answers import endings
 from mmconv.benchmarks.botchat.loops import first_repeat
 from mmconv.benchmarks.botchat.options import DupDetect
 from mmconv.benchmarks.botchat.players import Duel, spoken
@@ -147,8 +147,8 @@ def score_utterance(scored: Scored, number: int, outcome: Outcome) -> Iterator[S
 
     `words` are separated by blanks, `tokens` counted by the model's server.
     """
-    for metric in METRICS:
-        yield scored.score(metric, ending(metric, outcome), number)
+    for metric, value, why in endings(outcome):
+        yield scored.score(metric, (value, why), number)
     if isinstance(outcome, Reply):
         yield from score_length(scored, number, outcome.text)
         yield scored.score("dropped", (float(outcome.dropped), None), number)

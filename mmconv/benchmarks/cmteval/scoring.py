@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from judges import Reading, read_verdict
-from mmconv.benchmarks.answers import METRICS, ending
+from mmconv.benchmarks.answers import endings
 from mmconv.benchmarks.cmteval.data import Dialogue, UserTurn
 from mmconv.benchmarks.cmteval.fields import ACTS, PATTERNS, PERSONAS, STRATEGIES
 from mmconv.benchmarks.cmteval.grading import JUDGEMENT
@@ -41,9 +41,7 @@ def score_dialogue(
     """All scores of one dialogue of a live run; without a judgement those of the replies."""
     scored = _Scored(dialogue=dialogue, model=model)
     for turn in dialogue.turns:
-        outcome = outcomes[f"turn_{turn.number}"]
-        for metric in METRICS:
-            value, why = ending(metric, outcome)
+        for metric, value, why in endings(outcomes[f"turn_{turn.number}"]):
             yield scored.by_turn(turn, metric, value, why)
     if JUDGEMENT in calls:
         yield from score_judgement(dialogue, calls[JUDGEMENT], outcomes, model)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from judges import Reading, read_verdict
-from mmconv.benchmarks.answers import METRICS, ending
+from mmconv.benchmarks.answers import endings
 from mmconv.benchmarks.convbench.chains import own_turns
 from mmconv.benchmarks.convbench.data import Row
 from mmconv.benchmarks.convbench.grading import Grader, PlannedJudgement
@@ -34,9 +34,7 @@ def score_row(
 
 def _answers(row: Row, condition: str, outcomes: Mapping[str, Outcome]) -> Iterator[Score]:
     for turn in own_turns(condition):
-        outcome = outcomes[f"turn_{turn}"]
-        for metric in METRICS:
-            value, why = ending(metric, outcome)
+        for metric, value, why in endings(outcomes[f"turn_{turn}"]):
             yield Score(
                 sample=row.id,
                 condition=condition,

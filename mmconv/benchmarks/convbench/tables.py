@@ -7,9 +7,10 @@ authors' convention stands beside ours, labelled. How a table looks on paper is 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeAlias
 
 from mmconv.benchmarks.answers import COLUMNS, TRUNCATED, ending_cells
 from mmconv.benchmarks.convbench.attribution import Blame, blames, net_shares, shares
@@ -81,6 +82,8 @@ PARTS = (
 """What R1 and R2 are over, as tables tell it."""
 
 
+_Blames: TypeAlias = Mapping[Grading, Sequence[Blame]]
+
 _LOST_TURN = re.compile(r"skipped: \w+/turn_\d")
 
 
@@ -110,7 +113,8 @@ def build_tables(scores: Iterable[Score], layout: Layout) -> list[Table]:
         made += [_scores(frame, gradings, layout), _deltas(frame, gradings, layout)]
         made += [_paper(frame, grading, layout) for grading in gradings]
         made += [_net_attribution(frame, gradings, layout)]
-        made += [_attribution(frame, gradings, layout), _blamed(frame, gradings, layout)]
+        found = {each: [*blames(frame, each, layout.threshold(each))] for each in gradings}
+        made += [_attribution(found, layout), _blamed(found, layout)]
         made += [_categories(frame, gradings, turn, layout) for turn in LEVELS]
         made += [_alone(frame, gradings, layout)]
     if PAIRWISE in gradings:
@@ -213,32 +217,31 @@ def _is_told(share: Summary) -> bool:
     return share.high - share.low <= WIDEST
 
 
-def _attribution(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
+def _attribution(found: _Blames, layout: Layout) -> Table:
     rows: dict[str, dict[str, Cell]] = {}
-    for grading in gradings:
-        found = blames(frame, grading, layout.threshold(grading))
-        for (level, blamed), share in shares(found).items():
+    for grading, blamed_samples in found.items():
+        for (level, blamed), share in shares(blamed_samples).items():
             row = rows.setdefault(f"{level} failed: attributed to {blamed}", {})
             row[_failures(grading)] = as_cell(share, 100.0)
     return Table(
         name="attribution",
         title="Which level turns a failure into a success once perfect, chance included "
         "(% of failures)",
-        columns=tuple(_failures(grading) for grading in gradings),
+        columns=tuple(map(_failures, found)),
         rows=rows,
         notes=(NOT_CITED, _failing(layout), FOLLOWED, *layout.notes),
     )
 
 
-def _blamed(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
+def _blamed(found: _Blames, layout: Layout) -> Table:
     """The samples behind the attribution: grading/failed level/sample -> the level blamed."""
     rows = {
         f"{grading.name}/{each.level}/{each.sample}": {
             "attributed to": Cell(value=each.attributed_to or f"unknown: {each.why}"),
             "in the shares": Cell(value=_in_shares(each)),
         }
-        for grading in gradings
-        for each in blames(frame, grading, layout.threshold(grading))
+        for grading, blamed_samples in found.items()
+        for each in blamed_samples
     }
     return Table(
         name="attribution_samples",

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from judges import Reading, read_verdict
 from judges.parsers_fbbench import FAULTS, OFFICIAL, criterion_score
-from mmconv.benchmarks.answers import METRICS, ending
+from mmconv.benchmarks.answers import endings
 from mmconv.benchmarks.fbbench.data import Sample
 from mmconv.benchmarks.fbbench.grading import ANSWER, JUDGEMENT
 from mmconv.benchmarks.fbbench.options import CONDITION, CORRECTION, Maintenance
@@ -30,9 +30,7 @@ _INCOMPLETE = "with criteria missing in the judgement"
 
 def score_answer(sample: Sample, outcomes: Mapping[str, Outcome]) -> Iterator[Score]:
     """How the answer itself ended."""
-    outcome = outcomes[ANSWER]
-    for metric in METRICS:
-        value, why = ending(metric, outcome)
+    for metric, value, why in endings(outcomes[ANSWER]):
         yield _score(sample, metric, value, why)
 
 

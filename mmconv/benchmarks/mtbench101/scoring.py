@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from judges import Reading, read_verdict
 from judges.parsers_mtbench101 import first_bracketed_integer, is_out_of_range
-from mmconv.benchmarks.answers import METRICS, ending
+from mmconv.benchmarks.answers import endings
 from mmconv.benchmarks.mtbench101.grading import judgement_call
 from mmconv.benchmarks.mtbench101.taxonomy import Task
 from mmconv.errors import Unparsed
@@ -62,8 +62,8 @@ def score_answers(
 ) -> Iterator[Score]:
     """How the answers themselves ended."""
     for turn in turns:
-        for metric in METRICS:
-            yield judged.score(metric, turn, *ending(metric, outcomes[f"turn_{turn}"]))
+        for metric, value, why in endings(outcomes[f"turn_{turn}"]):
+            yield judged.score(metric, turn, value, why)
 
 
 def score_dialogue(

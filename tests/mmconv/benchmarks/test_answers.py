@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.benchmarks.answers import COLUMNS, EMPTY, FILTERED, METRICS, TRUNCATED, ending
+from mmconv.benchmarks.answers import (
+    COLUMNS,
+    EMPTY,
+    FILTERED,
+    METRICS,
+    TOKENS,
+    TRUNCATED,
+    endings,
+)
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.evaluation import Place, open_evaluation
 from mmconv.values import Failure, Finish, Reply, Table
@@ -16,7 +24,7 @@ SILENT = ModelSpec(provider="fake", model="scripted", options={"script": {".*": 
 JUDGE = ModelSpec(provider="fake", model="judge")
 
 
-async def endings(benchmark: str, folder: Path) -> Table:
+async def table_of_endings(benchmark: str, folder: Path) -> Table:
     """The benchmark's table of endings, of a candidate that says nothing."""
     spec = RunSpec(
         benchmark=benchmark,
@@ -32,27 +40,36 @@ async def endings(benchmark: str, folder: Path) -> Table:
 
 @pytest.mark.parametrize("benchmark", DATA)
 async def test_empty_answers_are_counted(tmp_path: Path, benchmark: str) -> None:
-    table = await endings(benchmark, tmp_path)
+    table = await table_of_endings(benchmark, tmp_path)
     assert "empty (%)" in table.columns
     assert {row["empty (%)"].value for row in table.rows.values()} == {100.0}
     for column in ("cut off (%)", "filtered (%)"):
         assert {row[column].value for row in table.rows.values()} == {0.0}
 
 
+def ended(reply: Reply) -> dict[str, float | None]:
+    return {metric: value for metric, value, _ in endings(reply)}
+
+
 @pytest.mark.parametrize(("text", "empty"), [("", 1.0), (" \n", 1.0), ("No.", 0.0)])
 def test_blanks_alone_are_no_answer(text: str, empty: float) -> None:
-    assert ending(EMPTY, Reply(text=text)) == (empty, None)
+    assert ended(Reply(text=text))[EMPTY] == empty
 
 
 @pytest.mark.parametrize(
-    ("finish", "ended"), [("stop", (0, 0)), ("length", (1, 0)), ("filter", (0, 1))]
+    ("finish", "told"), [("stop", (0, 0)), ("length", (1, 0)), ("filter", (0, 1))]
 )
-def test_a_filter_is_no_limit(finish: Finish, ended: tuple[int, int]) -> None:
-    reply = Reply(text="I cannot", finish=finish)
-    assert (ending(TRUNCATED, reply)[0], ending(FILTERED, reply)[0]) == ended
+def test_a_filter_is_no_limit(finish: Finish, told: tuple[int, int]) -> None:
+    found = ended(Reply(text="I cannot", finish=finish))
+    assert (found[TRUNCATED], found[FILTERED]) == told
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_what_failed_did_not_end(metric: str) -> None:
+def test_tokens_are_told_or_not() -> None:
+    assert ended(Reply(text="No.", output_tokens=2))[TOKENS] == 2.0
+    [told] = [each for each in endings(Reply(text="No.")) if each[0] == TOKENS]
+    assert told == (TOKENS, None, "not told by the server")
+
+
+def test_what_failed_did_not_end() -> None:
     failed = Failure(kind="context", message="too long", attempts=1)
-    assert ending(metric, failed) == (None, "failed: context")
+    assert [*endings(failed)] == [(metric, None, "failed: context") for metric in METRICS]
