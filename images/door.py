@@ -83,14 +83,21 @@ _UPRIGHT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The largest image that is let in: bytes of the file, pixels of a frame, frames."""
+    """The largest image that is let in: bytes of the file, pixels of a frame, frames.
+
+    `max_ratio` is how many times the longer side may be as long as the shorter one: processors that
+    enlarge the shorter side to a size of theirs would make gigabytes of a line of pixels.
+    """
 
     max_bytes: int = 50_000_000
     max_pixels: int = 100_000_000
     max_frames: int = 1000
+    max_ratio: int = 200
 
 
-PASSED = Limits(max_bytes=sys.maxsize, max_pixels=sys.maxsize, max_frames=sys.maxsize)
+PASSED = Limits(
+    max_bytes=sys.maxsize, max_pixels=sys.maxsize, max_frames=sys.maxsize, max_ratio=sys.maxsize
+)
 """For files that were let in before, by limits that whoever opened the door had chosen."""
 
 
@@ -160,7 +167,17 @@ def check(facts: Facts, limits: Limits, where: str) -> None:
     """Hold what is known about an image against the limits; raises `ImageError`."""
     bound(where, "bytes", facts.byte_count, limits.max_bytes)
     bound(where, "frames", facts.frames, limits.max_frames)
-    bound(where, "pixels", facts.width * facts.height, limits.max_pixels)
+    _bound_size(where, facts.width, facts.height, limits)
+
+
+def _bound_size(where: str, width: int, height: int, limits: Limits) -> None:
+    bound(where, "pixels", width * height, limits.max_pixels)
+    short, long = sorted((width, height))
+    if long > short * limits.max_ratio:
+        raise ImageError(
+            f"{where}: {width:,} x {height:,} pixels, and a side may be at most {limits.max_ratio} "
+            "times as long as the other; crop the image"
+        )
 
 
 def decode(data: bytes, limits: Limits, where: str) -> PIL.Image.Image:
@@ -199,10 +216,11 @@ def _open(data: bytes, limits: Limits, where: str) -> tuple[str, ImageFile, int]
             bound(where, "scans", count_scans(data), _MOST_SCANS)
         if media_type == "image/webp":
             wide, high = read_webp_size(data)
-            bound(where, "pixels", wide * high, limits.max_pixels)
+            _bound_size(where, wide, high, limits)
         counted = _count_frames(data, media_type, limits.max_frames)
         image = _READERS[media_type](io.BytesIO(data))
-        bound(where, "pixels", _pixels(image), limits.max_pixels)
+        _bound_size(where, image.width, image.height, limits)
+        bound(where, "pixels", _tile_pixels(image), limits.max_pixels)
         frames = int(getattr(image, "n_frames", 1)) if counted is None else counted
     if frames > limits.max_frames:
         # They are not counted to the end.
@@ -217,12 +235,11 @@ def _open(data: bytes, limits: Limits, where: str) -> tuple[str, ImageFile, int]
     return media_type, image, frames
 
 
-def _pixels(image: ImageFile) -> int:
-    """What a decoder may allocate: the picture, or one tile of it where that is larger."""
-    pixels = image.width * image.height
+def _tile_pixels(image: ImageFile) -> int:
+    """What a decoder may allocate for one tile of a TIFF picture, which may be larger than it."""
     if isinstance(image, TiffImageFile):
-        return max(pixels, int(image.tag_v2.get(TILEWIDTH, 0) * image.tag_v2.get(TILELENGTH, 0)))
-    return pixels
+        return int(image.tag_v2.get(TILEWIDTH, 0) * image.tag_v2.get(TILELENGTH, 0))
+    return 0
 
 
 def _count_frames(data: bytes, media_type: str, most: int) -> int | None:

@@ -315,6 +315,17 @@ def test_known_facts_are_held_against_stricter_limits() -> None:
         check(facts, Limits(max_pixels=29_999), "a")
 
 
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP"])
+def test_lines_of_pixels_are_refused(kind: str) -> None:
+    data = encode(Image.new("RGB", (8, 1601)), kind)
+    with pytest.raises(ImageError, match="a: 8 x 1,601 pixels, and a side may be at most 200"):
+        inspect(data, Limits(), "a")
+    facts = inspect(data, Limits(max_ratio=201), "a")
+    with pytest.raises(ImageError, match="crop the image"):
+        check(facts, Limits(), "a")
+    assert inspect(encode(Image.new("RGB", (1600, 8)), kind), Limits(), "a").width == 1600
+
+
 @pytest.mark.filterwarnings("ignore")  # Pillow warns of damage in metadata, which is let pass.
 @pytest.mark.parametrize(("kind", "media_type"), KINDS)
 def test_damaged_files_are_refused_or_decode_and_nothing_else(kind: str, media_type: str) -> None:
