@@ -7,6 +7,7 @@ which template its model was asked.
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,6 +32,10 @@ _TEMPLATE = "chat_template"
 _JINJA = "chat_template.jinja"
 _PLACES = ("processor_config.json", "chat_template.json", _JINJA, "tokenizer_config.json")
 """Where transformers looks, in this order."""
+
+_CLOCK = "strftime_now"
+_CLOCK_SIGNS = (*"aAbBcdeFHIjmMpSTuwxXyYZ", "-d", "-m")
+"""The clock is a function of a format; these are what strftime knows, behind a per cent sign."""
 
 _FROM_CODE = frozenset({"smolvlm"})
 """Architectures whose processor has a template where the checkpoint brings none."""
@@ -87,6 +92,23 @@ def name_template(model: str, revision: str | None, given: str | None) -> str:
     if text == PLAIN or (text is None and model_type(model, revision) in ASKED_PLAINLY):
         return TRANSCRIPT
     return "not known" if text is None else hash_bytes(text.encode())
+
+
+def asks_the_date(template: str | None) -> bool:
+    """Whether a template may write what day it is, by the function that transformers gives it."""
+    return template is not None and _CLOCK in template
+
+
+def on_day(template: str, day: datetime.date) -> str:
+    """The template with a clock of its own, which says midnight of `day` whenever it is read."""
+    if not asks_the_date(template):
+        return template
+    midnight = datetime.datetime.combine(day, datetime.time())
+    written = "".join(
+        f"|replace('%{sign}', '{midnight.strftime(f'%{sign}')}')" for sign in _CLOCK_SIGNS
+    )
+    # a plus sign keeps the line break that the template may begin with
+    return f"{{% macro {_CLOCK}(format) %}}{{{{ format{written} }}}}{{% endmacro +%}}{template}"
 
 
 def lacks_template(model: str) -> bool:

@@ -2,9 +2,10 @@
 
 Standard input is the leash. When it closes, because the starter let go or was killed, the command
 and every process of its group are asked to end and, ten seconds later, made to. The same happens
-to what the command leaves behind when it ends by itself: a vLLM server that is killed leaves
-engines running that hold the GPU. This process ends when all of them are gone. Nothing but the
-standard library is imported, and nothing is restarted.
+when this process is asked to end, and to what the command leaves behind when it ends by itself: a
+vLLM server that is killed leaves engines running that hold the GPU. This process ends when all of
+them are gone; if it is killed, the command is asked to end. Nothing but the standard library is
+imported, and nothing is restarted.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ GRACE = 10.0
 """Seconds between asking the command's processes to end and killing them."""
 
 _POLL_SECONDS = 0.02
+_ASKED_TO_END = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+_END_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl
 _ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER of prctl
 
 
@@ -30,14 +33,20 @@ def run(command: Sequence[str]) -> int:
     """Run the command until it ends or the leash is let go; its exit code, as a shell tells it."""
     # An engine whose server has ended would become a child of init, and in a container whose first
     # process waits for no children it would never be gone.
-    with suppress(AttributeError):
-        ctypes.CDLL(None).prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)
-    server = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
-    released = threading.Event()
-    watch = threading.Thread(target=_end_when_released, args=(server.pid, released), daemon=True)
-    watch.start()
+    _prctl(_ADOPT_ORPHANS, 1)
+    # Blocked from the start, and so in all threads: none is lost before the one below takes them.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ASKED_TO_END)
+    server = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_prepare_command
+    )
+    asked = threading.Event()
+    for watch in (
+        threading.Thread(target=_ask_when_released, daemon=True),
+        threading.Thread(target=_end_when_asked, args=(server.pid, asked), daemon=True),
+    ):
+        watch.start()
     code = server.wait()
-    if not released.is_set():  # else they were asked with the command
+    if not asked.is_set():  # else they were asked with the command
         _signal_group(server.pid, signal.SIGTERM)
     if not _is_gone_within(GRACE, server.pid):
         _signal_group(server.pid, signal.SIGKILL)
@@ -45,11 +54,27 @@ def run(command: Sequence[str]) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _end_when_released(group: int, released: threading.Event) -> None:
+def _prepare_command() -> None:
+    """What is done in the command's process before it starts."""
+    _prctl(_END_WITH_PARENT, signal.SIGTERM)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ASKED_TO_END)
+
+
+def _prctl(option: int, value: int) -> None:
+    with suppress(AttributeError):  # Linux has it
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _ask_when_released() -> None:
     # not through sys.stdin: its lock, held here, would break the interpreter's shutdown
     while os.read(0, 4096):
         pass
-    released.set()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _end_when_asked(group: int, asked: threading.Event) -> None:
+    signal.sigwait(_ASKED_TO_END)
+    asked.set()
     _signal_group(group, signal.SIGTERM)
     time.sleep(GRACE)
     _signal_group(group, signal.SIGKILL)

@@ -39,6 +39,11 @@ def _checks_nothing(_given: object) -> None:
     """What a provider checks that cannot tell."""
 
 
+def _has_its_key(spec: ModelSpec) -> None:
+    """Raise `ConfigError` where the key that its file names is not set."""
+    _ = spec.key
+
+
 def _tells_nothing(_spec: ModelSpec) -> Mapping[str, str]:
     return {}
 
@@ -64,7 +69,7 @@ class ProviderFunctions:
 
     fingerprint: Callable[[ModelSpec], str]
     open_backend: Callable[[ModelSpec, ImageSource], Awaitable[Backend]]
-    check_key: Callable[[ModelSpec], None] = _checks_nothing
+    check_key: Callable[[ModelSpec], None] = _has_its_key
     check_sight: Callable[[ModelSpec], None] = _checks_nothing
     check_prompt: Callable[[Sequence[Message]], None] = _checks_nothing
     check_ready: Callable[[ModelSpec], None] = _checks_nothing

@@ -11,6 +11,7 @@ import re
 _OPENING = re.compile(r"\s*(?:<(think|thinking)>|◁think▷)")
 _CLOSING = re.compile(r"</(think|thinking)>|◁/think▷")
 _LONE_CLOSING = re.compile(r"(?<![`'\"])(?:</(?:think|thinking)>|◁/think▷)")
+_WHOLE_ANSWER = re.compile(r"<answer>((?:(?!</?answer>).)*)(?:</answer>)?", re.DOTALL)
 _ANY_OPENING = re.compile(r"<(?:think|thinking)>|◁think▷")
 
 
@@ -19,7 +20,8 @@ def split_reasoning(text: str) -> tuple[str | None, str]:
 
     Tags are `<think>`, `<thinking>` and `◁think▷`. A closing tag alone ends reasoning whose opening
     tag stood in the prompt; an opening tag alone means that the reply was cut short while
-    thinking: the answer is then empty. Empty reasoning is None.
+    thinking: the answer is then empty. Empty reasoning is None. Of what follows reasoning,
+    `<answer>` and `</answer>` around all of it go, too (GLM-4.1V); the latter may not have come.
     """
     if "think" not in text:
         return None, text
@@ -42,4 +44,7 @@ def _split_at_lone_closing(text: str) -> tuple[str | None, str]:
 
 
 def _split(text: str, begin: int, closing: re.Match[str]) -> tuple[str | None, str]:
-    return text[begin : closing.start()].strip() or None, text[closing.end() :].strip()
+    answer = text[closing.end() :].strip()
+    if tagged := _WHOLE_ANSWER.fullmatch(answer):
+        answer = tagged[1].strip()
+    return text[begin : closing.start()].strip() or None, answer

@@ -9,6 +9,7 @@ restarted: a server that dies ends the run with the end of its log, and running 
 from __future__ import annotations
 
 import asyncio
+import datetime
 import os
 import shutil
 import subprocess
@@ -148,6 +149,7 @@ def open_renderer(spec: ModelSpec, images: ImageSource) -> Renderer | None:
         return None
     options = read_options(spec)
     known = options.model_dump(include=set(_OF_PROMPTS), exclude_none=True)
+    known["date"] = datetime.datetime.now(datetime.UTC).astimezone().date()
     own = spec.model_copy(update={"provider": "hf", "options": known})
     size = _processor_bounds(spec, options).get("size")
     return replace(hf.open_renderer(own, images), size=size, complete=True, note=_WRITTEN_HERE)

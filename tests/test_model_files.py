@@ -57,8 +57,9 @@ def fingerprint(name: str) -> str:
     return find_provider(spec.provider).fingerprint(spec)
 
 
-def test_there_is_a_choice() -> None:
-    assert len(FILES) >= 36
+def test_there_are_as_many_as_the_readme_says() -> None:
+    readme = Path(__file__).parent.with_name("README.md").read_text(encoding="utf-8")
+    assert f" {len(FILES)} [model files](" in readme
     assert {load_model(name).provider for name in FILES} == set(OPTIONS)
 
 
@@ -152,13 +153,13 @@ def written(name: str, family: str, *parts: Text | Image) -> str:
     """A two-turn conversation as the file's template writes it, by a tiny model of that family."""
     pytest.importorskip("transformers", reason="needs the extra hf")
     from model_zoo.hf.loading import load_checkpoint
-    from model_zoo.hf.prompting import render
+    from model_zoo.hf.prompting import read_wording, render
     from tests.model_zoo import hf_support
 
     spec = load_model(name)
     checkpoint = load_checkpoint(hf_support.spec(family), HfOptions(dtype="float32"))
-    template = str(spec.options["chat_template"])
-    return render(checkpoint, conversation(spec, *parts), template).text
+    options = HfOptions(chat_template=str(spec.options["chat_template"]))
+    return render(checkpoint, conversation(spec, *parts), read_wording(options)).text
 
 
 @pytest.mark.parametrize("name", ["llava-1.5-7b", "llava-1.5-13b", "llava-1.6-vicuna-13b"])

@@ -22,7 +22,6 @@ from images.policy import Policy
 from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError
 from mmconv.protocols import ImageSource
-from model_zoo.chat_templates import read_template
 from model_zoo.checkpoints import file_at_hand
 from model_zoo.hf.options import (
     HfOptions,
@@ -78,12 +77,14 @@ def open_renderer(spec: ModelSpec, images: ImageSource) -> HfRenderer:
             "that nobody knows how it writes prompts; download it, or name its folder"
         )
     with _libraries(spec):
+        from model_zoo.hf.prompting import read_wording
         from model_zoo.hf.raw import HfRenderer
         from model_zoo.hf.writer import foreign_code, load_writer, naming
     with foreign_code(spec, options), naming(spec):
         writer, _ = load_writer(spec.model, options, download=False)
-    template = read_template(options.chat_template)
-    return HfRenderer(writer=writer, template=template, policy=_policy(options), images=images)
+    return HfRenderer(
+        writer=writer, wording=read_wording(options), policy=_policy(options), images=images
+    )
 
 
 def _policy(options: HfOptions) -> Policy:

@@ -15,14 +15,13 @@ from images.policy import Policy, prepare_pixels
 from mmconv.errors import Transient
 from mmconv.protocols import ImageSource
 from mmconv.values import Image, Message, Reply, Sampling, SeenImage
-from model_zoo.chat_templates import read_template
 from model_zoo.hf.batching import Budget, Request
 from model_zoo.hf.decoding import Completion, Decoder
 from model_zoo.hf.encoding import Tensors, check_context, encode
 from model_zoo.hf.load_lock import LOAD_LOCK
 from model_zoo.hf.loading import Checkpoint, release_memory
 from model_zoo.hf.options import HfOptions
-from model_zoo.hf.prompting import check_images, images_of, render
+from model_zoo.hf.prompting import check_images, images_of, read_wording, render
 from model_zoo.hf.queue import BatchQueue
 from model_zoo.reasoning import split_reasoning
 
@@ -47,7 +46,7 @@ class HfBackend:
         self.checkpoint: Checkpoint | None = checkpoint
         self.images = images
         self.policy = policy
-        self.template = read_template(options.chat_template)
+        self.wording = read_wording(options)
         # twice a batch: the next one is prepared while one is answered
         self.max_concurrency = max_concurrency or 2 * options.max_batch
         budget = Budget(rows=options.max_batch, tokens=options.max_batch_tokens)
@@ -62,9 +61,10 @@ class HfBackend:
         """Answer once, in a batch with whatever else is asked at the time.
 
         Raises `mmconv.errors.Refused`: the prompt is too long ("context"), does not fit into
-        memory even alone ("memory"), or the model's template or processor does not take it
-        ("rejected"). Raises `mmconv.errors.Transient` ("connection") where the backend is closed.
-        `seconds` is the batch's time divided by its prompts.
+        memory even alone ("memory"), or the model's template or processor does not take it, or its
+        scores are not finite ("rejected"). Raises `mmconv.errors.Transient` ("connection") where
+        the backend is closed, and `mmconv.errors.ConfigError` where the model has no use for what
+        options or sampling say. `seconds` is the batch's time divided by its prompts.
         """
         checkpoint = self._open_checkpoint()
         check_images(checkpoint, messages)
@@ -112,7 +112,7 @@ class HfBackend:
         self, checkpoint: Checkpoint, messages: Sequence[Message], pictures: Sequence[Any]
     ) -> Tensors:
         with LOAD_LOCK.running():
-            rendered = render(checkpoint, messages, self.template)
+            rendered = render(checkpoint, messages, self.wording)
             tensors = encode(checkpoint, rendered, pictures)
         if checkpoint.token_types:
             return tensors

@@ -1,8 +1,9 @@
 """Which prompts go into a batch, and how their tensors are put together.
 
-Prompts are batched only where padding cannot change what the model computes: token-wise tensors are
+Prompts are batched only where that cannot change what the model computes: token-wise tensors are
 padded on the prompt's side under an attention mask; image tensors are padded only if the processor
-gives sizes or masks that tell the padding from the picture, and must agree in shape otherwise.
+gives sizes or masks that tell the padding from the picture, and must agree in shape otherwise. A
+prompt with a tensor whose name is not known here runs alone: it may count from the batch's start.
 """
 
 from __future__ import annotations
@@ -37,6 +38,14 @@ _SELF_DESCRIBED = frozenset({"pixel_attention_mask", "qformer_input_ids", "qform
 
 _PIXEL_SIZES = frozenset({"image_sizes", "pixel_attention_mask"})
 """Tensors that tell the model which part of `pixel_values` is picture."""
+
+_PLACES = "image_token_pooling"
+"""Molmo2's places of patches, counted over the whole batch (-1: none), for each image token."""
+
+_MERGED = _TOKENWISE | _SELF_DESCRIBED | _PIXEL_SIZES
+_MERGED |= {"pixel_values", "image_grid_thw", "batch_num_images", _PLACES}
+_MERGED |= {"image_grids", "image_num_crops", "aspect_ratio_ids", "aspect_ratio_mask"}
+"""Tensors that are known to mean the same behind those of other prompts."""
 
 Side = Literal["left", "right"]
 
@@ -102,6 +111,8 @@ def merge(rows: Sequence[Tensors], pad_id: int, side: Side) -> dict[str, Any]:
     """
     if len(rows) == 1:
         return dict(rows[0])
+    if _PLACES in rows[0]:
+        rows = _count_on(rows)
     return {
         name: _concatenate(
             [row[name] for row in rows],
@@ -110,6 +121,18 @@ def merge(rows: Sequence[Tensors], pad_id: int, side: Side) -> dict[str, Any]:
         )
         for name in rows[0]
     }
+
+
+def _count_on(rows: Sequence[Tensors]) -> list[Tensors]:
+    """The rows, their places of patches counted behind those of the rows before."""
+    counted: list[Tensors] = []
+    before = 0
+    for row in rows:
+        places = row[_PLACES]
+        counted.append({**row, _PLACES: torch.where(places < 0, places, places + before)})
+        crops, patches = row["pixel_values"].shape[:2]
+        before += crops * patches
+    return counted
 
 
 def _concatenate(tensors: Sequence[torch.Tensor], fill: int, side: Side) -> torch.Tensor:
@@ -141,8 +164,8 @@ def _shapes(tensors: Tensors) -> Hashable:
 
 def _shape(name: str, value: Any, paddable: frozenset[str]) -> Hashable:
     """What must agree with the same tensor of other prompts."""
-    if not isinstance(value, torch.Tensor):
-        # a ragged list of tensors: nobody knows how to merge it, so its prompt runs alone
+    if name not in _MERGED or not isinstance(value, torch.Tensor):
+        # unknown, or a ragged list of tensors: nobody knows how to merge it
         return id(value)
     if name in _TOKENWISE:
         return tuple(value.shape[2:])

@@ -11,19 +11,28 @@ import copy
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
+from transformers import GenerationMixin
 
-from mmconv.errors import Refused
+from mmconv.errors import ConfigError, Refused
 from mmconv.values import Finish
 from model_zoo.hf.batching import Budget, Request, Side, batch_tokens, merge
 from model_zoo.hf.load_lock import LOAD_LOCK
 from model_zoo.hf.loading import Checkpoint, is_out_of_memory, release_memory
-from model_zoo.hf.sampling import RepetitionPenalty, RowLimits, RowSampler, stream_seed, warpers
+from model_zoo.hf.sampling import (
+    RepetitionPenalty,
+    RowLimits,
+    RowSampler,
+    ScoreWatch,
+    stream_seed,
+    warpers,
+)
 
 log = logging.getLogger(__name__)
 
@@ -83,8 +92,8 @@ class Decoder:
         else:
             share = (time.perf_counter() - started) / len(batch)
             return [
-                self._completion(request, row, share)
-                for request, row in zip(batch, rows, strict=True)
+                self._completion(request, row, sound, share)
+                for request, (row, sound) in zip(batch, rows, strict=True)
             ]
         # outside of the handler, whose traceback would keep the failed batch's tensors alive
         release_memory()
@@ -112,22 +121,40 @@ class Decoder:
         middle = len(batch) // 2
         return [*self.answer(batch[:middle]), *self.answer(batch[middle:])]
 
-    def _generate(self, batch: Sequence[Request]) -> list[list[int]]:
-        """The token ids of every row's reply, up to its limit or its stop string."""
-        checkpoint = self.checkpoint
+    def _generate(self, batch: Sequence[Request]) -> list[tuple[list[int], int]]:
+        """The token ids of every row's reply, up to its limit or its stop string.
+
+        Beside them how many, from the first, come of scores that were numbers.
+        """
         limits = [request.sampling.max_tokens for request in batch]
         ends = RowLimits(limits, batch[0].sampling.stop, self._read, self.closing)
+        watch = ScoreWatch()
         with torch.inference_mode():
             inputs = self._inputs(batch)
-            generated = checkpoint.model.generate(
+            generated = self._generator()(
                 **inputs,
                 generation_config=self._settings(max(limits)),
-                logits_processor=self._processors(batch, inputs),
+                logits_processor=[watch, *self._processors(batch, inputs)],
                 stopping_criteria=[ends],
                 tokenizer=self.tokenizer,
             )
+        if watch.spoilt is None:
+            raise ConfigError(
+                f"{type(self.checkpoint.model).__name__}.generate ignores logits processors, so "
+                "that temperature and seed would have no effect, and overflow would not be seen; "
+                "use the provider vllm"
+            )
         ids = generated[:, ends.begin :].tolist()
-        return [row[:limit] for row, limit in zip(ids, ends.limits.tolist(), strict=True)]
+        rows = [row[:limit] for row, limit in zip(ids, ends.limits.tolist(), strict=True)]
+        return list(zip(rows, watch.spoilt.tolist(), strict=True))
+
+    def _generator(self) -> Callable[..., Any]:
+        model = self.checkpoint.model
+        if model.config.model_type == "janus":
+            # its own method, for the sake of drawing, hands on no logits processors
+            return partial(GenerationMixin.generate, model)
+        generate: Callable[..., Any] = model.generate
+        return generate
 
     def _inputs(self, batch: Sequence[Request]) -> dict[str, Any]:
         # positions of encoders count from the left, whatever is masked
@@ -143,7 +170,10 @@ class Decoder:
         return value.to(self.checkpoint.device, dtype)
 
     def _settings(self, max_new_tokens: int) -> Any:
-        """The checkpoint's settings, without what `_processors` does row by row."""
+        """The checkpoint's settings, without what `_processors` does row by row.
+
+        And without guidance, which Janus has for drawing.
+        """
         settings = copy.deepcopy(self.checkpoint.settings)
         settings.update(
             max_new_tokens=max_new_tokens,
@@ -151,6 +181,7 @@ class Decoder:
             do_sample=False,
             num_beams=1,
             num_return_sequences=1,
+            guidance_scale=None,
             return_dict_in_generate=False,
             repetition_penalty=1.0,
             temperature=None,
@@ -180,10 +211,19 @@ class Decoder:
             chosen.append(RowSampler(warping, seeds, self.checkpoint.device))
         return chosen
 
-    def _completion(self, request: Request, row: list[int], seconds: float) -> Completion:
+    def _completion(
+        self, request: Request, row: list[int], sound: int, seconds: float
+    ) -> Completion | Refused:
         stop_ids = self.checkpoint.stop_ids
         end = next((place for place, token in enumerate(row) if token in stop_ids), None)
         ids = row if end is None else row[: end + 1]
+        if sound < len(ids):
+            return Refused(
+                "rejected",
+                f"the model's scores for token {sound + 1} of its reply are not finite: what was "
+                "trained in bfloat16 overflows in float16, without an error; set options.dtype to "
+                "bfloat16 or float32 (if they are, its weights are damaged)",
+            )
         text = self._read(ids if end is None else ids[:-1])
         places = [place for stop in request.sampling.stop if (place := text.find(stop)) >= 0]
         if places:

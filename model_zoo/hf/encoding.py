@@ -24,7 +24,7 @@ def encode(
     """The inputs for one prompt; `pixels` are its images, decoded, in order.
 
     `size` replaces the processor's own bounds of images. Raises `mmconv.errors.Refused` with the
-    processor's own words where it does not take them.
+    processor's own words where it does not take them, or where it would fill the memory.
     """
     arguments: dict[str, Any] = {
         "text": [rendered.text],
@@ -37,6 +37,9 @@ def encode(
             arguments["size"] = size
     try:
         return dict((writer.processor or writer.tokenizer)(**arguments))
+    except MemoryError:
+        told = "its images, as the processor scales them, do not fit into memory: make them smaller"
+        raise Refused("memory", told) from None
     except ValueError as error:
         raise Refused("rejected", f"the processor does not take this prompt: {error}") from error
 

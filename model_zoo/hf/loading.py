@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import logging
 import sys
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -185,9 +186,6 @@ def _check_complete(name: str, missing: Collection[str]) -> None:
 def _placement(options: HfOptions) -> dict[str, Any]:
     """Where the weights go, and as what."""
     dtype: Any = "auto" if options.dtype == "auto" else getattr(torch, options.dtype)
-    if options.quantization == "8bit" and dtype == "auto":
-        # bitsandbytes multiplies in float16 whatever it is given
-        dtype = torch.float16
     chosen: dict[str, Any] = {"dtype": dtype}
     accelerator = torch.cuda.is_available() or torch.backends.mps.is_available()
     if options.device_map is not None or accelerator:
@@ -202,6 +200,8 @@ def _placement(options: HfOptions) -> dict[str, Any]:
 def _quantization(options: HfOptions) -> Any:
     """8-bit integers with float16 outliers, or 4-bit normal floats (the QLoRA paper's)."""
     if options.quantization == "8bit":
+        # it says at every multiplication that bfloat16 is not float16; what comes out is again
+        logging.getLogger("bitsandbytes.autograd._functions").setLevel(logging.ERROR)
         return _library.BitsAndBytesConfig(load_in_8bit=True)
     if options.dtype != "auto":
         compute = getattr(torch, options.dtype)

@@ -5,8 +5,9 @@ Nothing is loaded here: no torch, no transformers, no weights.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -16,6 +17,8 @@ from mmconv.keys import hash_json
 from model_zoo.chat_templates import (
     ASKED_PLAINLY,
     Template,
+    asks_the_date,
+    find_template,
     lacks_template,
     model_type,
     name_template,
@@ -26,7 +29,7 @@ from model_zoo.checkpoints import checkpoint_fingerprint, require_pinned, requir
 
 Kind = Literal["image-text", "text", "encoder-decoder"]
 
-_ANSWER_VERSION = 1
+_ANSWER_VERSION = 2
 """Raised when this provider starts to answer the same request otherwise."""
 
 _SPEED_ONLY = frozenset({"device_map", "max_batch_tokens", "max_batch", "threads"})
@@ -60,6 +63,11 @@ class HfOptions(BaseModel):
     chat_template: Template | None = None
     """In place of the checkpoint's: a file named *.jinja, a Jinja text, or plain: a transcript,
     `Question: ... Answer: ...`, for a checkpoint that has none."""
+    template_kwargs: Mapping[str, Any] = Field(default_factory=dict)
+    """Variables of the chat template, such as `enable_thinking: false`."""
+    date: datetime.date = datetime.date(2024, 7, 26)
+    """The day (YYYY-MM-DD) that is today to a chat template that asks; the default is that which
+    Llama 3's takes where it has no clock."""
     kind: Literal["auto", Kind] = "auto"
     """What the checkpoint is; auto reads it off its configuration."""
     threads: int | None = Field(default=None, gt=0)
@@ -106,6 +114,13 @@ def require_template(model: str, architecture: str | None) -> None:
 
 
 def facts(spec: ModelSpec) -> dict[str, str]:
-    """What a run's manifest tells of the model: which chat template writes its conversations."""
+    """What a run's manifest tells of the model: which chat template writes its conversations.
+
+    And on which day, where it asks for one.
+    """
     options = read_options(spec)
-    return {"chat_template": name_template(spec.model, options.revision, options.chat_template)}
+    given = read_template(options.chat_template)
+    told = {"chat_template": name_template(spec.model, options.revision, given)}
+    if asks_the_date(given or find_template(spec.model, options.revision)):
+        told["date"] = options.date.isoformat()
+    return told

@@ -9,15 +9,17 @@ template cannot express is refused: nothing is merged, moved or left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import datetime
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import TemplateError
 
-from mmconv.errors import Refused
+from mmconv.errors import ConfigError, Refused
 from mmconv.values import Image, Message, Text
-from model_zoo.chat_templates import PLAIN, default_template
+from model_zoo.chat_templates import PLAIN, default_template, on_day, read_template
+from model_zoo.hf.options import HfOptions
 from model_zoo.hf.writer import Writer
 
 _TURN_MARKS = {"user": "Question: ", "assistant": "Answer: ", "system": ""}
@@ -34,6 +36,28 @@ class Rendered:
 
     text: str
     special_tokens: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wording:
+    """What options say of how conversations are written.
+
+    `template` replaces the checkpoint's chat template; `PLAIN` makes a transcript. `variables` are
+    the template's, `day` is today to it.
+    """
+
+    template: str | None
+    variables: Mapping[str, Any]
+    day: datetime.date
+
+
+def read_wording(options: HfOptions) -> Wording:
+    """What these options say; raises `mmconv.errors.ConfigError` for a file that cannot be read."""
+    return Wording(
+        template=read_template(options.chat_template),
+        variables=options.template_kwargs,
+        day=options.date,
+    )
 
 
 def images_of(messages: Sequence[Message]) -> tuple[Image, ...]:
@@ -59,19 +83,22 @@ def check_images(writer: Writer, messages: Sequence[Message]) -> None:
         raise Refused("rejected", f"a message holds {mark!r}, which stands for an image here")
 
 
-def render(writer: Writer, messages: Sequence[Message], template: str | None) -> Rendered:
-    """The prompt for `messages`; `template` replaces the checkpoint's chat template.
+def render(writer: Writer, messages: Sequence[Message], wording: Wording) -> Rendered:
+    """The prompt for `messages`.
 
-    `PLAIN` makes a transcript. Raises `mmconv.errors.Refused` if the template cannot express the
-    conversation.
+    Raises `mmconv.errors.Refused` if the template cannot express the conversation, and
+    `mmconv.errors.ConfigError` for a variable that it does not have.
     """
     mark = image_mark(writer)
-    speaker, own = _template_of(writer, template)
+    speaker, own = _template_of(writer, wording.template)
+    _check_variables(wording.variables, own)
     if own is None:
         inline = "" if writer.one_image else mark
         return Rendered(text=_transcript(messages, inline), special_tokens=True)
     as_parts = speaker is writer.processor
-    text = _apply_template(speaker, own, _conversation(messages, mark, as_parts))
+    dated = on_day(own, wording.day)
+    conversation = _conversation(messages, mark, as_parts)
+    text = _apply_template(speaker, dated, conversation, wording.variables)
     _check_complete(text, messages, mark)
     begin = writer.tokenizer.bos_token
     # a tokenizer's template is complete; a processor's may leave the first token to the tokenizer
@@ -93,6 +120,16 @@ def _template_of(writer: Writer, template: str | None) -> tuple[Any, str | None]
     if processor is not None and (template or own):
         return processor, template or own
     return tokenizer, template or default_template(tokenizer.chat_template)
+
+
+def _check_variables(variables: Mapping[str, Any], template: str | None) -> None:
+    """A library may ignore what its template has no use for, without an error."""
+    unknown = [name for name in variables if name not in (template or "")]
+    if unknown:
+        raise ConfigError(
+            f"the chat template has no variable {', '.join(unknown)}; correct "
+            "options.template_kwargs, or leave it out"
+        )
 
 
 def _texts(message: Message) -> list[Text]:
@@ -121,10 +158,19 @@ def _plain(message: Message, mark: str) -> str:
     return "".join(part.text if isinstance(part, Text) else mark for part in message.parts)
 
 
-def _apply_template(speaker: Any, template: str, conversation: list[dict[str, Any]]) -> str:
+def _apply_template(
+    speaker: Any,
+    template: str,
+    conversation: list[dict[str, Any]],
+    variables: Mapping[str, Any],
+) -> str:
     try:
         written = speaker.apply_chat_template(
-            conversation, chat_template=template, tokenize=False, add_generation_prompt=True
+            conversation,
+            chat_template=template,
+            tokenize=False,
+            add_generation_prompt=True,
+            **variables,
         )
     except (TemplateError, TypeError, ValueError, KeyError) as error:
         roles = [message["role"] for message in conversation]

@@ -19,20 +19,20 @@ from mmconv.protocols import ImageSource
 from mmconv.raw_prompts import RawImage, RawPrompt
 from mmconv.values import Message
 from model_zoo.hf.encoding import Tensors, encode
-from model_zoo.hf.prompting import check_images, image_mark, images_of, render
+from model_zoo.hf.prompting import Wording, check_images, image_mark, images_of, render
 from model_zoo.hf.writer import Writer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HfRenderer:
-    """A `mmconv.protocols.Renderer` of one checkpoint; `template` is what its option holds.
+    """A `mmconv.protocols.Renderer` of one checkpoint.
 
     `size` replaces the processor's own bounds of images. `complete` says that templates are taken
     to write all special tokens, so that the tokenizer adds none.
     """
 
     writer: Writer
-    template: str | None
+    wording: Wording
     policy: Policy
     images: ImageSource
     size: Mapping[str, int] | None = None
@@ -46,7 +46,7 @@ class HfRenderer:
             prepare_pixels(self.images.read(image.sha256), image, self.policy)
             for image in images_of(messages)
         ]
-        rendered = render(self.writer, messages, self.template)
+        rendered = render(self.writer, messages, self.wording)
         if self.complete:
             rendered = replace(rendered, special_tokens=False)
         tensors = encode(self.writer, rendered, pictures, self.size)
@@ -93,9 +93,10 @@ def _placeholders(writer: Writer, tensors: Tensors) -> list[int]:
     if known is None and (mark := image_mark(writer)):
         known = writer.tokenizer.convert_tokens_to_ids(mark)
     ids = tensors["input_ids"][0].tolist()
-    return [
-        len(list(run)) for is_image, run in groupby(ids, lambda each: each == known) if is_image
-    ]
+    # Molmo2 puts other tokens in the place of its mark
+    these = {known} if known in ids else set(getattr(writer.processor, "image_token_ids", ()))
+    runs = groupby(ids, lambda each: each in these)
+    return [len(list(run)) for is_image, run in runs if is_image]
 
 
 def _share(runs: Sequence[int], count: int, place: int) -> int | None:

@@ -24,7 +24,7 @@ from mmconv.errors import Refused
 from mmconv.values import Sampling
 
 _SLACK_TOKENS = 4
-"""A stop string may begin and end inside tokens that hold parts of a character."""
+"""Among the tokens of a stop string may be some that have no text, as special ones."""
 
 
 def stream_seed(sampling: Sampling, prompt: Sequence[int]) -> int:
@@ -61,6 +61,29 @@ def warpers(sampling: Sampling, settings: Any) -> list[Any] | None:
     if settings.min_p is not None:
         chosen.append(MinPLogitsWarper(settings.min_p))
     return chosen
+
+
+class ScoreWatch:
+    """Notes where a row's scores stop being numbers: by overflow, the next tokens are noise.
+
+    `spoilt` is the index of each row's first token whose scores are NaN or have no finite maximum,
+    or `NEVER`; None where the watch was not called, nor, then, any other of the list it is in.
+    """
+
+    NEVER = torch.iinfo(torch.int64).max
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.spoilt: torch.Tensor | None = None
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """The scores (rows, vocabulary) as they are."""
+        finite = scores.amax(-1).isfinite()
+        now = torch.where(finite, self.NEVER, self.steps)
+        # nothing is read back here: that would make the accelerator wait at every token
+        self.spoilt = now if self.spoilt is None else torch.minimum(self.spoilt, now)
+        self.steps += 1
+        return scores
 
 
 class RowSampler:

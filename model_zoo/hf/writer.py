@@ -31,6 +31,7 @@ _PACKAGES = {
     "einops": "einops",
     "flashattention2": "flash-attn --no-build-isolation",
     "flash_attn": "flash-attn --no-build-isolation",
+    "num2words": "num2words torchvision",
     "sentencepiece": "sentencepiece",
     "tiktoken": "tiktoken",
     "timm": "timm",

@@ -13,6 +13,7 @@ from mmconv.config import ModelSpec, secret, validate
 from mmconv.errors import ConfigError, Transient
 from mmconv.keys import hash_json
 from mmconv.protocols import Backend, ImageSource
+from model_zoo.openai_api.proxies import find_proxy
 from model_zoo.openai_api.request import OpenAIOptions
 from model_zoo.openai_api.response import Endpoint, read_failure
 
@@ -65,7 +66,13 @@ async def probe(spec: ModelSpec) -> tuple[str, ...]:
 
     endpoint = _endpoint(spec)
     client = openai.AsyncOpenAI(
-        base_url=endpoint.url, api_key=endpoint.key or "none", timeout=spec.timeout, max_retries=0
+        base_url=endpoint.url,
+        api_key=endpoint.key or "none",
+        timeout=spec.timeout,
+        max_retries=0,
+        http_client=openai.DefaultAsyncHttpxClient(
+            proxy=find_proxy(endpoint.url), trust_env=False, follow_redirects=False
+        ),
     )
     async with client:
         try:
@@ -89,6 +96,11 @@ def _endpoint(spec: ModelSpec) -> Endpoint:
     url = _url(spec)
     variable = spec.api_key_env or (None if spec.base_url else _DEFAULT_KEY_ENV)
     key = (secret(variable) or "").strip()
+    if not key.isprintable():
+        raise ConfigError(
+            f"environment variable {variable} holds a key with a line break or another control "
+            "character in it; export the key alone and run again"
+        )
     return Endpoint(url=url, model=spec.model, key_env=variable, key=key or None)
 
 

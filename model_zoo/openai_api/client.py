@@ -19,6 +19,7 @@ from mmconv.errors import Transient
 from mmconv.protocols import ImageSource
 from mmconv.values import Message, Reply, Sampling
 from model_zoo.openai_api.data_uris import DataUris
+from model_zoo.openai_api.proxies import find_proxy
 from model_zoo.openai_api.request import OpenAIOptions, encode_request
 from model_zoo.openai_api.response import Endpoint, read_failure, read_reply
 
@@ -48,6 +49,8 @@ class ChatClient:
             ),
             headers=_headers(endpoint),
             cookie_jar=aiohttp.DummyCookieJar(),
+            # Not `trust_env`: it asks a thread at every request, and sends ~/.netrc's passwords.
+            proxy=find_proxy(endpoint.url),
         )
 
     @property
@@ -95,6 +98,10 @@ class ChatClient:
                 return answer.status, answer.headers, await answer.read()
         except TimeoutError as error:
             raise Transient("timeout", str(error) or f"no reply in {self._timeout:g} s") from error
+        except aiohttp.ClientHttpProxyError as error:
+            # Its own words hold the proxy's address, and so the password there.
+            told = f"the proxy answers HTTP {error.status}: {error.message}"
+            raise Transient("connection", told) from None
         except aiohttp.ClientError as error:
             raise Transient("connection", f"{type(error).__name__}: {error}") from error
 

@@ -31,6 +31,9 @@ _FINISHES: Mapping[Any, Finish] = {
     "content_filter": "filter",
 }
 
+_BROKEN_OFF = frozenset({"abort", "error"})
+"""What vLLM and SGLang say of a reply that they stopped themselves, and OpenRouter of its hosts."""
+
 _BUSY = frozenset({408, 409})
 
 _REFUSALS: Mapping[int, FailureKind] = {
@@ -38,6 +41,7 @@ _REFUSALS: Mapping[int, FailureKind] = {
     402: "quota",
     403: "forbidden",
     404: "not_found",
+    413: "context",
 }
 """What a status tells of that no other request will mend."""
 
@@ -55,14 +59,17 @@ _BAD_KEY = re.compile(r"API key not valid", re.IGNORECASE)
 
 _LONGEST_EXCERPT = 500
 
-# What OpenAI, vLLM, SGLang, llama.cpp, TGI, Anthropic and Gemini say to a prompt that is too long.
+# What OpenAI, vLLM, SGLang, llama.cpp, TGI, Anthropic, Gemini and DashScope say to a prompt that is
+# too long.
 _TOO_LONG = re.compile(
     r"context[ _](?:length|window|size)"
     r"|maximum (?:model|allowed|prompt|input) length"
     r"|max_model_len is no smaller"
     r"|(?:prompt|input) is too long"
     r"|must be <= \d+\. Given"
-    r"|token count .{0,40}exceeds the maximum",
+    r"|token count .{0,40}exceeds the maximum"
+    r"|exceed context limit"
+    r"|range of input length",
     re.IGNORECASE,
 )
 
@@ -89,12 +96,14 @@ def read_reply(
 ) -> Reply:
     """Read the body of an answer with status 200.
 
-    Raises `Transient` where it is no chat completion, and what `read_failure` would raise where it
-    is an error after all, as some gateways send it.
+    Raises `Transient` where it is no chat completion or one that the server broke off, and what
+    `read_failure` would raise where it is an error after all, as some gateways send it.
     """
     try:
         document = orjson.loads(data)
         choice = document["choices"][0]
+        if choice.get("error") or choice.get("finish_reason") in _BROKEN_OFF:
+            raise _told(choice, endpoint) or _broken_off(choice, endpoint)
         message = choice["message"]
         finish = _FINISHES.get(choice.get("finish_reason"), "unknown")
         reasoning, text = _texts(message, finish)
@@ -120,7 +129,7 @@ def read_failure(
     message = f"HTTP {status}: {words}" if words else f"HTTP {status}"
     if status == 429 and code != "insufficient_quota":
         return Transient("rate_limit", message, retry_after=_retry_after(headers))
-    if status != 429 and _TOO_LONG.search(f"{code} {words}"):
+    if _TOO_LONG.search(f"{code} {words}"):
         return Refused("context", message)
     if status >= 500 or status in _BUSY:
         return Transient("server", message, retry_after=_retry_after(headers))
@@ -154,12 +163,15 @@ def _texts(message: Mapping[str, Any], finish: Finish) -> tuple[str | None, str]
 def _instead_of_content(
     message: Mapping[str, Any], reasoning: str | None, finish: Finish
 ) -> str | None:
-    """What a null content stands for: a refusal in words, or a reply cut short while thinking."""
+    """What a null content stands for: a refusal in words, or thoughts that left no room for a text.
+
+    Not all servers show these thoughts, so that a reply cut short may be all that there is.
+    """
     if isinstance(refusal := message.get("refusal"), str):
         return refusal
     if finish == "filter":
         raise Refused("rejected", "the server's content filter held the reply back")
-    return "" if reasoning and finish == "length" else None
+    return "" if reasoning or finish == "length" else None
 
 
 def _count(value: object) -> int | None:
@@ -167,12 +179,26 @@ def _count(value: object) -> int | None:
 
 
 def _misread(data: bytes, endpoint: Endpoint) -> BackendError:
-    with suppress(ValueError, LookupError, TypeError):
-        status = orjson.loads(data)["error"]["code"]
-        if isinstance(status, int) and 400 <= status < 600:
-            return read_failure(status, {}, data, endpoint)
+    with suppress(ValueError):
+        if (failure := _told(orjson.loads(data), endpoint)) is not None:
+            return failure
     said = _excerpt(endpoint.without_key(data))
     return Transient("malformed", f"not a chat completion: {said}")
+
+
+def _told(document: Any, endpoint: Endpoint) -> BackendError | None:
+    """The failure whose status stands in the document's own `error`; None if there is none."""
+    with suppress(LookupError, TypeError):
+        status = document["error"]["code"]
+        if isinstance(status, int) and 400 <= status < 600:
+            return read_failure(status, {}, orjson.dumps(document), endpoint)
+    return None
+
+
+def _broken_off(choice: Any, endpoint: Endpoint) -> BackendError:
+    why = {name: choice[name] for name in ("finish_reason", "error") if choice.get(name)}
+    said = _excerpt(endpoint.without_key(orjson.dumps(why)))
+    return Transient("server", f"the server broke the reply off: {said}")
 
 
 def _error_words(data: bytes) -> tuple[str, str]:

@@ -5,10 +5,18 @@ Beside that what tests of several models share.
 
 from __future__ import annotations
 
+import pytest
+
 from mmconv.values import Message, Part, Role, Text
 from tests import torchvision_stub
 
 torchvision_stub.install()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """GLM's processor makes an array of a tensor in a way that NumPy is about to drop."""
+    ignored = "ignore:__array__ implementation:DeprecationWarning:transformers"
+    config.addinivalue_line("filterwarnings", ignored)
 
 
 class NoImages:

@@ -89,8 +89,17 @@ async def test_sampled_replies_follow_from_seed_and_trial(family: str) -> None:
     assert len({str(replies) for replies in drawn.values()}) == 3
 
 
-async def test_64_conversations_match_to_the_letter() -> None:
-    conversations = [turns(number, [0]) for number in range(64)]
+@pytest.mark.parametrize("family", SEEING)
+async def test_trials_differ_by_chance(family: str) -> None:
+    asked = user(PICTURES.draw(0), "What is it?")
+    async with backend(family) as model:
+        # the random T5's scores differ by tens
+        drawn = [await ask(model, asked, temperature=100.0, trial=trial) for trial in range(4)]
+    assert len({reply.text for reply in drawn}) > 1
+
+
+async def test_many_conversations_match_to_the_letter() -> None:
+    conversations = [turns(number, [0]) for number in range(20)]
     async with backend("llava-next") as model:
         alone, together = await both_ways(model, conversations, Sampling(max_tokens=8))
     assert together == alone

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import torch
 
+from mmconv.errors import Refused
 from mmconv.values import Sampling
 from model_zoo.hf.batching import Budget, Request, choose_batch, merge
-from model_zoo.hf.sampling import RowSampler, stream_seed
+from model_zoo.hf.encoding import check_context
+from model_zoo.hf.sampling import RowLimits, RowSampler, stream_seed
 
 
 def request(length: int = 4, max_tokens: int = 6, **others: Any) -> Request:
@@ -49,6 +55,22 @@ async def test_ragged_inputs_and_missing_images_stay_apart() -> None:
     ragged = [torch.ones(3, 8, 8)]
     assert request(pixel_values=ragged).group != request(pixel_values=list(ragged)).group
     assert request(pixel_values=torch.ones(1, 3, 8, 8)).group != request().group
+
+
+async def test_a_prompt_with_a_tensor_that_nobody_knows_runs_alone() -> None:
+    places = torch.zeros(1, 2)
+    assert request(places=places).group != request(places=places.clone()).group
+
+
+def test_places_of_patches_are_counted_behind_those_of_the_prompts_before() -> None:
+    def row(crops: int, *places: int) -> dict[str, torch.Tensor]:
+        pixels = torch.ones(crops, 5, 3)
+        return {"pixel_values": pixels, "image_token_pooling": torch.tensor([places])}
+
+    rows = [row(2, 0, 9), row(1, 4, -1), row(1, 0, 1)]
+    merged = merge(rows, pad_id=0, side="left")
+    assert merged["image_token_pooling"].tolist() == [[0, 9], [14, -1], [15, 16]]
+    assert rows[1]["image_token_pooling"].tolist() == [[4, -1]]
 
 
 async def test_trial_and_seed_and_limit_do_not_divide_a_group() -> None:
@@ -92,6 +114,29 @@ def test_a_streams_seed_is_made_of_seed_trial_and_prompt() -> None:
     ]
     assert len({base, *others}) == 4
     assert stream_seed(Sampling(), [1]) == stream_seed(Sampling(seed=0), [1])
+
+
+def test_a_stop_string_is_found_among_tokens_without_text() -> None:
+    def decode(ids: list[int]) -> str:
+        return "".join(" ab"[each] for each in ids if each)
+
+    ends = RowLimits([9], ["ab"], decode, threading.Event())
+    said = [2, 1, 0, 0, 2]
+    done = [bool(ends(torch.tensor([[1, *said[:count]]]), None)) for count in range(1, 6)]
+    assert done == [False, False, False, False, True]
+    assert ends.limits.tolist() == [5]
+
+
+@pytest.mark.parametrize(
+    ("apart", "length", "max_tokens", "fits"),
+    [(False, 6, 4, True), (False, 6, 5, False), (True, 10, 10, True), (True, 6, 11, False)],
+)
+def test_prompt_and_reply_share_the_positions_of_a_decoder(
+    apart: bool, length: int, max_tokens: int, fits: bool
+) -> None:
+    checkpoint: Any = SimpleNamespace(context=10, encoder_decoder=apart)
+    with nullcontext() if fits else pytest.raises(Refused, match="the model has room for 10"):
+        check_context(checkpoint, length, max_tokens)
 
 
 def test_the_sampler_draws_from_the_softmax() -> None:

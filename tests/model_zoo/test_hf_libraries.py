@@ -16,6 +16,7 @@ from tests.model_zoo.hf_support import spec
     [
         (ImportError("Using bitsandbytes 4-bit requires it"), "run: pip install 'mmconv[quant]'"),
         (ImportError("X requires the Torchvision library"), "run: pip install torchvision"),
+        (ImportError("Package `num2words` is required"), "run: pip install num2words torchvision"),
         (ImportError("Using a `device_map` requires Accelerate"), "run: pip install 'mmconv[hf]'"),
         (
             ImportError("packages that were not found in your environment: einops, timm"),

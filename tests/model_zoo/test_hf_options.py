@@ -55,6 +55,8 @@ def test_foreign_code_in_a_local_folder_needs_none() -> None:
         {"max_pixels": 1000},
         {"chat_template": "{{ messages }}"},
         {"kind": "text"},
+        {"template_kwargs": {"enable_thinking": False}},
+        {"date": "2025-01-02"},
     ],
 )
 def test_what_changes_replies_changes_the_fingerprint(options: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ import torch
 from mmconv.errors import Transient
 from mmconv.values import Sampling
 from model_zoo.hf.batching import Budget, Request
-from model_zoo.hf.queue import BatchQueue
+from model_zoo.hf.queue import GATHER_SECONDS, BatchQueue
 
 
 def request() -> Request:
@@ -22,6 +22,26 @@ def request() -> Request:
 
 def too_few(batch: Sequence[Request]) -> list[Any]:
     return []
+
+
+async def test_an_idle_model_waits_for_prompts_that_are_being_prepared() -> None:
+    sizes: list[int] = []
+
+    def answer(batch: Sequence[Request]) -> list[Any]:
+        sizes.append(len(batch))
+        return [None for _ in batch]
+
+    queue = BatchQueue(answer, Budget(rows=4, tokens=100))
+
+    async def prepare_and_ask() -> None:
+        with queue.expecting():
+            await asyncio.sleep(10 * GATHER_SECONDS)
+        await queue.ask(request())
+
+    async with asyncio.timeout(20):
+        await asyncio.gather(queue.ask(request()), prepare_and_ask())
+        await queue.aclose()
+    assert sizes == [2]
 
 
 async def test_whoever_asks_a_queue_that_a_bug_has_ended_is_told_of_it() -> None:

@@ -160,6 +160,19 @@ async def test_too_long_a_prompt_is_refused_and_never_cut() -> None:
     assert refusal.value.kind == "context"
 
 
+async def test_what_a_processor_has_no_memory_for_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(*_: Any, **__: Any) -> Any:
+        raise MemoryError
+
+    async with backend("llava") as model:
+        monkeypatch.setattr(type(loaded(model).processor), "__call__", fails)
+        with pytest.raises(Refused, match="do not fit into memory") as refusal:
+            await ask(model, user(PICTURES.draw(0), "What is it?"))
+    assert refusal.value.kind == "memory"
+
+
 async def test_a_text_that_holds_the_image_mark_is_refused() -> None:
     async with backend("llava") as model:
         with pytest.raises(Refused, match="'<image>', which stands for an image"):
@@ -209,7 +222,7 @@ async def test_a_template_of_the_tokenizer_gets_images_as_marks() -> None:
 async def test_images_stand_in_a_plain_transcript() -> None:
     async with backend("llava", chat_template="plain") as model:
         messages = [said("Be brief.", "system"), user("Look:", PICTURES.draw(0)), said("Yes?")]
-        rendered = render(loaded(model), [*messages, user("Why?")], model.template)
+        rendered = render(loaded(model), [*messages, user("Why?")], model.wording)
         assert (await ask(model, *messages, user("Why?"))).output_tokens
     assert rendered.text == ("Be brief. Question: Look:<image> Answer: Yes? Question: Why? Answer:")
 

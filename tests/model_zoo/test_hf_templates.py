@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,11 +12,16 @@ from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError
 from model_zoo.chat_templates import default_template, find_template
 from model_zoo.hf import check_ready, facts, open_backend
+from model_zoo.hf.prompting import render
 from tests.model_zoo.hf_support import PICTURES, ask, backend, checkpoint, loaded, said, spec, user
 from tests.tiny_checkpoints import FAMILIES
 
 PLAIN = tuple(name for name, family in FAMILIES.items() if not family.template)
 OWN = "{% for m in messages %}{{ m.role }}: {{ m.content }} {% endfor %}Well:"
+
+
+DATED = "\n{% set today = strftime_now('%d %b %Y, %Y-%m-%d, day %-d') %}\n{{ today }}" + OWN
+CHOOSING = "{{ 'Think. ' if thinking else 'Quick. ' }}" + OWN
 
 
 @pytest.fixture
@@ -67,6 +73,31 @@ async def test_what_is_recorded_is_what_is_used(family: str) -> None:
         used = default_template(getattr(held.processor or held.tokenizer, "chat_template", None))
     assert used
     assert find_template(str(checkpoint(family))) == used
+
+
+async def written(family: str = "llama", **options: Any) -> str:
+    async with backend(family, **options) as model:
+        return render(loaded(model), [user("What?")], model.wording).text
+
+
+async def test_a_template_that_asks_the_date_is_told_the_same_every_day() -> None:
+    by_default = await written(chat_template=DATED)
+    assert by_default.startswith("\n26 Jul 2024, 2024-07-26, day 26user: What?")
+    on_another = await written(chat_template=DATED, date="2025-01-02")
+    assert on_another.startswith("\n02 Jan 2025, 2025-01-02, day 2user: What?")
+    assert facts(spec("llama", chat_template=DATED, date="2025-01-02"))["date"] == "2025-01-02"
+    assert "date" not in facts(spec("llama", chat_template=OWN))
+
+
+@pytest.mark.parametrize("family", ["llama", "llava"])
+async def test_variables_reach_the_template(family: str) -> None:
+    options = {"chat_template": CHOOSING, "template_kwargs": {"thinking": True}}
+    assert (await written(family, **options)).startswith("Think. ")
+
+
+async def test_a_variable_that_the_template_does_not_have_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"no variable thinks; .*options\.template_kwargs"):
+        await written(chat_template=OWN, template_kwargs={"thinks": True, "messages": []})
 
 
 async def test_of_several_templates_the_default_is_used(tmp_path: Path) -> None:

@@ -75,12 +75,16 @@ async def say_red(_request: web.Request) -> web.Response:
 
 @asynccontextmanager
 async def opened(
-    answer: Answer = say_red, pictures: Pictures | None = None, **fields: Any
+    answer: Answer = say_red,
+    pictures: Pictures | None = None,
+    *,
+    host: str = "127.0.0.1",
+    **fields: Any,
 ) -> AsyncIterator[tuple[Backend, Server]]:
     server = Server(answer)
     app = web.Application(client_max_size=2**24)
     app.router.add_post("/v1/chat/completions", server.receive)
-    async with TestServer(app) as running:
+    async with TestServer(app, host=host) as running:
         backend = await openai_api.open_backend(
             spec(base_url=str(running.make_url("/v1/")), **fields), pictures or Pictures()
         )
@@ -235,6 +239,15 @@ async def test_the_images_kept_are_bounded() -> None:
     assert server.bodies[0] == server.bodies[1]
 
 
+async def test_the_image_that_was_least_recently_shown_goes_first() -> None:
+    pictures = Pictures()
+    first, second, third = (pictures.add(320, seed=seed) for seed in range(3))  # 0.41 MB each
+    async with opened(pictures=pictures, options={"image_cache_mb": 1}) as (backend, _):
+        for picture in (first, second, first, third, first):
+            await ask(backend, asked(picture))
+    assert pictures.reads == 3
+
+
 async def test_a_body_of_several_megabytes_is_sent() -> None:
     pictures = Pictures()
     large = [pictures.add(600, seed=seed) for seed in range(3)]
@@ -299,6 +312,19 @@ async def test_the_key_is_sent_and_never_told(monkeypatch: pytest.MonkeyPatch) -
             await ask(backend, asked("Hm?"))
     assert server.headers[0]["Authorization"] == "Bearer sk-secret"
     assert "sk-secret" not in str(raised.value)
+
+
+async def test_a_cookie_is_not_sent_back() -> None:
+    async def mark(request: web.Request) -> web.StreamResponse:
+        answer = await say_red(request)
+        answer.set_cookie("host", "a")
+        return answer
+
+    # Cookies of a server that goes by a number are never kept, whatever the session does.
+    async with opened(mark, host="localhost") as (backend, server):
+        await ask(backend, asked("Hm?"))
+        await ask(backend, asked("Hm?"))
+    assert ["Cookie" in headers for headers in server.headers] == [False, False]
 
 
 async def test_a_rate_limit_comes_with_its_wait() -> None:

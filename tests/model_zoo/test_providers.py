@@ -39,3 +39,8 @@ async def test_what_a_provider_has_not_is_answered_for_it(monkeypatch: pytest.Mo
     assert bare.open_renderer(spec, NoImages()) is None
     assert await bare.probe(spec) is None
     assert bare.options == ()
+    keyed = spec.model_copy(update={"api_key_env": "BARE_KEY"})
+    with pytest.raises(ConfigError, match="environment variable BARE_KEY is not set"):
+        bare.check_key(keyed)
+    monkeypatch.setenv("BARE_KEY", "sk-1")
+    bare.check_key(keyed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import shutil
 import socket
 from dataclasses import replace
@@ -27,7 +28,7 @@ from tests.tiny_checkpoints import FAMILIES
 
 BEGIN = "<|begin|>"
 BLIND = ("llama", "qwen2", "t5")
-PARTED = ("llava", "llava-next", "qwen2-vl", "internvl")
+PARTED = ("llava", "llava-next", "qwen2-vl", "internvl", "molmo2")
 """Families whose placeholders of an image are one unbroken row."""
 
 
@@ -215,6 +216,14 @@ def test_vllm_tells_the_processor_the_bounds(tmp_path: Path) -> None:
         assert renderer is not None
         tokens.append(renderer(messages).image_tokens)
     assert tokens[1] > tokens[0]
+
+
+def test_vllm_knows_what_day_it_is(tmp_path: Path) -> None:
+    own = "{{ strftime_now('%Y') }} {{ messages[0].content }}"
+    year = datetime.datetime.now(datetime.UTC).astimezone().year
+    renderer = vllm_server.open_renderer(served("llama", tmp_path, chat_template=own), PICTURES)
+    assert renderer is not None
+    assert renderer([user("What?")]).text == f"{year} What?"
 
 
 def test_what_a_server_writes_by_itself_is_not_known() -> None:

@@ -25,6 +25,13 @@ SPLIT = {
         "c",
     ),
     "answer with tags of its own": ("<think>a</think>Use <think>.", "a", "Use <think>."),
+    "tagged answer": ("<think>a</think>\n<answer>\nb\nc</answer>\n", "a", "b\nc"),
+    "tagged answer cut short": ("<think>a</think><answer>It is", "a", "It is"),
+    "two tagged answers": (
+        "<think>a</think><answer>b</answer> or <answer>c</answer>",
+        "a",
+        "<answer>b</answer> or <answer>c</answer>",
+    ),
     "second closing tag": ("<think>a</think>b</think>c", "a", "b</think>c"),
 }
 
@@ -34,6 +41,7 @@ KEPT = {
     "tags in the middle": "Wrap it as <think>a</think> before the answer.",
     "opening tag in the middle": "The model starts with <think> and never ends.",
     "closing tag in quotation marks": "It ends with `</think>` and then answers.",
+    "tagged answer without a thought": "<answer>b</answer>",
     "white space kept": "\n I think so. \n",
     "another tag": "<thinks>a</thinks>b",
 }

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-import asyncio
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -43,6 +44,21 @@ sys.argv[3] == "ends" or engine.wait()
 """A server with an engine that needs a second to clean up, and that ends by itself or is ended."""
 
 
+def start(command: list[str], log: Path) -> ServerProcess:
+    """A server, once it is ready."""
+    server = ServerProcess("group", command, log=log, env={})
+    while "ready" not in log.read_text():
+        server.check_running()
+        time.sleep(0.02)
+    return server
+
+
+def leash_of(started: set[int]) -> int:
+    """The one of these processes that is our own child."""
+    [leash] = started & {child.pid for child in psutil.Process().children()}
+    return leash
+
+
 async def test_stopping_ends_the_process_and_can_be_repeated(tmp_path: Path) -> None:
     before = children()
     server = ServerProcess("sleeper", SLEEP, log=tmp_path / "new" / "log", env={})
@@ -62,14 +78,39 @@ async def test_what_a_server_leaves_has_time_to_clean_up_and_is_waited_for(
     before = children()
     cleaned, log = tmp_path / "cleaned", tmp_path / "log"
     command = [sys.executable, "-c", SERVER, ENGINE, str(cleaned), server]
-    running = ServerProcess("group", command, log=log, env={})
-    while "ready" not in log.read_text():
-        running.check_running()
-        await asyncio.sleep(0.02)
+    running = start(command, log)
     started = children() - before
     await running.stop()
     assert cleaned.exists()
     assert not alive(started)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+async def test_a_leash_that_is_ended_ends_the_server_and_is_waited_for(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    before = children()
+    cleaned, log = tmp_path / "cleaned", tmp_path / "log"
+    command = [sys.executable, "-c", SERVER, ENGINE, str(cleaned), "is ended"]
+    running = start(command, log)
+    started = children() - before
+    os.kill(leash_of(started), number)
+    await running.stop()
+    assert cleaned.exists()
+    assert not alive(started)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's prctl")
+async def test_a_leash_that_is_killed_asks_the_server_to_end(tmp_path: Path) -> None:
+    before = children()
+    cleaned, log = tmp_path / "cleaned", tmp_path / "log"
+    command = [sys.executable, "-c", ENGINE, str(cleaned)]
+    running = start(command, log)
+    started = children() - before
+    os.kill(leash_of(started), signal.SIGKILL)
+    await running.stop()
+    wait_until_gone(started, 10)
+    assert cleaned.exists()
 
 
 async def test_the_end_of_the_log_is_told_when_a_server_ends(tmp_path: Path) -> None:

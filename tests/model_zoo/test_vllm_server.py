@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from itertools import pairwise
@@ -23,6 +24,7 @@ from mmconv.errors import ConfigError, Transient
 from mmconv.protocols import Backend, ImageSource
 from mmconv.values import Message, Sampling, Text
 from model_zoo import openai_api, vllm_server
+from model_zoo.server_process import ServerProcess
 from model_zoo.vllm_server import (
     Served,
     check_ready,
@@ -59,6 +61,14 @@ def pids(logs: Path, servers: int = 1) -> list[int]:
     return [pid for log in found for pid in json.loads(log.read_text().splitlines()[0])["pids"]]
 
 
+def wait_for_logs(folder: Path, servers: int) -> None:
+    """Return once so many stand-ins have written who they are; fails if that takes too long."""
+    deadline = time.monotonic() + 60
+    while sum(b"\n" in log.read_bytes() for log in folder.glob("vllm-*.log")) < servers:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 async def test_it_starts_answers_and_leaves_nothing_behind(python: str, tmp_path: Path) -> None:
     spec = model("org/name", python=python, log_folder=str(tmp_path / "logs"))
     backend = await open_backend(spec, Library())
@@ -83,17 +93,29 @@ async def test_a_failed_start_shows_the_end_of_the_log(python: str, tmp_path: Pa
     assert lines[-1].startswith(f"The whole log is {tmp_path / 'vllm-'}")
 
 
-async def test_a_slow_start_is_given_up(python: str, tmp_path: Path) -> None:
-    spec = model("org/slow", python=python, log_folder=str(tmp_path), startup_seconds=1.5)
-    with pytest.raises(ConfigError, match=r"was not ready after 1\.5 s \(startup_seconds may be"):
+async def test_a_slow_start_is_given_up(
+    python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait = ServerProcess.wait_until_healthy
+
+    async def wait_once_started(server: ServerProcess, url: str, seconds: float) -> None:
+        await asyncio.to_thread(wait_for_logs, tmp_path, 1)
+        await wait(server, url, seconds)
+
+    monkeypatch.setattr(ServerProcess, "wait_until_healthy", wait_once_started)
+    spec = model("org/slow", python=python, log_folder=str(tmp_path), startup_seconds=0.5)
+    with pytest.raises(ConfigError, match=r"was not ready after 0\.5 s \(startup_seconds may be"):
         await open_backend(spec, Library())
     wait_until_gone(pids(tmp_path), 2)
 
 
 async def test_an_interrupted_start_leaves_nothing_behind(python: str, tmp_path: Path) -> None:
     spec = model("org/slow", python=python, log_folder=str(tmp_path), replicas=2)
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(open_backend(spec, Library()), 1.5)
+    opening = asyncio.create_task(open_backend(spec, Library()))
+    await asyncio.to_thread(wait_for_logs, tmp_path, 2)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
     wait_until_gone(pids(tmp_path, servers=2), 2)
 
 
@@ -119,6 +141,17 @@ async def test_another_server_in_the_servers_place_is_told(python: str, tmp_path
             with pytest.raises(ConfigError, match=f"late: another server took the .*:{port}/v1"):
                 await open_backend(own, Library())
         assert (await ask(other))["gpus"] == ""
+
+
+async def test_a_proxy_does_not_stand_in_the_way(
+    python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    spec = model("org/name", python=python, log_folder=str(tmp_path))
+    async with aclosing(await open_backend(spec, Library())) as backend:
+        assert (await ask(backend))["pid"] == pids(tmp_path)[0]
 
 
 async def test_a_temporary_log_stays_only_where_something_failed(

@@ -11,10 +11,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.tiny_checkpoints.blip import blip2, blip2_opt, instructblip
+from tests.tiny_checkpoints.deepseek import deepseek_vl, janus
 from tests.tiny_checkpoints.llava import llava, llava_next, llava_onevision
-from tests.tiny_checkpoints.others import gemma3, idefics3, internvl, mistral3, mllama
+from tests.tiny_checkpoints.molmo import IMAGE_TOKENS, molmo2
+from tests.tiny_checkpoints.others import (
+    aya_vision,
+    gemma3,
+    idefics3,
+    internvl,
+    mistral3,
+    mllama,
+)
 from tests.tiny_checkpoints.parts import Pair
-from tests.tiny_checkpoints.qwen import qwen2_5_vl, qwen2_vl
+from tests.tiny_checkpoints.qwen import glm4v, qwen2_5_vl, qwen2_vl, qwen3_vl
 from tests.tiny_checkpoints.text import llama_text, qwen2_text, t5
 
 
@@ -43,6 +52,12 @@ _QWEN_TOKENS = {
 # not named image_token: the BLIP processors fail on a tokenizer that has one
 _QUERIES = {"query_token": "<image>"}
 _QWEN_IMAGE = "<|vision_start|><|image_pad|><|vision_end|>"
+
+
+def _by_themselves(*tokens: str) -> dict[str, str]:
+    """Special tokens that no processor reads by an attribute."""
+    return {token: token for token in tokens}
+
 
 FAMILIES: Mapping[str, Family] = {
     "llama": Family(build=llama_text),
@@ -105,6 +120,50 @@ FAMILIES: Mapping[str, Family] = {
             "image_token": "[IMG]",
             "image_break_token": "[IMG_BREAK]",
             "image_end_token": "[IMG_END]",
+        },
+        torchvision=True,
+    ),
+    "qwen3-vl": Family(build=qwen3_vl, image=_QWEN_IMAGE, tokens=_QWEN_TOKENS, torchvision=True),
+    "glm4v": Family(
+        build=glm4v,
+        image="<|begin_of_image|><|image|><|end_of_image|>",
+        tokens={
+            "image_token": "<|image|>",
+            "video_token": "<|video|>",
+            **_by_themselves("<|begin_of_image|>", "<|end_of_image|>"),
+            **_by_themselves("<|begin_of_video|>", "<|end_of_video|>"),
+        },
+        torchvision=True,
+    ),
+    "aya-vision": Family(
+        build=aya_vision,
+        image="<image>",
+        tokens=_by_themselves(
+            *("<|IMG_PATCH|>", "<|START_OF_IMG|>", "<|END_OF_IMG|>", "<|IMG_LINE_BREAK|>"),
+            *("TILE", "TILE_GLOBAL", "TILE_1", "TILE_2", "TILE_3", "TILE_4"),
+        ),
+    ),
+    "deepseek-vl": Family(
+        build=deepseek_vl,
+        image="<image_placeholder>",
+        tokens={"image_token": "<image_placeholder>"},
+    ),
+    "janus": Family(
+        build=janus,
+        image="<image_placeholder>",
+        tokens={
+            "image_token": "<image_placeholder>",
+            "boi_token": "<begin_of_image>",
+            "eoi_token": "<end_of_image>",
+        },
+    ),
+    "molmo2": Family(
+        build=molmo2,
+        image="<|image|>",
+        tokens={
+            "image_token": "<|image|>",
+            "video_token": "<|video|>",
+            **_by_themselves(*IMAGE_TOKENS.values(), "<im_col>", "<im_low>"),
         },
         torchvision=True,
     ),

@@ -100,3 +100,22 @@ def mistral3(library: Any, tokenizer: Any) -> Pair:
     pixels = library.PixtralImageProcessor(size={"longest_edge": 56}, patch_size=7)
     processor = library.PixtralProcessor(pixels, tokenizer, patch_size=7, spatial_merge_size=2)
     return library.Mistral3ForConditionalGeneration(config), processor
+
+
+def aya_vision(library: Any, tokenizer: Any) -> Pair:
+    """Aya Vision: an image is up to four tiles and an overview, for a Cohere decoder."""
+    text = decoder_fields(tokenizer) | {"head_dim": 32, "sliding_window": 64}
+    config = library.AyaVisionConfig(
+        vision_config=library.SiglipVisionConfig(**tower_fields(), vision_use_head=False),
+        text_config=library.Cohere2Config(**text),
+        image_token_index=token_id(tokenizer, "<|IMG_PATCH|>"),
+        downsample_factor=2,
+        tie_word_embeddings=False,
+    )
+    pixels = library.GotOcr2ImageProcessor(
+        size={"height": 28, "width": 28}, crop_to_patches=True, max_patches=4
+    )
+    processor = library.AyaVisionProcessor(
+        pixels, tokenizer, patch_size=7, img_size=28, downsample_factor=2
+    )
+    return library.AyaVisionForConditionalGeneration(config), processor
