@@ -7,7 +7,8 @@ line break before the next heading or the end of the file, and is sent to the by
 - `{{name}}` is a slot; names are lower-case letters, digits and underscores.
 - A prompt that replaces another has the same slots. One that must not show some of them lists these
   in its note, in a line `leaves out: answer_1, answer_2`.
-- Backslashes right before a slot are halved; one left over makes the braces literal, so
+- `{{ name }}` and `{{Name}}` are refused, as they would be sent as they stand.
+- Backslashes right before any of these are halved; one left over makes the braces literal, so
   `\{{name}}` is sent as `{{name}}`.
 - A line of a message that looks like a role heading is written with a backslash before it.
 
@@ -25,6 +26,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TypeAlias, TypeVar, cast
 
+from mmconv.config import nearest
 from mmconv.errors import PromptError
 from mmconv.graph import join_texts
 from mmconv.keys import hash_bytes
@@ -41,7 +43,10 @@ _ONE_PIECE = (str, Text, Image, Ref)
 _HEADING = re.compile(r"# (system|user|assistant)")
 _HEADING_LIKE = re.compile(r"(\\*)(#[ \t]*(?:system|user|assistant)[ \t\r]*)", re.IGNORECASE)
 _NAME = r"[a-z][a-z0-9_]*"
-_SLOT = re.compile(rf"(\\*)\{{\{{({_NAME})\}}\}}")
+_SLOT_LIKE = re.compile(r"(\\*)\{\{([ \t]*[A-Za-z][A-Za-z0-9_]*[ \t]*)\}\}")
+_NAMED = 5
+"""So many files are named of a folder without prompts."""
+
 _LEAVES_OUT = re.compile(r"leaves out:(.*)", re.IGNORECASE)
 
 
@@ -131,8 +136,10 @@ class PromptSet:
             raise PromptError(f"{folder}: no such folder of prompts")
         files = _listed(folder)
         if not files:
+            found = ", ".join(sorted(each.name for each in folder.iterdir())[:_NAMED])
+            but = f" (but {found})" if found else ""
             raise PromptError(
-                f"{folder} holds no .md file, so no prompt would be replaced; "
+                f"{folder} holds no .md file{but}, so no prompt would be replaced; "
                 f"the prompts of {self._benchmark} are {', '.join(self.names)}"
             )
         for file in files:
@@ -161,6 +168,8 @@ def parse_prompt(text: str, name: str) -> Prompt:
             body.append(_plain_line(line, name, number))
             if role is None:
                 left_out |= _left_out(line, name, number)
+            else:
+                _check_slots(line, name, number)
             continue
         if role is not None:
             messages.append(_message(role, "\n".join(body)))
@@ -230,7 +239,9 @@ def _differences(wanted: frozenset[str], given: frozenset[str]) -> str:
 
 
 def _advice(shipped: Prompt, replacement: Prompt) -> str:
-    """How to leave slots out on purpose, where some are missing."""
+    """The slot that may be meant by one that there is not, or how to leave slots out on purpose."""
+    if superfluous := sorted(replacement.slots - shipped.slots):
+        return nearest(superfluous[0], sorted(shipped.slots))
     missing = sorted(shipped.slots - replacement.slots)
     if not missing:
         return ""
@@ -271,13 +282,23 @@ def _plain_line(line: str, name: str, number: int) -> str:
     return line[1:]
 
 
+def _check_slots(line: str, name: str, number: int) -> None:
+    """Raise `PromptError` for an almost-slot, as it would be sent."""
+    for backslashes, slot in _SLOT_LIKE.findall(line):
+        if len(backslashes) % 2 == 0 and re.fullmatch(_NAME, slot) is None:
+            raise PromptError(
+                f"prompt {name!r}, line {number}: '{{{{{slot}}}}}' is almost a slot; write "
+                f"'{{{{{slot.strip().lower()}}}}}', or put a backslash before it to send it as text"
+            )
+
+
 def _parts(body: str) -> tuple[Text | Gap, ...]:
     return _without_empty(join_texts(_pieces(body)))
 
 
 def _pieces(body: str) -> Iterator[str | Gap]:
     end = 0
-    for match in _SLOT.finditer(body):
+    for match in _SLOT_LIKE.finditer(body):
         backslashes, name = match.groups()
         yield body[end : match.start()] + "\\" * (len(backslashes) // 2)
         literal = len(backslashes) % 2 == 1

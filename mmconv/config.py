@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
@@ -59,7 +60,7 @@ class SamplingSpec(_Frozen):
     top_p: StrictFloat | None = Field(default=None, gt=0, le=1)
     max_tokens: StrictInt = Field(default=1024, gt=0)
     seed: StrictInt | None = Field(default=None, **_SEEDS)
-    stop: tuple[str, ...] = ()
+    stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
 
     @model_serializer(mode="wrap")
     def _what_is_set(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -128,6 +129,11 @@ class ModelSpec(_Frozen):
         return self.base_url and _REFERENCE.sub(lambda found: secret(found[1]) or "", self.base_url)
 
     @property
+    def key(self) -> str | None:
+        """The key that `api_key_env` names; `ConfigError` where it is not set."""
+        return secret(self.api_key_env)
+
+    @property
     def label(self) -> str:
         """The name that tables print: `name` where given, else the last part of `model`.
 
@@ -168,6 +174,10 @@ class RunSpec(_Frozen):
     def _named_models(cls, value: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
+        for seat, model in value.items():
+            if isinstance(model, Mapping) and not {"provider", "model"} & model.keys():
+                meant = nearest(str(seat), [str(other) for other in value if other != seat])
+                raise ValueError(f"{seat!r} has no provider and no model{meant}")
         return {
             seat: _seat_fields(model) if isinstance(model, str) else model
             for seat, model in value.items()
@@ -193,12 +203,9 @@ class RunSpec(_Frozen):
 
 def secret(variable: str | None) -> str | None:
     """The secret in this environment variable; `ConfigError` if it is named but not set."""
-    if variable is None:
-        return None
-    value = os.environ.get(variable)
-    if not value:
-        raise ConfigError(f"environment variable {variable} is not set; export it and run again")
-    return value
+    if variable is not None and not os.environ.get(variable):
+        raise ConfigError(f"environment variable {variable} is not set; set it and start again")
+    return variable and os.environ[variable]
 
 
 def environment(variable: str, default: str) -> str:
@@ -293,7 +300,7 @@ def override(document: Mapping[str, Any], overrides: Sequence[str]) -> dict[str,
 
     Raises `ConfigError` for a bad one, and for one that undoes an earlier one.
     """
-    result = _copy(document)
+    result = deepcopy(dict(document))
     earlier: list[str] = []
     for item in overrides:
         dotted, equals, text = item.partition("=")
@@ -355,6 +362,8 @@ def _problem_line(problem: Mapping[str, Any], kind: type[BaseModel]) -> str:
     if problem["type"] == "model_type":
         own = ", ".join(_fields_at(kind, place))
         return f"{name} is no single value: set its fields ({own}), as in {name}.FIELD=VALUE"
+    if problem["type"] == "tuple_type" and isinstance(problem["input"], str):
+        return f"{name} is a list: write [{problem['input']}]"
     message = str(problem["msg"]).removeprefix("Value error, ")
     return f"{name}: {message}" if name else message
 
@@ -370,8 +379,7 @@ def _fields_at(kind: type[BaseModel], place: Sequence[str]) -> list[str]:
 def _type_below(annotation: Any, step: str) -> Any:
     """The type of a model's field, or of what a mapping or list holds; None where there is none."""
     if hasattr(annotation, "model_fields"):
-        field = annotation.model_fields.get(step)
-        return None if field is None else field.annotation
+        return getattr(annotation.model_fields.get(step), "annotation", None)
     # The last of Mapping[str, X] and tuple[X, ...], the dots left out, is X.
     held = [each for each in get_args(annotation) if each is not ...]
     return held[-1] if held else None
@@ -379,10 +387,8 @@ def _type_below(annotation: Any, step: str) -> Any:
 
 def _without_none(annotation: Any) -> Any:
     """X where the type is X or None, any other type as it is."""
-    members = get_args(annotation)
-    if NoneType not in members:
-        return annotation
-    return next(each for each in members if each is not NoneType)
+    members = [each for each in get_args(annotation) if each is not NoneType]
+    return members[0] if NoneType in get_args(annotation) else annotation
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
@@ -391,10 +397,3 @@ def nearest(word: str, known: Sequence[str]) -> str:
     if close:
         return f"; did you mean {close[0]}?"
     return f"; there are: {', '.join(known)}" if 0 < len(known) <= 30 else ""
-
-
-def _copy(document: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: _copy(value) if isinstance(value, Mapping) else value
-        for key, value in document.items()
-    }

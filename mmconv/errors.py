@@ -11,6 +11,7 @@
     ├── OwnCodeError        a benchmark or provider of one's own raises, or returns what it must not
     ├── PlanError           a planned call graph that cannot run (a bug in a benchmark)
     ├── StoreError          the store cannot be opened, read, written, migrated or merged
+    │   └── StoreFull       its disk is full
     ├── Unparsed            a reply that holds no readable verdict
     └── BackendError        a model did not answer
         ├── Transient       worth asking again, after `retry_after` seconds where known
@@ -24,7 +25,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar, Literal
+from math import isfinite
+from typing import ClassVar, Literal, get_args
 
 FailureKind = Literal[
     "timeout",
@@ -131,25 +133,39 @@ class StoreError(MmconvError):
     """The store cannot be opened, read, written, migrated or merged."""
 
 
+class StoreFull(StoreError):
+    """The store cannot be written, since its disk is full."""
+
+
 class Unparsed(MmconvError):
     """A reply holds no readable verdict; the message says what was looked for."""
 
 
 class BackendError(MmconvError):
-    """A model did not answer. `kind` says why, in one of a few words."""
+    """A model did not answer. `kind` says why, in one of a few words; `ValueError` for another."""
 
     def __init__(self, kind: FailureKind, message: str) -> None:
+        if kind not in get_args(FailureKind):
+            known = ", ".join(get_args(FailureKind))
+            raise ValueError(f"{kind!r} is no kind of failure; there are: {known}")
         super().__init__(message)
         self.kind: FailureKind = kind
 
 
 class Transient(BackendError):
-    """A failure that may pass: asked again after `retry_after` seconds, or after a backoff."""
+    """A failure that may pass: asked again after `retry_after` seconds, or after a backoff.
+
+    Raises `ValueError` for a `retry_after` that is no finite number, such as a header's text.
+    """
 
     def __init__(
         self, kind: FailureKind, message: str, *, retry_after: float | None = None
     ) -> None:
         super().__init__(kind, message)
+        if retry_after is not None and not (
+            isinstance(retry_after, int | float) and isfinite(retry_after)
+        ):
+            raise ValueError(f"retry_after is {retry_after!r}, no number of seconds")
         self.retry_after = retry_after
 
 

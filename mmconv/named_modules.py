@@ -6,6 +6,7 @@ by `package.module:attribute`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 
@@ -24,7 +25,10 @@ def find_named(name: str, what: str, known: Mapping[str, str]) -> object:
     module, _, attribute = path.partition(":")
     is_path = not {".", ":"}.isdisjoint(name) and all(map(str.isidentifier, module.split(".")))
     if name not in known and not is_path:
-        raise ConfigError(f"{what} {name!r} is not known; there are: {', '.join(sorted(known))}")
+        advice = f"; there are: {', '.join(sorted(known))}"
+        if ".py:" in name:
+            advice = f"; did you mean {name.replace('.py:', ':').replace('/', '.').lstrip('.')}?"
+        raise ConfigError(f"{what} {name!r} is not known{advice}")
     with telling(f"{what} {name!r}: importing {module}"):
         try:
             found = import_module(module)
@@ -43,6 +47,9 @@ def _why_not(named: str, module: str, error: ImportError) -> str:
     if not isinstance(error, ModuleNotFoundError):
         return f"{named}: importing {module} fails: {error}"
     lost = error.name or module
+    parent, _, last = module.rpartition(".")
+    if lost == module and parent in sys.modules and hasattr(sys.modules[parent], last):
+        return f"{named}: {last} is no module but stands in one; did you mean {parent}:{last}?"
     if f"{module}.".startswith(f"{lost}."):
         return f"{named}: there is no module {lost!r} on Python's path; is PYTHONPATH right?"
     return f"{named}: {module} imports {lost!r}, which is not installed, or misspelt there"

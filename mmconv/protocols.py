@@ -91,9 +91,18 @@ class Provider(Protocol[Spec]):
 
     It is named in a model's file (`provider: package.module`) or before the model's name
     (`package.module/MODEL`); `Spec` is `mmconv.config.ModelSpec`. The two functions are apart so
-    that resuming a finished run, scoring and showing load no model. A module may have more:
+    that resuming a finished run, scoring and showing load no model.
 
-    - `check_key(spec)` raises `ConfigError` for a key that is not set;
+    A model's file is the spec as it was written: `spec.address` is its `base_url` with what the
+    environment says in place of `${NAME}`, `spec.key` the key in the variable that `api_key_env`
+    names. Such a key is taken out of what `open_backend` and `generate` raise.
+    `mmconv.config.validate(ParrotOptions, spec.options, spec.label)` reads the options by a
+    pydantic model, and raises `ConfigError` for each that is wrong.
+
+    A module may have more:
+
+    - `check_key(spec)` raises `ConfigError` for a key that is not set; without it, that is done for
+      the one in `api_key_env`;
     - `check_sight(spec)` raises it for a model that is known, unloaded, to take no images;
     - `check_prompt(messages)` raises it for prompts that no model of it reads;
     - `check_ready(spec)` raises it for what is seen, unloaded, to keep the model from opening;
@@ -105,18 +114,21 @@ class Provider(Protocol[Spec]):
     - `await probe(spec)` gives the names that the model's server serves, or None if no server is
       there yet; raises `mmconv.errors.BackendError`.
 
-    Its pydantic models whose names end in `Options` are listed by `mmconv models --fields NAME`.
+    Its pydantic models whose names end in `Options` are listed by `mmconv models --fields NAME`,
+    with the docstrings of their fields where `model_config` has `use_attribute_docstrings=True`.
     """
 
     def fingerprint(self, spec: Spec) -> str:
         """Name all that decides a reply, for replies are stored and found again by it.
 
         It must be another text whenever the same request could get another reply: by other weights
-        (their content, not their path), options, prompts or templates of the module's own, versions
-        of what computes, a revision that is raised when the module's code answers otherwise. What
-        only makes the model faster, or says how often it is asked, must not count, nor the system
-        prompt and sampling, which count by themselves. Nothing is loaded, and no server is asked.
-        Raises `mmconv.errors.ConfigError` for a model or options that it does not know.
+        (their content, not their path), options, prompts or templates of the module's own, a
+        revision that is raised when the module's code answers otherwise. So do versions of what
+        computes, where asking anew is cheap; `hf` and `vllm` leave their libraries' versions to the
+        run's manifest, or every upgrade would ask for everything again. What only makes the model
+        faster, or says how often it is asked, must not count, nor the system prompt and sampling,
+        which count by themselves. Nothing is loaded, and no server is asked. Raises
+        `mmconv.errors.ConfigError` for a model or options that it does not know.
         """
         ...
 
@@ -194,7 +206,13 @@ class Benchmark(Protocol[Sample]):
         ...
 
     def plan(self, sample: Sample, condition: str) -> tuple[Call, ...]:
-        """All calls for the sample under the condition, in no particular order."""
+        """All calls for the sample under the condition, in no particular order.
+
+        It is asked before anything is, and must give the same calls every time. A `Ref` stands for
+        the whole text of a call's first reply, also where its parser could not read that and
+        `score` takes a rescue's: no part of a reply, and nothing that was read of one, enters a
+        later prompt, but what another call was asked to extract.
+        """
         ...
 
     def score(

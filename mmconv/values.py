@@ -41,7 +41,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ref:
-    """The text that the call with this id will produce."""
+    """The whole text of the first reply to the call with this id, also where a rescue was read."""
 
     call: str
 

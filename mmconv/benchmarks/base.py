@@ -7,30 +7,44 @@ files, options and official aggregations need a package of their own, such as `c
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from judges import Prompt, PromptSet
 from mmconv.benchmarks.bad_records import bad_records_list, bad_records_table
 from mmconv.benchmarks.choosing import choose
 from mmconv.benchmarks.describing import ANY_SEAT, BenchmarkOptions, Description, named_conditions
-from mmconv.benchmarks.own_code import TELLING
+from mmconv.benchmarks.own_code import PLAIN_NAME, Scale, ends_of, make_telling
 from mmconv.benchmarks.samples import ID, Fields, Source, load, source_keys, survey
-from mmconv.config import RunSpec, nearest, validate
+from mmconv.config import CANDIDATE, RunSpec, nearest, validate
 from mmconv.errors import ConfigError, OwnCodeError, PlanError
 from mmconv.graph import check
 from mmconv.keys import hash_files
+from mmconv.own_code import telling
 from mmconv.protocols import ImageSink
-from mmconv.values import UNASKED, Call, Outcome, Score, Skipped, Table
+from mmconv.values import UNASKED, Call, Cell, Outcome, Score, Skipped, Table
+
+if TYPE_CHECKING:
+    from mmconv.stats import ScoreFrame
 
 __all__ = ["Calls", "Fields", "FileBenchmark", "FileOptions", "ImageOptions", "Outcomes", "Scores"]
 
 Calls: TypeAlias = Mapping[str, Call]
 Outcomes: TypeAlias = Mapping[str, Outcome]
 Scores: TypeAlias = Iterable[Score]
+
+NOT_SCORED = "not scored"
+"""Why a sample lacks a metric that others of its condition have."""
+
+SHARED_PICTURES = (
+    "Samples that show the same pictures, in any order, are a cluster. Those that share only some "
+    "of several are taken to be independent, which makes intervals too narrow where many do; a tag "
+    "`cluster` of their scores tells otherwise."
+)
 
 
 class FileOptions(BenchmarkOptions):
@@ -57,9 +71,17 @@ class FileBenchmark(ABC):
     Numbers in fields are taken as text. Each of the `image_fields` holds the name of a file in the
     folder that the option `images` names, or a list of names ([] where there is no image); a sample
     has them as `sample.images[field]`, to stand among the parts of any message. `prompts` are those
-    that a user may replace (`--prompts`); `plan` gets at them by `prompt`. `scale` is the lowest
-    and the highest value that a score can have: others are refused, and intervals of means end
-    there. A sample has one score of a metric per condition, turn and `tags`.
+    that a user may replace (`--prompts`); `plan` gets at them by `prompt`. `options` may be a class
+    of one's own that adds fields to `FileOptions` (`ImageOptions` where there are `image_fields`);
+    `run_options` are those of the run.
+
+    Calls ask seats of any name; the one that is evaluated sits on `candidate`, which every
+    benchmark has. A sample has a score of each metric per condition, turn and `tags`, be it None
+    and why; one without any of a metric that others have is told to be missing. `scale` is the
+    lowest and the highest value of scores, or a mapping of each metric to its own, or to None where
+    it has none: other values are refused, and intervals of means end there. A metric of which all
+    values are 0 or 1 has a share's interval, unless its scale is another. Of metrics that `least`
+    names, such as errors, a leaderboard puts the least first.
 
     Building one checks the options and the records. `plan` and `score` are not called before
     `check_plans`, so that a subclass may go on with its own state after `super().__init__`.
@@ -74,17 +96,22 @@ class FileBenchmark(ABC):
     prompts: tuple[Prompt, ...] = ()
     conditions: tuple[str, ...] = ("free",)
     notes: tuple[str, ...] = ()
-    scale: tuple[float, float] | None = None
+    scale: Scale = None
+    least: tuple[str, ...] = ()
+    options: type[FileOptions] = FileOptions
+    run_options: FileOptions
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Have what the subclass's own methods raise told with the sample."""
         super().__init_subclass__(**arguments)
-        for method in TELLING.keys() & vars(cls).keys():
-            setattr(cls, method, TELLING[method](vars(cls)[method]))
+        make_telling(cls)
+        if cls.image_fields and cls.options is FileOptions:
+            cls.options = ImageOptions
 
     def __init__(self, spec: RunSpec, images: ImageSink) -> None:
-        self._check_declared()
-        options = validate(self._option_kind(), spec.options, f"options of {self.name}")
+        _check_declared(type(self))
+        self.run_options = validate(self.options, spec.options, f"options of {self.name}")
+        options = self.run_options
         known = self.conditions
         self.conditions = named_conditions(self.name, spec.conditions, known) or known
         if spec.prompts is not None and not self.prompts:
@@ -110,7 +137,7 @@ class FileBenchmark(ABC):
         """What `mmconv options` prints of the class."""
         needed = ", ".join((ID, *cls.fields, *cls.image_fields))
         return Description(
-            options=cls._option_kind(),
+            options=cls.options,
             conditions=dict.fromkeys(cls.conditions, f"What {cls.__name__} makes of it."),
             unnamed=", ".join(cls.conditions),
             seats={ANY_SEAT: f"Every seat that {cls.__name__} asks; records need {needed}."},
@@ -118,11 +145,17 @@ class FileBenchmark(ABC):
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """Hashes of the data file and the prompts, and the records left out."""
+        """Hashes of data, prompts and the files of one's own classes; records left out; `least`."""
+        own = {sys.modules[kind.__module__] for kind in type(self).__mro__}
+        own -= {sys.modules[kind.__module__] for kind in FileBenchmark.__mro__}
+        # what is typed into a notebook lies in no file
+        files = {Path(file) for each in own if (file := getattr(each, "__file__", None))}
         return {
             "data": hash_files([self._source.data]),
             "prompts": self._prompts.digests(),
+            "code": hash_files(sorted(files)),
             "left_out": bad_records_list(self._intake.bad),
+            "least": [*self.least],
         }
 
     def load(self) -> Iterator[Fields]:
@@ -143,7 +176,12 @@ class FileBenchmark(ABC):
 
     @abstractmethod
     def plan(self, sample: Fields, condition: str) -> tuple[Call, ...]:
-        """All calls for the sample under the condition."""
+        """All calls for the sample under the condition; the same whenever it is asked.
+
+        Nothing is known of replies yet. A `Ref` puts the whole text of a call's first reply into a
+        later prompt, also where its parser could not read that and `score` takes a rescue's; what
+        is to go on with a part of a reply asks another call for that part, and refers to it.
+        """
 
     @abstractmethod
     def score(self, sample: Fields, condition: str, calls: Calls, outcomes: Outcomes) -> Scores:
@@ -152,60 +190,101 @@ class FileBenchmark(ABC):
     def clustered(self, sample: Fields, scores: tuple[Score, ...]) -> tuple[Score, ...]:
         """The scores, told to hang together with those of other samples of the same images.
 
-        A tag `cluster` that `score` has set itself stays.
+        Their order does not matter, but samples that share only some are not told to: which ones
+        hang together by way of others would depend on the samples that a run takes. A tag `cluster`
+        that `score` has set itself stays.
         """
-        shown = [image.sha256 for name in self.image_fields for image in sample.images[name]]
+        shown = {image.sha256 for name in self.image_fields for image in sample.images[name]}
         if not shown:
             return scores
-        images = {"cluster": "+".join(shown)}
+        images = {"cluster": "+".join(sorted(shown))}
         return tuple(replace(score, tags={**images, **score.tags}) for score in scores)
 
     def tables(self, scores: Scores) -> Sequence[Table]:
-        """The mean of every metric under every condition, with its interval."""
-        # numpy comes with them, and only the end of a run needs it
-        from mmconv.stats import ScoreFrame, as_cell, bounded, summarise
+        """The mean of every metric under every condition, with its interval.
 
-        frame, ends = ScoreFrame(scores), self.scale or (None, None)
+        A class of one's own may add tables to these, made by `mmconv.stats`; `scores` can be read
+        more than once there. What the condition `hinted` adds to `free` is::
+
+            frame = ScoreFrame(scores)
+            free = frame.select(metric="correct", condition="free")
+            hinted = frame.select(metric="correct", condition="hinted")
+            change = as_cell(paired_share_difference(free, hinted))  # hinted - free
+
+        where each score is 0 or 1, and with `paired_difference` where they are not.
+        """
+        # numpy comes with it, and only the end of a run needs it
+        from mmconv.stats import ScoreFrame
+
+        frame = ScoreFrame(scores)
+        samples = {each: {*frame.select(condition=each).samples} for each in self.conditions}
         rows = {
             metric: {
-                condition: as_cell(
-                    bounded(summarise(frame.select(metric=metric, condition=condition)), *ends)
-                )
+                condition: self._cell(frame, metric, condition, samples[condition])
                 for condition in self.conditions
             }
             for metric in frame.distinct("metric")
         }
+        several = self.image_fields and any("+" in each for each in frame.distinct("cluster"))
         table = Table(
-            name=self.name, title=self.name, columns=self.conditions, rows=rows, notes=self.notes
+            name=self.name,
+            title=self.name,
+            columns=self.conditions,
+            rows=rows,
+            notes=(*self.notes, *([SHARED_PICTURES] if several else [])),
         )
         return [table, *bad_records_table(self._intake.bad)]
+
+    def _cell(self, frame: ScoreFrame, metric: str, condition: str, samples: set[str]) -> Cell:
+        """The mean of a metric; `samples` are those that have any score under the condition."""
+        from mmconv.stats import as_cell, bounded, summarise, summarise_share
+
+        column = frame.select(metric=metric, condition=condition)
+        ends = ends_of(self.scale, metric)
+        is_share = column.is_binary and (ends is None or tuple(ends) == (0, 1))
+        summary = bounded((summarise_share if is_share else summarise)(column), *(ends or ()))
+        unscored = len(samples.difference(column.samples)) if len(column) else 0
+        missing = {**summary.missing, **({NOT_SCORED: unscored} if unscored else {})}
+        return as_cell(replace(summary, missing=missing))
 
     def check_plans(self) -> None:
         """Plan all samples, and score the first as if no call had brought a reply.
 
         What the report tells about samples is asked for too. Raises `ConfigError` for a seat
         without a model or a model on a seat that no sample asks, `OwnCodeError` for what the
-        methods raise, and for calls that cannot be asked.
+        methods raise, for calls that cannot be asked, and for others at the second time of asking.
         """
-        needed: dict[str, None] = {}
-        for number, sample in enumerate(self.load()):
-            self.about(sample)
-            for condition in self.conditions:
-                calls = self.plan(sample, condition)
-                try:
-                    check(calls)
-                except PlanError as error:
-                    kind = type(self).__name__
-                    where = f"{kind}.plan of sample {self.key(sample)!r} under {condition}"
-                    raise OwnCodeError(f"{where}: {error}") from error
-                needed |= _seats(calls)
-                if not number:
-                    lost = Skipped(because=UNASKED, reason="unasked")
-                    by_id = {call.id: call for call in calls}
-                    self.score(sample, condition, by_id, dict.fromkeys(by_id, lost))
+        kind = type(self).__name__
+        if not hasattr(self, "_source"):
+            told = f"{kind}.__init__ does not call super().__init__(spec, images)"
+            raise OwnCodeError(f"{told}: do that first")
+        needed: dict[str, str] = {}
+        for number, sample in enumerate(self.load(), start=1):
+            with telling(f"{kind}: reading sample {number} of `load`"):
+                self.about(sample)
+                for condition in self.conditions:
+                    needed |= _seats(self._checked_plan(sample, condition, is_first=number == 1))
         self._check_seats(needed)
 
-    def _check_seats(self, needed: Mapping[str, None]) -> None:
+    def _checked_plan(self, sample: Fields, condition: str, *, is_first: bool) -> tuple[Call, ...]:
+        calls = self.plan(sample, condition)
+        where = f"{type(self).__name__}.plan of sample {self.key(sample)!r} under {condition}"
+        try:
+            check(calls)
+        except PlanError as error:
+            raise OwnCodeError(f"{where}: {error}") from error
+        if is_first:
+            if _asked(calls) != _asked(self.plan(sample, condition)):
+                raise OwnCodeError(
+                    f"{where} gives other calls when it is asked again: nothing drawn, counted or "
+                    "changed may enter them, or their replies are never found again"
+                )
+            lost = Skipped(because=UNASKED, reason="unasked")
+            by_id = {call.id: call for call in calls}
+            self.score(sample, condition, by_id, dict.fromkeys(by_id, lost))
+        return calls
+
+    def _check_seats(self, needed: Mapping[str, str]) -> None:
         known = dict(needed)
         if not known.keys() >= {*self._seats}:
             # a seat may be one of a condition that this run leaves out
@@ -215,26 +294,71 @@ class FileBenchmark(ABC):
         for seat in self._seats:
             # records that the run does not come to may ask it
             if seat not in known and not self._intake.is_part:
-                raise ConfigError(f"{self.name} has no seat {seat!r}{nearest(seat, list(known))}")
-        for seat in needed:
+                told = f"{self.name} has no seat {seat!r}"
+                if seat == CANDIDATE:
+                    told += ", on which every benchmark asks the model that is evaluated"
+                raise ConfigError(f"{told}{nearest(seat, list(known))}")
+        for seat, call in needed.items():
             if seat not in self._seats:
-                raise ConfigError(f"{self.name} needs a model: name a {seat}")
-
-    def _check_declared(self) -> None:
-        kind = type(self)
-        for needed in ("name", "fields"):
-            if not hasattr(kind, needed):
-                raise ConfigError(f"{kind.__name__} is a benchmark without `{needed}`: set it")
-        for several in ("fields", "image_fields", "conditions"):
-            if isinstance(given := getattr(kind, several), str):
-                told = f"{kind.__name__}.{several} is {given!r}, and no tuple"
-                raise ConfigError(f"{told}: write ({given!r},)")
-
-    @classmethod
-    def _option_kind(cls) -> type[FileOptions]:
-        return ImageOptions if cls.image_fields else FileOptions
+                raise ConfigError(f"{self.name} needs a model: name a {seat} (for call {call!r})")
 
 
-def _seats(calls: Iterable[Call]) -> dict[str, None]:
-    """The seats that the calls and their rescues ask, in their order."""
-    return {each.seat: None for call in calls for each in (call, *call.rescues)}
+def _check_declared(kind: type[FileBenchmark]) -> None:
+    """Raise `ConfigError` for what a class must not declare."""
+    for needed in ("name", "fields"):
+        if not hasattr(kind, needed):
+            raise ConfigError(f"{kind.__name__} is a benchmark without `{needed}`: set it")
+    for several in ("fields", "image_fields", "prompts", "conditions", "notes", "least"):
+        if isinstance(given := getattr(kind, several), str):
+            told = f"{kind.__name__}.{several} is {given!r}, and no tuple"
+            raise ConfigError(f"{told}: write ({given!r},)")
+    for prompt in kind.prompts:
+        if not isinstance(prompt, Prompt):
+            raise ConfigError(
+                f"{kind.__name__}.prompts holds {prompt!r}: write parse_prompt({prompt!r}, NAME)"
+            )
+    if not PLAIN_NAME.fullmatch(kind.name):
+        told = f"{kind.__name__}.name is {kind.name!r}, and files are named after it"
+        raise ConfigError(f"{told}: letters, digits, '_', '-' and '.' will do")
+    for what, names in {
+        "conditions": kind.conditions,
+        "fields and image_fields": (*kind.fields, *kind.image_fields),
+        "prompts": tuple(prompt.name for prompt in kind.prompts),
+    }.items():
+        if len({*names, ""}) <= len(names):
+            told = f"{kind.__name__}: the names of {what} are {', '.join(map(repr, names))}"
+            raise ConfigError(f"{told}: none may be empty, or there twice")
+    _check_kinds(kind)
+
+
+def _check_kinds(kind: type[FileBenchmark]) -> None:
+    """Raise `ConfigError` for a scale without two ends, and for options that lack some."""
+    scale = kind.scale
+    for ends in scale.values() if isinstance(scale, Mapping) else [scale]:
+        match ends:
+            case None:
+                continue
+            case (int() | float() as lowest, int() | float() as highest) if lowest < highest:
+                continue
+        raise ConfigError(
+            f"{kind.__name__}.scale holds {ends!r}: write (lowest, highest), or a mapping of every "
+            "metric to its own, or to None"
+        )
+    base = ImageOptions if kind.image_fields else FileOptions
+    if not issubclass(kind.options, base):
+        told = f"{kind.__name__}.options is {kind.options.__name__}, which is no {base.__name__}"
+        raise ConfigError(f"{told}: derive it from that")
+
+
+def _asked(calls: Iterable[Call]) -> list[tuple[Any, ...]]:
+    """What the calls and their rescues ask whom."""
+    return [
+        (each.id, each.seat, each.messages, each.sampling)
+        for call in calls
+        for each in (call, *call.rescues)
+    ]
+
+
+def _seats(calls: Iterable[Call]) -> dict[str, str]:
+    """The seats that the calls and their rescues ask, in their order, with a call that does."""
+    return {each.seat: each.id for call in calls for each in (call, *call.rescues)}

@@ -29,7 +29,10 @@ def find_quantities(benchmark: str) -> ComparedQuantities:
 
 
 def plain_means(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
-    """The mean of every metric under every condition, turn by turn where there are turns."""
+    """The mean of every metric under every condition, turn by turn where there are turns.
+
+    Where all of a run's values are 0 or 1 it is a share.
+    """
     turns = (None, *frame.turns())
     for metric in frame.distinct("metric"):
         for condition in frame.distinct("condition"):
@@ -37,5 +40,6 @@ def plain_means(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
                 column = frame.select(metric=metric, condition=condition, turn=turn)
                 if len(column):
                     name = metric if turn is None else f"{metric}, turn {turn}"
-                    columns = {name: column.per_sample("mean")}
-                    yield Quantity(name=name, columns=columns, group=condition)
+                    own = column.per_sample("mean")
+                    shares = (name,) if own.is_binary else ()
+                    yield Quantity(name=name, columns={name: own}, group=condition, shares=shares)

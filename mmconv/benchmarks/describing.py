@@ -37,13 +37,15 @@ class BenchmarkOptions(BaseModel):
 class Description:
     """The meaning of each seat and each condition, and the model of the options.
 
-    `unnamed` says which conditions a run takes that names none.
+    `unnamed` says which conditions a run takes that names none. `judging` names the options that
+    change how the same answers are judged: runs that differ in one are not compared unasked.
     """
 
     options: type[BaseModel]
     conditions: Mapping[str, str]
     unnamed: str
     seats: Mapping[str, str]
+    judging: frozenset[str] = frozenset()
 
     def has_seat(self, name: str) -> bool:
         """Whether a run may put a model there."""

@@ -7,7 +7,7 @@ computed here, nor where a benchmark describes its boards (`leaderboard:boards` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -60,25 +60,30 @@ class BoardPart:
 class Board:
     """Tables whose rows stand in the order of the headline, a column of the first of them.
 
-    Where no run has the headline, it is the first column that any has.
+    Where no run has the headline, it is the first column that any has. `least` names columns of
+    which the least is best.
     """
 
     parts: Sequence[BoardPart]
     headline: str
     name: str = ""
+    least: Collection[str] = ()
 
 
-def find_boards(benchmark: str, runs: Sequence[Tables]) -> tuple[Board, ...]:
+def find_boards(
+    benchmark: str, runs: Sequence[Tables], least: Collection[str] = ()
+) -> tuple[Board, ...]:
     """The boards of a benchmark; these runs may lack numbers of some.
 
-    A benchmark of one's own has one: the first table of its first run, a column for each number.
+    A benchmark of one's own has one: the first table of its first run, a column for each number;
+    of its rows `least` the least is best.
     """
     if benchmark not in TITLES:
-        return tuple(_plain(benchmark, runs[0]))
+        return tuple(_plain(benchmark, runs[0], least))
     return tuple(find_part(benchmark, "leaderboard:boards")(runs))
 
 
-def _plain(benchmark: str, tables: Tables) -> Iterator[Board]:
+def _plain(benchmark: str, tables: Tables, least: Collection[str]) -> Iterator[Board]:
     for table in tuple(tables.values())[:1]:
         columns = {
             row if len(table.columns) == 1 else f"{row} ({column})": CellPlace(
@@ -87,4 +92,8 @@ def _plain(benchmark: str, tables: Tables) -> Iterator[Board]:
             for row in table.rows
             for column in table.columns
         }
-        yield Board(headline="", parts=[BoardPart(title=benchmark, columns=columns)])
+        yield Board(
+            headline="",
+            parts=[BoardPart(title=benchmark, columns=columns)],
+            least=[name for name, place in columns.items() if place.row in least],
+        )

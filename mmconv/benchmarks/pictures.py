@@ -40,7 +40,7 @@ class ImageFolder:
         self.missing: set[str] = set()
         self._path = path
         self._library = library
-        self._by_stem = {each.stem: each.name for each in sorted(path.iterdir())}
+        self._by_stem = {each.stem.lower(): each.name for each in sorted(path.iterdir())}
 
     def add(self, name: str) -> str | None:
         """Add an image; returns what is wrong with it, None if nothing is."""
@@ -61,11 +61,13 @@ class ImageFolder:
         return None
 
     def _hint(self, missing: PurePath) -> str:
-        """What to say of a file that has the name of a missing one up to its suffix."""
-        other = self._by_stem.get(missing.stem)
+        """What to say of a file that has the name of a missing one but for one thing."""
+        other = self._by_stem.get(missing.stem.lower())
         if other is None or not (self._path / other).is_file():
             return ""
-        return f", but {other} is: the suffix differs"
+        alike = other.lower() == missing.name.lower()
+        differs = "folder" if other == missing.name else "case" if alike else "suffix"
+        return f", but {other} is: the {differs} differs"
 
 
 def check_ahead(

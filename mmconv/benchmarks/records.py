@@ -18,6 +18,7 @@ import orjson
 from mmconv.benchmarks.text_faults import (
     SAVE_AS_UTF8,
     SEPARATORS,
+    UTF_16,
     encoding_error,
     not_utf8,
     separator_error,
@@ -231,6 +232,8 @@ def _lines(path: Path) -> Iterator[Record | Unreadable]:
                 yield _record(where, _parse(line))
             except orjson.JSONDecodeError as error:
                 foreign = not_utf8(line)
+                if number == 1 and foreign == UTF_16:
+                    raise DataError(where, [foreign], f"{SAVE_AS_UTF8}.") from error
                 spoilt = f"not JSON: {error.msg} (character {error.pos + 1} of the line)"
                 fault = f"{foreign}. {SAVE_AS_UTF8}" if foreign else spoilt
                 yield Unreadable(where=where, fault=fault)

@@ -38,6 +38,7 @@ class Rescoring:
     skip_bad: bool = False
     good: int = 0
     left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _taken: set[Path] = field(default_factory=set)
 
     def take(
         self,
@@ -48,8 +49,12 @@ class Rescoring:
     ) -> None:
         """Have every record of a file read; `read` raises `DataError` for a bad one.
 
-        Raises `DataError` that tells all bad records of the file, and for a file without good ones.
+        Raises `DataError` that tells all bad records of the file, for a file without good ones, and
+        for one that was taken in before.
         """
+        if (own := path.resolve()) in self._taken:
+            raise DataError(str(path), ["the same file is given twice"], "Give each file once.")
+        self._taken.add(own)
         intake = Intake(skip_bad=self.skip_bad)
         for record in records:
             intake.add(record.where, _faults(record, read))

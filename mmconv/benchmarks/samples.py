@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from mmconv.benchmarks.choosing import EVERYTHING, Choice, all_keys
 from mmconv.benchmarks.intake import Found, Intake, find_samples
@@ -27,7 +27,8 @@ ID = "id"
 class Fields(dict[str, str]):
     """A sample: the declared fields of its record and its `id`, as text.
 
-    `images` holds the images of each declared image field, in the record's order.
+    `images` holds the images of each declared image field, in the record's order. All conditions
+    share it, so that it cannot be changed: `Fields({**sample, ...}, sample.images)` is another.
     """
 
     def __init__(
@@ -35,6 +36,15 @@ class Fields(dict[str, str]):
     ) -> None:
         super().__init__(given)
         self.images: Mapping[str, tuple[Image, ...]] = images or {}
+
+    def _refuse(self, *given: Any, **named: Any) -> NoReturn:
+        raise TypeError(
+            "all conditions share a sample, so that it cannot be changed: make another, "
+            "Fields({**sample, ...}, sample.images)"
+        )
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    update = setdefault = pop = popitem = clear = _refuse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,19 +84,22 @@ def survey(source: Source, library: ImageSink) -> Intake:
     """
     intake = Intake(choice=source.choice, skip_bad=source.skip_bad)
     missing: set[str] = set()
+    columns: dict[str, None] = {}
 
     def wanted(found: Found[_Named]) -> Iterable[str]:
         return () if intake.is_full or found.sample is None else found.sample.images
 
     if source.image_fields:
         folder = ImageFolder(source.images, library)
-        for found, faults in check_ahead(_find(source), wanted, folder):
+        for found, faults in check_ahead(_find(source, columns), wanted, folder):
             intake.add(found.place, (*found.faults, *faults))
         missing = folder.missing
     else:
-        for found in _find(source):
+        for found in _find(source, columns):
             intake.add(found.place, found.faults)
     advice = [f"Every record needs {', '.join(source.columns)}."]
+    if unread := [name for name in columns if name not in source.columns]:
+        advice.append(f"Columns that nothing reads: {', '.join(unread)}.")
     if any(missing.intersection(faults) for faults in intake.bad.values()):
         advice.append(f"Put the images that are missing into {source.images}.")
     intake.check(source.data, "\n".join(advice))
@@ -119,8 +132,12 @@ class _Named:
         return (name for each in self.names.values() for name in each)
 
 
-def _find(source: Source) -> Iterator[Found[_Named]]:
+def _find(source: Source, columns: dict[str, None] | None = None) -> Iterator[Found[_Named]]:
+    """What is found of each record; `columns` takes in the names of all their fields."""
+
     def read(record: Record) -> Found[_Named]:
+        if columns is not None:
+            columns.update(dict.fromkeys(record.fields))
         faults: list[str] = []
         given = {
             name: value

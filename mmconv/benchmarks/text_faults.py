@@ -16,11 +16,14 @@ SAVE_AS_UTF8 = "Save the file as UTF-8"
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 """What may stand between cells, and what it is called."""
 
+UTF_16 = "UTF-16, not UTF-8"
+"""What is told of a file in UTF-16, of which no line can be read."""
+
 
 def not_utf8(line: bytes) -> str | None:
     """Where a line ceases to be UTF-8, and what its author may have meant; None if it is UTF-8."""
     if line.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-        return "UTF-16, not UTF-8"
+        return UTF_16
     line = line.removeprefix(BOM_UTF8)
     try:
         line.decode("utf-8")

@@ -145,6 +145,22 @@ def test_only_accepted_types_are_sent(kind: str, accepted: str, sent: str) -> No
     assert inspect(prepared.data, LIMITS, "a").media_type == prepared.media_type == sent
 
 
+@pytest.mark.parametrize(
+    ("policy", "size", "resampling"),
+    [
+        (Policy(max_side=100), (100, 75), Image.Resampling.LANCZOS),
+        (Policy(min_pixels=120_000), (400, 300), Image.Resampling.BICUBIC),
+    ],
+)
+def test_how_pixels_are_resampled_is_not_changed(
+    policy: Policy, size: tuple[int, int], resampling: Image.Resampling
+) -> None:
+    """The keys of replies do not hold it: those given to other pixels would be taken for new."""
+    data = encode(noise(), "PNG")
+    shown = prepare_pixels(data, as_value(data), policy)
+    assert shown.tobytes() == noise().resize(size, resampling).tobytes()
+
+
 def test_a_turned_image_is_sent_upright() -> None:
     data = encode(halves((64, 32)), "JPEG", exif=turned(6))
     prepared = prepare(data, as_value(data), Policy())

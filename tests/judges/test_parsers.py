@@ -290,6 +290,6 @@ def test_any_text_is_read_or_refused(parser: Parser, text: str) -> None:
 )
 def test_long_lines_are_read_in_linear_time(parser: Parser, verdict: str, piece: str) -> None:
     text = piece * (100_000 // len(piece)) + verdict
-    start = time.perf_counter()
+    start = time.process_time()
     assert parser(text).label == ("A" if "Response" in verdict else None)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2

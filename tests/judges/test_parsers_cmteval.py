@@ -80,6 +80,15 @@ def test_a_score_that_is_no_number_is_left_out() -> None:
     assert scores["1/Adp"] == 5
 
 
+def test_a_score_that_a_broken_entry_names_twice_is_left_out() -> None:
+    broken = SOUND.replace("全面", '他说"好"').replace(" 4,", ' 4, "统筹能力": 2,', 1)
+    scores = turn_scores(broken).scores
+    assert "1/IS" not in scores
+    assert {name: scores[name] for name in READ if name != "1/IS"} == {
+        name: value for name, value in READ.items() if name != "1/IS"
+    }
+
+
 def test_equal_entries_for_one_turn_agree() -> None:
     reply = f"[{SOUND[SOUND.index('[') + 1 : -2]}, " + SOUND[SOUND.index("[") + 1 : -1]
     assert turn_scores(reply).scores == READ
@@ -96,7 +105,7 @@ def test_equal_entries_for_one_turn_agree() -> None:
         pytest.param(SOUND.replace('"2"', '"1-2"'), id="ranges that overlap and differ"),
         pytest.param(SOUND.replace('"2"', '"2-N"'), id="a range without an end"),
         pytest.param(SOUND.replace('"2"', '"8-5"'), id="a range backwards"),
-        pytest.param(SOUND.replace('"2"', '"1-9999"'), id="a range without measure"),
+        pytest.param(SOUND.replace('"2"', '"2-202"'), id="a range without measure"),
         pytest.param(SOUND.replace('"2"', '"全部"'), id="no number"),
         pytest.param(SOUND.replace('"2"', "2.5"), id="half a turn"),
         pytest.param("[" * 5000 + "{" + "}" * 5000, id="deep"),

@@ -38,6 +38,7 @@ def read(parser: Parser, text: str) -> float | None:
         ("As [1] says, it is wrong.\nRating: [[2]]", 2, 1),
         ("In [2024] it was. Rating: [[9]]", 9, 2024),
         ("The answer says [[3]] of it. Rating: [[5]]", 5, 3),
+        ("Rating: [[7]], and not [[3]] as before.", 7, 7),
         ("[[3]] or [[5]]", None, 3),
         ("Rating: [[0]]", None, 0),
         ("Rating: [[11]]", None, 11),

@@ -51,7 +51,8 @@ def sent(text: str, **values: str) -> list[tuple[str, str]]:
         ("# user\n## user\n # user\n# users\n", [("user", "## user\n # user\n# users")]),
         ("# user\n\\{{x}}\n", [("user", "{{x}}")]),
         ("# user\n\\\\\\{{x}}\n", [("user", "\\{{x}}")]),
-        ("# user\n{{X}} {{ x }} {{}} {x} \\n\n", [("user", "{{X}} {{ x }} {{}} {x} \\n")]),
+        ("# user\n{{}} {x} {{1}} \\n\n", [("user", "{{}} {x} {{1}} \\n")]),
+        ("{{ x }}\n# user\n\\{{X}} \\\\\\{{ x }}\n", [("user", "{{X}} \\{{ x }}")]),
         ("# user\na\r\nb\x85c\n", [("user", "a\r\nb\x85c")]),
     ],
 )
@@ -119,6 +120,7 @@ def test_the_digest_is_that_of_the_file() -> None:
         ("# user\nhi\n# Assistant\n", 3),
         ("note\n#system\n# user\nx\n", 2),
         ("# user\nhi\n# system \n", 3),
+        ("# user\n{{x}}\nSee {{ x }}\n", 3),
     ],
 )
 def test_what_is_no_prompt_names_the_line(text: str, line: int) -> None:
@@ -126,10 +128,18 @@ def test_what_is_no_prompt_names_the_line(text: str, line: int) -> None:
         parsed(text)
 
 
+def test_an_almost_slot_is_told_with_the_slot() -> None:
+    told = r"line 2: '\{\{ Check_list \}\}' is almost a slot; write '\{\{check_list\}\}', or put a"
+    with pytest.raises(PromptError, match=told):
+        parsed("# user\n{{x}} \\\\{{ Check_list }}\n")
+
+
 roles: st.SearchStrategy[Role] = st.sampled_from(["system", "user", "assistant"])
 fragments = st.one_of(
     st.text(max_size=8),
-    st.sampled_from(["\n", "\r", "\\", "{{", "}}", "{{x}}", "{", "# user", "# System ", "\ufeff"]),
+    st.sampled_from(
+        ["\n", "\r", "\\", "{{", "}}", "{{x}}", "{{ X }}", "{", "# user", "# System ", "\ufeff"]
+    ),
 )
 texts = st.lists(fragments, max_size=8).map(lambda pieces: Text(text="".join(pieces)))
 gaps = st.sampled_from([Gap(name="x"), Gap(name="caption_1")])
@@ -221,7 +231,7 @@ def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
             b"# user\nx\n",
             r"no prompt 'pairwise_turn_4'; its prompts are .*turn_3",
         ),
-        ("direct_extract", b"# user\n{{judgment}}\n", "missing judgement; superfluous judgment"),
+        ("direct_extract", b"# user\n{{judgment}}\n", "judgment; did you mean judgement.$"),
         (
             "direct_extract",
             b"# user\n\xff{{judgement}}\n",
@@ -279,7 +289,7 @@ class TestSlotsLeftOut:
         filled = PromptSet("convbench", tmp_path)["direct_extract"].fill({"judgement": "A."})
         assert filled == (Message(role="user", parts=(Text(text="Say 5."),)),)
         file.write_text("leaves out: judgement, taste\n# user\nSay 5.\n")
-        with pytest.raises(PromptError, match=r"slots superfluous taste$"):
+        with pytest.raises(PromptError, match=r"slots superfluous taste; there are: judgement$"):
             PromptSet("convbench", tmp_path)
         file.write_text("# user\nSay 5.\n")
         with pytest.raises(PromptError, match="put a line 'leaves out: judgement' above the first"):
@@ -287,6 +297,10 @@ class TestSlotsLeftOut:
 
 
 def test_a_folder_without_prompts_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "direct_extract.txt").write_text("# user\n{{judgement}}\n")
-    with pytest.raises(PromptError, match=r"holds no \.md file, .* are .*direct_extract"):
+    with pytest.raises(PromptError, match=r"holds no \.md file, so"):
+        PromptSet("convbench", tmp_path)
+    (tmp_path / "direct_extract.MD").write_text("# user\n{{judgement}}\n")
+    (tmp_path / "convbench").mkdir()
+    named = r"no \.md file \(but convbench, direct_extract\.MD\), "
+    with pytest.raises(PromptError, match=rf"{named}.* are .*direct_extract"):
         PromptSet("convbench", tmp_path)

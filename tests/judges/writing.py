@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from judges.template import Gap, Template
 
 HEADING = re.compile(r"\\*#[ \t]*(system|user|assistant)[ \t\r]*", re.IGNORECASE)
-SLOT = re.compile(r"(\\*)(\{\{[a-z][a-z0-9_]*\}\})")
+SLOT = re.compile(r"(\\*)(\{\{[ \t]*[A-Za-z][A-Za-z0-9_]*[ \t]*\}\})")
 
 
 def write_prompt(messages: Iterable[Template]) -> str:

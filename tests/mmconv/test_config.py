@@ -55,6 +55,21 @@ def test_what_undoes_an_earlier_override_is_refused(items: list[str]) -> None:
         override(RUN, items)
 
 
+@pytest.mark.parametrize(
+    ("item", "told"),
+    [
+        ("seats.candidat.attempts=1", "'candidat' has .*; did you mean candidate"),
+        ("seats.x.attempts=1", "'x' has no provider and no model; there are: candidate"),
+        ("seats={1: {attempts: 1}}", "1 has no provider and no model"),
+    ],
+)
+def test_a_seat_that_only_an_override_names_is_told_with_those_there_are(
+    item: str, told: str
+) -> None:
+    with pytest.raises(ConfigError, match=rf"\n  seats: {told}"):
+        validate(RunSpec, override(RUN, [item]), "run.yaml")
+
+
 class TestFieldsOfAModelByItsName:
     """They are laid over what the name stands for."""
 
@@ -236,3 +251,8 @@ def test_a_written_specification_overrides_no_more_than_it_was_told_to() -> None
     assert read.sampling["judge"].model_fields_set == {"seed"}
     assert read.seats["judge"].sampling is not None
     assert read.seats["judge"].sampling.model_fields_set == {"top_p"}
+
+
+def test_an_empty_text_ends_no_answer() -> None:
+    with pytest.raises(ConfigError, match=r"stop\.0: String should have at least 1 character"):
+        validate(SamplingSpec, {"stop": [""]}, "x")

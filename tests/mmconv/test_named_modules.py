@@ -20,3 +20,16 @@ def test_what_a_module_has_not_is_told_with_the_nearest_that_it_has() -> None:
     assert find_named("os.path:join", "benchmark", KNOWN) is not None
     with pytest.raises(ConfigError, match=r"os\.path has no jion; did you mean join\?"):
         find_named("os.path:jion", "benchmark", KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("os.path.join", r"join is no module but stands in one; did you mean os\.path:join\?$"),
+        ("os.path.jion", r"there is no module 'os\.path\.jion' on Python's path"),
+        ("./mine/quiz.py:Quiz", r"is not known; did you mean mine\.quiz:Quiz\?$"),
+    ],
+)
+def test_a_class_that_is_named_otherwise_is_told_as_it_is_named(name: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        find_named(name, "benchmark", KNOWN)

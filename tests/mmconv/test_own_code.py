@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,12 +15,13 @@ from mmconv.assemble import find_benchmark
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
 from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError, OwnCodeError, Transient
+from mmconv.errors import ConfigError, OwnCodeError, Refused, Transient
 from mmconv.own_code import told_provider
 from mmconv.values import Message, Reply, Sampling, Text
 from model_zoo import fake
 from model_zoo.providers import find_provider
 
+SPEC = ModelSpec(provider="mine.parrot", model="loud", api_key_env="PARROT_KEY")
 MESSAGES = (Message(role="user", parts=(Text(text="Hi"),)),)
 
 
@@ -30,7 +32,7 @@ class Parrot:
         self.answer = answer
 
     async def generate(self, messages: Any, sampling: Any, *, affinity: str) -> Any:
-        if isinstance(self.answer, Exception):
+        if isinstance(self.answer, BaseException):
             raise self.answer
         return self.answer
 
@@ -46,7 +48,7 @@ async def opened(backend: Any) -> Any:
     async def open_backend(spec: Any, images: Any) -> Any:
         return backend
 
-    return await provider(open_backend=open_backend).open_backend(None, None)
+    return await provider(open_backend=open_backend).open_backend(SPEC, None)
 
 
 def misspelt(spec: Any) -> Any:
@@ -54,7 +56,7 @@ def misspelt(spec: Any) -> Any:
 
 
 async def misspelt_later(spec: Any, _images: Any = None) -> Any:
-    return spec["modle"]
+    return vars(spec)["modle"]
 
 
 @pytest.mark.parametrize("name", ["fingerprint", "check_key", "facts"])
@@ -68,7 +70,7 @@ def test_what_a_function_raises_is_told_with_its_line(name: str) -> None:
     assert isinstance(caught.value.__cause__, KeyError)
 
 
-@pytest.mark.parametrize(("name", "given"), [("open_backend", ({}, None)), ("probe", ({},))])
+@pytest.mark.parametrize(("name", "given"), [("open_backend", (SPEC, None)), ("probe", (SPEC,))])
 async def test_so_is_what_one_raises_that_is_awaited(name: str, given: tuple[Any, ...]) -> None:
     with pytest.raises(OwnCodeError, match=rf"^mine.parrot.{name} fails\n.*\n.*\nKeyError"):
         await getattr(provider(**{name: misspelt_later}), name)(*given)
@@ -95,9 +97,99 @@ def test_a_fingerprint_is_a_text() -> None:
 
 async def test_what_opens_is_awaited_and_a_backend() -> None:
     with pytest.raises(OwnCodeError, match=r"open_backend gives 3 at once: write `async def`$"):
-        await provider(open_backend=lambda spec, images: 3).open_backend(None, None)
+        await provider(open_backend=lambda spec, images: 3).open_backend(SPEC, None)
     with pytest.raises(OwnCodeError, match="gives None, which has no max_concurrency and no gen"):
         await opened(None)
+
+
+@pytest.mark.parametrize("most", [0, -1, "4", 2.5, True, None])
+async def test_a_backend_takes_a_whole_number_of_calls_at_once(most: Any) -> None:
+    """Of 0 the run would wait for ever."""
+    backend = Parrot(None)
+    backend.max_concurrency = most
+    told = re.escape(f"mine.parrot: Parrot.max_concurrency is {most!r}; it must be an int of at")
+    with pytest.raises(OwnCodeError, match=f"^{told}"):
+        _ = (await opened(backend)).max_concurrency
+
+
+@pytest.mark.parametrize(
+    ("fails", "told"),
+    [
+        (lambda: Refused("auth", "HTTP 401"), "'auth' is no kind of failure; there are: timeout, "),  # type: ignore[arg-type]
+        (
+            lambda: Transient("rate_limit", "busy", retry_after="20"),  # type: ignore[arg-type]
+            "retry_after is '20', no number of seconds",
+        ),
+        (
+            lambda: Transient("server", "busy", retry_after=float("nan")),
+            "retry_after is nan, no number of seconds",
+        ),
+    ],
+)
+async def test_a_failure_that_the_run_could_not_act_on_is_told(fails: Any, told: str) -> None:
+    class Failing(Parrot):
+        async def generate(self, messages: Any, sampling: Any, *, affinity: str) -> Any:
+            raise fails()
+
+    with pytest.raises(OwnCodeError, match=re.escape(f"ValueError: {told}")) as caught:
+        await (await opened(Failing(None))).generate(MESSAGES, Sampling(), affinity="7/free")
+    assert f'File "{__file__}"' in str(caught.value)
+
+
+@pytest.mark.parametrize("raised", [SystemExit("bye"), asyncio.CancelledError("too slow")])
+async def test_own_code_that_exits_or_is_cancelled_by_itself_is_told(raised: Any) -> None:
+    backend = await opened(Parrot(raised))
+    with pytest.raises(OwnCodeError, match=rf"generate for 7/free fails\n(.*\n)+.*: {raised}\n"):
+        await backend.generate(MESSAGES, Sampling(), affinity="7/free")
+
+
+def test_so_it_is_in_no_event_loop() -> None:
+    def check_ready(spec: Any) -> None:
+        raise asyncio.CancelledError("too slow")
+
+    with pytest.raises(OwnCodeError, match=r"CancelledError: too slow$"):
+        provider(check_ready=check_ready).check_ready(SPEC)
+
+
+async def test_what_mmconv_cancels_is_cancelled() -> None:
+    class Slow(Parrot):
+        async def generate(self, messages: Any, sampling: Any, *, affinity: str) -> Any:
+            await asyncio.sleep(60)
+
+    backend = await opened(Slow(None))
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(backend.generate(MESSAGES, Sampling(), affinity="7/free"), 0.01)
+
+
+@pytest.mark.parametrize("raised", [Refused("authentication", "bad key sk-1!"), KeyError("sk-1")])
+async def test_the_key_is_taken_out_of_what_a_provider_raises(
+    monkeypatch: pytest.MonkeyPatch, raised: Exception
+) -> None:
+    async def open_backend(spec: Any, images: Any) -> Any:
+        raise raised
+
+    backend = await opened(Parrot(raised))
+    own = provider(open_backend=open_backend)
+    with pytest.raises((Refused, OwnCodeError), match="sk-1"):
+        await backend.generate(MESSAGES, Sampling(), affinity="7/free")
+    monkeypatch.setenv("PARROT_KEY", "sk-1\n")
+    for asked in (
+        backend.generate(MESSAGES, Sampling(), affinity="7/free"),
+        own.open_backend(SPEC, None),
+    ):
+        with pytest.raises((Refused, OwnCodeError)) as caught:
+            await asked
+        assert "[key]" in str(caught.value)
+        assert "sk-1" not in str(caught.value)
+
+
+@pytest.mark.parametrize("facts", [{"layers": 3}, {1: "one"}])
+def test_facts_are_texts(facts: Any) -> None:
+    with pytest.raises(OwnCodeError, match=r"^mine.parrot.facts gives \{.*, of which not all"):
+        provider(facts=lambda spec: facts).facts(SPEC)
+    with pytest.raises(OwnCodeError, match=r"^mine.parrot.facts gives None, which is no Mapping$"):
+        provider(facts=lambda spec: None).facts(SPEC)
+    assert provider(facts=lambda spec: {"layers": "3"}).facts(SPEC) == {"layers": "3"}
 
 
 async def test_what_a_backend_raises_but_as_backends_may_is_told() -> None:
@@ -135,6 +227,15 @@ async def test_what_a_backend_raises_but_as_backends_may_is_told() -> None:
         (
             Reply(text="HI", input_tokens=1.5, seconds=None),  # type: ignore[arg-type]
             "input_tokens is 1.5, seconds is None",
+        ),
+        (
+            Reply(text="HI", input_tokens=-4, output_tokens=True, seconds=float("nan")),
+            "input_tokens is -4, output_tokens is True, seconds is nan",
+        ),
+        (
+            Reply(text="\ud83d"),
+            "text is no Unicode ('utf-8' codec can't encode character '\\ud83d' in position 0: "
+            "surrogates not allowed)",
         ),
     ],
 )

@@ -58,7 +58,7 @@ class BotChatOptions(BenchmarkOptions):
 
     data: Path
     """The human dialogues: MuTual_test.xlsx, or a file of records in its layout."""
-    utterances: int = Field(default=UTTERANCES, gt=SEED)
+    utterances: int = Field(default=UTTERANCES, gt=SEED, le=1000)
     """How many utterances a generated dialogue has, the two of its seed included."""
     protocols: Several[Protocol] = ("unieval", "gteval", "paireval")
     """What the judge is asked for; PairEval needs opponents."""
@@ -72,7 +72,7 @@ class BotChatOptions(BenchmarkOptions):
     """When a dialogue counts as a loop."""
     prompt_role: Literal["system", "user"] = "system"
     """Who says the prompt; `user` is for chat templates without a place for a system prompt."""
-    judge_retries: int = Field(default=1, ge=0)
+    judge_retries: int = Field(default=1, ge=0, le=5)
     """How often an unreadable verdict is asked for again; at temperature 0 it may come again."""
     generate_only: bool = False
     """Ask the candidate only, and no judge."""
@@ -126,5 +126,6 @@ DESCRIPTION = Description(
         "judge": JUDGE,
         ANY_SEAT: "Any other seat, of any name: an opponent, which talks in the run itself.",
     },
+    judging=frozenset({"dup_detect", "judge_retries", "judge_max_tokens"}),
 )
 """What `mmconv options botchat` prints."""

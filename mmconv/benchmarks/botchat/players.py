@@ -168,7 +168,12 @@ def _check_stored(
     length: int,
 ) -> None:
     if not stored:
-        raise DataError(str(path), ["holds no dialogue of any sample that is compared"])
+        raise DataError(
+            str(path),
+            ["holds no dialogue of any sample that is compared"],
+            "Name the folder of a BotChat run over the same data, or a file of dialogues in the "
+            "authors' way: an index, and a column for each model.",
+        )
     problems = [
         f"{model}: no dialogue of {name_few(missing)}"
         for model, dialogues in stored.items()

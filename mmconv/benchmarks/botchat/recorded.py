@@ -39,23 +39,21 @@ def dialogue_file(path: Path) -> Path:
 def _recorded(folder: Path) -> Iterator[StoredDialogue]:
     models = _models(folder)
     first: str | None = None
-    found = False
     for (name, condition), calls in groupby(read_calls(folder), _plan):
-        first = first or condition
-        if condition != first:
-            raise DataError(
-                str(folder),
-                [f"holds dialogues of the conditions {first} and {condition}"],
-                "Run one of them alone (--conditions) and name that run.",
-            )
         key, trial = read_trial(name)
         # further trials of a sample repeat it
         if trial > 1:
             continue
         for dialogue in _dialogues(f"{folder.name} {key}", key, models, calls):
-            found = True
+            first = first or condition
+            if condition != first:
+                raise DataError(
+                    str(folder),
+                    [f"holds dialogues of the conditions {first} and {condition}"],
+                    "Run one of them alone (--conditions) and name that run.",
+                )
             yield dialogue
-    if not found:
+    if first is None:
         raise DataError(str(folder), ["holds no dialogues"], "Name the folder of a BotChat run.")
 
 

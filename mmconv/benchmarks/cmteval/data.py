@@ -153,6 +153,25 @@ def turn_records(record: Record) -> Iterator[Record]:
             yield Record(where=f"turn {number}", fields=turn)
 
 
+def subset_by_layout(record: Record) -> Subset:
+    """The subset whose fields a dialogue has.
+
+    Only Long-Text calls its identifiers `ID`, and only Hard gives turns a strategy.
+    """
+    if IDS[1] in record.fields:
+        return "long-text"
+    strategic = any(STRATEGY in turn.fields for turn in turn_records(record))
+    return "hard" if strategic else "standard"
+
+
+def foreign_fields(record: Record, subset: Subset) -> list[str]:
+    """The fault of a dialogue whose fields are those of another subset than its file's."""
+    own = subset_by_layout(record)
+    if own == subset:
+        return []
+    return [f"has the fields of {own}, but the file is taken for {subset}"]
+
+
 def _key(subset: Subset, record: Record) -> str | None:
     found = next((key for name in IDS if (key := Reader(record).optional(name))), None)
     return None if found is None else f"{subset}/{found}"
@@ -213,6 +232,8 @@ def _read(
     subset: Subset, references: Mapping[str, Record] | None, record: Record
 ) -> Found[Dialogue]:
     dialogue, faults = read_dialogue(record, subset)
+    if dialogue is not None:
+        faults += foreign_fields(record, subset)
     if dialogue is not None and subset == "long-text":
         dialogue = _with_reference(dialogue, references, faults)
     return Found(place=record.where, sample=dialogue, faults=tuple(faults))

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from mmconv.benchmarks.cmteval.data import turn_records
-from mmconv.benchmarks.cmteval.fields import IDS, STRATEGY, SUBSETS, Subset
+from mmconv.benchmarks.cmteval.data import subset_by_layout
+from mmconv.benchmarks.cmteval.fields import SUBSETS, Subset
 from mmconv.benchmarks.cmteval.options import CMTEvalOptions
 from mmconv.benchmarks.records import Record, scan_records
 from mmconv.errors import ConfigError, DataError
@@ -75,17 +75,6 @@ def model_of(path: Path) -> str:
 
 def _named_in(path: Path) -> re.Match[str] | None:
     return next(filter(None, (pattern.search(path.stem) for pattern in _IN_NAME)), None)
-
-
-def subset_by_layout(record: Record) -> Subset:
-    """The subset whose fields a dialogue has.
-
-    Only Long-Text calls its identifiers `ID`, and only Hard gives turns a strategy.
-    """
-    if IDS[1] in record.fields:
-        return "long-text"
-    strategic = any(STRATEGY in turn.fields for turn in turn_records(record))
-    return "hard" if strategic else "standard"
 
 
 def _named(data: Path | Mapping[Subset, Path]) -> dict[Subset, Path]:

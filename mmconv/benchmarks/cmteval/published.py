@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from mmconv.benchmarks.cmteval.data import Dialogue, read_dialogue, turn_records
+from mmconv.benchmarks.cmteval.data import Dialogue, foreign_fields, read_dialogue, turn_records
 from mmconv.benchmarks.cmteval.fields import (
     ACT,
     ADAPTABILITY,
@@ -35,7 +35,7 @@ from mmconv.benchmarks.cmteval.fields import (
     TURNS,
     Subset,
 )
-from mmconv.benchmarks.cmteval.files import model_of, subset_by_layout, subset_of
+from mmconv.benchmarks.cmteval.files import model_of, subset_of
 from mmconv.benchmarks.records import Record, scan_records
 from mmconv.benchmarks.rescoring import Rescoring
 from mmconv.errors import DataError
@@ -125,10 +125,8 @@ def read_published(path: Path, rescoring: Rescoring) -> Published:
         dialogue, faults = read_dialogue(record, subset)
         if dialogue is None:
             raise DataError(record.where, faults)
-        if (own := subset_by_layout(record)) != subset:
-            raise DataError(
-                record.where, [f"has the fields of {own}, but the file is taken for {subset}"]
-            )
+        if foreign := foreign_fields(record, subset):
+            raise DataError(record.where, foreign)
         if dialogue.id in seen:
             raise DataError(record.where, [f"{seen[dialogue.id]} has the same identifier"])
         seen[dialogue.id] = record.where

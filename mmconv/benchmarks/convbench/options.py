@@ -40,7 +40,7 @@ class GradingOptions(BenchmarkOptions):
     """What the overall judge reads of reference turns: nothing, or a verdict for the human."""
     judge_sees_image: bool = False
     """Whether the judge is sent the picture too; the authors' judge reads text only."""
-    judge_retries: int = Field(default=1, ge=0)
+    judge_retries: int = Field(default=1, ge=0, le=5)
     """How often an unreadable verdict is asked for again; at temperature 0 it may come again."""
     extraction: bool = True
     """Whether a verdict that still cannot be read goes to a second prompt, which extracts it."""
@@ -104,5 +104,7 @@ DESCRIPTION = Description(
     },
     unnamed="free, perception, reasoning; free with generate_only",
     seats={"candidate": CANDIDATE, "judge": JUDGE},
+    judging=frozenset(GradingOptions.model_fields) - {"grading"}
+    | {"failure_rating", "failure_win"},
 )
 """What `mmconv options convbench` prints."""

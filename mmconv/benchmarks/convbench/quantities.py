@@ -59,6 +59,9 @@ PAIRWISE = Grading(
 )
 GRADINGS = (DIRECT, PAIRWISE)
 
+LEVELS = {1: "perception", 2: "reasoning", 3: "creation"}
+"""Turn -> what it asks for."""
+
 QUANTITIES: dict[str, tuple[str, int]] = {
     "S1": ("free", 1),
     "S2": ("free", 2),

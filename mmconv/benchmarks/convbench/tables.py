@@ -17,9 +17,11 @@ from mmconv.benchmarks.convbench.attribution import Blame, blames, net_shares, s
 from mmconv.benchmarks.convbench.chains import own_turns
 from mmconv.benchmarks.convbench.official import Convention, OfficialRates
 from mmconv.benchmarks.convbench.options import ALONE, CONDITIONS
+from mmconv.benchmarks.convbench.position import TIE, is_in_both_orders, position_table
 from mmconv.benchmarks.convbench.quantities import (
     DELTAS,
     GRADINGS,
+    LEVELS,
     MEANINGS,
     MEANS,
     PAIRWISE,
@@ -31,18 +33,13 @@ from mmconv.benchmarks.convbench.quantities import (
     estimate,
     mean,
 )
-from mmconv.stats import FEWEST_CLUSTERS, ScoreFrame, as_cell, summarise_share
+from mmconv.stats import FEWEST_CLUSTERS, ScoreFrame, as_cell
 from mmconv.values import Cell, Score, Summary, Table
 
-LEVELS = {1: "perception", 2: "reasoning", 3: "creation"}
-
-TIE = 0.5
-"""A win in one order and a loss in the other."""
-
-CITED = (
-    "Cite these. A level's net share is by how much failures fall in number once it too is "
-    "perfect, over all failures: what succeeds or fails by chance cancels out. The failed level "
-    "keeps the rest. Below 0 or above 100 %, perfect turns add failures."
+NET = (
+    "A level's net share is by how much failures fall in number once it too is perfect, over all "
+    "failures: what succeeds or fails by chance cancels out. The failed level keeps the rest. "
+    "Below 0 or above 100 %, perfect turns add failures."
 )
 """What net shares are, as their table tells it."""
 
@@ -68,10 +65,17 @@ FOLLOWED = (
 )
 """Which failures the shares are of, as tables tell it."""
 
+LOST = (
+    "A lost comparison is no error by itself: of two answers that are equally good, one loses. In "
+    "one order such losses stay with the failed level, however good it is; judged in both orders "
+    "(order: both), only what loses in both counts."
+)
+"""What shares of lost comparisons are, as tables tell it where one order was judged."""
+
 LOST_TURNS = (
     "An overall verdict, and R1 with it, is missing where a turn's is: its judge reads those on "
-    "the turns. Running the same command again asks for those that failed; --set "
-    "options.turn_judgements=false has the whole judged without them, by another prompt."
+    "the turns. Running it again asks for those that failed; with the option turn_judgements=false "
+    "the whole is judged without them, by another prompt."
 )
 """Why S0 and R1 lack more than S1 to S3, as tables tell it."""
 
@@ -118,7 +122,7 @@ def build_tables(scores: Iterable[Score], layout: Layout) -> list[Table]:
         made += [_categories(frame, gradings, turn, layout) for turn in LEVELS]
         made += [_alone(frame, gradings, layout)]
     if PAIRWISE in gradings:
-        made.append(_order(frame, layout))
+        made.append(position_table(frame, layout.notes))
     made.append(_answers(frame, layout))
     return [table for table in made if table.rows]
 
@@ -187,6 +191,7 @@ def _paper(frame: ScoreFrame, grading: Grading, layout: Layout) -> Table:
 
 
 def _net_attribution(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
+    lost = _lost(frame, gradings)
     rows: dict[str, dict[str, Cell]] = {}
     for grading in gradings:
         found = net_shares(frame, grading, layout.threshold(grading))
@@ -201,13 +206,19 @@ def _net_attribution(frame: ScoreFrame, gradings: list[Grading], layout: Layout)
         columns=tuple(_failures(grading) for grading in gradings),
         rows=rows,
         notes=(
-            CITED,
+            NET if lost and gradings == [PAIRWISE] else f"Cite these. {NET}",
             UNTOLD,
             _failing(layout),
             FOLLOWED,
+            *lost,
             *layout.notes,
         ),
     )
+
+
+def _lost(frame: ScoreFrame, gradings: Iterable[Grading]) -> tuple[str, ...]:
+    """What a failure in a comparison is, where each answer was judged on one side alone."""
+    return (LOST,) if PAIRWISE in gradings and not is_in_both_orders(frame) else ()
 
 
 def _is_told(share: Summary) -> bool:
@@ -307,26 +318,6 @@ def _alone(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
         name="single_turn",
         title="One instruction alone against the conversation",
         columns=tuple(grading.title for grading in gradings),
-        rows=rows,
-        notes=layout.notes,
-    )
-
-
-def _order(frame: ScoreFrame, layout: Layout) -> Table:
-    """Position bias: how often the candidate wins on either side."""
-    rows = {}
-    for turn, name in {**LEVELS, 0: "overall"}.items():
-        cells = {}
-        for side in ("A", "B"):
-            found = frame.select(metric=PAIRWISE.metric, condition="free", turn=turn, side=side)
-            if len(found):
-                cells[f"win rate as {side} (%)"] = as_cell(summarise_share(found), 100.0)
-        if cells:
-            rows[name] = cells
-    return Table(
-        name="position",
-        title="Position bias of the pairwise judge (free setting)",
-        columns=("win rate as A (%)", "win rate as B (%)"),
         rows=rows,
         notes=layout.notes,
     )

@@ -44,7 +44,7 @@ class FBBenchOptions(BenchmarkOptions):
     """Whether the judge reads the reference answer; not set, it does where all records have one."""
     maintenance: Maintenance = "any"
     """A response is maintained if any criterion is met, or only if all are."""
-    judge_retries: int = Field(default=2, ge=0)
+    judge_retries: int = Field(default=2, ge=0, le=5)
     """How often an unreadable verdict is asked for again; at temperature 0 it may come again."""
     generate_only: bool = False
     """Ask the candidate only, and no judge."""
@@ -61,5 +61,6 @@ DESCRIPTION = Description(
     conditions={CONDITION: "The first answer is the preset one; the model answers the feedback."},
     unnamed=CONDITION,
     seats={"candidate": CANDIDATE, "judge": JUDGE},
+    judging=frozenset({"reference", "maintenance", "judge_retries", "judge_max_tokens"}),
 )
 """What `mmconv options fbbench` prints."""

@@ -28,7 +28,7 @@ class GradingOptions(BenchmarkOptions):
     """Whether a dialogue's score is the minimum of its turns, or their mean."""
     reference: Literal["answer", "messages"] = "answer"
     """What the judge of MR and GR is given: the turn's golden answer, or all golden messages."""
-    judge_retries: int = Field(default=1, ge=0)
+    judge_retries: int = Field(default=1, ge=0, le=5)
     """How often an unreadable verdict is asked for again; at temperature 0 it may come again."""
     judge_max_tokens: int = Field(default=1024, gt=0)
     """The judge's longest reply, in tokens."""
@@ -57,5 +57,7 @@ DESCRIPTION = Description(
     },
     unnamed=GOLDEN,
     seats={"candidate": CANDIDATE, "judge": JUDGE},
+    # the minimum and the mean of turns are columns of their own, and never stand for each other
+    judging=frozenset(GradingOptions.model_fields) - {"minimum"},
 )
 """What `mmconv options mtbench101` prints."""

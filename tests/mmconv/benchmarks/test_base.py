@@ -28,7 +28,7 @@ SEATS = {seat: ModelSpec(provider="fake", model="echo") for seat in ("candidate"
 
 
 class Questions(FileBenchmark):
-    """Asks every riddle by a prompt, and scores nothing."""
+    """Asks every riddle by a prompt, and reads no answer."""
 
     name = "questions"
     fields = ("riddle",)
@@ -43,7 +43,7 @@ class Questions(FileBenchmark):
         return (Call(id="answer", seat="candidate", messages=messages),)
 
     def score(self, sample: Fields, condition: str, calls: Calls, outcomes: Outcomes) -> Scores:
-        yield from ()
+        yield Score(sample=sample["id"], condition=condition, metric="read", why="never")
 
 
 class Bare(Questions):
@@ -192,7 +192,7 @@ def test_tables_are_means_of_every_metric(data: Path) -> None:
     [table] = build(data).tables(scores)
     fit = table.rows["fit"]["free"]
     assert (fit.value, fit.n, fit.missing) == (6.0, 2, {"unparsed": 1})
-    assert table.rows["words"]["free"] == Cell(value=3.0, n=1)
+    assert table.rows["words"]["free"] == Cell(value=3.0, n=1, missing={"not scored": 2})
 
 
 async def test_an_unreadable_judgement_is_asked_again_and_then_unscored(

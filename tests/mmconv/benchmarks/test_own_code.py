@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 from click.testing import CliRunner
 
@@ -19,23 +18,13 @@ from mmconv.assemble import build_benchmark
 from mmconv.benchmarks.base import Calls, Fields, FileBenchmark, Outcomes, Scores
 from mmconv.cli import commands
 from mmconv.cli.session import evaluate
-from mmconv.config import ModelSpec, RunSpec
+from mmconv.config import RunSpec
 from mmconv.errors import ConfigError, OwnCodeError
 from mmconv.evaluation import Evaluation, Place, open_evaluation
 from mmconv.protocols import ImageSink
 from mmconv.values import Call, Message, Ref, Reply, Score, Table, Verdict
 from tests.example_benchmark import Riddles
-
-SEATS = {seat: ModelSpec(provider="fake", model="judge") for seat in ("candidate", "judge")}
-
-
-def spec(folder: Path, kind: type[FileBenchmark]) -> RunSpec:
-    data = folder / "riddles.jsonl"
-    data.write_bytes(
-        b"\n".join(orjson.dumps({"id": name, "riddle": f"Who is {name}?"}) for name in "abc")
-    )
-    name = f"{kind.__module__}:{kind.__name__}"
-    return RunSpec(benchmark=name, options={"data": str(data)}, seats=SEATS)
+from tests.mmconv.benchmarks.own import spec
 
 
 def refused(folder: Path, kind: type[FileBenchmark]) -> str:
@@ -102,7 +91,7 @@ class OtherCondition(Riddles):
     ("kind", "where", "told"),
     [
         (MisspeltField, "MisspeltField.plan of sample 'b'", "KeyError: 'riddel'"),
-        (NoCalls, "NoCalls.plan of sample 'a'", "TypeError: 'NoneType' object is not iterable"),
+        (NoCalls, "NoCalls.plan of sample 'a'", "gives None, and no Calls in a tuple: return one"),
         (NoCall, "NoCall.plan of sample 'a'", "gives 'fit', which is no Call"),
         (NoSuchCall, "NoSuchCall.plan of sample 'a'", "call 'fit' refers to 'nobody'"),
         (

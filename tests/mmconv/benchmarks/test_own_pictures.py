@@ -115,8 +115,8 @@ def test_pictures_stand_at_any_turn_and_several_in_one(desk: Desk) -> None:
     assert sample == {"id": "1", "question": "What?"}
 
 
-def test_scores_of_the_same_pictures_are_a_cluster(desk: Desk) -> None:
-    names = (["1.png"], ["1.png"], ["1.png", "2.png"], ["2.png"])
+def test_scores_of_the_same_pictures_are_a_cluster_in_any_order(desk: Desk) -> None:
+    names = (["1.png"], ["1.png", "1.png"], ["1.png", "2.png"], ["2.png", "1.png"], ["2.png"])
     desk.write(*(record(number, *each) for number, each in enumerate(names)))
     album = desk.build()
     lost = Skipped(because=UNASKED, reason="unasked")
@@ -126,6 +126,7 @@ def test_scores_of_the_same_pictures_are_a_cluster(desk: Desk) -> None:
         [score] = album.score(sample, "free", calls, dict.fromkeys(calls, lost))
         clusters.append(score.tags["cluster"])
     assert clusters[0] == clusters[1]
+    assert clusters[2] == clusters[3]
     assert len(set(clusters)) == 3
 
 

@@ -3,6 +3,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from threading import Barrier, Lock
 
+import pytest
+
 from mmconv.benchmarks.pictures import ImageFolder, check_ahead
 from mmconv.errors import ImageError
 from mmconv.values import Image
@@ -110,3 +112,17 @@ def test_order_is_kept_and_little_is_read_ahead(tmp_path: Path) -> None:
     assert next(checked) == ("0.png", (f"image 0.png is not in {tmp_path.name}",))
     assert len(pulled) < 50
     assert [name for name, _ in checked] == [f"{number}.png" for number in range(1, 500)]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("a.jpg", ", but a.png is: the suffix differs"),
+        ("A.PNG", ", but a.png is: the case differs"),
+        ("more/a.png", ", but a.png is: the folder differs"),
+        ("b.png", ""),
+    ],
+)
+def test_a_name_that_is_nearly_that_of_a_file_is_told(tmp_path: Path, name: str, told: str) -> None:
+    folder = ImageFolder(fill(tmp_path, "a.png"), Sink())
+    assert folder.add(name) == f"image {name} is not in {tmp_path.name}{told}"

@@ -392,3 +392,9 @@ class TestRealFiles:
         assert records[526].where == "ConvBench.xlsx row 527"
         assert list(records[526].fields) == list(records[1].fields)
         assert len(orjson.dumps(records[526].fields)) < 600
+
+
+def test_of_records_in_utf_16_one_line_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes("{}\n{}\n".encode("utf-16"))
+    assert fails(path) == "a.jsonl line 1: 1 problem\n  UTF-16, not UTF-8\nSave the file as UTF-8."

@@ -199,6 +199,14 @@ def test_opponents_must_have_every_dialogue(tmp_path: Path) -> None:
     )
 
 
+def test_a_file_without_any_of_them_is_told_with_what_to_name(tmp_path: Path) -> None:
+    path = write(tmp_path / "data.jsonl", [record(7)])
+    convs = opponents(tmp_path / "c.tsv", {"gpt": [dialogue("g", 16)]})
+    told = "holds no dialogue of any sample that is compared\nName the folder of a BotChat run"
+    with pytest.raises(DataError, match=told):
+        built(path, opponents=[str(convs)])
+
+
 def test_only_the_dialogues_that_are_compared_are_needed(tmp_path: Path) -> None:
     path = write(
         tmp_path / "data.jsonl", [record(each, 3 if each == 2 else 5) for each in range(1, 61)]

@@ -145,7 +145,8 @@ def test_a_run_of_another_benchmark_is_told(tmp_path: Path, benchmark: str, told
             "seen": [],
         }
     )
-    (tmp_path / "transcripts.jsonl").write_bytes(line)
+    hinted = line.replace(b'"free"', b'"hinted"')
+    (tmp_path / "transcripts.jsonl").write_bytes(line + b"\n" + hinted)
     with pytest.raises(DataError, match=told):
         list(stored_dialogues(tmp_path))
 

@@ -178,7 +178,7 @@ def test_a_judgement_given_twice_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "UniEval.tsv", [unieval("m", 1, "Choice: No")])
     with pytest.raises(DataError, match=r"unieval, m, MT-1 is that of UniEval\.tsv row 2"):
         rescore([path, write(tmp_path / "again.tsv", [unieval("m", 1, "Choice: No")])])
-    with pytest.raises(DataError, match=r"unieval, m, MT-1 is that of UniEval\.tsv row 2"):
+    with pytest.raises(DataError, match="the same file is given twice"):
         rescore([path, path])
 
 

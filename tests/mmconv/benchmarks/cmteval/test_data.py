@@ -126,6 +126,10 @@ class TestFaults:
         [problem] = problems(standard(tmp_path, record("1"), record("1")))
         assert "identifier is that of standard_data.json item 1" in problem
 
+    def test_a_dialogue_of_another_subset_is_told(self, tmp_path: Path) -> None:
+        [problem] = problems(standard(tmp_path, record("1"), hard_record("2")))
+        assert "has the fields of hard, but the file is taken for standard" in problem
+
     @pytest.mark.parametrize("query", ["没有问题", "\n问题", "文章\n", "文章\n又一段\n问题"])
     def test_a_long_text_needs_one_line_break_before_its_question(
         self, tmp_path: Path, query: str

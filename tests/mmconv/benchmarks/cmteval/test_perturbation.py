@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from mmconv.benchmarks.cmteval.confusables import Confusable, read_confusables
 from mmconv.benchmarks.cmteval.perturbation import VARIANTS, Perturbation, Rates, Variant
+from mmconv.benchmarks.records import read_records
 from mmconv.cli.perturb import command
 from mmconv.errors import ConfigError, DataError
 from tests.mmconv.benchmarks.cmteval.dialogues import REAL, long_record, record, write
@@ -177,6 +178,16 @@ class TestCommand:
         assert isinstance(result.exception, DataError)
         assert "name the fields that hold the users' texts (--field)" in str(result.exception)
         assert len(result.exception.problems) == 1
+
+    def test_it_is_written_as_its_name_says(self, tmp_path: Path, look_alikes: Path) -> None:
+        file = write(tmp_path / "mine.json", [{"user": "你好"}, {"user": "好"}])
+        for name in ("out.json", "out.jsonl"):
+            result = self.run(file, tmp_path / name, look_alikes, "--field", "user")
+            assert result.exit_code == 0
+            assert len(list(read_records(tmp_path / name))) == 2
+        assert len((tmp_path / "out.jsonl").read_bytes().splitlines()) == 2
+        result = self.run(file, tmp_path / "out.csv", look_alikes, "--field", "user")
+        assert "name a .json or .jsonl file" in str(result.exception)
 
     def test_a_file_that_is_there_is_not_overwritten(
         self, tmp_path: Path, look_alikes: Path

@@ -289,7 +289,7 @@ def test_an_overall_verdict_lost_with_a_turn_s_is_told_with_what_helps(why: str)
     ]
     made = {table.name: table for table in build_tables(lost, LAYOUT)}
     assert (LOST_TURNS in made["scores"].notes) == (why == "skipped: direct/turn_2")
-    assert "options.turn_judgements=false" in LOST_TURNS
+    assert "option turn_judgements=false" in LOST_TURNS
 
 
 @pytest.mark.parametrize(("failure_win", "failed"), [(0.5, {"lost"}), (1.0, {"lost", "tie"})])
@@ -320,6 +320,7 @@ def test_one_win_in_both_orders_is_no_failure_unless_told(
     told = "is no failure." if failure_win == 0.5 else "is one too."
     for name in ("attribution", "attribution_net"):
         assert any(told in note for note in made[name].notes)
+        assert not any(note.startswith("A lost comparison") for note in made[name].notes)
 
 
 def test_shares_and_the_samples_behind_them(tables: dict[str, Table]) -> None:
@@ -343,6 +344,48 @@ def test_position_bias_is_the_win_rate_on_either_side(tables: dict[str, Table]) 
     rows = tables["position"].rows
     assert rows["perception"]["win rate as A (%)"].value == 100.0
     assert rows["perception"]["win rate as B (%)"].value == 50.0
+
+
+def test_what_the_side_decides_is_measured_where_both_orders_were_judged() -> None:
+    # two pairs that the first answer shown wins, one that the candidate wins on either side
+    wins = {"1": (1.0, 0.0), "2": (1.0, 0.0), "3": (1.0, 1.0), "4": (0.0, 0.0), "5": (0.0, None)}
+    both = [
+        Score(
+            sample=sample,
+            condition="free",
+            metric="win",
+            turn=1,
+            tags={"side": side},
+            value=win,
+            why=None if win is not None else "unparsed",
+        )
+        for sample, pair in wins.items()
+        for side, win in zip("AB", pair, strict=True)
+    ]
+    made = {table.name: table for table in build_tables(both, LAYOUT)}
+    row = made["position"].rows["perception"]
+    assert [(name, cell.value, cell.n) for name, cell in row.items()] == [
+        ("win rate as A (%)", 60.0, 5),
+        ("win rate as B (%)", 25.0, 4),
+        ("A less B", 50.0, 4),
+        ("decided by the side (%)", 50.0, 4),
+    ]
+    assert row["decided by the side (%)"].missing == {"unparsed": 1}
+
+
+def test_a_lost_comparison_is_told_from_an_error_where_one_order_was_judged(
+    tables: dict[str, Table],
+) -> None:
+    assert list(tables["position"].columns) == ["win rate as A (%)", "win rate as B (%)"]
+    told = [note for note in tables["attribution_net"].notes if note.startswith("A lost")]
+    assert len(told) == 1
+    assert tables["attribution_net"].notes[0].startswith("Cite these. ")
+
+
+def test_comparisons_in_one_order_alone_are_not_for_citing() -> None:
+    wins = [score for score in scores() if score.metric == "win"]
+    made = {table.name: table for table in build_tables(wins, LAYOUT)}
+    assert made["attribution_net"].notes[0].startswith("A level's net share")
 
 
 def test_the_papers_layout_has_one_row(tables: dict[str, Table]) -> None:

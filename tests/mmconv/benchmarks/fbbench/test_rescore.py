@@ -186,8 +186,15 @@ def test_several_models_are_rows_of_one_table(tmp_path: Path) -> None:
     found = tables(first, second)
     assert list(found["scores"].rows) == ["a", "b"]
     assert list(found["tasks"].rows) == ["a: Mathematics", "b: Text Creation"]
-    again = tables(first, first)
-    assert list(again["scores"].rows) == [f"a ({first})"]
+    other = write(tmp_path / "other.jsonl", judged(correction(), "是", "否", infer_model="a"))
+    again = tables(first, other)
+    assert list(again["scores"].rows) == [f"a ({first})", f"a ({other})"]
+
+
+def test_a_file_given_twice_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", judged(correction(), "是", "是"))
+    with pytest.raises(DataError, match="the same file is given twice"):
+        rescore([file, tmp_path / ".." / tmp_path.name / "a.jsonl"])
 
 
 def test_a_file_of_the_first_release_has_references_throughout(tmp_path: Path) -> None:
