@@ -24,7 +24,7 @@ from mmconv.errors import ConfigError, InputError, OwnCodeError, StoreError
 from mmconv.identity import Shard, identify
 from mmconv.plans import Finished, Plan, score_finished
 from mmconv.protocols import Benchmark
-from mmconv.report.changes import check_kept
+from mmconv.report.changes import check_kept, tell_changed
 from mmconv.report.output import Records, RunFolder, import_ahead
 from mmconv.report.shortfalls import Shortfall
 from mmconv.report.summary import (
@@ -33,10 +33,12 @@ from mmconv.report.summary import (
     software,
     stand_ins,
     summary,
+    tell_shard,
     tell_trials,
 )
 from mmconv.run_folder.layout import (
     MANIFEST,
+    SCORES,
     SPEC,
     SUMMARY,
     TRANSCRIPTS,
@@ -122,8 +124,12 @@ class Evaluation:
     @property
     def samples(self) -> int:
         """How many samples this run takes in, trials not counted."""
-        whole = min(self.benchmark.size, self.spec.limit or self.benchmark.size)
-        return len(range(self.shard.index, whole, self.shard.count))
+        return len(range(self.shard.index, self._whole, self.shard.count))
+
+    @property
+    def _whole(self) -> int:
+        """The same of all shards."""
+        return min(self.benchmark.size, self.spec.limit or self.benchmark.size)
 
     @property
     def plan_count(self) -> int:
@@ -132,8 +138,8 @@ class Evaluation:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the run must know: what stood in for models, and the benchmark's own."""
-        return (*self._told_of_models(), *self.benchmark.notes)
+        """What a reader of the run must know: of models and samples, and the benchmark's own."""
+        return (*self._told_first(), *self.benchmark.notes)
 
     def plans(self, chosen: Callable[[str], bool] | None = None) -> Iterator[tuple[Plan, Any]]:
         """All plans with their samples, oldest first, streamed.
@@ -211,7 +217,9 @@ class Evaluation:
             if not runner.tally.replies:
                 output.withdraw()
             raise
-        output.write_json(MANIFEST, self.manifest().model_dump())
+        # of a run that was stopped, earlier scores stay, and so does what they were made from
+        if complete or not (self.folder / SCORES).exists():
+            output.write_json(MANIFEST, self.manifest().model_dump())
         await self.equipment.close_models()
         tables = await self._conclude(output, records) if complete else ()
         seconds = time.monotonic() - started
@@ -230,6 +238,12 @@ class Evaluation:
             unscored=records.unscored,
             shortfall=records.shortfall,
         )
+
+    def changed(self) -> tuple[str, ...]:
+        """A line on what has changed in place since the results in the run's folder were made."""
+        if not (self.folder / SCORES).exists():
+            return ()
+        return tell_changed(self.folder, self.manifest())
 
     def _check_kept(self, tally: Tally) -> None:
         """Refuse to write results of no reply, or of fewer than a finished run has."""
@@ -251,14 +265,19 @@ class Evaluation:
         return {self.benchmark.key(sample): self.benchmark.about(sample) for sample in samples}
 
     async def _conclude(self, output: RunFolder, records: Records) -> tuple[Table, ...]:
-        trials = tell_trials(self.spec, self.samples, self.folder / TRANSCRIPTS)
-        told = (*self._told_of_models(), *trials)
+        path = self.folder / TRANSCRIPTS
+        trials = await asyncio.to_thread(tell_trials, self.spec, self.samples, path)
+        told = (*self._told_first(), *trials)
         facts = headline(self.spec, self.benchmark, self.samples)
         return await output.conclude(self.benchmark.tables, records.shortfall, told, facts)
 
-    def _told_of_models(self) -> tuple[str, ...]:
-        """What a reader must know of the models, whatever the numbers are."""
-        return (*stand_ins(self.spec), *plain_turns(self.spec, about_models(self.spec)))
+    def _told_first(self) -> tuple[str, ...]:
+        """What a reader must know of models and samples, whatever the numbers are."""
+        return (
+            *stand_ins(self.spec),
+            *plain_turns(self.spec, about_models(self.spec)),
+            *tell_shard(self._start().shard, self.samples, self._whole),
+        )
 
     def _start(self) -> Start:
         return Start(

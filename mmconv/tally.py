@@ -1,13 +1,16 @@
-"""Counts of what a run has done so far, by seat; the progress display and the summary read them."""
+"""Counts of what a run has done so far, by seat, and how fast; progress and summary read them."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from mmconv.errors import FailureKind
 from mmconv.values import Failure, Outcome, Reply
+
+WINDOW_SECONDS = 30.0
+"""The time over which the rate is measured: what came from the store at once tells nothing."""
 
 JobState: TypeAlias = Literal["queued", "running", "done", "stopped", "failed"]
 """How a run or dialogue is that a server has queued."""
@@ -135,3 +138,30 @@ class Tally:
     def lost(self) -> int:
         """Calls without a reply: failed, or skipped because of one that failed."""
         return sum(seat.failed + seat.skipped for seat in self.seats.values())
+
+
+@dataclass(slots=True)
+class Pace:
+    """How fast a run gets on, from what was counted within the last seconds."""
+
+    _marks: deque[tuple[float, int, int]] = field(default_factory=deque)
+
+    def mark(self, now: float, tally: Tally) -> None:
+        """Note what has been counted at a time in seconds."""
+        self._marks.append((now, tally.finished, tally.asked))
+        while len(self._marks) > 2 and self._marks[1][0] <= now - WINDOW_SECONDS:
+            self._marks.popleft()
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """Finished plans and answered calls per second."""
+        (then, finished, asked), (now, more_finished, more_asked) = self._marks[0], self._marks[-1]
+        passed = now - then
+        if passed <= 0:
+            return 0.0, 0.0
+        return (more_finished - finished) / passed, (more_asked - asked) / passed
+
+    def seconds_left(self, total: int) -> float | None:
+        """How long it takes until so many plans are finished; None where none was of late."""
+        finishing, _ = self.rates
+        return (total - self._marks[-1][1]) / finishing if finishing else None

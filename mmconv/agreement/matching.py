@@ -173,10 +173,20 @@ def _by_rater(ratings: Iterable[Rating], shared: Sequence[str]) -> _Raters:
             raise DataError(
                 rating.where,
                 [f"{rating.rater!r} rates {_unit_name(unit)} again, after {before.where}"],
-                "Name the raters in a field rater, or tell the units apart by "
-                f"{', '.join(FIELDS)} in all files; of a run's scores choose some by --tag.",
+                _told_apart(before, rating),
             )
     return raters
+
+
+def _told_apart(one: Rating, other: Rating) -> str:
+    """How to tell two ratings of a unit by one rater apart."""
+    tags = [f"--tag {name}={value}" for name, value in one.tags.items() - other.tags.items()]
+    if tags:
+        return f"Of a run's scores choose some, as by {' '.join(sorted(tags))}."
+    return (
+        "Name the raters in a field rater, or tell the units apart by "
+        f"{', '.join(FIELDS)} in all files."
+    )
 
 
 def _ratings_of(unit: _Unit, raters: _Raters) -> list[Rating]:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from mmconv.agreement.ratings import Rating, list_values
@@ -23,6 +25,12 @@ from mmconv.stats import ScoreFrame
 NEEDED = ("sample", "value")
 """The fields that every rating has."""
 
+CLUSTER = "cluster"
+"""The tag of scores that hang together, which nobody chooses by."""
+
+SIDE = "side"
+"""The tag that tells on which side of a comparison an answer was shown."""
+
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
 
 _ADVICE = "A rating has a sample and a value (a number or a label); a turn is a whole number."
@@ -31,9 +39,10 @@ _ADVICE = "A rating has a sample and a value (a number or a label); a turn is a 
 def read_ratings(path: Path, tags: Mapping[str, str] | None = None) -> list[Rating]:
     """The ratings of a file; where it names no rater, the rater is the file's stem.
 
-    Of a run's scores those with all of the `tags` are taken. Raises `DataError` naming file, record
-    and field, for all records in one message, but for the first without a field that all have;
-    `ConfigError` for tags that nothing has.
+    Of a run's scores those with all of the `tags` are taken; of an answer that was judged on both
+    sides the mean, as in the run's tables, or none where a side has none. Raises `DataError` naming
+    file, record and field, for all records in one message, but for the first without a field that
+    all have; `ConfigError` for tags that nothing has.
     """
     ratings: list[Rating] = []
     problems: list[str] = []
@@ -59,7 +68,14 @@ def _scores(path: Path, tags: Mapping[str, str]) -> Iterator[Rating]:
     scores = [score for score in every if tags.items() <= score.tags.items()]
     if every and not scores:
         wanted = ", ".join(f"{name}={value}" for name, value in tags.items())
-        given = sorted({item for score in every for item in score.tags.items()})
+        given = sorted(
+            {
+                (name, value)
+                for score in every
+                for name, value in score.tags.items()
+                if name != CLUSTER
+            }
+        )
         there = [
             f"{name} ({list_values(value for other, value in given if other == name)})"
             for name in dict(given)
@@ -68,8 +84,10 @@ def _scores(path: Path, tags: Mapping[str, str]) -> Iterator[Rating]:
             f"{path}: no score has {wanted}; their tags: {', '.join(there) or 'none'}"
         )
     clusters = ScoreFrame(scores).select().clusters
+    times: Counter[tuple[object, ...]] = Counter()
+    sides: dict[tuple[object, ...], list[Rating]] = {}
     for number, (score, cluster) in enumerate(zip(scores, clusters, strict=True), start=1):
-        yield Rating(
+        rating = Rating(
             where=f"{path.name} line {number}",
             sample=score.sample,
             rater=path.stem,
@@ -79,7 +97,23 @@ def _scores(path: Path, tags: Mapping[str, str]) -> Iterator[Rating]:
             condition=score.condition,
             turn=None if score.turn is None else str(score.turn),
             cluster=cluster,
+            tags={name: value for name, value in score.tags.items() if name != CLUSTER},
         )
+        side = score.tags.get(SIDE)
+        others = sorted({**rating.tags, SIDE: "none" if side is None else "any"}.items())
+        unit = (score.sample, score.metric, score.condition, score.turn, *others)
+        # the same side again is no other side
+        times[unit, side] += 1
+        sides.setdefault((unit, times[unit, side]), []).append(rating)
+    yield from map(_mean, sides.values())
+
+
+def _mean(sides: Sequence[Rating]) -> Rating:
+    """One rating for the sides that an answer was judged on; none where one of them has none."""
+    values = [each.value for each in sides if isinstance(each.value, float | int)]
+    if len(values) < len(sides):
+        return next(each for each in sides if each.value is None)
+    return replace(sides[0], value=sum(values) / len(values))
 
 
 def _rating(record: Record, rater: str) -> Rating:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mmconv.errors import ConfigError
@@ -16,7 +16,10 @@ _SHOWN = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rating:
-    """What a rater gave a sample, or None and why not; `where` it stands, for messages."""
+    """What a rater gave a sample, or None and why not.
+
+    `where` it stands and the `tags` of a run's score are for messages.
+    """
 
     where: str
     sample: str
@@ -27,6 +30,7 @@ class Rating:
     condition: str | None = None
     turn: str | None = None
     cluster: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 def require_fields(ratings: Sequence[Rating], **chosen: str | None) -> None:

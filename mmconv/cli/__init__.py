@@ -8,6 +8,7 @@ interrupted, or stopped by --max-cost.
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -120,6 +121,8 @@ def commands(traceback: bool, all_problems: bool) -> None:
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
+    # Batch systems send it while data are read and tables are made too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         sys.exit(commands.main(standalone_mode=False))
     except MmconvError as error:

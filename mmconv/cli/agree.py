@@ -70,6 +70,8 @@ def command(judge: Path, people: Sequence[Path], **chosen: Any) -> None:
     another trial has another one: a rating of 1 meets the first trial alone, one of the second
     names 1#2. Trials that no person rated are left out and counted.
 
+    In a run with --order both the judge's rating is the mean over both sides, as in its tables.
+
     Agreement, kappas, alpha and the mean difference need ratings on one scale; the correlations
     do not.
     """

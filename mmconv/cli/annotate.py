@@ -6,7 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,16 @@ import click
 
 from judges import PromptSet
 from mmconv.assemble import check_calls, check_keys
-from mmconv.benchmarks.choosing import Choice
+from mmconv.benchmarks.choosing import choose
 from mmconv.benchmarks.convbench.annotation import SEAT, Annotator
-from mmconv.benchmarks.convbench.data import Row, Source, Survey, load_rows, survey
+from mmconv.benchmarks.convbench.data import Row, Source, Survey, load_rows, source_keys, survey
 from mmconv.benchmarks.convbench.drafts import DraftFile, Drafting, held
 from mmconv.cli.budget import Budget
 from mmconv.cli.forecasting import cost_options, print_forecast
-from mmconv.cli.option_values import FILE
+from mmconv.cli.option_values import FILE, comma_list
 from mmconv.cli.progress import counted, line, progress
 from mmconv.cli.run_folders import place
+from mmconv.cli.run_options import choice_options
 from mmconv.cli.session import EXIT_FAILURES, stopped_by_interrupt, tell_stopped, typed
 from mmconv.config import RunSpec, override, validate
 from mmconv.equipment import Equipment, open_equipment
@@ -55,6 +56,8 @@ class Chosen:
     out: Path
     store: str
     limit: int | None
+    shuffle: int | None
+    samples: str | None
     prompts: Path | None
     max_tokens: int | None
     skip_bad_records: bool
@@ -71,22 +74,28 @@ class Chosen:
                     f"--set {item!r}: what can be set here is seats.{SEAT}.FIELD, "
                     f"sampling.{SEAT}.FIELD and seed"
                 )
-        document: dict[str, Any] = {"benchmark": self.benchmark, "seats": {SEAT: self.annotator}}
+        document: dict[str, Any] = {
+            "benchmark": self.benchmark,
+            "seats": {SEAT: self.annotator},
+            "limit": self.limit,
+            "shuffle": self.shuffle,
+        }
+        if self.samples is not None:
+            document["samples"] = comma_list(self.samples, "--samples")
         if self.max_tokens is not None:
             document["sampling"] = {SEAT: {"max_tokens": self.max_tokens}}
         return validate(RunSpec, override(document, self.overrides), "command line")
 
-    @property
     def source(self) -> Source:
         """The rows, as a run without judges reads them."""
-        return Source(
+        everything = Source(
             data=self.data,
             images=self.images,
             sheet=self.sheet,
             annotations=self.annotations,
             skip_bad=self.skip_bad_records,
-            choice=Choice(limit=self.limit),
         )
+        return replace(everything, choice=choose(self.spec, source_keys(everything)))
 
     def file(self) -> DraftFile:
         """The file of drafts as it is now."""
@@ -102,7 +111,7 @@ class Chosen:
 @click.option("--annotations", type=FILE, help="Annotations that there are already, by ID.")
 @click.option("--out", type=FILE, required=True, help="The .jsonl file to add the drafts to.")
 @click.option("--store", default=Place().store_url, show_default=True, help="Path or database URL.")
-@click.option("--limit", type=click.IntRange(min=1), help="Only the first so many rows.")
+@choice_options
 @click.option("--prompts", type=FILE, help="A folder whose prompt files replace ours.")
 @click.option(
     "--max-tokens",
@@ -142,10 +151,11 @@ async def _annotate(chosen: Chosen) -> int:
     )
     where = place(Place().out, chosen.store)
     async with open_equipment(spec, where.store_url) as equipment:
-        found = await equipment.read_data(partial(survey, chosen.source))
+        source = chosen.source()
+        found = await equipment.read_data(partial(survey, source))
 
         def rows() -> Iterator[Row]:
-            return load_rows(chosen.source, equipment.library, found)
+            return load_rows(source, equipment.library, found)
 
         check_calls(spec, (call for row in rows() for call in annotator.calls(row)))
         if chosen.dry_run:

@@ -50,6 +50,7 @@ class Budget:
 
 def _untold(seat: str, model: ModelSpec) -> str:
     return (
-        f"--max-cost: what {seat} ({model.label}) costs is not known: its server does not tell how "
-        "many tokens a reply takes"
+        f"--max-cost: what {seat} ({model.label}) costs is not known: its replies do not tell how "
+        "many tokens they take; leave out --max-cost, or write `price: {input: 0, output: 0}` into "
+        "the model's file where it costs nothing"
     )

@@ -16,7 +16,7 @@ from mmconv.evaluation import Place
 
 
 @click.command(name="check", epilog=NAMED)
-@click.argument("target", metavar="RUN.yaml|BENCHMARK")
+@click.argument("target", metavar="RUN.yaml|BENCHMARK|MODULE:CLASS")
 @spec_options
 @place_options
 @click.option("--servers", is_flag=True, help="Ask the models' servers what they serve.")

@@ -12,8 +12,9 @@ import click
 from mmconv.cli.option_values import FILE
 from mmconv.cli.report import data_of
 from mmconv.cli.tabling import print_warnings, show_tables, table_options
-from mmconv.report.compared_runs import KINDS, finished_among, tell_shortfall
+from mmconv.report.compared_runs import KINDS, tell_shortfall
 from mmconv.report.comparison import Comparison, compare
+from mmconv.report.left_out import finished_among
 from mmconv.report.raised import mark_raised
 from mmconv.run_folder.layout import TABLES
 
@@ -41,9 +42,10 @@ def command(
 
     Their tables are printed as one, and how far each run differs from the baseline: paired per
     sample, with 95 % intervals, the number of pairs, and what made no pair. Runs over other data or
-    by another judge or other prompts are refused, unless --despite says so. Where much of a run is
-    missing, that is told first. Of more than two runs the scores stand before the differences;
-    `mmconv leaderboard` ranks them. Of more than two, unfinished ones are left out, and named.
+    trials, or judged otherwise (judge, its prompts, options of the judging), are refused, unless
+    --despite says so. Where much of a run is missing, that is told first. Of more than two runs the
+    scores stand before the differences; `mmconv leaderboard` ranks them. Of more than two,
+    unfinished ones and shards are left out, and named.
     --out also takes a page with the conversations side by side.
     """
     ordered = _baseline_first(runs, baseline)

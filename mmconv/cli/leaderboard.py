@@ -10,9 +10,10 @@ import click
 
 from mmconv.cli.option_values import FILE, comma_list
 from mmconv.cli.tabling import folded, print_warnings, show_tables, table_options
-from mmconv.report.compared_runs import KINDS, finished_among
+from mmconv.report.compared_runs import KINDS
 from mmconv.report.counts import tell_counts_once
 from mmconv.report.leaderboard import Leaderboard, make_leaderboard
+from mmconv.report.left_out import finished_among
 from mmconv.stats import INTERVALS
 from mmconv.values import Table
 
@@ -40,9 +41,10 @@ def command(
 
     Every grading has tables of its own: scores with 95 % intervals, and ranks as far as paired
     differences tell runs apart; ConvBench's deltas, and the levels that failures come from. At the
-    end stands how answers ended, and what the runs took. Runs over other data or samples, or by
-    another judge or other prompts, are refused, unless --despite says so. Where much of a run is
-    missing, that is told first, and its row is marked. Unfinished runs are left out, and named.
+    end stands how answers ended, and what the runs took. Runs over other data, samples or trials,
+    or judged otherwise (judge, its prompts, options of the judging), are refused, unless --despite
+    says so. Where much of a run is missing, that is told first, and its row is marked. Unfinished
+    runs and shards are left out, and named.
     """
     chosen = () if columns is None else comma_list(columns, "--columns")
     finished, left_out = finished_among(runs)

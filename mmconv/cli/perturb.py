@@ -15,7 +15,7 @@ from mmconv.errors import ConfigError
 
 @click.command(name="perturb")
 @click.argument("file", type=FILE)
-@click.option("--out", type=FILE, required=True, help="The .json file to write; new.")
+@click.option("--out", type=FILE, required=True, help="The .json or .jsonl file to write; new.")
 @click.option(
     "--confusables",
     type=FILE,
@@ -48,8 +48,8 @@ def command(
     """
     if out.exists():
         raise ConfigError(f"--out {out}: something is there already; name a new file")
-    if out.suffix.lower() != ".json":
-        raise ConfigError(f"--out {out}: name a .json file, so that it can be read again")
+    if out.suffix.lower() not in (".json", ".jsonl"):
+        raise ConfigError(f"--out {out}: name a .json or .jsonl file, so that it can be read again")
     perturbation = Perturbation(
         variant=VARIANTS[variant], confusables=read_confusables(confusables), seed=seed
     )
@@ -58,7 +58,10 @@ def command(
     )
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_bytes(orjson.dumps(records, option=orjson.OPT_INDENT_2) + b"\n")
+        if out.suffix.lower() == ".json":
+            out.write_bytes(orjson.dumps(records, option=orjson.OPT_INDENT_2) + b"\n")
+        else:
+            out.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in records))
     except OSError as error:
         raise ConfigError(f"--out {out}: {error.strerror or error}") from error
     click.echo(

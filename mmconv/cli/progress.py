@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections import Counter
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from mmconv.config import RunSpec
 from mmconv.report.summary import session_cost, tell_dollars
-from mmconv.tally import SeatTally, Tally
+from mmconv.tally import Pace, SeatTally, Tally
 
 LINE_SECONDS = 10.0
 
@@ -39,10 +40,11 @@ def line(spec: RunSpec, tally: Tally, seconds: float) -> str:
     if stored := sum(seat.stored for seat in seats):
         parts.append(f"{counted(stored, 'reply', 'replies')} reused")
     if retried := sum(seat.retried for seat in seats):
-        parts.append(f"{retried:,} retried{_why(map(_why_again, seats))}")
-    if failed := sum(seat.failed for seat in seats):
-        latest = filter(None, (seat.last_failure for seat in seats))
-        parts.append(f"{failed:,} failed{_why(failure.kind for failure in latest)}")
+        reasons = dict.fromkeys(filter(None, map(_why_again, seats)))
+        latest = "latest: " if retried > 1 else ""
+        parts.append(f"{retried:,} retried ({latest}{', '.join(reasons)})")
+    if failures := sum((seat.failures for seat in seats), Counter[str]()):
+        parts.append(f"{failures.total():,} failed ({_kinds(failures)})")
     if skipped := sum(seat.skipped for seat in seats):
         parts.append(f"{skipped:,} skipped")
     if (dollars := session_cost(spec, tally)) is not None:
@@ -61,10 +63,11 @@ def _why_again(seat: SeatTally) -> str:
     return f"{seat.last_retry}: {seat.retried_for}"
 
 
-def _why(latest: Iterable[str]) -> str:
-    """The latest reason of each seat, in brackets."""
-    reasons = dict.fromkeys(filter(None, latest))
-    return f" ({', '.join(reasons)})" if reasons else ""
+def _kinds(failures: Counter[str]) -> str:
+    """The kinds of failures, with how many there are of each if there are several."""
+    if len(failures) == 1:
+        return next(iter(failures))
+    return ", ".join(f"{kind} {count:,}" for kind, count in failures.most_common())
 
 
 async def _live(spec: RunSpec, tally: Tally, total: int) -> None:
@@ -91,11 +94,14 @@ async def _live(spec: RunSpec, tally: Tally, total: int) -> None:
 
 async def _log(spec: RunSpec, tally: Tally, total: int) -> None:
     started = time.monotonic()
+    pace = Pace()
+    pace.mark(started, tally)
     while True:
         await asyncio.sleep(LINE_SECONDS)
-        seconds = time.monotonic() - started
-        left = (total - tally.finished) * seconds / tally.finished if tally.finished else None
+        now = time.monotonic()
+        pace.mark(now, tally)
+        left = pace.seconds_left(total)
         remaining = "" if left is None else f", about {left:.0f} s left"
-        told = line(spec, tally, seconds)
+        told = line(spec, tally, now - started)
         sys.stderr.write(f"{tally.finished}/{total} conversations, {told}{remaining}\n")
         sys.stderr.flush()

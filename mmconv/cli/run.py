@@ -20,7 +20,7 @@ from mmconv.identity import Shard
 
 
 @click.command(name="run", epilog=NAMED)
-@click.argument("target", metavar="RUN.yaml|BENCHMARK")
+@click.argument("target", metavar="RUN.yaml|BENCHMARK|MODULE:CLASS")
 @spec_options
 @place_options
 @click.option("--shard", default="1/1", metavar="I/N", help="Run only one of N equal parts.")

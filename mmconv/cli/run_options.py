@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -58,6 +58,18 @@ def _flag(name: str, text: str) -> Callable[[Command], Command]:
     return click.option(name, is_flag=True, default=None, help=text)
 
 
+CHOICES = (
+    click.option("--limit", type=int, help="Only so many samples: the first ones."),
+    click.option(
+        "--shuffle",
+        type=int,
+        metavar="SEED",
+        help="Draw at random the samples that --limit counts, by this seed.",
+    ),
+    click.option("--samples", metavar="LIST", help="Only the samples of these keys, with commas."),
+)
+"""Which samples are taken."""
+
 OPTIONS = (
     click.option("--candidate", metavar="MODEL", help="The model to evaluate."),
     click.option("--judge", metavar="MODEL", help="The model that judges."),
@@ -72,14 +84,7 @@ OPTIONS = (
         help="Which side the candidate stands on in pairwise grading.",
     ),
     click.option("--conditions", metavar="LIST", help="Conditions, with commas."),
-    click.option("--limit", type=int, help="Only so many samples: the first ones."),
-    click.option(
-        "--shuffle",
-        type=int,
-        metavar="SEED",
-        help="Draw at random the samples that --limit counts, by this seed.",
-    ),
-    click.option("--samples", metavar="LIST", help="Only the samples of these keys, with commas."),
+    *CHOICES,
     click.option("--trials", type=int, help="Repeat every sample so often."),
     click.option("--seed", type=int, help="Seed of whatever is drawn, answers too.  [default: 0]"),
     click.option("--prompts", type=FILE, help="A folder whose prompt files replace ours."),
@@ -99,25 +104,35 @@ OPTIONS = (
 
 def spec_options(command: Command) -> Command:
     """Add the options that stand for fields of a run file."""
-    for option in reversed(OPTIONS):
+    return _with_options(command, OPTIONS)
+
+
+def choice_options(command: Command) -> Command:
+    """Add those that say which samples are taken."""
+    return _with_options(command, CHOICES)
+
+
+def _with_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
+    for option in reversed(options):
         command = option(command)
     return command
 
 
 def read_spec(target: str, chosen: Mapping[str, Any]) -> RunSpec:
-    """The specification of a run file or a benchmark's name, with the options on top.
+    """The specification of a run file or a benchmark's name or class, with the options on top.
 
     Raises `ConfigError` that names the file or lists the benchmarks, or that names the seat which
     the benchmark does not have.
     """
     document: dict[str, Any]
-    if target in TITLES:
-        document, where = {"benchmark": target}, "command line"
-    elif target.endswith(YAML_FILES):
+    if target.endswith(YAML_FILES):
         document, where = read_document(Path(target)), target
+    elif target in TITLES or ":" in target:
+        document, where = {"benchmark": target}, "command line"
     else:
         raise ConfigError(
-            f"{target!r} is neither a .yaml file nor a benchmark ({', '.join(TITLES)})"
+            f"{target!r} is neither a .yaml file nor a benchmark ({', '.join(TITLES)}, or one of "
+            "your own as MODULE:CLASS)"
         )
     document.setdefault("seats", {})
     for option, field in SHORT_FORMS.items():

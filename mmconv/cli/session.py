@@ -50,6 +50,8 @@ async def run_new(
     Raises as `mmconv.cli.run_folders.open_new` does, and `ConfigError` where it cannot write.
     """
     async with open_new(spec, where, part) as evaluation:
+        for told in evaluation.changed():
+            click.echo(told, err=True)
         with writing(evaluation.folder):
             return await evaluate(evaluation, page=page, budget=budget)
 
@@ -185,6 +187,7 @@ def stopped_by_interrupt(runner: Runner) -> Iterator[None]:
     def give_back() -> None:
         for number in signals:
             loop.remove_signal_handler(number)
+            signal.signal(number, signal.default_int_handler)
 
     def stop() -> None:
         give_back()

@@ -40,18 +40,23 @@ def check_table(table: Table) -> None:
                     raise ValueError(f"table {table.name}: {name!r}, {column!r} is {number}")
 
 
-def cell_parts(cell: Cell | None, table: Table) -> tuple[str, str, str]:
-    """What a reader sees of a cell: value, interval, counts; each may be empty."""
+def cell_parts(
+    cell: Cell | None, table: Table, *, interval: str = "[{}, {}]", size: str = "n={}"
+) -> tuple[str, str, str]:
+    """What a reader sees of a cell: value, interval, counts; each may be empty.
+
+    `interval` has places for its two ends, `size` one for how many values the cell is over.
+    """
     if cell is None:
         return "", "", ""
-    interval = ""
+    told = ""
     if cell.low is not None and cell.high is not None:
-        low, high = (round_number(end, table, grouped=True) for end in (cell.low, cell.high))
-        interval = f"[{low}, {high}]"
-    counts = [] if cell.n is None else [f"n={cell.n}"]
+        ends = (round_number(end, table, grouped=True) for end in (cell.low, cell.high))
+        told = interval.format(*ends)
+    counts = [] if cell.n is None else [size.format(cell.n)]
     if missing := sum(cell.missing.values()):
         counts.append(f"{missing} missing")
-    return _value(cell.value, table), interval, ", ".join(counts)
+    return _value(cell.value, table), told, ", ".join(counts)
 
 
 def stack_parts(table: Table, row: Mapping[str, Cell]) -> Iterator[tuple[str, ...]]:
@@ -71,7 +76,7 @@ def notes_below(
     return ["", *map(shape, notes)] if notes else []
 
 
-def missing_notes(table: Table, elsewhere: str | None = None) -> list[str]:
+def missing_notes(table: Table, elsewhere: str | None) -> list[str]:
     """What is missing and why: rows and columns that lack the same together.
 
     With `elsewhere`, the place where all reasons stand, a long list of them gives way to the most

@@ -50,6 +50,15 @@ def check_kept(folder: Path, today: Manifest, tally: Tally, store: str) -> None:
         raise DataError(str(folder), [*losses, *_causes(saved, today)], _ADVICE)
 
 
+def tell_changed(folder: Path, today: Manifest) -> tuple[str, ...]:
+    """A line on what running a run again replaces, where its results are of something else."""
+    saved = _manifest(folder)
+    known = [] if saved is None else list(_differences(saved, today))
+    if not known:
+        return ()
+    return (f"{folder}: {'; '.join(known)}. The results there will be replaced.",)
+
+
 def check_shown(folder: Path, today: Manifest, unasked: int, store: str) -> None:
     """Raise `DataError` where a run would be shown as it never was.
 

@@ -1,8 +1,9 @@
 """Finished runs that are to be compared: what tells them apart, and what stands in the way.
 
-A difference between two runs is the candidates' only if all else was alike: the data, the judge and
-its prompts. Where they are not, comparing is refused unless the user says so for that kind; other
-settings that differ are told. Nothing is computed here.
+A difference between two runs is the candidates' only if all else was alike: the data and what is
+taken of them, the judge, its prompts and how it is asked. Where they are not, comparing is refused
+unless the user says so for that kind; other settings that differ are told. Nothing is computed
+here.
 """
 
 from __future__ import annotations
@@ -14,15 +15,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from mmconv.benchmarks.base import ImageOptions
-from mmconv.benchmarks.describing import describe, file_options
+from mmconv.benchmarks.describing import Description, describe, file_options
 from mmconv.benchmarks.registry import TITLES
 from mmconv.config import CANDIDATE, ModelSpec
 from mmconv.errors import ConfigError
 from mmconv.report.shortfalls import read_shortfall, tell_notable
-from mmconv.run_folder.saved_run import FINISH, FinishedRun, find_lacking, read_finished
+from mmconv.run_folder.saved_run import MERGE, FinishedRun, read_finished
 
-KINDS = ("data", "judge", "prompts")
+KINDS = ("data", "judge", "prompts", "code")
 """What must be alike in runs that are compared."""
 
 SHOWN = 5
@@ -57,43 +60,33 @@ def open_runs(folders: Sequence[Path]) -> tuple[FinishedRun, ...]:
     return _labelled([read_finished(folder) for folder in folders])
 
 
-def finished_among(
-    folders: Sequence[Path], *, needed: Path | None = None
-) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """The folders without those of unfinished runs, and a line on each of those.
-
-    All stay where fewer than two would, or the one that is `needed` would not: `open_runs` then
-    says what is unfinished. Raises `InputError` for a folder whose summary cannot be read.
-    """
-    lacking = {folder: name for folder in folders if (name := find_lacking(folder)) is not None}
-    kept = tuple(folder for folder in folders if folder not in lacking)
-    if len(kept) < 2 or needed in lacking:
-        return tuple(folders), ()
-    return kept, tuple(
-        f"{folder} is left out: the run is not finished, it has no {name}. {FINISH}"
-        for folder, name in lacking.items()
-    )
-
-
 def mismatches(first: FinishedRun, other: FinishedRun) -> Iterator[tuple[str, str]]:
     """What must be alike and is not: its kind and a sentence on it."""
-    data = [_facts(run, "data") for run in (first, other)]
     if _contents(first) != _contents(other):
-        names = [", ".join(sorted(each)) or "unknown files" for each in data]
-        if names[0] == names[1]:
-            files = (str(run.spec.options.get("data", "")) for run in (first, other))
-            names = [file or name for file, name in zip(files, names, strict=True)]
-        yield "data", f"the data differ: {names[0]} in {first.label}, {names[1]} in {other.label}"
+        yield "data", _other_data(first, other)
+    if first.shard != other.shard:
+        parts = f"{first.label} is {first.shard}, {other.label} {other.shard}"
+        yield "data", f"the samples differ: {parts} ({MERGE[:-1]})"
+    if first.spec.trials != other.spec.trials:
+        trials = f"{first.spec.trials} in {first.label}, {other.spec.trials} in {other.label}"
+        yield "data", f"the trials of each sample differ: {trials}, and trial is paired with trial"
     for seat in sorted({*first.spec.seats, *other.spec.seats} - {CANDIDATE}):
         if _seat(first, seat) != _seat(other, seat):
             told = [_model(run.spec.seats.get(seat)) for run in (first, other)]
             left, right = f"{told[0]} in {first.label}", f"{told[1]} in {other.label}"
             yield "judge", f"the {seat} differs: {left}, {right}{_how(first, other, seat)}"
+    if judging := _differing(_judging(first), _judging(other)):
+        whose = f"{first.label} and {other.label}"
+        yield "judge", f"the judging is not the same in {whose}: {_told(judging)}"
     prompts = [_facts(run, "prompts") for run in (first, other)]
     if differing := [*_differing(*prompts)]:
         more = f" and {len(differing) - SHOWN} more" if len(differing) > SHOWN else ""
         listed = ", ".join(differing[:SHOWN]) + more
         yield "prompts", f"prompts differ in {first.label} and {other.label}: {listed}"
+    if [*_differing(*(_facts(run, "code") for run in (first, other)))]:
+        whose = f"{first.label} and {other.label}"
+        advice = "`mmconv score FOLDER` scores a run by today's"
+        yield "code", f"the benchmark's own code is not the same in {whose} ({advice})"
 
 
 def check_alike(
@@ -237,6 +230,22 @@ def _contents(run: FinishedRun) -> tuple[str, ...]:
     return tuple(sorted(_facts(run, "data").values()))
 
 
+def _other_data(first: FinishedRun, other: FinishedRun) -> str:
+    """Which files differ: by their names, or by the paths of the data where these differ."""
+    facts = [_facts(run, "data") for run in (first, other)]
+    named = [str(run.spec.options.get("data", "")) for run in (first, other)]
+    if facts[0].keys() != facts[1].keys():
+        named = [
+            ", ".join(sorted(name for name in one if one[name] not in two.values()))
+            or "no such file"
+            for one, two in (facts, facts[::-1])
+        ]
+    elif named[0] == named[1]:
+        names = ", ".join(_differing(*facts))
+        return f"the data differ: {names} has other contents in {first.label} than in {other.label}"
+    return f"the data differ: {named[0]} in {first.label}, {named[1]} in {other.label}"
+
+
 def _seat(run: FinishedRun, seat: str) -> tuple[Any, ...]:
     """All about a seat that can change its replies."""
     model = run.spec.seats.get(seat)
@@ -261,12 +270,16 @@ def _how(first: FinishedRun, other: FinishedRun, seat: str) -> str:
     differing = _differing_models((first, other), seat)
     if not differing:
         return "; their settings are the same, but the files or the backend behind them are not"
-    told = [
+    advice = _MOVED if differing.keys() == {_ADDRESS} else ""
+    return f"; {_told(differing)}{advice}"
+
+
+def _told(differing: Mapping[str, tuple[Any, ...]]) -> str:
+    """Settings of two runs, each with both of its values."""
+    return ", ".join(
         f"{name} is {_shown(name, one)} and {_shown(name, two)}"
         for name, (one, two) in differing.items()
-    ]
-    advice = _MOVED if differing.keys() == {_ADDRESS} else ""
-    return f"; {', '.join(told)}{advice}"
+    )
 
 
 def _differing_models(runs: Sequence[FinishedRun], seat: str) -> dict[str, tuple[Any, ...]]:
@@ -293,11 +306,12 @@ def _model_settings(run: FinishedRun, seat: str) -> dict[str, Any]:
 
 def _settings(run: FinishedRun) -> dict[str, Any]:
     """All that can change scores and may differ, by the name that a user knows."""
-    files, options = _files(run.spec.benchmark), run.spec.options.items()
+    known = _description(run)
+    refused = _files(known) | (known.judging if known else frozenset())
+    options = run.spec.options.items()
     return {
-        **{f"option {name}": value for name, value in options if name not in files},
+        **{f"option {name}": value for name, value in options if name not in refused},
         "conditions": ", ".join(run.manifest.conditions),
-        "trials": run.spec.trials,
         "limit": run.spec.limit,
         "shuffle": run.spec.shuffle,
         "samples": run.spec.samples and ", ".join(run.spec.samples),
@@ -306,9 +320,26 @@ def _settings(run: FinishedRun) -> dict[str, Any]:
     }
 
 
-def _files(benchmark: str) -> frozenset[str]:
+def _files(known: Description | None) -> frozenset[str]:
     """The options that name files: what the files hold is compared, not where they lie."""
-    return file_options(describe(benchmark).options if benchmark in TITLES else ImageOptions)
+    return file_options(known.options if known else ImageOptions)
+
+
+def _judging(run: FinishedRun) -> dict[str, Any]:
+    """What is in force of the options that change the judging; a copy may lack others."""
+    if (known := _description(run)) is None:
+        return {}
+    in_force: dict[str, Any] = {}
+    for name in sorted(known.judging):
+        kind: Any = known.options.model_fields[name].annotation
+        value = run.spec.options.get(name, known.options.model_fields[name].default)
+        in_force[f"options.{name}"] = TypeAdapter(kind).validate_python(value)
+    return in_force
+
+
+def _description(run: FinishedRun) -> Description | None:
+    """That of a shipped benchmark; one of a user's own may be here no more."""
+    return describe(run.spec.benchmark) if run.spec.benchmark in TITLES else None
 
 
 def _differing(*settings: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:

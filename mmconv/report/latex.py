@@ -3,7 +3,7 @@ r"""Tables in LaTeX, in the manner of the package booktabs, for pdfLaTeX and its
 ConvBench's quantities are set as mathematics (`S2_hat` becomes `$\hat{S}_2$`), signs of numbers as
 minus and plus. A table that is too wide is shrunk to the line; one that is too long for a page goes
 on to the next; LaTeX aligns it closely in its first run and exactly in its second. The first lines
-of each file say which packages it needs.
+of each file say which packages all of them need.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ _Lines: TypeAlias = list[list[str]]
 
 PAGE_LINES = 40
 """The most lines of a table on one page: values, intervals and counts have their own; and notes."""
+
+PACKAGES = r"% \usepackage{booktabs, graphicx, longtable}"
+"""The first line of each file: what the tables of a run need between them."""
 
 _NOTE_WIDTH = 100
 
@@ -57,8 +60,8 @@ def to_latex(table: Table) -> str:
     body = [line for lines in rows for line in _row(lines)]
     notes = sum(1 + len(note) // _NOTE_WIDTH for note in notes_below(table))
     if len(body) + notes > PAGE_LINES:
-        return _join(_preamble(table, "longtable"), _long(table, rows, body))
-    return _join(_preamble(table, "graphicx"), _floating(table, body))
+        return _join(_preamble(table), _long(table, rows, body))
+    return _join(_preamble(table), _floating(table, body))
 
 
 def _floating(table: Table, body: list[str]) -> Iterator[str]:
@@ -98,8 +101,9 @@ def _long(table: Table, rows: Sequence[_Lines], body: list[str]) -> Iterator[str
     yield r"\endgroup"
 
 
-def _preamble(table: Table, package: str) -> Iterator[str]:
-    yield rf"% \usepackage{{booktabs, {package}}}"
+def _preamble(table: Table) -> Iterator[str]:
+    # the same for all: a document that takes several in has the first one's
+    yield PACKAGES
     texts = [table.title, *table.columns, *table.rows, *table.notes]
     texts += [
         cell.value

@@ -123,7 +123,8 @@ def make_leaderboard(
     warnings = (*alike, *(told for entry in entries for told in entry.warnings))
     named = [Named(label=run.label, candidate=run.candidate, tables=run.tables) for run in runs]
     merged = {table.name: table for table in merge_tables(named)}
-    boards = find_boards(runs[0].spec.benchmark, [entry.tables for entry in entries])
+    least = runs[0].manifest.facts.get("least", ())
+    boards = find_boards(runs[0].spec.benchmark, [entry.tables for entry in entries], least)
     filled = [(board, tables) for board in boards if (tables := _fill(board, entries, merged))]
     usage = _usage(entries)
     everything = [*(table for _, tables in filled for table in tables), usage]
@@ -292,7 +293,7 @@ def _find_key(
     return _Key(
         name=name,
         values={label: value for label, value in cells.items() if isinstance(value, int | float)},
-        least=name in _LEAST or table is everything[-1],
+        least=name in _LEAST.union(board.least) or table is everything[-1],
         quantity=places[name].quantity if name in places else None,
     )
 
@@ -305,10 +306,13 @@ def _ranked(tables: Sequence[Table], key: _Key, entries: Sequence[_Entry]) -> It
     if len(ranks) > 1:
         ranked = RANKS.format(column=key.name, n=len(ranks))
         yield replace(_with_ranks(first, ranks), notes=(told, ranked, *first.notes))
+        notes: tuple[str, ...] = (told,)
     else:
-        yield replace(first, notes=(told, UNRANKED.format(column=key.name), *first.notes))
+        # each table tells it, as the first may have none of the columns that are shown
+        notes = told, UNRANKED.format(column=key.name)
+        yield replace(first, notes=(*notes, *first.notes))
     for table in rest:
-        yield replace(table, notes=(told, *table.notes))
+        yield replace(table, notes=(*notes, *table.notes))
 
 
 def _find_ranks(key: _Key, entries: Sequence[_Entry]) -> dict[str, tuple[int, int]]:

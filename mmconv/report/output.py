@@ -18,11 +18,13 @@ import orjson
 from mmconv.errors import ConfigError
 from mmconv.plans import Finished
 from mmconv.report.records import OrderedLines, write_parquet
-from mmconv.report.schemas import score_schema, transcript_schema
+from mmconv.report.schemas import columns_of
 from mmconv.report.shortfalls import Shortfall, tell_notable
 from mmconv.report.tables import all_to_markdown, write_tables
 from mmconv.run_folder.layout import MANIFEST, SCORES, TABLES, TRANSCRIPTS
+from mmconv.run_folder.records import CallRecord, ScoreRecord
 from mmconv.run_folder.saved_run import read_scores
+from mmconv.run_folder.tables import INDEX
 from mmconv.run_folder.transcripts import call_records, score_record
 from mmconv.values import Score, Table
 from mmconv.whole_files import whole
@@ -120,21 +122,24 @@ class RunFolder:
 
     def _write_parquet(self) -> None:
         """Turn the records into Parquet files beside them."""
-        for name, schema in ((SCORES, score_schema()), (TRANSCRIPTS, transcript_schema())):
+        for name, kind in ((SCORES, ScoreRecord), (TRANSCRIPTS, CallRecord)):
             lines = self.path / name
-            write_parquet(lines, lines.with_suffix(".parquet"), schema)
+            write_parquet(lines, lines.with_suffix(".parquet"), columns_of(kind))
 
 
 class Records:
     """Scores and transcripts on their way to files; a context manager.
 
     Leaving the block by an exception, or after `discard`, writes nothing and keeps what was there.
+    Leaving it otherwise also removes the index of the tables, which were made of other scores: the
+    run is not finished until they are made anew.
     `count` and `unscored` (by reason) tell of the scores taken in, `shortfall` of the calls.
     """
 
     def __init__(self, folder: Path) -> None:
         self._scores = OrderedLines(folder / SCORES)
         self._transcripts = OrderedLines(folder / TRANSCRIPTS)
+        self._index = folder / TABLES / INDEX
         self._stack = ExitStack()
         self._discarded = False
         self.count = 0
@@ -173,4 +178,6 @@ class Records:
     ) -> None:
         if self._discarded and kind is None:
             kind, error = InterruptedError, InterruptedError()
+        if kind is None:
+            self._index.unlink(missing_ok=True)
         self._stack.__exit__(kind, error, trace)

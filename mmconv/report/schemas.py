@@ -5,24 +5,17 @@ from __future__ import annotations
 from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args
 
-from mmconv.run_folder.records import CallRecord, Entry, ScoreRecord
+from mmconv.run_folder.records import Entry
 
 if TYPE_CHECKING:
     import pyarrow
 
 
-def score_schema() -> pyarrow.Schema:
-    """The columns of a file of scores."""
+def columns_of(kind: type[Entry]) -> pyarrow.Schema:
+    """The columns of a file of such records."""
     import pyarrow as pa
 
-    return pa.schema(_fields(ScoreRecord))
-
-
-def transcript_schema() -> pyarrow.Schema:
-    """The columns of a file of transcripts."""
-    import pyarrow as pa
-
-    return pa.schema(_fields(CallRecord))
+    return pa.schema(_fields(kind))
 
 
 def _fields(kind: type[Entry]) -> list[tuple[str, pyarrow.DataType]]:

@@ -137,7 +137,7 @@ class Shortfall:
             yield Notable(f"{told} have no reply", f": {parts}")
         if self.unread > least * self.verdicts:
             told = _of(self.unread, self.verdicts, "verdicts")
-            yield Notable(f"{told} could not be read", ": their scores are missing")
+            yield Notable(f"{told} could not be read", ": scores that need them are missing")
         ways = {"when the judge was asked again": self.again}
         ways["by the extraction prompt"] = self.extracted
         later = {way: count for way, count in ways.items() if count}

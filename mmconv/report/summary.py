@@ -14,8 +14,8 @@ from typing import Any
 from mmconv import __version__
 from mmconv.config import CANDIDATE, ModelSpec, RunSpec
 from mmconv.protocols import Benchmark
-from mmconv.run_folder.layout import RunSummary, SeatSummary
-from mmconv.run_folder.saved_run import read_by_sample
+from mmconv.run_folder.layout import RunSummary, SeatSummary, ShardNumber
+from mmconv.run_folder.saved_run import MERGE, read_by_sample
 from mmconv.tally import SeatTally, Tally
 from mmconv.trials import read_trial
 from model_zoo.chat_templates import TRANSCRIPT
@@ -80,6 +80,13 @@ def plain_turns(spec: RunSpec, about: Mapping[str, Mapping[str, str]]) -> tuple[
         for seat, facts in about.items()
         if facts.get("chat_template") == TRANSCRIPT
     )
+
+
+def tell_shard(shard: ShardNumber, samples: int, whole: int) -> tuple[str, ...]:
+    """That a run is a part of another, whose samples are the `whole`; nothing where it is all."""
+    if shard.is_whole:
+        return ()
+    return (f"{str(shard).capitalize()} (--shard): {samples} of {whole} samples. {MERGE}",)
 
 
 def tell_trials(spec: RunSpec, samples: int, transcripts: Path) -> tuple[str, ...]:

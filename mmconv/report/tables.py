@@ -33,6 +33,7 @@ from mmconv.report.latex import to_latex
 from mmconv.report.text import to_text
 from mmconv.run_folder.tables import INDEX
 from mmconv.values import Cell, Table
+from mmconv.whole_files import whole
 
 _MARKDOWN = re.compile(r"([\\`*_|<])")
 
@@ -154,24 +155,26 @@ def as_printed(tables: Iterable[Table], *, intervals: bool = False) -> dict[str,
     return document
 
 
-def write_tables(folder: Path, tables: Sequence[Table]) -> tuple[Path, ...]:
-    """Write every table in every format as `<name>.<suffix>`, their names as `INDEX`.
+def write_tables(folder: Path, tables: Sequence[Table]) -> None:
+    """Write every table in every format as `<name>.<suffix>`, their names as `INDEX`, each whole.
 
-    Returns the files. Makes the folder if it is not there. Raises `ValueError` for two tables of
-    one name, or a name that is no plain file name or that of the index.
+    Makes the folder if it is not there. Raises `ValueError` for two tables of one name, or a name
+    that is no plain file name or that of the index.
     """
     names = [table.name for table in tables]
     if len({*names, Path(INDEX).stem}) <= len(names):
         raise ValueError(f"two tables have one name, or one that of the index: {sorted(names)}")
     folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / INDEX]
-    files[0].write_bytes(orjson.dumps(names) + b"\n")
-    for table in tables:
-        for suffix, render in FORMATS.items():
-            file = folder / f"{table.name}.{suffix}"
-            file.write_text(render(table), encoding="utf-8", newline="\n")
-            files.append(file)
-    return tuple(files)
+    texts = {
+        f"{table.name}.{suffix}": render(table)
+        for table in tables
+        for suffix, render in FORMATS.items()
+    }
+    # last, since whoever finds the index takes all tables to be there
+    texts[INDEX] = orjson.dumps(names).decode() + "\n"
+    for name, text in texts.items():
+        with whole(folder / name) as part:
+            part.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _csv_fields(table: Table, column: str) -> tuple[str, ...]:

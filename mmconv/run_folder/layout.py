@@ -23,21 +23,6 @@ TRANSCRIPTS = "transcripts.jsonl"
 TABLES = "tables"
 
 
-class Specified(BaseModel):
-    """What stands in every `SPEC`, that of a copy for clients of the service included."""
-
-    model_config = ConfigDict(frozen=True)
-
-    spec: RunSpec
-
-    @field_validator("spec")
-    @classmethod
-    def _has_a_candidate(cls, spec: RunSpec) -> RunSpec:
-        if CANDIDATE not in spec.seats:
-            raise ValueError(f"seats.{CANDIDATE} is needed and not set")
-        return spec
-
-
 class ShardNumber(BaseModel):
     """Which of `count` equal parts of a run's samples, counted from 0."""
 
@@ -51,6 +36,33 @@ class ShardNumber(BaseModel):
         if self.index >= self.count:
             raise ValueError(f"index {self.index} is not below count {self.count}")
         return self
+
+    def __str__(self) -> str:
+        return "a whole run" if self.is_whole else f"shard {self.index + 1} of {self.count}"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all of the run."""
+        return self.count == 1
+
+
+WHOLE = ShardNumber(index=0, count=1)
+
+
+class Specified(BaseModel):
+    """What stands in every `SPEC`; a copy for clients of the service says no more than `spec`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    spec: RunSpec
+    shard: ShardNumber = WHOLE
+
+    @field_validator("spec")
+    @classmethod
+    def _has_a_candidate(cls, spec: RunSpec) -> RunSpec:
+        if CANDIDATE not in spec.seats:
+            raise ValueError(f"seats.{CANDIDATE} is needed and not set")
+        return spec
 
 
 class Start(Specified):

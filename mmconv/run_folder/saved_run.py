@@ -25,24 +25,32 @@ from mmconv.run_folder.layout import (
     SUMMARY,
     TABLES,
     TRANSCRIPTS,
+    WHOLE,
     Manifest,
     RunSummary,
+    ShardNumber,
     Specified,
     Start,
 )
 from mmconv.run_folder.records import CallRecord, ScoreRecord
 from mmconv.run_folder.tables import INDEX, read_tables
 from mmconv.run_folder.transcripts import score_of
-from mmconv.values import Score, Table
+from mmconv.values import UNASKED, Score, Table
 
 Document = TypeVar("Document", bound=BaseModel)
 
-_NEEDED = (MANIFEST, SCORES, TRANSCRIPTS, f"{TABLES}/{INDEX}")
+_INDEX = f"{TABLES}/{INDEX}"
+_NEEDED = (MANIFEST, SCORES, TRANSCRIPTS, _INDEX)
 """What every finished run has."""
 
 RUN_AGAIN = "Run its command again with the same --out: the answers are in the store."
 SCORE_AGAIN = "`mmconv score` of the run's folder writes it anew: the answers are in the store."
-FINISH = (
+FINISH = "Run its command again with the same --out to finish it: the answers are in the store."
+MERGE = (
+    "`mmconv merge` joins the stores of all shards, and the same command over that store without "
+    "--shard makes the whole run."
+)
+_FINISH_OR_SCORE = (
     "Run its command again with the same --out to finish it, or let `mmconv score` of its folder "
     "make what there is: the answers are in the store."
 )
@@ -62,6 +70,7 @@ class FinishedRun:
     manifest: Manifest
     summary: RunSummary | None
     tables: tuple[Table, ...]
+    shard: ShardNumber = WHOLE
 
     @property
     def candidate(self) -> str:
@@ -91,14 +100,20 @@ def read_start(folder: Path) -> Start:
     return _read_document(folder / SPEC, Start, RUN_AGAIN)
 
 
+def read_specified(folder: Path) -> Specified:
+    """The same as far as a copy for clients of the service tells it: what was run, which part."""
+    return _read_document(folder / SPEC, Specified, RUN_AGAIN)
+
+
 def read_spec(folder: Path) -> RunSpec:
-    """What was run, whether it is finished or not; enough of a copy for clients of the service."""
-    return _read_document(folder / SPEC, Specified, RUN_AGAIN).spec
+    """What was run, whether it is finished or not."""
+    return read_specified(folder).spec
 
 
-def read_finished(folder: Path, label: str | None = None) -> FinishedRun:
-    """A finished run without its records; the label is the candidate's if none is given."""
-    spec = read_spec(folder)
+def read_finished(folder: Path) -> FinishedRun:
+    """A finished run without its records; the label is the candidate's."""
+    specified = read_specified(folder)
+    spec = specified.spec
     manifest = read_manifest(folder)
     if unnamed := sorted(spec.seats.keys() - manifest.models.keys()):
         problems = [f"models.{seat} is needed and not set" for seat in unnamed]
@@ -108,25 +123,36 @@ def read_finished(folder: Path, label: str | None = None) -> FinishedRun:
             raise _unfinished(folder / name)
     return FinishedRun(
         folder=folder,
-        label=label or spec.seats[CANDIDATE].label,
+        label=spec.seats[CANDIDATE].label,
         spec=spec,
         manifest=manifest,
         summary=read_summary(folder),
         tables=_read_tables(folder),
+        shard=specified.shard,
     )
 
 
-def find_lacking(folder: Path) -> str | None:
-    """The first file that is not there yet of a run that did not come to its end; else None.
+def find_unfinished(folder: Path) -> str | None:
+    """What tells that a run did not come to its end: a file that it lacks, or its summary.
 
-    Also None where no run lies, or one that says that it came to its end: what those lack is told
-    where they are read. Raises `InputError` for a summary that cannot be read.
+    None where it came to its end, or no run lies: what else is amiss is told where it is read.
+    Without an index of its tables it was resumed since, and these are still to be made anew. What
+    was stopped stays unfinished where it was scored, or has results of an earlier session; without
+    a summary, where it was scored before all was asked. Raises `InputError` for files that cannot
+    be read.
     """
-    lacking = next((name for name in _NEEDED if not (folder / name).exists()), None)
-    if lacking is None or not (folder / SPEC).exists():
+    if not (folder / SPEC).exists():
         return None
+    lacking = next((name for name in _NEEDED if not (folder / name).exists()), None)
     summary = read_summary(folder)
-    return None if summary is not None and summary.complete else Path(lacking).name
+    if lacking is not None:
+        ended = summary is not None and summary.complete and lacking != _INDEX
+        return None if ended else f"it has no {Path(lacking).name}"
+    if summary is not None:
+        return None if summary.complete else f"it was stopped, says its {SUMMARY}"
+    calls = read_lines(folder / TRANSCRIPTS)
+    unasked = any(call.record["problem"] == UNASKED for call in calls)
+    return "it was scored before all was asked" if unasked else None
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -260,7 +286,7 @@ def _spoilt(path: Path, begin: int, fault: str) -> DataError:
 
 def _unfinished(missing: Path) -> DataError:
     problem = f"the run is not finished: it has no {missing.name}"
-    return DataError(str(missing.parent), [problem], FINISH)
+    return DataError(str(missing.parent), [problem], _FINISH_OR_SCORE)
 
 
 def _no_run(folder: Path) -> ConfigError:

@@ -5,7 +5,7 @@ here knows a benchmark, a prompt file or a model library.
 """
 
 from mmconv.runner.driver import Runner
-from mmconv.runner.garbage import collect_rarely
+from mmconv.runner.garbage import collect_rarely, collect_soon
 from mmconv.runner.seat import Model, Seat
 
-__all__ = ["Model", "Runner", "Seat", "collect_rarely"]
+__all__ = ["Model", "Runner", "Seat", "collect_rarely", "collect_soon"]

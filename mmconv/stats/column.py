@@ -85,6 +85,11 @@ class Column:
         return ~np.isnan(self.numbers)
 
     @property
+    def is_binary(self) -> bool:
+        """Whether every number is 0 or 1, so that their mean is a share."""
+        return bool(np.isin(self.numbers[self.present], (0, 1)).all())
+
+    @property
     def values(self) -> list[float | None]:
         """The numbers, None where there is none."""
         return [None if number != number else number for number in self.numbers.tolist()]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from mmconv.stats.column import Column
@@ -86,7 +86,9 @@ def contrast(left: Quantity, right: Quantity, names: tuple[str, str]) -> Contras
         return Contrast(
             summary=Summary(mean=None, stderr=None, low=None, high=None, n=0, missing=missing)
         )
-    summary = _estimate(pairs, left, summarise_share_change)
+    # what is a share by its values in one run may be more in the other
+    shares = {key for key in left.shares if key in right.shares}
+    summary = _estimate(pairs, replace(left, shares=shares), summarise_share_change)
     weights = _weights(left)
     spread = find_spread([(column, weights[key]) for key, column in pairs.items()])
     p = None if spread is None else _p_value(summary, spread.freedom)

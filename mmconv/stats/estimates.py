@@ -46,8 +46,9 @@ INTERVALS = (
     f"{_BRACKETS}95 % intervals: Wilson's for shares, Agresti and Min's for paired differences "
     "of shares, Fieller's for net shares, Student's t for the rest, cut at the ends of the scale. "
     "Scores of one image, or of one sample with its trials, are a cluster. Where no two share one "
-    "and each is 0 or 1, Wilson's is the textbook's; otherwise it takes their effective number and "
-    "Student's t (mmconv/stats/estimates.py has the formulas). There is no interval over fewer "
+    "and each is 0 or 1, or all are equal, Wilson's is the textbook's for the clusters; otherwise "
+    "it takes the scores' effective number and Student's t (mmconv/stats/estimates.py has the "
+    "formulas). There is no interval over fewer "
     f"than {FEWEST_CLUSTERS} clusters, nor by Student's t where all values are equal, nor of a net "
     "share of very few failures."
 )
@@ -71,10 +72,10 @@ def summarise(column: Column) -> Summary:
 def summarise_share(column: Column) -> Summary:
     """The mean of values in [0, 1] with a Wilson interval, which never leaves [0, 1].
 
-    Where each row is a cluster of its own and 0 or 1, the interval is the textbook's: for n rows,
-    with the normal quantile. Otherwise it is for the effective sample size (Franco et al., Journal
-    of Survey Statistics and Methodology 7, 2019), with Student's t for G - 1 degrees of freedom.
-    That size is p(1 - p) / stderr^2; where nothing varies, the number of clusters. It is at most
+    Where each row is a cluster of its own and 0 or 1, or nothing varies, the interval is the
+    textbook's: for G clusters, with the normal quantile. Otherwise the error is estimated: it is
+    for the effective sample size p(1 - p) / stderr^2 (Franco et al., Journal of Survey Statistics
+    and Methodology 7, 2019), with Student's t for G - 1 degrees of freedom. That size is at most
     the number of rows, unless some are means of several zeros and ones, and each worth more.
     Raises `ValueError` for values outside [0, 1].
     """
@@ -85,13 +86,13 @@ def summarise_share(column: Column) -> Summary:
     groups = count_clusters(column)
     if summary.mean is None or summary.stderr is None or groups < FEWEST_CLUSTERS:
         return summary
-    single = bool(np.isin(numbers, (0, 1)).all())
-    if single and groups == summary.n:
-        # the error of independent values follows from their mean: none is estimated
-        low, high = _wilson(summary.mean, summary.n, NORMAL)
+    if not summary.stderr or (column.is_binary and groups == summary.n):
+        # no error is estimated: that of independent values follows from their mean
+        low, high = _wilson(summary.mean, groups, NORMAL)
     else:
         variance = summary.mean * (1 - summary.mean)
-        effective = effective_size(variance, summary, groups, summary.n if single else math.inf)
+        most = summary.n if column.is_binary else math.inf
+        effective = effective_size(variance, summary, groups, most)
         low, high = _wilson(summary.mean, effective, t_quantile(groups - 1))
     return replace(summary, low=low, high=high)
 

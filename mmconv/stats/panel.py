@@ -121,10 +121,11 @@ Row: TypeAlias = dict[str, Figure]
 def compare(panel: Panel, *, replicates: int = 1000, seed: int = 0) -> dict[str, dict[str, Cell]]:
     """Measure -> comparison -> cell, each with a 95 % interval by bootstrap over clusters.
 
-    The interval is that between percentiles of `replicates` draws of whole clusters. There is none
-    where fewer than `DEFINED_DRAWS` of the draws define the measure, where all of them give it one
-    value, or where there are fewer clusters than any interval needs. An agreement of 0 or 1, which
-    all draws have, gets that of a share (Wilson's, see `mmconv.stats.estimates.summarise_share`).
+    The interval is that between percentiles of `replicates` draws of whole clusters, widened to the
+    measure itself where it lies outside, as a kappa of few units can. There is none where fewer
+    than `DEFINED_DRAWS` of the draws define the measure, where all of them give it one value, or
+    where there are fewer clusters than any interval needs. An agreement of 0 or 1, which all draws
+    have, gets that of a share (Wilson's, see `mmconv.stats.estimates.summarise_share`).
     """
     blocks = [figures(panel, weights) for weights in _weights(panel, replicates, seed)]
     return {
@@ -303,6 +304,8 @@ def _cell(figure: Figure, draws: Matrix, clusters: Sequence[str]) -> Cell:
         )
         summary = summarise_share(column)
         low, high = summary.low, summary.high
+    if value is not None and low is not None and high is not None:
+        low, high = min(low, value), max(high, value)
     return Cell(value=value, n=figure.n, missing=figure.missing, low=low, high=high)
 
 

@@ -296,6 +296,19 @@ async def test_runs_are_read_side_by_side(compared: Path, opened: Opener) -> Non
     await expect(page.locator("#count")).to_contain_text("of 12 samples")
 
 
+async def test_what_differs_is_in_sight_on_a_phone(compared: Path, opened: Opener) -> None:
+    page = await opened(compared, width=PHONE)
+    row = page.locator("#differences tbody tr").filter(has_text="S1")
+    marked = row.locator("td").first
+    await expect(marked).to_contain_text(" *")
+    await marked.scroll_into_view_if_needed()
+    box = await marked.bounding_box()
+    assert box is not None and box["x"] + box["width"] < PHONE
+    await expect(page.locator("#differences .notes").first).to_contain_text(
+        "*: the difference is apart"
+    )
+
+
 async def test_hostile_answers_are_shown_and_not_obeyed(hostile: Path, opened: Opener) -> None:
     page = await opened(hostile)
     answers = page.locator("#detail .answer:not(.given) .text")

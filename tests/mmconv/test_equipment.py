@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from images import Library
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.equipment import open_equipment
+from mmconv.errors import DataError
 from mmconv.runner import Model, Seat
 from mmconv.values import Message, Reply, Sampling
+from tests.images.pictures import encode, halves
 
 
 class Closing:
@@ -55,3 +58,23 @@ async def test_all_models_are_closed_together_whatever_one_of_them_raises(tmp_pa
                 await equipment.close_models()
     assert first.closed
     assert second.closed
+
+
+async def test_what_was_found_out_about_images_stays_though_the_data_have_a_fault(
+    tmp_path: Path,
+) -> None:
+    """Whoever mends a record and checks again waits for no picture twice."""
+    echo = ModelSpec(provider="fake", model="echo")
+    spec = RunSpec(benchmark="riddles", seats={"candidate": echo})
+    picture = tmp_path / "one.png"
+    picture.write_bytes(encode(halves(), "PNG"))
+
+    def read(images: Library) -> None:
+        images.add_file(str(picture))
+        raise DataError("data.xlsx", ["row 3: the reference is empty"])
+
+    async with open_equipment(spec, str(tmp_path / "store.sqlite")) as equipment:
+        with pytest.raises(DataError, match="row 3"):
+            await equipment.read_data(read)
+        assert equipment.store.image_facts().keys() == equipment.facts.keys()
+        assert len(equipment.facts) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from pathlib import Path
+from pkgutil import resolve_name
 
 import orjson
 import pytest
@@ -13,7 +14,7 @@ from mmconv.benchmarks.base import Fields
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.errors import ConfigError, PlanError
 from mmconv.evaluation import Place, open_evaluation
-from mmconv.report.output import Records
+from mmconv.run_folder.saved_run import find_unfinished
 from mmconv.values import Call, Message, Ref
 from tests.example_benchmark import Riddles
 
@@ -69,20 +70,21 @@ async def test_a_name_that_makes_no_folder_is_refused(tmp_path: Path) -> None:
             await evaluation.run(evaluation.runner())
 
 
-async def test_records_are_written_while_the_loop_serves_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("slow", ["Records.__exit__", "tell_trials"])
+async def test_records_are_written_and_read_while_the_loop_serves_others(
+    slow: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written_in: list[threading.Thread] = []
-    leave = Records.__exit__
+    done_in: list[threading.Thread] = []
+    do = resolve_name(f"mmconv.evaluation:{slow}")
 
-    def noted(records: Records, *failed: object) -> None:
-        written_in.append(threading.current_thread())
-        leave(records, *failed)  # type: ignore[arg-type]  # what it was called with
+    def noted(*arguments: object) -> object:
+        done_in.append(threading.current_thread())
+        return do(*arguments)
 
-    monkeypatch.setattr(Records, "__exit__", noted)
+    monkeypatch.setattr(f"mmconv.evaluation.{slow}", noted)
     async with open_evaluation(spec(tmp_path), Place(out=tmp_path / "runs")) as evaluation:
         await evaluation.run(evaluation.runner(), page=False)
-    [thread] = written_in
+    [thread] = done_in
     assert thread is not threading.current_thread()
 
 
@@ -99,3 +101,41 @@ async def test_two_runs_of_one_folder_at_once_spoil_nothing(tmp_path: Path) -> N
     assert one.folder == other.folder
     assert len((one.folder / "scores.jsonl").read_bytes().splitlines()) == 3
     assert not [*one.folder.rglob("*.part")]
+
+
+async def test_a_stopped_run_leaves_earlier_scores_with_what_they_were_made_from(
+    tmp_path: Path,
+) -> None:
+    place = Place(out=tmp_path / "runs")
+
+    async def run(*, stopped: bool = False) -> tuple[Path, tuple[str, ...]]:
+        async with open_evaluation(spec(tmp_path, rows=rows), place) as evaluation:
+            changed, runner = evaluation.changed(), evaluation.runner()
+            if stopped:
+                runner.stop()
+            await evaluation.run(runner, page=False)
+            return evaluation.folder, changed
+
+    def hashes() -> object:
+        return orjson.loads((folder / "manifest.json").read_bytes())["facts"]["data"]
+
+    rows = 3
+    folder, changed = await run(stopped=True)
+    first = hashes()
+    assert not changed
+    assert find_unfinished(folder) == "it has no scores.jsonl"
+    rows = 4
+    _, changed = await run()
+    scored = hashes()
+    assert not changed
+    assert scored != first
+    assert find_unfinished(folder) is None
+    rows = 5
+    for stopped in (True, False):
+        _, [told] = await run(stopped=stopped)
+        assert told == (
+            f"{folder}: data.jsonl is not the file that the run was made from. "
+            "The results there will be replaced."
+        )
+        assert (hashes() == scored) == stopped
+        assert (find_unfinished(folder) is not None) == stopped

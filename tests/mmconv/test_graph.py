@@ -81,6 +81,6 @@ def test_resolving_needs_every_reply() -> None:
 
 
 def test_a_call_counts_the_longest_chain_behind_it() -> None:
-    calls = (call("a"), call("b", "a"), call("c", "a", "b"), call("d"))
+    calls = (call("a"), call("short", "a"), call("b", "a"), call("c", "a", "b"), call("d"))
     needs = {each.id: dependencies(each) for each in calls}
-    assert chain_lengths(needs) == {"a": 3, "b": 2, "c": 1, "d": 1}
+    assert chain_lengths(needs) == {"a": 3, "short": 1, "b": 2, "c": 1, "d": 1}

@@ -37,6 +37,8 @@ from tests.mmconv.planted import (
     lose,
 )
 
+pytestmark = pytest.mark.timeout(600)
+
 ROWS = 100
 RUNS = 50
 LOST, LOSSY_RUNS = 0.3, 100

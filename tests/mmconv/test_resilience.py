@@ -25,8 +25,11 @@ from tests.mmconv.processes import (
     scores,
     typed,
     wait_for_answers,
+    wait_until_idle,
 )
 from tests.mock_server import Behaviour, mock_server
+
+pytestmark = pytest.mark.timeout(600)
 
 ROWS = 6
 
@@ -54,6 +57,7 @@ def test_killed_ten_times_and_resumed_equals_uninterrupted(
         run = write_run(tmp_path, url, rows=ROWS)
         out = tmp_path / "runs"
         killed_midway = kill(run, out, log, times=10)
+        wait_until_idle(url)
         answered_before = Counter(log.read_text().split())
         kept = committed(out)
         resumed = finish(run, out)

@@ -49,10 +49,11 @@ class Desk:
     def write(self, *records: dict[str, Any]) -> None:
         self.data.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in records))
 
-    def run(self, *more: str) -> None:
+    def run(self, *more: str) -> str:
+        """What is told on standard error."""
         spec = self.here / "riddles.yaml"
         spec.write_text("benchmark: tests.example_benchmark:Riddles\n", encoding="utf-8")
-        typed(
+        return typed(
             *("run", str(spec), "--data", str(self.data), "--prompts", str(self.prompt.parent)),
             *("--candidate", "fake/echo", "--judge", "fake/judge", "--skip-bad-records"),
             *("--out", str(self.here / "runs"), "--shard", self.shard, "--no-page", *more),
@@ -127,6 +128,14 @@ def test_another_prompt_is_named(desk: Desk) -> None:
     lost, cause = desk.refused().problems
     assert f"no answer to {ROWS} of its calls" in lost
     assert cause == "the prompt fit is not the one that the run was made with"
+
+
+def test_what_changed_in_place_is_told_before_its_results_are_replaced(desk: Desk) -> None:
+    assert "will be replaced" not in desk.run() + desk.run()
+    desk.prompt.write_text(JUDGING.replace("Rate", "Judge"), encoding="utf-8")
+    told = f"{desk.folder}: the prompt fit is not the one that the run was made with. The results"
+    assert desk.run().startswith(told)
+    assert "will be replaced" not in desk.run()
 
 
 def test_another_model_is_named(desk: Desk) -> None:

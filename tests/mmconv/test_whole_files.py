@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mmconv.errors import ConfigError
 from mmconv.whole_files import whole
 
 
@@ -33,10 +34,29 @@ def test_what_breaks_off_leaves_what_was_there_and_nothing_else(tmp_path: Path) 
 
 def test_a_file_that_cannot_take_its_place_is_removed(tmp_path: Path) -> None:
     folder = tmp_path / "file"
-    folder.mkdir()
     with pytest.raises(IsADirectoryError), whole(folder) as part:
         part.write_bytes(b"all")
+        folder.mkdir()
     assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_devices_and_folders_are_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for there in (pipe, tmp_path, Path(os.devnull)):
+        with pytest.raises(ConfigError, match="is no file, and would be replaced by one"):
+            whole(there).__enter__()
+    assert pipe.is_fifo()
+    assert Path(os.devnull).is_char_device()
+
+
+def test_a_link_stays_one(tmp_path: Path) -> None:
+    link, path = tmp_path / "link", tmp_path / "file"
+    link.symlink_to(path)
+    for text in ("new", "again"):
+        with whole(link) as part:
+            part.write_text(text, encoding="utf-8")
+        assert (link.readlink(), path.read_text(encoding="utf-8")) == (path, text)
 
 
 def test_a_file_is_on_disk_before_it_takes_its_name(

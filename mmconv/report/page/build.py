@@ -43,14 +43,12 @@ def write_comparison(
     comparison: Comparison,
     images: ImageSource | None = None,
     about: About = NOTHING,
-    *,
-    block_bytes: int = BLOCK_BYTES,
 ) -> Path:
     """Write a page that sets compared runs side by side, under the tables that compare them.
 
     What differs besides the candidates stands above all. Raises as `write_page` does.
     """
-    return _write(page, comparison_content(comparison, about), images, block_bytes)
+    return _write(page, comparison_content(comparison, about), images, BLOCK_BYTES)
 
 
 def _write(page: Path, content: Content, images: ImageSource | None, budget: int) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mmconv.report.page import convbench
 from mmconv.report.page.content import Content, Section
 from mmconv.report.page.display import Grid, grid
 from mmconv.report.page.losses import Losses, cost_table
@@ -14,7 +13,7 @@ from mmconv.report.page.losses import Losses, cost_table
 def closing_sections(content: Content, losses: Losses) -> list[Section]:
     """What every benchmark's page ends with: losses, cost, and tables that no section shows."""
     shown = {grid_.id for each in content.view.sections for grid_ in _grids(each)}
-    shown |= convbench.USED if content.view.levels else set()
+    shown |= content.view.used
     rest = [table for table in content.tables if table.name not in shown and table.rows]
     counted = tuple(map(grid, losses.tables()))
     sections = [

@@ -47,7 +47,8 @@ class View:
     `lead` is the sentence that matters most; `words` puts a verdict into words; `marks` maps a
     sample to what an analysis says of it; `levels` names the turns, `labels` the conditions and
     metrics; `scale` is the metric that the list of samples shows, by default the first; `given`
-    stands over an answer in a history that no model of the run gave.
+    stands over an answer in a history that no model of the run gave; `used` tables are set in the
+    view's own way, and not printed again.
     """
 
     lead: tuple[str, ...]
@@ -58,6 +59,7 @@ class View:
     labels: Mapping[str, str] = field(default_factory=dict)
     scale: str = ""
     given: str = "given, not the model's own"
+    used: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,14 @@ from dataclasses import replace
 from mmconv.benchmarks.convbench.options import GIVEN
 from mmconv.benchmarks.convbench.quantities import (
     DELTAS,
+    DIRECT,
     GRADINGS,
+    LEVELS,
+    PAIRWISE,
     QUANTITIES,
     Grading,
 )
-from mmconv.benchmarks.convbench.tables import LEVELS
+from mmconv.benchmarks.convbench.tables import LOST
 from mmconv.report.page.content import Section, View
 from mmconv.report.page.display import Grid, Line, Shown, grid, same_size, shown, why_missing
 from mmconv.report.page.plots import Plot, Series, point_of, sideways, upright
@@ -45,7 +48,6 @@ CONDITIONS = {
 TURNS = {**LEVELS, 0: "overall"}
 COLOURS = {"free": "series-1", "perception": "series-2", "reasoning": "series-3"}
 USED = frozenset({"scores", "deltas", "attribution_net", "attribution", "attribution_samples"})
-"""Tables that the page sets in its own way, and so does not print again."""
 
 _NAMES = {place: name for name, place in QUANTITIES.items()}
 _GAINS = {goal: name for name, (_, goal) in DELTAS.items()}
@@ -76,6 +78,7 @@ def view(tables: Sequence[Table], equal: Keys | None = None) -> View:
         labels={**CONDITIONS, "rating": "direct rating", "win": "pairwise win"},
         scale="rating",
         given="reference",
+        used=USED,
     )
 
 
@@ -206,7 +209,7 @@ def _attribution(named: Mapping[str, Table], said: Sequence[str]) -> Iterator[Se
     if table is None:
         return
     by_sample = named.get("attribution")
-    told = attribution_sentences(table, table.columns[0])
+    told = (LOST,) if _is_of_chances(table) else attribution_sentences(table, table.columns[0])
     yield Section(
         id="attribution",
         title="Which level the failures come from",
@@ -214,15 +217,20 @@ def _attribution(named: Mapping[str, Table], said: Sequence[str]) -> Iterator[Se
         sentences=tuple(sentence for sentence in told if sentence not in said),
         plots=tuple(plot for column in table.columns for plot in _blame_plots(table, column)),
         folded=tuple(grid(each, notes=()) for each in (table, by_sample) if each is not None),
-        notes=_own_notes(table, by_sample),
+        notes=tuple(note for note in _own_notes(table, by_sample) if note not in told),
     )
 
 
 def _causes(table: Table | None) -> tuple[str, ...]:
     """Which level the failures come from, by the first grading, if that is known of any."""
-    if table is None or not count_failures(table, table.columns[0]):
+    if table is None or _is_of_chances(table) or not count_failures(table, table.columns[0]):
         return ()
     return attribution_sentences(table, table.columns[0])
+
+
+def _is_of_chances(table: Table) -> bool:
+    """Whether even perfect answers fail by the first grading: compared in one order alone."""
+    return LOST in table.notes and not table.columns[0].startswith(DIRECT.name)
 
 
 def _blame_plots(table: Table, column: str) -> Iterator[Plot]:
@@ -311,6 +319,7 @@ def _marks(table: Table | None) -> dict[str, tuple[str, ...]]:
         # runs of before have another title there
         blamed = str(row[table.columns[0]].value) if table else ""
         if not blamed.startswith("unknown"):
-            mark = f"{level} failed, attributed to {blamed} ({grading})"
+            failed = "lost" if grading == PAIRWISE.name else "failed"
+            mark = f"{level} {failed}, attributed to {blamed} ({grading})"
             marks.setdefault(sample, []).append(mark)
     return {sample: tuple(found) for sample, found in marks.items()}

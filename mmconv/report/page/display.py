@@ -8,13 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from mmconv.report.cells import missing_notes, one_line, round_number
+from mmconv.report.cells import cell_parts, missing_notes, round_number
 from mmconv.report.reasons import tell_reasons
 from mmconv.run_folder.layout import TABLES
 from mmconv.values import Cell, Table
-
-NOTHING = "–"
-"""Stands for a value that is not there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,30 +87,24 @@ def why_missing(table: Table) -> list[str]:
     return missing_notes(table, f"{TABLES}/{table.name}.txt")
 
 
-def shown(cell: Cell | None, table: Table, *, signed: bool = False) -> Shown | None:
-    """A cell as texts, with its sign where the table or the caller wants it."""
+def shown(cell: Cell | None, table: Table) -> Shown | None:
+    """A cell as texts."""
     if cell is None:
         return None
+    value, interval, counts = cell_parts(cell, table, interval="{} to {}", size="n = {}")
     if isinstance(cell.value, str):
-        return Shown(value=one_line(cell.value), words=True)
-    table = replace(table, signed=signed or table.signed)
-    interval = ""
-    if cell.low is not None and cell.high is not None:
-        interval = f"{number(cell.low, table)} to {number(cell.high, table)}"
-    missing = sum(cell.missing.values())
-    counts = [] if cell.n is None else [f"n = {cell.n}"]
-    counts += [f"{missing} missing"] if missing else []
-    return Shown(
-        value=NOTHING if cell.value is None else number(cell.value, table),
-        interval=interval,
-        counts=", ".join(counts),
-        why=tell_reasons(cell.missing),
-    )
+        return Shown(value=value, words=True)
+    why = tell_reasons(cell.missing)
+    return Shown(value=_typeset(value), interval=_typeset(interval), counts=counts, why=why)
 
 
 def number(value: float, table: Table) -> str:
     """A number as the table rounds it, with a minus as printers set it."""
-    return round_number(value, table, grouped=True).replace("-", "\N{MINUS SIGN}")
+    return _typeset(round_number(value, table, grouped=True))
+
+
+def _typeset(numbers: str) -> str:
+    return numbers.replace("-", "\N{MINUS SIGN}")
 
 
 def same_size(lines: list[Line]) -> tuple[str, list[Line]]:

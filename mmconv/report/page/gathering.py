@@ -40,12 +40,11 @@ class Gathering:
     def samples(self) -> Iterator[tuple[Record, list[str]]]:
         """Each sample as it is shown, and the hashes of its pictures in their order."""
         content = self.content
-        for sample, groups in aligned([run.folder for run in content.runs]):
-            calls = [group.calls if group else [] for group in groups]
+        for sample, calls, scores in aligned([run.folder for run in content.runs]):
             shown = shown_sample(sample, calls, content.view.words, content.about)
             pictures = shown["pictures"]
             shown["pictures"] = [sha256[: self.names] for sha256 in pictures]
-            self.index.add(sample, groups, shown)
+            self.index.add(sample, scores, shown)
             for run, held in zip(content.runs, calls, strict=True):
                 self.losses.add(sample, held, content.prefix(run))
             yield shown, pictures

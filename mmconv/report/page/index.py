@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from mmconv.report.page.dialogues import Record
-from mmconv.report.page.reading import Group
 from mmconv.report.reasons import in_words
 
 Key: TypeAlias = tuple[int, str, str, int | None]
@@ -41,13 +40,13 @@ class Index:
     _reasons: dict[str, str] = field(default_factory=dict)
     _samples: list[Record] = field(default_factory=list)
 
-    def add(self, sample: str, groups: Sequence[Group | None], shown: Record) -> None:
+    def add(self, sample: str, scores: Sequence[Sequence[Record]], shown: Record) -> None:
         """Take in a sample: its scores in each run, and what the page shows of it."""
         values: dict[int, list[float]] = {}
         reasons: dict[int, str] = {}
         tags: dict[str, set[int]] = {}
-        for run, group in enumerate(groups):
-            for score in group.scores if group else ():
+        for run, held in enumerate(scores):
+            for score in held:
                 key = run, score["condition"], score["metric"], score["turn"]
                 place = self._keys.setdefault(key, len(self._keys))
                 if score["value"] is None:

@@ -87,7 +87,7 @@ def upright(title: str, places: Sequence[str], series: Sequence[Series], ends: E
     )
 
 
-def sideways(title: str, places: Sequence[str], series: Series, *, zero: bool = False) -> Plot:
+def sideways(title: str, places: Sequence[str], series: Series, *, zero: bool) -> Plot:
     """Points beside named places, from above; with `zero` a line marks no difference."""
     longest = max(map(len, places), default=0)
     figure, axes = _empty(WIDTH, 0.5 + 0.36 * len(places), left=min(2.2, 0.25 + 0.075 * longest))

@@ -1,7 +1,7 @@
 """What the tables of ConvBench mean, in plain sentences for the page and for a terminal.
 
 A sentence says no more than its interval allows. The numbers come from the tables `deltas`,
-`attribution_net`, and of compared runs `differences`.
+`attribution_net`, and of compared runs `differences` and `delta_differences`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def _sentences(deltas: Table, equal: Keys | None) -> Iterator[str]:
             cell = row.get(grading.title)
             if cell is not None and isinstance(cell.value, float):
                 change = _gain_or_loss(cell, cell.value, grading, deltas)
-                if cell.low is None:
+                if cell.low is not None and round(cell.value, deltas.digits) == 0:
+                    yield f"{start} stays as it is on average {_interval(cell, deltas)}."
+                elif cell.low is None:
                     why = "" if equal is None else f": {_why_none((name, grading.title) in equal)}"
                     yield f"{start} {change} (no interval{why})."
                 else:
@@ -70,13 +72,17 @@ def _gain_or_loss(cell: Cell, value: float, grading: Grading, table: Table) -> s
 def _sureness(cell: Cell, table: Table, meaning: str) -> str:
     """The interval, and what it lets one say."""
     low, high = cell.low or 0.0, cell.high or 0.0
-    interval = f"(95 % interval {number(low, table)} to {number(high, table)})"
+    interval = _interval(cell, table)
     if low <= 0 <= high:
-        samples = f"{cell.n} of {_all(cell)}" if any(cell.missing.values()) else cell.n
-        return f"{interval}: with {samples} samples, this cannot be told from chance"
+        return f"{interval}: with {_of_all(cell)} samples, this cannot be told from chance"
     if low > 0:
         return f"{interval}: part of what is wrong in {meaning}"
     return f"{interval}: what is given does not help this model"
+
+
+def _interval(cell: Cell, table: Table) -> str:
+    low, high = cell.low or 0.0, cell.high or 0.0
+    return f"(95 % interval {number(low, table)} to {number(high, table)})"
 
 
 _UNITS = {DIRECT.name: "points of 10", PAIRWISE.name: "percentage points of wins"}
@@ -114,6 +120,9 @@ def _blamed(level: str, cells: Mapping[str, Cell], table: Table) -> str:
     if not known:
         return _too_few(level, next(iter(cells.values())))
     blamed = max(known, key=lambda each: _surely(known[each]))
+    if not _surely(known[blamed])[0] and len(known) < len(cells):
+        # the largest share may be one that is not told
+        return f"{_chance(level)} ({_followed(known[blamed])})."
     others = [cell for other, cell in cells.items() if other != blamed]
     whole = replace(table, digits=0)
     claim = _claim(level, blamed, known[blamed], others)
@@ -129,18 +138,19 @@ def _claim(level: str, blamed: str, cell: Cell, others: Iterable[Cell]) -> str:
     source = f"{level} itself" if blamed == level else blamed
     lowest, _ = _surely(cell)
     if not lowest:
-        return (
-            f"Where failures in {level} come from cannot be told from chance; the largest share is "
-            f"that of {source}: "
-        )
+        return f"{_chance(level)}; the largest share is that of {source}: "
     above = all(other.high is not None and lowest > other.high for other in others)
     amount = "Most" if lowest > HALF and above else "Some"
     return f"{amount} failures in {level} come from {source}: "
 
 
+def _chance(level: str) -> str:
+    return f"Where failures in {level} come from cannot be told from chance"
+
+
 def _size(level: str, blamed: str, cell: Cell, whole: Table) -> str:
     """The share with its interval and n; one of more than all failures is told as what it means."""
-    counted = f"{_of_all(cell)} failures{' followed' if any(cell.missing.values()) else ''}"
+    counted = _followed(cell)
     value, low, high = (each or 0.0 for each in (_share(cell), cell.low, cell.high))
     # what is printed as 0 or 100 % is neither below nor above it
     below, over = low <= -HALF_UP, high >= ALL + HALF_UP
@@ -177,8 +187,12 @@ def _too_few(level: str, cell: Cell) -> str:
     return f"Of {failures} failures in {level}, {followed} could be followed: too few to attribute."
 
 
+def _followed(cell: Cell) -> str:
+    return f"{_of_all(cell)} failures{' followed' if any(cell.missing.values()) else ''}"
+
+
 def _of_all(cell: Cell) -> str:
-    """The failures that were followed, of all where some were not."""
+    """What a cell counts, of all where it lacks some."""
     return f"{cell.n} of {_all(cell)}" if any(cell.missing.values()) else str(cell.n)
 
 
@@ -203,30 +217,44 @@ def _share(cell: Cell) -> float:
     return cell.value if isinstance(cell.value, float) else 0.0
 
 
-LEVELS_COMPARED = {
-    "S1": "perception",
-    "S2": "reasoning",
-    "S3": "creation",
-    "S0": "the whole conversation",
+COMPARED = {
+    "differences": (
+        "with nothing given",
+        {
+            "S1": "perception",
+            "S2": "reasoning",
+            "S3": "creation",
+            "S0": "the whole conversation",
+        },
+    ),
+    "delta_differences": (
+        "by what perfect turns change",
+        {
+            "S2_hat - S2": "the gain of reasoning by perfect perception",
+            "S3_hat - S3": "the gain of creation by perfect perception",
+            "S3_tilde - S3_hat": "the gain of creation by perfect reasoning on top",
+        },
+    ),
 }
-"""What is scored freely -> how a sentence about two runs names it."""
+"""Table of differences -> by what its sentence compares runs, and how that names its rows."""
 
 
 def comparison_sentences(
     table: Table, labels: Sequence[str], significant: Keys, equal: Keys
 ) -> tuple[str, ...]:
-    """How each run differs from the baseline where nothing is given, from the table `differences`.
+    """How each run differs from the baseline, from one of the tables `COMPARED`.
 
     By the first grading that both have. Of the `labels` the first is the baseline's. What differs
-    is what is `significant`, as in the table's own column.
+    is what is `significant`, as in the table itself.
     """
     told = []
     baseline, *others = labels
+    by_what, names = COMPARED[table.name]
     for other in others:
         ending = "" if len(others) == 1 else f", {other}"
-        rows = {f"{name}{ending}": level for name, level in LEVELS_COMPARED.items()}
+        rows = {f"{name}{ending}": level for name, level in names.items()}
         if parts := "; ".join(_compared(table, rows, significant, equal)):
-            told.append(f"{other} against {baseline}, with nothing given: {parts}.")
+            told.append(f"{other} against {baseline}, {by_what}: {parts}.")
     return tuple(told)
 
 

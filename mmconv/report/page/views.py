@@ -2,42 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from mmconv.benchmarks.registry import TITLES
 from mmconv.report.comparison import Comparison, quantities_by_key
 from mmconv.report.page import convbench, convbench_compared, generic
-from mmconv.report.page.content import NOTHING, About, Content, View
+from mmconv.report.page.content import About, Content, View
+from mmconv.report.page.significance import mark_significant
 from mmconv.run_folder.saved_run import FinishedRun, read_finished
 from mmconv.stats import ScoreFrame, measure
 from mmconv.values import Table
 
 
-def view_of(benchmark: str, tables: Sequence[Table] = ()) -> View:
-    """How a benchmark's run is shown; without tables, how its conversations are read."""
-    return convbench.view(tables) if benchmark == "convbench" else generic.view(tables)
+class _Views(NamedTuple):
+    """How a benchmark is shown: its conversations alone, a finished run, runs that are compared."""
+
+    reading: View
+    of_run: Callable[[FinishedRun], View]
+    compared: Callable[[Comparison, Sequence[Table]], View]
 
 
-def _view_of_run(run: FinishedRun) -> View:
-    """The same of a run, whose scores tell why what has no interval has none."""
-    if run.spec.benchmark != "convbench":
-        return view_of(run.spec.benchmark, run.tables)
+def _view_of_convbench(run: FinishedRun) -> View:
+    """Its scores tell why what has no interval has none."""
     quantities = quantities_by_key(ScoreFrame(run.scores()), run.spec)
     equal = {key for key, quantity in quantities.items() if measure(quantity).stderr == 0}
     return convbench.view(run.tables, equal)
 
 
-def run_content(folder: Path, about: About = NOTHING) -> Content:
+_OWN: Mapping[str, _Views] = {
+    "convbench": _Views(convbench.view(()), _view_of_convbench, convbench_compared.view)
+}
+_GENERIC = _Views(
+    generic.view(()), lambda run: generic.view(run.tables), lambda _, tables: generic.view(tables)
+)
+
+
+def view_of(benchmark: str) -> View:
+    """How a benchmark's conversations are read; the view of a run has sections besides."""
+    return _OWN.get(benchmark, _GENERIC).reading
+
+
+def run_content(folder: Path, about: About) -> Content:
     """A finished run; raises `InputError` where the folder holds none."""
     run = read_finished(folder)
     title = f"{run.label} on {TITLES.get(run.spec.benchmark, run.spec.benchmark)}"
-    view = _view_of_run(run)
+    view = _OWN.get(run.spec.benchmark, _GENERIC).of_run(run)
     return Content(title=title, runs=(run,), view=view, tables=run.tables, about=about)
 
 
-def comparison_content(comparison: Comparison, about: About = NOTHING) -> Content:
+def comparison_content(comparison: Comparison, about: About) -> Content:
     """Runs of one benchmark under the tables that compare them.
 
     The others are held against the baseline. Raises `InputError` as `run_content` does.
@@ -48,14 +64,12 @@ def comparison_content(comparison: Comparison, about: About = NOTHING) -> Conten
         replace(table, title=table.title.replace(f"Runs of {benchmark},", f"Runs of {own_name},"))
         for table in comparison.tables
     ]
-    if benchmark == "convbench":
-        view = convbench_compared.view(comparison, tables)
-    else:
-        view = replace(view_of(benchmark), lead=(), sections=tuple(generic.sections(tables)))
+    view = _OWN.get(benchmark, _GENERIC).compared(comparison, tables)
+    marked = tuple(mark_significant(section, comparison) for section in view.sections)
     return Content(
         title=f"{len(comparison.runs)} runs of {own_name} compared",
         runs=comparison.runs,
-        view=view,
+        view=replace(view, sections=marked),
         tables=comparison.tables,
         about=about,
         cautions=comparison.warnings,

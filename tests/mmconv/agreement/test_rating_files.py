@@ -63,10 +63,44 @@ def test_scores_are_ratings_by_the_judge_and_chosen_by_their_tags(tmp_path: Path
     assert (trial.rater, trial.sample, trial.turn, trial.cluster) == ("scores", "1#2", "0", "1")
     assert (unread.value, unread.why, unread.turn) == (None, "unparsed", None)
     assert [each.sample for each in read_ratings(path, {"order": "2"})] == ["2"]
-    with pytest.raises(
-        ConfigError, match=r"no score has order=3; .* cluster \(1\), order \(1, 2\)"
-    ):
+    with pytest.raises(ConfigError, match=r"no score has order=3; their tags: order \(1, 2\)$"):
         read_ratings(path, {"order": "3"})
+
+
+def sided(sample: str, side: str, value: float | None, **tags: str) -> Score:
+    why = None if value is not None else "unparsed"
+    tags = {"cluster": "picture", "side": side, **tags}
+    return Score(
+        sample=sample, condition="free", metric="win", turn=2, value=value, why=why, tags=tags
+    )
+
+
+def test_an_answer_judged_on_both_sides_has_the_mean_as_in_tables(tmp_path: Path) -> None:
+    path = tmp_path / "scores.jsonl"
+    scores = [
+        sided("1", "A", 1.0),
+        sided("1", "B", 0.0),
+        sided("2", "A", 1.0),
+        sided("2", "B", None),
+        sided("3", "B", 1.0),
+    ]
+    path.write_bytes(b"".join(orjson.dumps(score_record(score)) + b"\n" for score in scores))
+    both = [(each.sample, each.value, each.why) for each in read_ratings(path)]
+    assert both == [("1", 0.5, ""), ("2", None, "unparsed"), ("3", 1.0, "")]
+    first = [(each.sample, each.value) for each in read_ratings(path, {"side": "A"})]
+    assert first == [("1", 1.0), ("2", 1.0)]
+
+
+def test_what_is_no_other_side_is_not_averaged(tmp_path: Path) -> None:
+    path = tmp_path / "scores.jsonl"
+    scores = [
+        sided("1", "A", 1.0),
+        sided("1", "A", 0.0),
+        sided("2", "A", 1.0, reading="ours"),
+        sided("2", "B", 0.0, reading="theirs"),
+    ]
+    path.write_bytes(b"".join(orjson.dumps(score_record(score)) + b"\n" for score in scores))
+    assert [each.value for each in read_ratings(path)] == [1.0, 0.0, 1.0, 0.0]
 
 
 @pytest.mark.parametrize(

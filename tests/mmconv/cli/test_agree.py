@@ -184,7 +184,7 @@ def test_scores_with_a_tag_are_chosen(desk: Desk) -> None:
         )
     )
     person = desk.csv("ann.csv", "sample,value", "1,3")
-    assert "choose some by --tag" in desk.refusal(judge, person)
+    assert "choose some, as by --tag order=1." in desk.refusal(judge, person)
     more = ["--replicates", "0", "--tag", "dup=no", "--tag"]
     for order, agreement in (("1", 1), ("2", 0)):
         table = desk.document(judge, person, more=[*more, f"order={order}"])["agreement-duel"]

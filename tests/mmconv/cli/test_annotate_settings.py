@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from images import Library
+from mmconv.assemble import build_benchmark
 from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES
+from mmconv.config import ModelSpec, RunSpec
 from mmconv.errors import ConfigError
 from tests.mmconv.cli.drafting import HUMAN, SCRIPT, Desk
 
@@ -120,3 +123,27 @@ class TestNothingToDo:
         assert "Nothing is lacking: 2 rows with all columns." in result.stdout
         assert "drafts written" not in result.stdout
         assert not desk.out.exists()
+
+
+class TestWhichRows:
+    def test_named_rows_alone_are_drafted(self, desk: Desk) -> None:
+        assert desk.annotate("--samples=3,1").exit_code == 0
+        assert [*desk.lines()] == [1, 3]
+
+    def test_drawn_rows_are_those_that_a_run_draws(self, desk: Desk) -> None:
+        drawn = ("--limit=1", "--shuffle=4")
+        desk.annotate(*drawn)
+        options = {"data": str(desk.data), "images": str(desk.images), "generate_only": True}
+        spec = RunSpec(
+            benchmark="convbench",
+            options=options,
+            seats={"candidate": ModelSpec(provider="fake", model="echo")},
+            limit=1,
+            shuffle=4,
+        )
+        [row] = build_benchmark(spec, Library()).load()
+        assert [*map(str, desk.lines())] == [row.id]
+
+    def test_a_row_that_is_not_there_is_named(self, desk: Desk) -> None:
+        with pytest.raises(ConfigError, match="samples: no sample has the key 9"):
+            desk.annotate("--samples=9")

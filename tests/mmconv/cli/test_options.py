@@ -50,7 +50,7 @@ def test_every_seat_condition_and_option_is_listed(benchmark: str) -> None:
         ("convbench", "skip_bad_records", "--skip-bad-records; true or false; default: false"),
         ("botchat", "dup_detect.threshold", "a number from 0 to 1; default: 0.9"),
         ("botchat", "opponents", "a list, each a path; default: none"),
-        ("botchat", "judge_retries", "a whole number from 0; default: 1"),
+        ("botchat", "judge_retries", "a whole number from 0 to 5; default: 1"),
         ("cmteval", "subsets", "a list, each standard|hard|long-text; default: not set"),
         (
             "cmteval",

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from mmconv.cli.progress import counted, line
+import asyncio
+from itertools import count
+from types import SimpleNamespace
+
+import pytest
+
+from mmconv.cli.progress import counted, line, progress
 from mmconv.config import ModelSpec, RunSpec
+from mmconv.errors import FailureKind
 from mmconv.tally import SeatTally, Tally
 from mmconv.values import Failure, Reply
 
@@ -26,8 +33,22 @@ def test_the_latest_reason_of_each_seat_is_told() -> None:
     judge.count(Failure(kind="connection", message="no", attempts=8), stored=False)
     told = line(SPEC, Tally(seats={"candidate": candidate, "judge": judge}), 10.0)
     assert told == (
-        "3 calls, 0.1/s, 1 reply reused, 4 retried (rate_limit, connection), 1 failed (connection)"
+        "3 calls, 0.1/s, 1 reply reused, 4 retried (latest: rate_limit, connection), "
+        "1 failed (connection)"
     )
+
+
+def test_failures_of_several_kinds_are_counted_by_kind() -> None:
+    kinds: dict[str, tuple[FailureKind, ...]] = {
+        "candidate": ("timeout", "server"),
+        "judge": ("rate_limit", "server", "rate_limit", "rate_limit"),
+    }
+    tally = Tally()
+    for seat, ended in kinds.items():
+        for kind in ended:
+            tally.seat(seat).count(Failure(kind=kind, message="no", attempts=1), stored=False)
+    told = line(SPEC, tally, 10.0)
+    assert told == "6 calls, 0.0/s, 6 failed (rate_limit 3, server 2, timeout 1)"
 
 
 def test_why_a_model_that_has_answered_nothing_is_asked_again_is_told_in_full() -> None:
@@ -44,6 +65,26 @@ def test_replies_whose_tokens_nobody_told_are_counted_if_they_were_asked_now() -
         seat.count(reply, stored=False)
     seat.count(Reply(text="", input_tokens=1, output_tokens=1), stored=False)
     assert seat.unmetered == 2
+
+
+async def test_what_came_from_the_store_at_once_tells_nothing_of_the_time_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of 1000 conversations the store has 900, and each of the others takes ten seconds."""
+    tally, passed, half = Tally(), count(), asyncio.Event()
+
+    def monotonic() -> float:
+        tally.finished = 900 + next(passed)
+        if tally.finished == 950:
+            half.set()
+        return 10.0 * tally.finished
+
+    monkeypatch.setattr("mmconv.cli.progress.time", SimpleNamespace(monotonic=monotonic))
+    monkeypatch.setattr("mmconv.cli.progress.LINE_SECONDS", 0)
+    async with progress(SPEC, tally, 1000):
+        await half.wait()
+    told = capsys.readouterr().err.splitlines()
+    assert "950/1000 conversations, 0 calls, 0.0/s, about 500 s left" in told
 
 
 def test_one_call_is_no_calls() -> None:

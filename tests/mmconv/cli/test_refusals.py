@@ -173,7 +173,8 @@ class TestClosedFolder:
         page.unlink()
         page.mkdir()
         told = str(typed("report", str(folder)).exception)
-        assert told == f"cannot write into {folder.absolute()}: Is a directory"
+        page = folder / "report.html"
+        assert told == f"{page.absolute()} is no file, and would be replaced by one: name a file"
 
     def test_of_scores(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         closed = OSError(errno.EROFS, "Read-only file system", str(folder.absolute() / "x"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,27 @@ def test_merging_does_not_repeat_a_password(monkeypatch: pytest.MonkeyPatch) -> 
     assert (
         result.stderr == "1 keys hold other texts; those of postgresql+psycopg://ann@db/mm stand\n"
     )
+
+
+@pytest.mark.parametrize(
+    "moments",
+    [
+        "mmconv.equipment.Equipment.read_data",
+        "mmconv.report.output.write_tables = mmconv.runner.Runner.stop",
+    ],
+    ids=["before its calls", "twice"],
+)
+def test_a_command_that_is_told_to_end_was_interrupted(tmp_path: Path, moments: str) -> None:
+    """While it asks, the first time stops the runner: see `tests.mmconv.test_resilience`."""
+    code = (
+        "import os, signal, sys, mmconv.cli, mmconv.equipment, mmconv.report.output\n"
+        f"{moments} = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "mmconv.cli.main()"
+    )
+    arguments = ("demo", "--samples", "1", "--out", str(tmp_path))
+    command = [sys.executable, "-c", code, *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stderr.splitlines()[-1:]) == (130, ["interrupted"])
 
 
 class TestDemo:

@@ -9,10 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
-from mmconv.cli import commands
 from mmconv.cli.sent_prompts import as_raw
 from mmconv.cli.show import transcript
 from mmconv.errors import DataError, Refused
@@ -30,6 +28,7 @@ from mmconv.values import (
     SeenImage,
     Text,
 )
+from tests.mmconv.processes import typed
 
 PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=1000, height=750)
 CALL = Call(id="turn_1", seat="candidate", messages=(Message(role="user", parts=(PICTURE,)),))
@@ -153,10 +152,6 @@ def here(tmp_path: Path) -> Iterator[Path]:
     os.chdir(tmp_path)
     yield tmp_path
     os.chdir(before)
-
-
-def typed(*arguments: str) -> Result:
-    return CliRunner().invoke(commands, arguments)
 
 
 def run(candidate: str) -> None:

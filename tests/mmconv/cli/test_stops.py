@@ -139,8 +139,9 @@ def test_a_model_that_counts_no_tokens_ends_a_budget_unless_it_is_free() -> None
     assert told_of(PriceSpec(input=0, output=0)) is None
     told = told_of(PriceSpec(input=0, output=1))
     assert told == (
-        "--max-cost: what candidate (m) costs is not known: its server does not tell how many "
-        "tokens a reply takes"
+        "--max-cost: what candidate (m) costs is not known: its replies do not tell how many "
+        "tokens they take; leave out --max-cost, or write `price: {input: 0, output: 0}` into the "
+        "model's file where it costs nothing"
     )
 
 

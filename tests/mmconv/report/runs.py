@@ -8,6 +8,7 @@ from typing import Any
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.evaluation import Place, Result, open_evaluation
+from mmconv.identity import Shard
 from tests.mmconv.benchmarks.botchat import samples as botchat
 from tests.mmconv.benchmarks.cmteval import dialogues as cmteval
 from tests.mmconv.benchmarks.fbbench import samples as fbbench
@@ -44,9 +45,11 @@ def write_data(benchmark: str, folder: Path) -> dict[str, Any]:
             return {"data": str(mtbench101.write(folder / "data.jsonl", records))}
 
 
-async def evaluate(spec: RunSpec, out: Path, *, page: bool = False) -> Result:
+async def evaluate(
+    spec: RunSpec, out: Path, *, page: bool = False, shard: Shard | None = None
+) -> Result:
     """Run it to its end; with `page` also its report as a page, which takes a while."""
-    async with open_evaluation(spec, Place(out=out)) as evaluation:
+    async with open_evaluation(spec, Place(out=out), shard) as evaluation:
         return await evaluation.run(evaluation.runner(), page=page)
 
 
@@ -57,6 +60,7 @@ async def make_run(
     judge: ModelSpec = JUDGE,
     *,
     page: bool = False,
+    shard: Shard | None = None,
     **fields: Any,
 ) -> Path:
     """Run it on data beneath the folder, which are written once, and return the run's folder."""
@@ -67,4 +71,4 @@ async def make_run(
         seats={"candidate": candidate, "judge": judge},
         **fields,
     )
-    return (await evaluate(spec, folder / "runs", page=page)).folder
+    return (await evaluate(spec, folder / "runs", page=page, shard=shard)).folder

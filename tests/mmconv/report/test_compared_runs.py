@@ -6,14 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
-import pytest
-
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec
-from mmconv.errors import DataError
 from mmconv.report.compared_runs import (
     LONGEST,
-    finished_among,
     mismatches,
     open_runs,
     other_settings,
@@ -139,56 +134,6 @@ def test_of_many_runs_each_value_is_told_once_and_that_of_most_at_last() -> None
     assert told(*runs) == ["limit: 20 in e; not set in a and c; 8 in b and d."]
     more = [run(f"r{number}") for number in range(4)]
     assert told(*runs, *more) == ["limit: 20 in e; 8 in b and d; not set in the other 6."]
-
-
-def lose(folder: Path, *names: str) -> Path:
-    """Make the folder that of a run that never came to its end."""
-    for name in (*names, "summary.json"):
-        (folder / name).unlink()
-    return folder
-
-
-async def test_unfinished_runs_are_left_out_with_what_finishes_them(tmp_path: Path) -> None:
-    first, second = [await make_run("fbbench", tmp_path, each) for each in (ALPHA, BETA)]
-    killed = lose(await make_run("fbbench", tmp_path, ALPHA, limit=3), "manifest.json")
-    assert finished_among([first, second]) == ((first, second), ())
-    kept, [line] = finished_among([first, killed, second])
-    assert kept == (first, second)
-    assert line.startswith(
-        f"{killed} is left out: the run is not finished, it has no manifest.json"
-    )
-    assert "mmconv score" in line
-    assert "\n" not in line
-    stopped = await make_run("fbbench", tmp_path, ALPHA, limit=4)
-    summary = orjson.loads((stopped / "summary.json").read_bytes())
-    (stopped / "summary.json").write_bytes(orjson.dumps(summary | {"complete": False}))
-    (stopped / "tables" / "index.json").unlink()
-    kept, lines = finished_among([first, killed, second, stopped])
-    assert kept == (first, second)
-    assert [line.split()[0] for line in lines] == [str(killed), str(stopped)]
-    assert "it has no index.json" in lines[1]
-
-
-async def test_no_run_is_left_out_that_is_needed(tmp_path: Path) -> None:
-    first, second = [await make_run("fbbench", tmp_path, each) for each in (ALPHA, BETA)]
-    killed = lose(await make_run("fbbench", tmp_path, ALPHA, limit=3), "scores.jsonl")
-    for folders, needed in (([first, killed], None), ([killed, first, second], killed)):
-        kept, lines = finished_among(folders, needed=needed)
-        assert (kept, lines) == (tuple(folders), ())
-        with pytest.raises(DataError, match=r"not finished: it has no scores\.jsonl"):
-            open_runs(kept)
-
-
-async def test_a_spoilt_run_is_not_left_out(tmp_path: Path) -> None:
-    """Its summary says that it came to its end."""
-    runs = [await make_run("fbbench", tmp_path, each) for each in (ALPHA, BETA)]
-    spoilt = await make_run("fbbench", tmp_path, ALPHA, limit=3)
-    (spoilt / "scores.jsonl").unlink()
-    assert finished_among([*runs, spoilt]) == ((*runs, spoilt), ())
-    (spoilt / "manifest.json").write_text("{")
-    assert finished_among([*runs, spoilt]) == ((*runs, spoilt), ())
-    nowhere = tmp_path / "nowhere"
-    assert finished_among([*runs, nowhere]) == ((*runs, nowhere), ())
 
 
 async def test_runs_of_one_model_over_several_data_are_named_after_these(tmp_path: Path) -> None:

@@ -252,7 +252,7 @@ async def test_differences_are_marked_that_stay_significant_among_all_of_their_t
     assert "S2" in alone - kept
     assert all(table.rows[name][DIFFERS] == Cell(value=column) for name in marked)
     assert made.significant == {(name, column) for name in marked}
-    [lead] = comparison_content(made).view.lead
+    [lead] = comparison_content(made, {}).view.lead
     perception, reasoning, *_ = lead.split("; ")
     assert "perception is 3.00 points of 10 higher (95 % interval " in perception
     assert reasoning.startswith("reasoning is 0.75 points of 10 higher (95 % interval ")

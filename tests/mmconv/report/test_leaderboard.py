@@ -13,6 +13,7 @@ from mmconv.errors import ConfigError
 from mmconv.report.leaderboard import MISSING, RANK, WARNED, Leaderboard, make_leaderboard
 from mmconv.run_folder.tables import read_tables
 from mmconv.values import Cell, Table
+from tests.example_benchmark import Riddles
 from tests.mmconv.benchmarks.botchat.samples import dialogue, opponents, record, write
 from tests.mmconv.report.page_runs import simulated_run
 from tests.mmconv.report.runs import ALPHA, BETA, FAILING, JUDGE, SIZE, make_run
@@ -192,6 +193,13 @@ async def test_chosen_columns_stand_in_the_order_in_which_they_are_named(runs: l
             make_leaderboard(runs, sort=text)
 
 
+async def test_a_column_without_ranks_says_so_where_it_is_shown_alone(runs: list[Path]) -> None:
+    name = "S0_hat - S0"
+    tables = make_leaderboard(runs, sort=name, columns=[RANK, name]).tables
+    assert {table.columns for table in tables} == {(name,)}
+    assert all(table.notes[1].startswith(f"No ranks by {name}: ") for table in tables)
+
+
 async def test_what_a_run_lacks_is_counted_and_the_run_is_marked(tmp_path: Path) -> None:
     runs = [await make_run("convbench", tmp_path, each) for each in (ALPHA, BETA, FAILING)]
     board = make_leaderboard(runs)
@@ -259,7 +267,7 @@ async def test_what_a_run_cost_is_told_where_its_models_have_prices(tmp_path: Pa
 
 
 async def test_a_benchmark_of_ones_own_has_a_column_for_each_of_its_numbers(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = tmp_path / "riddles.jsonl"
     data.write_bytes(
@@ -273,6 +281,12 @@ async def test_a_benchmark_of_ones_own_has_a_column_for_each_of_its_numbers(
         [table] = read_tables(run / "tables")
         assert first.rows[label][own] == table.rows["fit"]["free"]
         assert RANK in first.rows[label]
+    monkeypatch.setattr(Riddles, "least", ("fit",))
+    runs = [await make_run(name, tmp_path, each, options=options) for each in (ALPHA, BETA)]
+    turned = make_leaderboard(runs).tables[0]
+    assert first.notes[0] == f"Sorted by {own}, the largest first."
+    assert turned.notes[0] == f"Sorted by {own}, the least first."
+    assert [*turned.rows] == [*first.rows][::-1]
 
 
 async def test_runs_that_cannot_stand_beside_each_other_are_refused(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,12 +16,14 @@ from judges.parsers import rating
 from mmconv.benchmarks.registry import TITLES
 from mmconv.cli import commands
 from mmconv.config import ModelSpec
+from mmconv.errors import DataError
 from mmconv.plans import Finished, Plan
 from mmconv.report.comparison import compare
 from mmconv.report.output import PAGE, REPORT, RunFolder
 from mmconv.report.page import write_page
 from mmconv.report.tables import write_tables
 from mmconv.run_folder.layout import SCORES
+from mmconv.run_folder.saved_run import read_finished
 from mmconv.run_folder.tables import read_tables
 from mmconv.values import Call, Failure, Outcome, Reply, Table
 from tests.mmconv.report.runs import ALPHA, SIZE, make_run
@@ -54,6 +57,19 @@ def test_a_verdict_is_unread_if_none_of_its_replies_can_be_read(tmp_path: Path) 
     counted = records.shortfall
     assert (counted.verdicts, counted.unread, counted.again) == (4, 2, 1)
     assert (counted.calls, counted.failed, counted.skipped) == (13, 2, 0)
+
+
+async def test_tables_of_a_session_before_do_not_stand_beside_new_scores(tmp_path: Path) -> None:
+    folder = await make_run("fbbench", tmp_path)
+    with suppress(ValueError), RunFolder(folder).records():
+        raise ValueError("nothing is written")
+    with RunFolder(folder).records() as records:
+        records.discard()
+    assert read_finished(folder).tables
+    with RunFolder(folder).records():
+        pass  # a run that is killed now has scores, and not yet their tables
+    with pytest.raises(DataError, match=r"the run is not finished: it has no index\.json"):
+        read_finished(folder)
 
 
 @pytest.mark.parametrize("benchmark", TITLES)

@@ -21,6 +21,8 @@ from mmconv.errors import ConfigError
 from mmconv.report.comparison import compare
 from mmconv.report.output import PAGE
 from mmconv.report.page import write_comparison, write_page
+from mmconv.run_folder.layout import SCORES, TRANSCRIPTS
+from mmconv.run_folder.saved_run import read_lines
 from tests.mmconv.report.page_runs import HOSTILE, hostile_run, multiply, simulated_run
 from tests.mmconv.report.runs import BETA, FAILING, make_run
 
@@ -250,6 +252,32 @@ async def test_runs_are_compared_sample_by_sample(tmp_path: Path) -> None:
     assert runs[2:] == [[0]] * (len(runs) - 2)
     turns = [each["turns"][-1]["answers"][-1]["text"] for each in page.samples()[0]["columns"]]
     assert turns[1] == "Another word."
+
+
+def scores_shown(page: Page) -> dict[str, dict[str, float | str]]:
+    """The scores of each sample by their column."""
+    index = page.index()
+    columns = [" ".join(map(str, column)) for column in index["columns"]]
+    return {
+        sample["i"]: {
+            column: score
+            for column, score in zip(columns, sample["s"], strict=True)
+            if score is not None
+        }
+        for sample in index["samples"]
+    }
+
+
+async def test_a_sample_without_calls_or_scores_takes_those_of_no_other(tmp_path: Path) -> None:
+    folder = await make_run("fbbench", tmp_path)
+    whole = scores_shown(Page(write_page(folder)))
+    uncalled, _, unscored, *_ = whole
+    for name, without in ((TRANSCRIPTS, uncalled), (SCORES, unscored)):
+        lines = [line for line in read_lines(folder / name) if line.record["sample"] != without]
+        (folder / name).write_bytes(b"".join(line.text for line in lines))
+    page = Page(write_page(folder))
+    assert scores_shown(page) == whole | {unscored: {}}
+    assert {each["id"] for each in page.samples() if each["columns"]} == whole.keys() - {uncalled}
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
-from mmconv.report.page.convbench import view
+from mmconv.report.page.closing import closing_sections
+from mmconv.report.page.content import Content, View
+from mmconv.report.page.convbench import verdict_words, view
 from mmconv.report.page.losses import Losses
 from mmconv.report.page.sentences import (
     attribution_sentences,
@@ -346,6 +348,18 @@ def test_what_has_no_value_at_all_is_in_no_plot_and_no_map() -> None:
     # the reason is told to those who have no pointer too
     assert f"missing in S1: {DIRECT.title}: 3 with an unreadable verdict" in section.notes
     assert any(note.startswith("missing in S\u03022 \u2212 S2: ") for note in section.notes)
+
+
+def test_a_view_says_which_tables_it_sets_in_its_own_way() -> None:
+    rows = {"S1": {"a": Cell(value=1.0)}}
+    tables = [Table(name=name, title="", columns=("a",), rows=rows) for name in ("scores", "mine")]
+    plain = View(lead=(), sections=(), words=verdict_words, levels={1: "perception"})
+    left = []
+    for shown in (plain, replace(plain, used=frozenset({"mine"})), view(())):
+        content = Content(title="", runs=(), view=shown, tables=tables, about={})
+        *_, last = closing_sections(content, Losses())
+        left.append([grid.id for grid in last.folded])
+    assert left == [["scores", "mine"], ["scores"], ["mine"]]
 
 
 def test_a_category_s_cell_tells_its_size_and_whether_that_is_small() -> None:

@@ -10,7 +10,6 @@ from mmconv.report.page.display import grid
 from mmconv.report.page.index import Index
 from mmconv.report.page.losses import cost_table
 from mmconv.report.page.plots import Point, Series, sideways, upright
-from mmconv.report.page.reading import Group
 from mmconv.run_folder.layout import SeatSummary
 from mmconv.values import UNASKED, Cell, Table
 from tests.mmconv.report.call_records import asked, judged, said
@@ -125,8 +124,7 @@ def score(turn: int, value: float | None, why: str | None = None, **tags: str) -
 def indexed(*samples: list[Record]) -> Record:
     index = Index(marks={"0": ("mended",)})
     for number, scores in enumerate(samples):
-        group = Group(sample=str(number), calls=[], scores=scores)
-        index.add(str(number), [group], {"pictures": [], "columns": []})
+        index.add(str(number), [scores], {"pictures": [], "columns": []})
     return index.document()
 
 

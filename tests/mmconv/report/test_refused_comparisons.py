@@ -9,9 +9,12 @@ from typing import Any
 import orjson
 import pytest
 
+from mmconv.benchmarks.describing import describe
+from mmconv.benchmarks.registry import TITLES
 from mmconv.errors import ConfigError, DataError
 from mmconv.report.comparison import compare
-from tests.mmconv.report.runs import BETA, JUDGE, make_run
+from mmconv.report.leaderboard import make_leaderboard
+from tests.mmconv.report.runs import ALPHA, BETA, JUDGE, make_run
 from tests.pictures import picture
 
 
@@ -38,6 +41,7 @@ async def test_other_data_judges_and_prompts_are_refused_unless_the_user_says_so
     def other_facts(manifest: Any) -> None:
         manifest["facts"]["data"]["data.jsonl"] = "0" * 64
         manifest["facts"]["prompts"]["direct_turn_1"] = "0" * 64
+        manifest["facts"]["code"] = {"mine.py": "0" * 64}
         manifest["models"]["judge"] = "0" * 64
 
     change(second / "manifest.json", other_facts)
@@ -45,11 +49,78 @@ async def test_other_data_judges_and_prompts_are_refused_unless_the_user_says_so
         compare([first, second])
     for word in ("data differ", "judge differs: arbiter in alpha, b in beta", "direct_turn_1"):
         assert word in str(refused.value)
-    assert "--despite data --despite judge --despite prompts" in str(refused.value)
+    given = "--despite data --despite judge --despite prompts --despite code"
+    assert given in str(refused.value)
     with pytest.raises(ConfigError, match="prompts differ"):
         compare([first, second], despite=("data", "judge"))
-    for table in compare([first, second], despite=("data", "judge", "prompts")).tables:
-        assert sum(note.startswith("WARNING: ") for note in table.notes) == 3
+    with pytest.raises(ConfigError, match="own code is not the same in alpha and beta"):
+        compare([first, second], despite=("data", "judge", "prompts"))
+    for table in compare([first, second], despite=("data", "judge", "prompts", "code")).tables:
+        assert sum(note.startswith("WARNING: ") for note in table.notes) == 4
+
+
+JUDGING: dict[str, dict[str, Any]] = {
+    "convbench": {"order": "both", "failure_rating": 8},
+    "botchat": {"dup_detect": {"threshold": 0.5}},
+    "cmteval": {"judge_settings": "code"},
+    "fbbench": {"maintenance": "all"},
+    "mtbench101": {"guidelines": False},
+}
+"""Options of each benchmark that change how the same answers are judged."""
+
+
+@pytest.mark.parametrize("benchmark", TITLES)
+async def test_runs_that_were_judged_otherwise_are_refused(benchmark: str, tmp_path: Path) -> None:
+    description = describe(benchmark)
+    judging = JUDGING[benchmark]
+    assert judging.keys() <= description.judging <= description.options.model_fields.keys()
+    first = await make_run(benchmark, tmp_path)
+    second = await make_run(benchmark, tmp_path, BETA, options=judging)
+    with pytest.raises(ConfigError, match="the judging is not the same in alpha and beta") as told:
+        compare([first, second])
+    assert str(told.value).count("options.") == len(judging)
+    with pytest.raises(ConfigError, match="--despite judge compares"):
+        make_leaderboard([first, second])
+    made = compare([first, second], despite=["judge"])
+    # said once, before the numbers
+    assert len(made.warnings) == 1
+    assert not any(note.startswith("option ") for note in made.tables[0].notes)
+    # what is set to its default is what it is without being set
+    same = description.options.model_construct().model_dump(mode="json", include={*judging})
+    compare([first, await make_run(benchmark, tmp_path, BETA, options=same)])
+
+
+async def test_of_data_the_file_that_changed_is_named(tmp_path: Path) -> None:
+    runs = [await make_run("convbench", tmp_path, each) for each in (ALPHA, BETA)]
+
+    def edited(manifest: Any) -> None:
+        manifest["facts"]["data"]["notes.jsonl"] = "0" * 64
+
+    def other(manifest: Any) -> None:
+        manifest["facts"]["data"]["notes.jsonl"] = "1" * 64
+
+    def told() -> str:
+        with pytest.raises(ConfigError) as refused:
+            compare(runs)
+        return str(refused.value)
+
+    change(runs[0] / "manifest.json", edited)
+    assert told().startswith("the data differ: notes.jsonl in alpha, no such file in beta. ")
+    change(runs[1] / "manifest.json", other)
+    assert told().startswith(
+        "the data differ: notes.jsonl has other contents in alpha than in beta"
+    )
+
+
+async def test_runs_of_other_trials_are_refused(tmp_path: Path) -> None:
+    first = await make_run("convbench", tmp_path)
+    second = await make_run("convbench", tmp_path, BETA, trials=2)
+    for make in (compare, make_leaderboard):
+        with pytest.raises(
+            ConfigError, match="trials of each sample differ: 1 in alpha, 2 in beta"
+        ):
+            make([first, second])
+    assert compare([first, second], despite=["data"]).warnings
 
 
 async def test_only_what_a_run_overrides_tells_its_judge_from_another(tmp_path: Path) -> None:

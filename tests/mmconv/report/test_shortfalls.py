@@ -57,7 +57,7 @@ def test_verdicts_are_told_that_no_reply_or_only_a_later_one_gave() -> None:
     extracted = judged("unparsed: no", "unparsed: no", "parsed")
     again = judged("unparsed: no", "parsed")
     assert list(counted(WELL, WELL, WELL, unread).sentences()) == [
-        "1 of 4 verdicts (25.0 %) could not be read: their scores are missing."
+        "1 of 4 verdicts (25.0 %) could not be read: scores that need them are missing."
     ]
     assert list(counted(WELL, extracted).sentences()) == [
         "1 of 2 verdicts (50.0 %) were read only by the extraction prompt."

@@ -7,6 +7,7 @@ import io
 import json
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from mmconv.report.tables import (
 from mmconv.report.text import to_text
 from mmconv.run_folder.tables import read_tables
 from mmconv.values import Cell, Table
+from mmconv.whole_files import whole
 
 TABLE = Table(
     name="win_rates",
@@ -191,9 +193,9 @@ def test_line_ends_in_names_do_not_break_lines() -> None:
 
 def test_one_file_per_table_and_format(tmp_path: Path) -> None:
     empty = Table(name="empty", title="Nothing was scored", columns=("S1",), rows={})
-    files = write_tables(tmp_path / "tables", [TABLE, empty])
-    assert sorted(files) == sorted((tmp_path / "tables").iterdir())
-    assert len(files) == 2 * len(FORMATS) + 1
+    write_tables(tmp_path / "tables", [TABLE, empty])
+    named = {f"{name}.{suffix}" for name in ("win_rates", "empty") for suffix in FORMATS}
+    assert {path.name for path in (tmp_path / "tables").iterdir()} == {"index.json"} | named
     assert (tmp_path / "tables" / "win_rates.md").read_text("utf-8") == to_markdown(TABLE)
 
 
@@ -201,6 +203,30 @@ def test_written_tables_are_read_back_in_their_order(tmp_path: Path) -> None:
     signed = replace(TABLE, name="a_later_one", signed=True, detail=True, digits=1)
     write_tables(tmp_path, [TABLE, signed])
     assert read_tables(tmp_path) == (TABLE, signed)
+
+
+def test_a_table_that_is_read_while_it_is_written_again_stays_whole(tmp_path: Path) -> None:
+    write_tables(tmp_path, [TABLE])
+    with (tmp_path / "win_rates.json").open() as read, (tmp_path / "index.json").open() as index:
+        write_tables(tmp_path, [replace(TABLE, rows={})])
+        assert read.read() == to_json(TABLE)
+        write_tables(tmp_path, [])
+        assert json.load(index) == ["win_rates"]
+
+
+def test_the_index_of_tables_is_there_when_all_of_them_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full_disk(path: Path) -> AbstractContextManager[Path]:
+        if path.name == "b.tex":
+            raise OSError("no space left on device")
+        return whole(path)
+
+    monkeypatch.setattr("mmconv.report.tables.whole", full_disk)
+    with pytest.raises(OSError, match="no space"):
+        write_tables(tmp_path, [replace(TABLE, name="a"), replace(TABLE, name="b")])
+    with pytest.raises(FileNotFoundError, match=r"index\.json"):
+        read_tables(tmp_path)
 
 
 def test_reading_tables_that_are_not_there_or_broken_says_where(tmp_path: Path) -> None:

@@ -15,9 +15,11 @@ from mmconv.runner import Model, Runner, Seat
 from mmconv.store import Store
 from mmconv.values import (
     SAME_TEXT,
+    UNASKED,
     Call,
     Failure,
     Message,
+    Outcome,
     Ref,
     Reply,
     Sampling,
@@ -30,19 +32,21 @@ Answer = Callable[[str, Sampling], Reply]
 
 
 class Scripted:
-    """Answers by a function of the last message's text, and remembers every prompt."""
+    """Answers by a function of the last message's text; remembers prompts and affinities."""
 
     def __init__(self, answer: Answer, *, most: int = 4, seconds: float = 0.0) -> None:
         self.answer = answer
         self.max_concurrency = most
         self.seconds = seconds
         self.prompts: list[list[tuple[str, str]]] = []
+        self.affinities: list[str] = []
         self.busy = self.busiest = 0
 
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
     ) -> Reply:
         self.prompts.append([(message.role, text_of(message)) for message in messages])
+        self.affinities.append(affinity)
         self.busy += 1
         self.busiest = max(self.busiest, self.busy)
         try:
@@ -53,6 +57,25 @@ class Scripted:
 
     async def aclose(self) -> None:
         pass
+
+
+class Gathering(Scripted):
+    """Answers nobody before all of its slots are taken."""
+
+    def __init__(self, answer: Answer, *, most: int) -> None:
+        super().__init__(answer, most=most, seconds=0.005)
+        self.taken = 0
+        self.full = asyncio.Event()
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        self.taken += 1
+        if self.taken == self.max_concurrency:
+            self.full.set()
+        async with asyncio.timeout(10):
+            await self.full.wait()
+        return await super().generate(messages, sampling, affinity=affinity)
 
 
 def text_of(message: Message) -> str:
@@ -169,6 +192,7 @@ async def test_a_failed_call_is_asked_again_in_the_next_run(store: Store) -> Non
     assert isinstance(finished.outcomes["second"], Reply)
 
 
+@pytest.mark.usefixtures("without_jitter")
 async def test_transient_failures_are_retried_and_then_given_up(store: Store) -> None:
     asked = 0
 
@@ -192,31 +216,29 @@ async def test_transient_failures_are_retried_and_then_given_up(store: Store) ->
 
 
 async def test_slots_bound_what_is_under_way(store: Store) -> None:
-    backend = Scripted(shout, most=3, seconds=0.005)
+    backend = Gathering(shout, most=3)
     await run(store, backend, [chain_of_two(order, f"w{order}") for order in range(12)])
     assert backend.busiest == 3
 
 
-async def test_a_waiting_retry_holds_no_slot(store: Store) -> None:
-    once: set[str] = set()
+async def test_a_waiting_retry_holds_no_slot(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    others_answered = asyncio.Event()
+
+    async def wait(model: Model, seconds: float) -> None:
+        async with asyncio.timeout(10):
+            await others_answered.wait()
 
     def first_fails(text: str, sampling: Sampling) -> Reply:
-        if text == "w0" and text not in once:
-            once.add(text)
-            raise Transient("server", "busy", retry_after=0.2)
+        if len(backend.prompts) == 1:
+            raise Transient("server", "busy")
+        if len(backend.prompts) == 7:
+            others_answered.set()
         return shout(text, sampling)
 
+    monkeypatch.setattr(Model, "_wait", wait)
     backend = Scripted(first_fails, most=1)
-    plans = [chain_of_two(order, f"w{order}") for order in range(4)]
-    await run(store, backend, plans)
-    order = [prompt[-1][1] for prompt in backend.prompts]
-    assert order.index("w3") < len(order) - 1 - order[::-1].index("w0")
-
-
-async def test_all_slots_of_a_large_model_are_used(store: Store) -> None:
-    backend = Scripted(shout, most=100, seconds=0.05)
-    await run(store, backend, [chain_of_two(order, f"w{order}") for order in range(120)])
-    assert backend.busiest == 100
+    await run(store, backend, [chain_of_two(order, f"w{order}") for order in range(4)])
+    assert len(backend.prompts) == 9
 
 
 def read_seven(text: str) -> Verdict:
@@ -241,13 +263,26 @@ async def test_rescues_are_asked_in_order_until_one_can_be_read(store: Store) ->
     assert [prompt[-1][1] for prompt in backend.prompts].count("never") == 0
 
 
-async def test_no_rescue_for_a_failure_or_a_readable_verdict(store: Store) -> None:
+@pytest.mark.parametrize(
+    ("verdict", "offline", "outcome"),
+    [("7?", False, Reply), ("no", False, Failure), ("never asked", True, Skipped)],
+)
+async def test_no_rescue_for_a_readable_verdict_or_where_there_is_no_reply(
+    store: Store, verdict: str, offline: bool, outcome: type[Outcome]
+) -> None:
+    def answer(text: str, sampling: Sampling) -> Reply:
+        if text == "no":
+            raise Refused("context", "too long")
+        return shout(text, sampling)
+
+    backend = Scripted(answer)
     rescue = call("judge~1", "again", parser=read_seven)
-    readable = call("judge", "7?", parser=read_seven, rescues=(rescue,))
-    [finished] = await run(
-        store, Scripted(shout), [Plan(order=0, sample="0", condition="f", calls=(readable,))]
-    )
-    assert set(finished.outcomes) == {"judge"}
+    judged = call("judge", verdict, parser=read_seven, rescues=(rescue,))
+    plan = Plan(order=0, sample="0", condition="f", calls=(judged,))
+    done: list[Finished] = []
+    await Runner({"candidate": seat_for(backend)}, store, offline=offline).run([plan], done.append)
+    assert {name: type(end) for name, end in done[0].outcomes.items()} == {"judge": outcome}
+    assert len(backend.prompts) == (not offline)
 
 
 async def test_a_bug_stops_the_run_and_keeps_what_was_answered(tmp_path: Path) -> None:
@@ -281,12 +316,14 @@ async def test_a_chain_of_any_length_is_skipped_behind_a_failure(store: Store) -
 
 
 async def test_stop_keeps_what_is_under_way_and_asks_nothing_more(store: Store) -> None:
-    backend = Scripted(shout, most=2, seconds=0.05)
+    def answer(text: str, sampling: Sampling) -> Reply:
+        runner.stop()
+        return shout(text, sampling)
+
+    backend = Gathering(answer, most=2)
     runner = Runner({"candidate": seat_for(backend)}, store, window=4)
-    done: list[Finished] = []
     plans = [chain_of_two(order, f"w{order}") for order in range(50)]
-    asyncio.get_running_loop().call_later(0.02, runner.stop)
-    assert not await runner.run(plans, done.append)
+    assert not await runner.run(plans, lambda _: None)
     assert len(backend.prompts) == 2
     again = Scripted(shout)
     await run(store, again, plans)
@@ -300,7 +337,8 @@ async def test_offline_asks_nothing(store: Store) -> None:
     done: list[Finished] = []
     await runner.run([chain_of_two()], done.append)
     assert backend.prompts == []
-    assert all(isinstance(outcome, Skipped) for outcome in done[0].outcomes.values())
+    unasked = Skipped(because=UNASKED, reason="unasked")
+    assert done[0].outcomes == {"first": unasked, "second": unasked}
 
 
 async def test_history_is_shortened_only_when_the_call_says_so(store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -13,7 +14,7 @@ from mmconv.runner.halting import HOPELESS, MOST_FAILED, MOST_HOPELESS
 from mmconv.store import Store, known
 from mmconv.tally import Halt, Tally
 from mmconv.values import Call, Failure, Message, Reply, Sampling, Text
-from tests.mmconv.runner.test_driver import Scripted, chain_of_two, seat_for
+from tests.mmconv.runner.test_driver import Gathering, Scripted, chain_of_two, seat_for
 
 PLANS = [chain_of_two(order, f"w{order}") for order in range(60)]
 
@@ -179,9 +180,24 @@ async def test_a_runner_of_others_models_goes_on_and_stops_none(store: Store) ->
 
 
 async def test_it_stops_as_soon_as_it_is_told_that_it_is_enough(store: Store) -> None:
-    backend = Scripted(lambda *_: Reply(text="yes"), most=1, seconds=0.05)
+    backend = Scripted(lambda *_: Reply(text="yes"), most=1)
+    generate, told = backend.generate, asyncio.Event()
+
+    async def held_up(messages: Sequence[Message], sampling: Sampling, *, affinity: str) -> Reply:
+        if len(backend.prompts) == 7:
+            async with asyncio.timeout(10):
+                await told.wait()
+        return await generate(messages, sampling, affinity=affinity)
+
+    def enough(tally: Tally) -> str | None:
+        if tally.asked < 7:
+            return None
+        told.set()
+        return "seven are enough"
+
+    backend.generate = held_up  # type: ignore[method-assign]  # the eighth call is still under way
     runner = Runner({"candidate": seat_for(backend)}, store)
-    runner.enough = lambda tally: "seven are enough" if tally.asked >= 7 else None
+    runner.enough = enough
     assert not await runner.run(PLANS, lambda _: None)
     assert len(backend.prompts) == 7 + ONE_MORE
     assert runner.tally.halt == Halt(reason="seven are enough")
@@ -230,11 +246,11 @@ async def test_a_run_that_is_stopped_with_its_last_call_is_whole(
 
 
 async def test_what_was_enough_is_told_with_the_calls_under_way(store: Store) -> None:
-    backend = Scripted(lambda *_: Reply(text="yes"), most=8, seconds=0.05)
+    backend = Gathering(lambda *_: Reply(text="yes"), most=8)
     runner = Runner({"candidate": seat_for(backend)}, store)
     runner.enough = lambda tally: f"asked {tally.asked}" if tally.asked else None
     assert not await runner.run(PLANS, lambda _: None)
-    assert runner.tally.asked > 1
+    assert runner.tally.asked >= 8
     assert runner.tally.halt == Halt(reason=f"asked {runner.tally.asked}")
 
 

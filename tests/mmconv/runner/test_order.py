@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from mmconv.plans import Finished, Plan
 from mmconv.runner import Runner, Seat
+from mmconv.runner.driver import OPEN_PLANS
 from mmconv.store import Store
 from mmconv.tally import SeatTally
-from mmconv.values import Message, Reply, Sampling, Text
-from tests.mmconv.runner.test_driver import Scripted, call, chain_of_two, run, seat_for, shout, user
+from mmconv.values import Call, Message, Reply, Sampling, Text
+from tests.mmconv.runner.test_driver import (
+    Gathering,
+    Scripted,
+    call,
+    chain_of_two,
+    run,
+    seat_for,
+    shout,
+    user,
+)
 
 
 async def test_plans_are_taken_in_lazily(store: Store) -> None:
@@ -79,3 +90,32 @@ async def test_a_long_chain_begins_before_short_plans_that_are_a_little_older(st
     await holder
     asked = [prompt[-1][1] for prompt in backend.prompts]
     assert asked == ["holder", "hello", "0", "1", "2", "3", "after HELLO.0"]
+
+
+async def test_the_slots_of_all_models_are_used(store: Store) -> None:
+    """Together they take more calls at once than a run without models opens plans."""
+    backends = {name: Gathering(shout, most=OPEN_PLANS) for name in ("candidate", "judge")}
+    runner = Runner({name: seat_for(backend) for name, backend in backends.items()}, store)
+
+    def plan(order: int) -> Plan:
+        said = user(Text(text=f"w{order}"))
+        asked = Call(id="only", seat="judge" if order % 2 else "candidate", messages=(said,))
+        return Plan(order=order, sample=str(order), condition="free", calls=(asked,))
+
+    assert await runner.run(map(plan, range(2 * OPEN_PLANS)), lambda _: None)
+    assert {len(backend.prompts) for backend in backends.values()} == {OPEN_PLANS}
+
+
+async def test_the_calls_of_a_conversation_and_no_others_belong_together(store: Store) -> None:
+    backend = Scripted(shout)
+    talks = [(sample, condition) for sample in "12" for condition in ("free", "told")]
+    plans = [
+        replace(chain_of_two(order, f"w{order}"), sample=sample, condition=condition)
+        for order, (sample, condition) in enumerate(talks)
+    ]
+    await run(store, backend, plans)
+    texts = (prompt[-1][1] for prompt in backend.prompts)
+    affinity = dict(zip(texts, backend.affinities, strict=True))
+    for order in range(len(talks)):
+        assert affinity[f"w{order}"] == affinity[f"after W{order}.0"]
+    assert len({*affinity.values()}) == len(talks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -79,11 +80,18 @@ def ask(model: Model, name: str, pinned: str | None = None) -> asyncio.Task[Repl
 
 
 @pytest.fixture
-def _without_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seat, "FIRST_DELAY", 0.0)
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that calls waited before they were asked again; no time passes."""
+    waited: list[float] = []
+
+    async def wait(model: Model, seconds: float) -> None:
+        waited.append(seconds)
+
+    monkeypatch.setattr(Model, "_wait", wait)
+    return waited
 
 
-@pytest.mark.usefixtures("_without_jitter")
+@pytest.mark.usefixtures("without_jitter")
 async def test_a_burst_of_rate_limits_halves_the_slots_once_and_answers_win_them_back() -> None:
     backend = Held(8)
     model = Model("held", backend.open, attempts=99)
@@ -97,7 +105,7 @@ async def test_a_burst_of_rate_limits_halves_the_slots_once_and_answers_win_them
     assert all(isinstance(call.result(), Reply) for call in calls)
 
 
-@pytest.mark.usefixtures("_without_jitter")
+@pytest.mark.usefixtures("without_jitter")
 async def test_every_later_burst_halves_them_again_but_one_is_left() -> None:
     backend = Held(4)
     model = Model("held", backend.open, attempts=99)
@@ -124,7 +132,7 @@ async def test_a_slot_given_to_a_call_that_is_cancelled_goes_to_the_next() -> No
     assert third.done()
 
 
-@pytest.mark.usefixtures("_without_jitter")
+@pytest.mark.usefixtures("without_jitter")
 async def test_the_server_is_left_alone_for_as_long_as_it_asks() -> None:
     backend = Held(1)
     call = ask(Model("held", backend.open), "0")
@@ -137,18 +145,52 @@ async def test_the_server_is_left_alone_for_as_long_as_it_asks() -> None:
     call.cancel()
 
 
-async def test_a_wait_of_hours_is_a_failure_at_once() -> None:
+async def test_a_wait_that_is_too_long_is_a_failure_at_once(waits: list[float]) -> None:
     backend = Held(1)
     call = ask(Model("held", backend.open), "0")
     await turns()
-    backend.waiting["0"].set_exception(Transient("rate_limit", "quota", retry_after=86_400.0))
-    failed = await call
-    assert failed == Failure(
-        kind="rate_limit", message="quota (it asks to wait for 86,400 s)", attempts=1
+    backend.waiting["0"].set_exception(Transient("rate_limit", "quota", retry_after=600.0))
+    await turns()
+    assert len(waits) == 1
+    backend.waiting["0"].set_exception(Transient("rate_limit", "quota", retry_after=601.0))
+    await turns()
+    assert call.done()
+    assert call.result() == Failure(
+        kind="rate_limit", message="quota (it asks to wait for 601 s)", attempts=2
     )
+    assert len(waits) == 1
 
 
-@pytest.mark.usefixtures("_without_jitter")
+@pytest.mark.parametrize(
+    ("asked_for", "shortest", "longest"),
+    [
+        (None, [0.0] * 8, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]),
+        (0.0, [0.0] * 8, [1.0] * 8),
+        (90.0, [90.0] * 8, [91.0] * 8),
+    ],
+)
+async def test_waits_grow_and_are_spread_so_that_calls_do_not_come_back_in_one_instant(
+    waits: list[float],
+    monkeypatch: pytest.MonkeyPatch,
+    asked_for: float | None,
+    shortest: list[float],
+    longest: list[float],
+) -> None:
+    async def generate(*_: object, **__: object) -> Reply:
+        raise Transient("server", "busy", retry_after=asked_for)
+
+    backend = Held(1)
+    backend.generate = generate  # type: ignore[method-assign]  # it never answers
+    for drawn, expected in ((0, shortest), (1, longest)):
+        monkeypatch.setattr(
+            random.Random, "uniform", lambda *between, drawn=drawn: between[1 + drawn]
+        )
+        waits.clear()
+        await ask(Model("held", backend.open, attempts=9), "0")
+        assert waits == expected
+
+
+@pytest.mark.usefixtures("without_jitter")
 async def test_shortening_a_prompt_uses_up_no_attempt() -> None:
     backend = Held(1)
     call = ask(Model("held", backend.open, attempts=2), "0", pinned="")

@@ -7,6 +7,11 @@ import numpy as np
 from mmconv.stats.pairs import Matrix
 
 
+def matrix(*rows: list[float]) -> Matrix:
+    """Ratings, one row for each rater; shape (raters, units)."""
+    return np.array(rows, dtype=np.float64)
+
+
 def once(ratings: Matrix) -> Matrix:
     """Each unit once; shape (units, 1)."""
     return np.ones((ratings.shape[1], 1))

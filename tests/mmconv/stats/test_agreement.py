@@ -18,7 +18,7 @@ from mmconv.stats.agreement import (
     mean,
 )
 from mmconv.stats.pairs import Matrix
-from tests.mmconv.stats.draws import crossed, once, resampled, weighing
+from tests.mmconv.stats.draws import crossed, matrix, once, resampled, weighing
 
 NONE = math.nan
 
@@ -37,10 +37,6 @@ KRIPPENDORFF = np.array(
     ]
 )
 """Krippendorff 2011 (Computing Krippendorff's Alpha-Reliability), section C: 4 observers."""
-
-
-def matrix(*rows: list[float]) -> Matrix:
-    return np.array(rows, dtype=np.float64)
 
 
 def tallied(counts: list[list[int]]) -> Matrix:

@@ -10,7 +10,7 @@ from scipy import stats
 
 from mmconv.stats import pairs
 from mmconv.stats.pairs import Matrix, Measure
-from tests.mmconv.stats.draws import crossed, once, resampled, weighing
+from tests.mmconv.stats.draws import crossed, matrix, once, resampled, weighing
 
 NONE = math.nan
 
@@ -22,10 +22,6 @@ MEASURES = (
     pairs.kendall_tau,
     pairs.mean_difference,
 )
-
-
-def matrix(*rows: list[float]) -> Matrix:
-    return np.array(rows, dtype=np.float64)
 
 
 def measured(measure: Measure, ratings: Matrix) -> float:

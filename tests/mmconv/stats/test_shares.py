@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from scipy.special import stdtrit
 
 from mmconv.stats import Column, summarise_share
+from mmconv.values import Summary
 
 
 def test_shares_at_the_ends_keep_an_interval_of_some_width_inside_zero_and_one() -> None:
     none = summarise_share(Column.of([0.0] * 20, clusters=list("abcde") * 4))
-    square = stdtrit(4, 0.975) ** 2
+    square = 1.959964**2
     assert (none.mean, none.low) == (0.0, 0.0)
     assert none.high == pytest.approx(square / (5 + square))
     every = summarise_share(Column.of([1.0] * 20, clusters=list("abcde") * 4))
@@ -45,9 +47,40 @@ def test_a_share_of_clusters_that_are_each_of_one_kind_is_over_as_many_values() 
 
 def test_a_share_of_ties_is_over_the_number_of_clusters() -> None:
     summary = summarise_share(Column.of([0.5] * 50))
-    t = float(stdtrit(49, 0.975))
+    z = 1.959964
     assert summary.stderr == 0.0
-    assert summary.high == pytest.approx(0.5 + t / 2 / math.sqrt(50 + t**2))
+    assert summary.high == pytest.approx(0.5 + z / 2 / math.sqrt(50 + z**2))
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_trials_that_all_end_alike_neither_narrow_nor_widen_a_share(value: float) -> None:
+    once = summarise_share(Column.of([value] * 6))
+    thrice = summarise_share(Column.of([value] * 18, clusters=list("abcdef") * 3))
+    assert (thrice.low, thrice.high) == pytest.approx((once.low, once.high))
+
+
+@pytest.mark.parametrize("clusters", [6, 12, 30])
+@pytest.mark.parametrize("alike", [0.2, 0.95])
+@pytest.mark.parametrize("share", [0.03, 0.3, 0.5])
+def test_intervals_over_trials_hold_the_true_share_as_often_as_over_one(
+    clusters: int, alike: float, share: float
+) -> None:
+    """Each sample wins at a rate of its own in three trials; `alike` is their correlation."""
+    random = np.random.default_rng(clusters)
+    labels = [str(row // 3) for row in range(3 * clusters)]
+    held, held_of_one = 0, 0
+    draws = 400
+    for _ in range(draws):
+        rates = random.beta(share * (1 / alike - 1), (1 - share) * (1 / alike - 1), clusters)
+        wins = (random.random((clusters, 3)) < rates[:, None]).astype(float)
+        held += _holds(summarise_share(Column.of(wins.ravel().tolist(), clusters=labels)), share)
+        held_of_one += _holds(summarise_share(Column.of(wins[:, 0].tolist())), share)
+    # two standard errors of the simulation
+    assert held / draws > min(0.95, held_of_one / draws) - 0.022
+
+
+def _holds(summary: Summary, truth: float) -> bool:
+    return summary.low is not None and summary.low <= truth <= (summary.high or 0.0)
 
 
 def test_means_of_two_verdicts_are_worth_more_than_one_each() -> None:
