@@ -19,6 +19,6 @@ fi
 rm -rf "$folder"
 python3 -m venv "$folder"
 pip=("$folder/bin/python" -m pip -qq --disable-pip-version-check)
-"${pip[@]}" install "$root[inspect]" pytest pytest-asyncio
+"${pip[@]}" install "$root[inspect]" pytest pytest-asyncio pytest-timeout
 "${pip[@]}" uninstall --yes mmconv
 echo "$recipe" > "$folder/recipe"

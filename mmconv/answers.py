@@ -104,20 +104,31 @@ class RunInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueuedDialogue:
-    """A dialogue that became a job: how it is, and its result when it is done.
+class DialogueInfo:
+    """A dialogue that became a job, and how it is.
 
     A conversation of its `progress` is the dialogue under one condition. `location` is where to
-    ask for it again, and `about` says in words what to do next, null once it has ended.
+    ask for it again, and `about` says in words what to do next, null once it has ended. `owner` is
+    the name of the token that posted it. Times are in UTC; `created` is when it was first posted.
     """
 
     id: str
+    owner: str
+    model: str | None
     location: str
     about: str | None
     state: JobState
     stopping: bool
     progress: Progress
     error: str | None
+    created: datetime
+    ended: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedDialogue(DialogueInfo):
+    """A dialogue that became a job: how it is, and its result when it is done."""
+
     result: DialogueResult | None
 
 

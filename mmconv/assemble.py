@@ -92,8 +92,8 @@ def about_models(spec: RunSpec) -> dict[str, dict[str, str]]:
 
 
 def model_identity(spec: ModelSpec) -> str:
-    """What tells models apart: all that a file says but what only a seat adds."""
-    return spec.model_dump_json(exclude={"name", "system", "sampling"})
+    """What tells models apart: all that a file says but what only a seat adds, and their price."""
+    return spec.model_dump_json(exclude={"name", "system", "sampling", "price"})
 
 
 def build_seat(

@@ -37,10 +37,11 @@ class Equipment:
 
     def _read_data(self, read: Callable[[Library], Data]) -> Data:
         known = set(self.facts)
-        data = read(self.library)
-        new = (asdict(fact) for sha256, fact in self.facts.items() if sha256 not in known)
-        self.store.add_image_facts(new)
-        return data
+        try:
+            return read(self.library)
+        finally:
+            new = (asdict(fact) for sha256, fact in self.facts.items() if sha256 not in known)
+            self.store.add_image_facts(new)
 
     def runner(
         self, *, offline: bool = False, before_asking: Callable[[], None] | None = None

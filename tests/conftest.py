@@ -1,4 +1,4 @@
-"""What makes all tests take less time and changes nothing that they see."""
+"""What bounds the time of all tests or shortens it, and changes nothing that they see."""
 
 from __future__ import annotations
 
@@ -14,6 +14,16 @@ from images.scenes import draw
 # Models of tests are so small that several threads only wait for each other. It must be set before
 # torch is imported, and holds for the servers that tests start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+REAL_SECONDS = 900
+"""What a test may take that waits for a real server; `timeout` in pyproject.toml bounds others."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("real") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(REAL_SECONDS))
 
 
 def pytest_collection_finish() -> None:

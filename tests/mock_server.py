@@ -78,11 +78,12 @@ class Ledger:
         return self.behaviour.failures[chance[8] % len(self.behaviour.failures)]
 
     def stats(self) -> bytes:
-        """Counts of requests, the most under way at once, and the process's CPU seconds."""
+        """Counts of requests, how many are under way, the most of them, and the CPU seconds."""
         return orjson.dumps(
             {
                 "requests": self.seen.total(),
                 "answered": self.answered,
+                "under_way": self.under_way,
                 "peak": self.peak,
                 "cpu_seconds": time.process_time(),
             }

@@ -13,6 +13,7 @@ import httpx2
 from mmconv.answers import (
     ComparedTables,
     DataSet,
+    DialogueInfo,
     OwnImage,
     PromptInfo,
     QueuedDialogue,
@@ -161,6 +162,14 @@ class Client:
         if ended.result is None:
             raise ServiceError(f"{ended.id} is {ended.state}: {ended.error or 'no result'}")
         return ended.result
+
+    def dialogues(self, **chosen: str) -> Iterator[DialogueInfo]:
+        """Dialogues that became jobs, the newest first: one's own, for an admin all.
+
+        `chosen` are `state` and `model`.
+        """
+        for record in pages(self._transport, "/v1/dialogues", dict(chosen)):
+            yield read(DialogueInfo, record)
 
     def judge(self, judge: str, benchmark: str, prompt: str, **fields: Any) -> Judgement:
         """Have a finished dialogue judged by a prompt of a benchmark.

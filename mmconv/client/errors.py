@@ -9,7 +9,8 @@ class ServiceError(MmconvError):
     """The server refused or failed, or could not be reached.
 
     `status` is HTTP's, None where no answer came, or where a job failed that was waited for.
-    `param` is the field of the request to blame, `code` a word for programs.
+    `param` is the field of the request to blame, `code` a word for programs, `request_id` what the
+    server's log calls the request.
     """
 
     def __init__(
@@ -19,8 +20,10 @@ class ServiceError(MmconvError):
         status: int | None = None,
         param: str | None = None,
         code: str | None = None,
+        request_id: str | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.param = param
         self.code = code
+        self.request_id = request_id

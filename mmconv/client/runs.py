@@ -91,6 +91,17 @@ class Run:
         found = self.transport.json("GET", path, params={"prompts": prompts})
         return read(SampleTranscript, found)
 
+    def transcripts(self, path: Path) -> None:
+        """Write all its calls to a file: JSON Lines, or Parquet where the path ends in .parquet."""
+        params = {"format": "parquet" if path.suffix == ".parquet" else "jsonl"}
+        found = self.transport.request("GET", f"{self.path}/transcripts", params=params)
+        path.write_bytes(found.content)
+
+    def manifest(self) -> dict[str, Any]:
+        """With what it was made: models, data and prompts by their hashes, versions."""
+        found: dict[str, Any] = self.transport.json("GET", f"{self.path}/manifest")
+        return found
+
     def report(self, path: Path) -> None:
         """Write its report to a file: one HTML page, or an archive where the path ends in .zip.
 

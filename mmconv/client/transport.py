@@ -100,6 +100,7 @@ def _refusal(answer: httpx2.Response) -> ServiceError:
         status=answer.status_code,
         param=told.get("param"),
         code=told.get("code"),
+        request_id=answer.headers.get("x-request-id"),
     )
 
 

@@ -115,6 +115,7 @@ def _judged(judgement: PlannedJudgement, call: Call, outcomes: Mapping[str, Outc
         score=None if verdict is None else worth(judgement, verdict),
         choice=None if verdict is None else verdict.label,
         why=reading.why,
+        problem=outcome.message if isinstance(outcome, Failure) else None,
         rationale="" if verdict is None else verdict.rationale,
         reply=outcome.text if isinstance(outcome, Reply) else None,
         prompt=str(call.prompt),

@@ -21,7 +21,7 @@ class JudgedTurn:
 
     `score` is the rating from 1 to 10; in pairwise grading 1 if the judge chose the model's
     conversation, which stood on `side`, else 0. Without one, `why` says why. `reply` is the text
-    that was read, or that could not be.
+    that was read, or that could not be; `problem` are the words of a failure.
     """
 
     grading: Literal["direct", "pairwise"]
@@ -30,6 +30,7 @@ class JudgedTurn:
     score: float | None
     choice: str | None
     why: str | None
+    problem: str | None
     rationale: str
     reply: str | None
     prompt: str

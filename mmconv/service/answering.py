@@ -16,6 +16,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import Message, Scope, Send
 
 from mmconv.service.problems import Problem
+from mmconv.service.tracing import HEADER
 
 _OF_BODY = ("content-encoding", "content-length", "content-range", "content-type")
 """Headers that are about a body, and stay out of an answer that says that it is not needed."""
@@ -24,12 +25,16 @@ _TAG = re.compile(r'"[^"]*"')
 
 
 class Answer:
-    """Passes an answer on and remembers its status; 499 where the client went before one."""
+    """Passes an answer on with its request's id, and remembers its status.
 
-    def __init__(self, scope: Scope, send: Send) -> None:
+    That is 499 where the client went before one.
+    """
+
+    def __init__(self, scope: Scope, send: Send, request_id: str) -> None:
         self._send = send
         self._method: str = scope["method"]
         self._asked = Headers(scope=scope)
+        self._id = (HEADER.lower().encode(), request_id.encode())
         self._ended = False
         self.status = 499
         self.begun = False
@@ -41,8 +46,9 @@ class Answer:
             return
         if message["type"] == "http.response.start":
             self.begun = True
+            message = {**message, "headers": [*message["headers"], self._id]}
             if self._has_it(message["status"], Headers(raw=message["headers"])):
-                message = {**message, "status": 304, "headers": [*message["headers"]]}
+                message["status"] = 304
                 headers = MutableHeaders(raw=message["headers"])
                 for name in _OF_BODY:
                     del headers[name]

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 
 from mmconv.errors import ConfigError
 from mmconv.service.access import Caller
-from mmconv.service.model_failures import problem_of_failure
+from mmconv.service.model_failures import log_failure, problem_of_failure
 from mmconv.service.problems import Problem
 from mmconv.service.state import Service
+from mmconv.service.tracing import traced
 from mmconv.tally import SeatTally
 from mmconv.values import Failure, Message, Reply, Sampling
 
@@ -44,9 +45,10 @@ async def ask(
             pinned=None,
             tally=SeatTally(),
         )
-    shared.metrics.count_chat(model, outcome)
+    shared.metrics.count_chat(model, caller.name, outcome)
     if isinstance(outcome, Failure):
-        raise problem_of_failure(outcome)
+        log_failure(model, outcome.kind, outcome.message)
+        raise problem_of_failure(outcome, "messages")
     return outcome
 
 
@@ -56,7 +58,7 @@ def telling_unusable(*models: str) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        log.error("of %s, one cannot be opened: %s", ", ".join(models), error)
+        log.error("%s: of %s, one cannot be opened: %s", traced(), ", ".join(models), error)
         raise Problem(
             503, "a model cannot be loaded; the server's log says why", code="model_unusable"
         ) from error

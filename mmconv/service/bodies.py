@@ -7,6 +7,7 @@ and bounds what they become in memory. What a body means is the routes' matter.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import time
 from collections.abc import Callable, Coroutine
@@ -25,6 +26,9 @@ from mmconv.service.problems import Problem, ending
 from mmconv.service.refusals import REFUSED, Refusals
 from mmconv.service.settings import Settings, Sizes
 from mmconv.service.state import Service
+from mmconv.service.tracing import begin
+
+log = logging.getLogger(__name__)
 
 DEEPEST = 64
 """Levels of nesting in a JSON body; a chat request has five, a JSON schema perhaps twenty."""
@@ -58,14 +62,17 @@ class Gate:
             return
         shared: Service = scope["app"].state.service
         method = scope["method"]
-        answer = Answer(scope, send)
+        trace = begin(method, scope["path"])
+        answer = Answer(scope, send, trace.id)
         if method == "HEAD":
             scope = {**scope, "method": "GET"}
         body = _Body(self, receive, shared.settings.sizes)
         started = time.monotonic()
         shared.metrics.open.inc()
         try:
-            _check_head(scope, shared.settings)
+            if _is_private(scope, shared.settings):
+                trace.caller = identify(shared.settings, Headers(scope=scope)).name
+            _check_head(scope, shared.settings.sizes)
             await self._app(scope, body.receive, answer.send)
         except Problem as problem:
             await problem.response()(scope, receive, answer.send)
@@ -79,6 +86,7 @@ class Gate:
         except Exception:
             # Starlette answers it, beyond this gate.
             answer.status = 500
+            log.error("%s: the server failed", trace)
             raise
         finally:
             self.buffered -= body.received
@@ -90,7 +98,7 @@ class Gate:
                 time.monotonic() - started,
             )
             if answer.status in REFUSED:
-                self._refusals.tell(scope, answer.status)
+                self._refusals.tell(scope, trace, answer.status)
 
 
 class _Body:
@@ -132,14 +140,17 @@ def too_large(what: str, most: int, param: str | None = None) -> Problem:
     )
 
 
-def _check_head(scope: Scope, settings: Settings) -> None:
+def _is_private(scope: Scope, settings: Settings) -> bool:
+    """Whether it matters who asks; without tokens, everything is for this machine."""
+    return not settings.tokens or scope["path"].startswith(OPEN_PATHS)
+
+
+def _check_head(scope: Scope, sizes: Sizes) -> None:
     """Refuse what the head alone shows to be wrong; raises `Problem`."""
     headers = Headers(scope=scope)
-    if not settings.tokens or scope["path"].startswith(OPEN_PATHS):
-        identify(settings, headers)
     length = headers.get("content-length", "0")
-    if not length.isdecimal() or int(length) > settings.sizes.body_bytes:
-        raise too_large("the body", settings.sizes.body_bytes)
+    if not length.isdecimal() or int(length) > sizes.body_bytes:
+        raise too_large("the body", sizes.body_bytes)
     if (encoding := headers.get("content-encoding", "identity")) != "identity":
         raise Problem(400, f"the body is encoded (Content-Encoding: {encoding}): send it plain")
 

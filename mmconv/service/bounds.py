@@ -20,8 +20,8 @@ LONG_TEXTS = 10
 MOST_PLANNED = 500_000_000
 """Characters of all prompts that a dialogue may lead to, as far as the request tells."""
 
-IMAGES = frozenset({"image", "images"})
-"""The fields that hold images, as `image:<id>` or data URIs."""
+IMAGES = frozenset({"image", "images", "image_url"})
+"""The fields that hold images, as `image:<id>`, data URIs or addresses."""
 
 
 def check_bounds(request: BaseModel, sizes: Sizes) -> None:
@@ -37,17 +37,21 @@ def check_bounds(request: BaseModel, sizes: Sizes) -> None:
                 raise Problem(
                     413, f"{param}: at most {sizes.text_length:,} characters", param=param
                 )
-        elif isinstance(value, tuple):
+        elif isinstance(value, tuple | list):
             if len(value) > sizes.turns:
                 raise Problem(413, f"{param}: at most {sizes.turns} are read", param=param)
         elif param.endswith("temperature"):
             check_temperature(value, param)
-        elif param.endswith("max_tokens") and value > sizes.max_tokens:
-            raise Problem(
-                400, f"{param}: at most {sizes.max_tokens:,} may be asked for", param=param
-            )
+        elif param.endswith(("max_tokens", "max_completion_tokens")):
+            check_tokens(value, sizes, param)
     if total > LONG_TEXTS * sizes.text_length:
         raise Problem(413, f"all texts together: at most {LONG_TEXTS * sizes.text_length:,}")
+
+
+def check_tokens(value: object, sizes: Sizes, param: str) -> None:
+    """Raise `Problem` 400 for more tokens than a client may ask for."""
+    if isinstance(value, int) and value > sizes.max_tokens:
+        raise Problem(400, f"{param}: at most {sizes.max_tokens:,} may be asked for", param=param)
 
 
 def check_temperature(value: float, param: str) -> None:
@@ -74,11 +78,13 @@ def refuse_faults(faults: Iterable[tuple[str, str]]) -> None:
         raise Problem(400, f"{param}: {message}", param=param)
 
 
-def _values(param: str, value: object) -> Iterator[tuple[str, str | float | tuple[object, ...]]]:
+def _values(
+    param: str, value: object
+) -> Iterator[tuple[str, str | float | tuple[object, ...] | list[object]]]:
     """Every text, list and number that a request sets, with its field."""
-    if isinstance(value, str | int | float | tuple):
+    if isinstance(value, str | int | float | tuple | list):
         yield param, value
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         for place, each in enumerate(value):
             yield from _values(f"{param}[{place}]", each)
     elif isinstance(value, BaseModel):

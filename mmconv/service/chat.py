@@ -22,6 +22,7 @@ from mmconv.keys import content_key
 from mmconv.service.access import Asker, Caller, Chatter, Shared
 from mmconv.service.asking import ask
 from mmconv.service.bodies import JsonRoute
+from mmconv.service.bounds import check_bounds
 from mmconv.service.disconnect import GONE, first_of, gone, while_connected
 from mmconv.service.docs_answers import documented
 from mmconv.service.incoming import Incoming, incoming
@@ -38,7 +39,6 @@ from mmconv.service.openai_shapes import (
     SystemMessage,
 )
 from mmconv.service.problems import Problem, json_response
-from mmconv.service.settings import Sizes
 from mmconv.service.state import Service
 from mmconv.values import Message, Part, Reply, Sampling, Text
 
@@ -98,12 +98,13 @@ async def answer(shared: Service, caller: Caller, asked: ChatRequest) -> Reply:
     seat = shared.model(asked.model)
     require_key(shared.models.specs[asked.model], asked.model, "model")
     sampling = replace(Sampling(temperature=None), **seat.sampling)
+    check_bounds(asked, shared.settings.sizes)
     sampling = replace(sampling, **_chosen(shared, asked))
     if sampling.seed is None and sampling.temperature != 0:
         # Backends draw the same for the same request, and a client without a seed wants another.
         sampling = replace(sampling, seed=random.getrandbits(31))
     with incoming(shared) as images:
-        messages = await read_messages(asked.messages, images, shared.settings.sizes)
+        messages = await _read_messages(asked.messages, images)
         messages, _ = seat.prompt(messages, sampling)
         affinity = asked.conversation or content_key("", messages[:2], Sampling())
         return await ask(shared, caller, asked.model, messages, sampling, affinity)
@@ -120,9 +121,6 @@ def _chosen(shared: Service, asked: ChatRequest) -> dict[str, Any]:
     if asked.top_p == 0:
         # Only the likeliest token is left. Few backends take 0, and all take this for the same.
         chosen |= {"temperature": 0.0, "top_p": 1.0}
-    most = shared.settings.sizes.max_tokens
-    if (chosen["max_tokens"] or 0) > most:
-        raise Problem(400, f"max_tokens: at most {most:,} may be asked for", param="max_tokens")
     if asked.stop is not None:
         chosen["stop"] = (asked.stop,) if isinstance(asked.stop, str) else tuple(asked.stop)
     if asked.wanted_schema is not None:
@@ -132,39 +130,28 @@ def _chosen(shared: Service, asked: ChatRequest) -> dict[str, Any]:
     return {name: value for name, value in chosen.items() if value is not None}
 
 
-async def read_messages(
-    given: Sequence[ChatMessage], images: Incoming, sizes: Sizes
-) -> tuple[Message, ...]:
+async def _read_messages(given: Sequence[ChatMessage], images: Incoming) -> tuple[Message, ...]:
     """The messages as values, their images checked and held; raises `Problem`."""
-    if len(given) > sizes.turns:
-        raise Problem(413, f"messages: at most {sizes.turns} are read", param="messages")
     return tuple(
         [
-            await _message(message, f"messages[{number}].content", images, sizes)
+            await _message(message, f"messages[{number}].content", images)
             for number, message in enumerate(given)
         ]
     )
 
 
-async def _message(message: ChatMessage, param: str, images: Incoming, sizes: Sizes) -> Message:
+async def _message(message: ChatMessage, param: str, images: Incoming) -> Message:
     role = "system" if isinstance(message, SystemMessage) else message.role
     if isinstance(message.content, str):
-        return Message(role=role, parts=(read_text(message.content, param, sizes),))
+        return Message(role=role, parts=(Text(text=message.content),))
     parts: list[Part] = []
     for number, part in enumerate(message.content):
-        place = f"{param}[{number}]"
         if isinstance(part, ImagePart):
-            parts.append(await images.image(part.image_url.url, f"{place}.image_url.url"))
+            place = f"{param}[{number}].image_url.url"
+            parts.append(await images.image(part.image_url.url, place))
         else:
-            parts.append(read_text(part.text, f"{place}.text", sizes))
+            parts.append(Text(text=part.text))
     return Message(role=role, parts=tuple(parts))
-
-
-def read_text(text: str, param: str, sizes: Sizes) -> Text:
-    """A text within the limits; raises `Problem` 413."""
-    if len(text) > sizes.text_length:
-        raise Problem(413, f"{param}: at most {sizes.text_length:,} characters", param=param)
-    return Text(text=text)
 
 
 async def _stream(

@@ -18,9 +18,8 @@ from mmconv.service.access import Reader, Shared
 from mmconv.service.docs_answers import documented
 from mmconv.service.privacy import presentable
 from mmconv.service.problems import Problem, json_response
+from mmconv.service.run_access import find_run, finished_folder
 from mmconv.service.run_files import read_aside
-from mmconv.service.run_results import finished_folder
-from mmconv.service.runs import find_run
 from mmconv.service.shown import shown_folder
 from mmconv.service.state import Service
 from mmconv.values import Table

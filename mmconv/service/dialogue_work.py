@@ -83,10 +83,10 @@ class DialogueWork:
         plans = await planned(dialogue)
         finished: list[Finished] = []
         self._total = len(plans)
-        self._metrics = RunnerMetrics(self._shared.metrics, KIND, names)
+        self._metrics = RunnerMetrics(self._shared.metrics, KIND, names, self._job.owner)
         self._runner = Runner(seats, self._shared.store, window=len(plans))
         if self._stopped or not await self._runner.run(plans, finished.append):
-            return stopped_by_itself(self._runner.tally, self.progress())
+            return stopped_by_itself(self._job, self._runner.tally, self.progress())
         result = presented(dialogue, finished)
         return Ending(
             state="done",

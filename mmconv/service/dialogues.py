@@ -6,6 +6,7 @@ the queue and is answered with its id. What is equal to a dialogue before is not
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain
 from typing import Annotated, Any
 
@@ -14,12 +15,13 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from mmconv.answers import Progress, QueuedDialogue
+from mmconv.answers import DialogueInfo, Progress, QueuedDialogue
 from mmconv.config import CANDIDATE
 from mmconv.dialogues.plans import Dialogue
 from mmconv.dialogues.request import DialogueRequest
 from mmconv.dialogues.results import DialogueResult
 from mmconv.keys import hash_json
+from mmconv.plans import Finished
 from mmconv.service.access import Asker, Caller, Chatter, Shared
 from mmconv.service.bodies import JsonRoute
 from mmconv.service.bounds import check_bounds, check_volume, refuse_faults
@@ -36,19 +38,26 @@ from mmconv.service.disconnect import while_connected
 from mmconv.service.docs_answers import REMOVED, documented, placed
 from mmconv.service.images import keep_image
 from mmconv.service.incoming import at_work, incoming
+from mmconv.service.job_pages import job_page
+from mmconv.service.model_failures import problem_of_failure
 from mmconv.service.model_keys import require_key
 from mmconv.service.problems import Problem, json_response
 from mmconv.service.removal import Deletion, remove_dialogue
+from mmconv.service.run_access import Word
 from mmconv.service.running import carry_out
 from mmconv.service.runs import too_many_runs
 from mmconv.service.state import Service
 from mmconv.service.watching import wait
 from mmconv.store.job_queries import stands
-from mmconv.store.jobs import Job, NewJob
+from mmconv.store.jobs import Filter, Job, NewJob
+from mmconv.tally import JobState
+from mmconv.values import Failure, Reply
 
 router = APIRouter(prefix="/v1", tags=["dialogues"], route_class=JsonRoute)
 
-DialogueId = Annotated[str, Path(pattern=r"^dialogue-[0-9a-f]{12}$")]
+DIALOGUE_ID = r"^dialogue-[0-9a-f]{12}$"
+
+DialogueId = Annotated[str, Path(pattern=DIALOGUE_ID)]
 """The id of a dialogue that became a job."""
 
 
@@ -60,11 +69,29 @@ class WaitQuery(BaseModel):
     wait: float = Field(default=0, ge=0, le=3600)
 
 
+class DialogueQuery(BaseModel):
+    """Which dialogues a list holds: at most `limit`, behind the one with the id `after`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    state: JobState | None = None
+    model: Word | None = None
+    after: Annotated[str, Field(pattern=DIALOGUE_ID)] | None = None
+    limit: int = Field(default=50, ge=1, le=200)
+
+
+class DialogueList(BaseModel):
+    """Dialogues, the newest first; `next` is the `after` of the following page, or null."""
+
+    data: list[DialogueInfo]
+    next: str | None
+
+
 @router.post(
     "/dialogues",
     response_model=DialogueResult,
     responses={
-        **documented(404, 409, 502),
+        **documented(404, 409, 502, 503, 504),
         **placed(202, model=QueuedDialogue, description="A job: see its Location."),
     },
 )
@@ -82,7 +109,10 @@ async def add_dialogue(
     job, for which a token needs the scope run: it is answered with 202 and a job without
     `conditions` and `deltas`. Ask at its `location` until its state is done; its `result` is the
     dialogue then. With `wait` in the query, as in `?wait=600`, the answer comes when the job is
-    done, with 200 and the dialogue, and is 202 only where that takes longer.
+    done, with 200 and the dialogue, or with 202 when it failed, was stopped, or takes longer.
+
+    Calls that fail are part of a dialogue; where not one was answered, the first failure is told as
+    chat tells it, and the job has failed.
 
     Three conditions and two gradings of three turns are more than 32 calls. Posting a queued
     dialogue again finds it, and goes on with it if it was stopped or lost calls.
@@ -96,6 +126,20 @@ async def add_dialogue(
     if made.state == "done":
         return Response(made.result, media_type="application/json")
     return json_response(_queued_dialogue(made), 202, {"Location": _place(made)})
+
+
+@router.get("/dialogues", response_model=DialogueList, responses=documented())
+async def list_dialogues(
+    shared: Shared, caller: Asker, asked: Annotated[DialogueQuery, Query()]
+) -> Response:
+    """List the dialogues of one's own that became jobs, an admin's list all; the newest first.
+
+    Their results are given out one by one.
+    """
+    owner = None if caller.may("admin") else caller.name
+    chosen = Filter(kind=KIND, owner=owner, state=asked.state, model=asked.model)
+    page, following = await job_page(shared, chosen, asked.after, asked.limit)
+    return json_response({"data": [_dialogue_info(job) for job in page], "next": following})
 
 
 @router.get("/dialogues/{dialogue}", response_model=QueuedDialogue, responses=documented(404))
@@ -147,7 +191,18 @@ async def _hold(shared: Service, caller: Caller, asked: DialogueRequest) -> Dial
             return await _submit(shared, caller, dialogue, calls)
         _require_keys(shared, asked)
         finished = await carry_out(shared, caller, seats, names, plans, KIND)
+    _require_answers(finished)
     return presented(dialogue, finished)
+
+
+def _require_answers(finished: Sequence[Finished]) -> None:
+    """Raise the first failure as a `Problem` where not one call was answered, as jobs fail then."""
+    outcomes = [found for each in finished for found in each.outcomes.values()]
+    if any(isinstance(each, Reply) for each in outcomes):
+        return
+    for each in outcomes:
+        if isinstance(each, Failure):
+            raise problem_of_failure(each)
 
 
 async def _submit(shared: Service, caller: Caller, dialogue: Dialogue, calls: int) -> Job:
@@ -219,15 +274,24 @@ async def _find(shared: Service, caller: Caller, name: str) -> Job:
 
 def _queued_dialogue(job: Job) -> dict[str, Any]:
     """The fields of `QueuedDialogue`."""
+    result = None if job.result is None else orjson.Fragment(job.result)
+    return _dialogue_info(job) | {"result": result}
+
+
+def _dialogue_info(job: Job) -> dict[str, Any]:
+    """The fields of `DialogueInfo`."""
     return {
         "id": job.id,
+        "owner": job.owner,
+        "model": job.model,
         "location": _place(job),
         "about": _next(job),
         "state": job.state,
         "stopping": job.stopping,
         "progress": Progress(**job.progress),
         "error": job.error,
-        "result": None if job.result is None else orjson.Fragment(job.result),
+        "created": job.created,
+        "ended": job.ended,
     }
 
 

@@ -41,7 +41,6 @@ PARAMETERS: Mapping[str, str] = {
     "small": "A WebP of at most 192 pixels a side in place of the file.",
     "state": "Only runs in this state.",
     "table": "Only this table, by its name.",
-    "turn": "Only this turn; 0 is the whole conversation.",
     "wait": "Seconds to wait for the result of a dialogue that becomes a job.",
 }
 """What a parameter means wherever it stands, unless its route says it."""

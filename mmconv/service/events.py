@@ -16,8 +16,8 @@ from starlette.responses import StreamingResponse
 from mmconv.errors import StoreError
 from mmconv.service.access import Reader, Shared
 from mmconv.service.docs_answers import documented
+from mmconv.service.run_access import RunId, find_run
 from mmconv.service.run_shapes import run_info
-from mmconv.service.runs import RunId, find_run
 from mmconv.service.watching import watch
 from mmconv.store.jobs import Job
 

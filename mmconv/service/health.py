@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Literal
 
 from fastapi import APIRouter
@@ -25,8 +29,11 @@ router = APIRouter(tags=["health"])
 LOADING_SECONDS = 5.0
 """When to ask again whether all models are loaded that are to be preloaded."""
 
-BACKLOG_SECONDS = 2.0
-"""How long the database may take to count the jobs; other metrics do not need it."""
+PATIENCE_SECONDS = 2.0
+"""How long the database may take here: who asks does not wait much longer."""
+
+PROBE_BYTES = 65_536
+"""What is written to see whether there is room."""
 
 
 class Health(BaseModel):
@@ -46,11 +53,14 @@ async def health() -> Response:
 async def ready(shared: Shared, desk: Runs) -> Response:
     """Answer 200 while the process takes work: its database answers, and it is not ending.
 
-    So does its worker: it can look for jobs. Models that are to be preloaded are loaded by then.
+    Its worker can look for jobs, and there is room for what they write. Models that are to be
+    preloaded are loaded by then.
     """
     if shared.draining.is_set():
         raise ending()
-    await shared.queue.get("")
+    async with _in_time():
+        await shared.queue.get("")
+    await asyncio.to_thread(_write, shared.settings.out)
     if desk.worker.failing or desk.working.done():
         raise Problem(503, "no jobs are taken; the server's log says why", code="no_worker")
     if missing := shared.models.load(shared.settings.preload):
@@ -59,7 +69,11 @@ async def ready(shared: Shared, desk: Runs) -> Response:
     return json_response(Health().model_dump())
 
 
-@router.get("/metrics", response_class=Response, responses=documented())
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses=documented() | {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
 async def metrics(shared: Shared, desk: Runs, _caller: Reader) -> Response:
     """Give out the counters, as Prometheus reads them.
 
@@ -67,9 +81,25 @@ async def metrics(shared: Shared, desk: Runs, _caller: Reader) -> Response:
     """
     backlog = None
     try:
-        async with asyncio.timeout(BACKLOG_SECONDS):
+        async with _in_time():
             backlog = await shared.queue.backlog()
-    except (StoreError, TimeoutError) as error:
-        log.warning("the queue is not counted: %s", error or "the database takes too long")
+    except StoreError as error:
+        log.warning("the queue is not counted: %s", error)
     shared.metrics.show_backlog(desk.worker.kinds, backlog)
     return Response(shared.metrics.page(), media_type=CONTENT_TYPE_LATEST)
+
+
+@asynccontextmanager
+async def _in_time() -> AsyncIterator[None]:
+    """Raise `StoreError` where the database takes longer than `PATIENCE_SECONDS`."""
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            yield
+    except TimeoutError:
+        raise StoreError(f"the database has not answered for {PATIENCE_SECONDS:g} s") from None
+
+
+def _write(folder: Path) -> None:
+    """Write a little and remove it; raises `OSError` where there is no room."""
+    with TemporaryFile(dir=folder) as file:
+        file.write(bytes(PROBE_BYTES))

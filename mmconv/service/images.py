@@ -31,7 +31,10 @@ from mmconv.store.jobs import ACTIVE, Filter
 
 router = APIRouter(prefix="/v1/images", tags=["images"])
 
-ImageId = Annotated[str, Path(pattern="^[0-9a-f]{64}$", description="The SHA-256 of the file.")]
+IMAGE_ID = "^[0-9a-f]{64}$"
+
+ImageId = Annotated[str, Path(pattern=IMAGE_ID)]
+"""The SHA-256 of an image's file, in a path."""
 
 WHERE = "the image"
 FULL_SECONDS = 3600.0
@@ -100,7 +103,7 @@ class ImageQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    after: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
+    after: str | None = Field(default=None, pattern=IMAGE_ID)
     limit: int = Field(default=100, ge=1, le=1000)
 
 

@@ -38,16 +38,27 @@ class Incoming:
         self._shared = shared
         self._holds = holds
         self._count = 0
+        self._pixels = 0
 
     async def image(self, reference: str, param: str) -> Image:
         """The image that a reference names; `param` is the field of the request it stands in.
 
-        Raises `Problem` 400, 404 or 413, and 502 for a URL that leads nowhere.
+        Raises `Problem` 400, 404 or 413.
         """
         sizes = self._shared.settings.sizes
         self._count += 1
         if self._count > sizes.images:
             raise Problem(413, f"a request may hold {sizes.images} images", param=param)
+        found = await self._find(reference, param)
+        # The same image twice counts twice: it is decoded for each place where it stands.
+        self._pixels += found.width * found.height
+        if self._pixels > sizes.request_pixels:
+            most = f"{sizes.request_pixels:,} pixels"
+            raise Problem(413, f"the images of a request may have {most} together", param=param)
+        return found
+
+    async def _find(self, reference: str, param: str) -> Image:
+        sizes = self._shared.settings.sizes
         if _ID.fullmatch(reference):
             return await self._kept(reference, param)
         scheme, _, rest = reference.partition(":")

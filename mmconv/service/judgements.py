@@ -98,9 +98,7 @@ async def judge(shared: Service, caller: Caller, asked: JudgementRequest) -> Jud
         [finished] = await carry_out(shared, caller, {SEAT: seat}, names, [plan], "judgement")
     outcome = finished.outcomes[call.id]
     if isinstance(outcome, Failure):
-        problem = problem_of_failure(outcome)
-        problem.param = None  # Chat has a field for what the model read; here there are several.
-        raise problem
+        raise problem_of_failure(outcome)
     return read_judgement(asked, call, finished.outcomes)
 
 

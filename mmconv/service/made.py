@@ -12,9 +12,8 @@ from typing import TypeAlias
 
 from mmconv.report.page.content import About
 from mmconv.service.desk import Desk
+from mmconv.service.run_access import about_run, find_run, finished_folder
 from mmconv.service.run_files import read_aside
-from mmconv.service.run_results import about_run, finished_folder
-from mmconv.service.runs import find_run
 from mmconv.service.shown import find_shown, shown_folder
 from mmconv.service.state import Service
 

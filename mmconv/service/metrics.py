@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
 
 from mmconv.store.jobs import ACTIVE, Backlog
 from mmconv.tally import Tally
@@ -24,13 +31,14 @@ METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"}
 
 
 class Metrics:
-    """Counters and histograms by route, status, work and model.
+    """Counters and histograms by route, status, work, model and token, and of the process itself.
 
-    Labels never hold what a client sent, so there are only so many.
+    Labels never hold what a client sent, so there are only so many. A token is told by its name.
     """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
         self.requests = Counter(
             "mmconv_requests",
             "Requests by route, method and status.",
@@ -48,13 +56,13 @@ class Metrics:
         self.calls = Counter(
             "mmconv_calls",
             "Calls that models were asked, by how they ended: reply, or the kind of failure.",
-            ("work", "model", "outcome"),
+            ("work", "model", "token", "outcome"),
             registry=self.registry,
         )
         self.tokens = Counter(
             "mmconv_tokens",
             "Tokens of those calls, as models count them.",
-            ("work", "model", "direction"),
+            ("work", "model", "token", "direction"),
             registry=self.registry,
         )
         self.jobs = Gauge(
@@ -78,14 +86,14 @@ class Metrics:
         self.requests.labels(route, method if method in METHODS else "other", status).inc()
         self.seconds.labels(route).observe(seconds)
 
-    def count_chat(self, model: str, outcome: Reply | Failure) -> None:
+    def count_chat(self, model: str, token: str, outcome: Reply | Failure) -> None:
         """Count how a chat's call to a model ended; `model` is its public name."""
         if isinstance(outcome, Failure):
-            self.calls.labels("chat", model, outcome.kind).inc()
+            self.calls.labels("chat", model, token, outcome.kind).inc()
             return
-        self.calls.labels("chat", model, "reply").inc()
-        self.tokens.labels("chat", model, "input").inc(outcome.input_tokens or 0)
-        self.tokens.labels("chat", model, "output").inc(outcome.output_tokens or 0)
+        self.calls.labels("chat", model, token, "reply").inc()
+        self.tokens.labels("chat", model, token, "input").inc(outcome.input_tokens or 0)
+        self.tokens.labels("chat", model, token, "output").inc(outcome.output_tokens or 0)
 
     def show_backlog(self, kinds: Iterable[str], backlog: Mapping[str, Backlog] | None) -> None:
         """Show how many jobs of these kinds there are; None where that cannot be told."""
@@ -105,14 +113,18 @@ class Metrics:
 
 
 class RunnerMetrics:
-    """What the metrics have been told of one runner; `names` are its models' public ones, by seat.
+    """What the metrics have been told of one runner, at work for a `token`.
 
+    `names` are its models' public ones, by seat.
     A runner counts for itself, and tells what it has counted as often as one likes to look.
     """
 
-    def __init__(self, metrics: Metrics, work: WorkName, names: Mapping[str, str]) -> None:
+    def __init__(
+        self, metrics: Metrics, work: WorkName, names: Mapping[str, str], token: str
+    ) -> None:
         self._metrics = metrics
         self._work = work
+        self._token = token
         self._names = names
         self._told: dict[tuple[str, str], int] = {}
 
@@ -127,4 +139,4 @@ class RunnerMetrics:
     def _add(self, counter: Counter, seat: str, what: str, now: int) -> None:
         before = self._told.get((seat, what), 0)
         self._told[seat, what] = now
-        counter.labels(self._work, self._names[seat], what).inc(now - before)
+        counter.labels(self._work, self._names[seat], self._token, what).inc(now - before)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from typing import cast
 
 from mmconv.errors import FailureKind
 from mmconv.service.privacy import presentable
 from mmconv.service.problems import Problem
+from mmconv.service.tracing import traced
 from mmconv.tally import Halt
 from mmconv.values import Failure
 
@@ -34,15 +36,23 @@ CODES: Mapping[FailureKind, str] = {"context": "context_length_exceeded"}
 """OpenAI's own words for failures, where it has one; else the kind is the code."""
 
 
-def problem_of_failure(failure: Failure) -> Problem:
-    """What a client is told of a model that did not answer; what is left out is logged."""
+def problem_of_failure(failure: Failure, param: str | None = None) -> Problem:
+    """What a client is told of a model that did not answer; `param` is what the model has read."""
     status, _ = FAILED[failure.kind]
     words = words_of_failure(failure.kind, failure.message)
     code = CODES.get(failure.kind, failure.kind)
     if status < 500:
-        return Problem(status, words, param="messages", code=code)
-    log.warning("a model failed (%s): %s", failure.kind, failure.message)
+        return Problem(status, words, param=param, code=code)
     return Problem(status, words, code=code, retry_after=10 if status == 503 else None)
+
+
+def log_failure(model: str, kind: str, message: str) -> None:
+    """Log why a model, by its public name, did not answer a request, where its client is not told.
+
+    That is where the fault is not the request's.
+    """
+    if FAILED[cast("FailureKind", kind)][0] >= 500:
+        log.warning("%s: the model %s failed (%s): %s", traced(), model, kind, message)
 
 
 def words_of_failure(kind: FailureKind, message: str) -> str:
@@ -54,9 +64,9 @@ def words_of_failure(kind: FailureKind, message: str) -> str:
     return words if status >= 500 else presentable(message, words)
 
 
-def words_of_halt(halt: Halt) -> str:
-    """Why a job stopped by itself, as its owner may know it; what is left out is logged."""
+def words_of_halt(halt: Halt, job: str) -> str:
+    """Why the job of this id stopped by itself, as its owner may know it; all of it is logged."""
+    log.warning("%s: %s", job, halt.told)
     if halt.failure is None:
         return halt.reason
-    log.warning("%s", halt.told)
     return f"{halt.reason}: {words_of_failure(halt.failure.kind, halt.failure.message)}"

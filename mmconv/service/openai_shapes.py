@@ -2,7 +2,7 @@
 
 Every field of OpenAI's is either honoured or refused by name; none is dropped in silence. Fields
 that can only be refused (tools, several choices, penalties) may be sent with the value that asks
-for nothing, since clients do. Sizes are checked in `mmconv.service.chat`, where settings are known.
+for nothing, since clients do. Sizes are checked by `mmconv.service.bounds`: they are settings.
 """
 
 from __future__ import annotations
@@ -51,6 +51,10 @@ Zero: TypeAlias = Annotated[
     float, AfterValidator(_no_other), WithJsonSchema({"type": "number", "const": 0})
 ]
 """A number that must be 0."""
+
+
+Stop: TypeAlias = Annotated[str, Field(min_length=1)]
+"""A text at which an answer ends; an empty one would end it before it begins."""
 
 
 class _Shape(BaseModel):
@@ -171,7 +175,7 @@ class ChatRequest(_Shape):
     top_p: float | None = Field(default=None, ge=0, le=1)
     max_tokens: int | None = Field(default=None, gt=0)
     max_completion_tokens: int | None = Field(default=None, gt=0)
-    stop: str | list[str] | None = None
+    stop: Stop | list[Stop] | None = None
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
     stream: bool | None = None
     stream_options: StreamOptions | None = None

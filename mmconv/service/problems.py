@@ -6,6 +6,7 @@ path of this machine (`mmconv.service.privacy`): what is not meant for clients i
 
 from __future__ import annotations
 
+import errno
 import logging
 import math
 from collections.abc import Mapping, Sequence
@@ -19,8 +20,10 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from mmconv.errors import InputError, StoreError
+from mmconv.errors import InputError, StoreError, StoreFull
+from mmconv.runner import collect_soon
 from mmconv.service.privacy import presentable
+from mmconv.service.tracing import identified, traced
 from mmconv.service.wording import in_one, plainly
 
 log = logging.getLogger(__name__)
@@ -38,6 +41,12 @@ LONGEST = 1000
 
 DATABASE_SECONDS = 2.0
 """When a client is told to come back while the database is away."""
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
+"""What a disk says that is full, or closed to writing."""
+
+ROOM_SECONDS = 60.0
+"""When a client is told to come back while it is; only an operator makes room."""
 
 UNROUTED = {
     HTTPStatus.NOT_FOUND.phrase: (
@@ -119,6 +128,12 @@ def json_response(
     return Response(orjson.dumps(value), status, headers, media_type="application/json")
 
 
+def no_model(name: str, param: str) -> Problem:
+    """The answer to who names a model that is not configured in the field `param`."""
+    told = f"no model {name!r} here; GET /v1/models lists them"
+    return Problem(404, told, param=param, code="model_not_found")
+
+
 def ending() -> Problem:
     """What is told once the process has been told to end."""
     return Problem(503, "the server is ending", code="draining", retry_after=10)
@@ -131,6 +146,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _on_http)
     app.add_exception_handler(InputError, _on_input)
     app.add_exception_handler(StoreError, _on_store)
+    app.add_exception_handler(OSError, _on_file)
     app.add_exception_handler(Exception, _on_bug)
 
 
@@ -169,8 +185,10 @@ async def _on_input(_request: Request, error: Exception) -> Response:
     return Problem(400, presentable(str(error), "the request cannot be served as it is")).response()
 
 
-async def _on_store(request: Request, error: Exception) -> Response:
-    log.warning("%s %s: %s", request.method, request.url.path, error)
+async def _on_store(_request: Request, error: Exception) -> Response:
+    log.warning("%s: %s", traced(), error)
+    if isinstance(error, StoreFull):
+        return _no_room()
     return Problem(
         503,
         "the database does not answer; ask again later",
@@ -179,12 +197,29 @@ async def _on_store(request: Request, error: Exception) -> Response:
     ).response()
 
 
+async def _on_file(request: Request, error: Exception) -> Response:
+    """What the system says of a file: no bug where the disk is full or closed."""
+    assert isinstance(error, OSError)
+    if error.errno not in NO_ROOM:
+        raise error
+    out = request.app.state.service.settings.out
+    log.warning("%s: cannot write into %s: %s", traced(), out, error)
+    return _no_room()
+
+
+def _no_room() -> Response:
+    told = "the server's disk is full, or closed to it; whoever runs it can mend that"
+    return Problem(503, told, code="no_room", retry_after=ROOM_SECONDS).response()
+
+
 async def _on_bug(_request: Request, _error: Exception) -> Response:
-    # Starlette hands the exception on to the server, which logs it.
-    return Problem(500, "the server failed; its log says why", code="bug").response()
+    # Starlette hands the exception on to the server, which logs it and closes the connection.
+    collect_soon()
+    problem = Problem(500, "the server failed; its log says why", code="bug")
+    return json_response(problem.body, problem.status, {"Connection": "close"} | identified())
 
 
-def invalid(errors: Sequence[Mapping[str, Any]], body: Any = None) -> Problem:
+def invalid(errors: Sequence[Mapping[str, Any]], body: Any) -> Problem:
     """The telling one of pydantic's errors about a request, its field as OpenAI would write it.
 
     Locations are FastAPI's, which begin with "body" and the like, or steps of the body itself.

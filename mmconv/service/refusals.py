@@ -10,6 +10,8 @@ import time
 
 from starlette.types import Scope
 
+from mmconv.service.tracing import Trace
+
 log = logging.getLogger(__name__)
 
 MOST_TOLD, WINDOW_SECONDS = 30, 60.0
@@ -26,7 +28,7 @@ class Refusals:
         self._since = time.monotonic()
         self._count = 0
 
-    def tell(self, scope: Scope, status: int) -> None:
+    def tell(self, scope: Scope, trace: Trace, status: int) -> None:
         """Log a request that was refused, with who sent it and what it asked for."""
         now = time.monotonic()
         if now - self._since > WINDOW_SECONDS:
@@ -36,6 +38,4 @@ class Refusals:
         self._count += 1
         if self._count <= MOST_TOLD:
             peer = (scope.get("client") or ("?",))[0]
-            log.warning(
-                "refused %s: %s %a (status %d)", peer, scope["method"], scope["path"], status
-            )
+            log.warning("refused %s: %s (status %d)", peer, trace, status)

@@ -30,11 +30,12 @@ CODE = "invalid_run"
 UNTOLD = "the benchmark cannot be built with these options, or from this data"
 """What is said instead of words that tell of this machine."""
 
-SEATS = (
+ABOUT = (
+    (re.compile(r"^samples: "), "samples"),
     (re.compile(r"\bneeds? a judge\b|\boffline judge\b"), "seats.judge"),
     (re.compile(r"\bopponents\b|\bplayers are named\b"), "seats"),
 )
-"""Words that are about who sits where, and the field that they are about."""
+"""Words of the engine, and the field that they are about."""
 
 
 def refusal(error: InputError, spec: RunSpec) -> Problem:
@@ -114,7 +115,7 @@ def _of_options(error: ValidationError, spec: RunSpec) -> Problem:
 
 def _fields(message: str, spec: RunSpec) -> Iterator[str]:
     """The fields that the words are about, the likeliest first."""
-    for words, field in SEATS:
+    for words, field in ABOUT:
         if words.search(message):
             yield field
     yield from _options_in(message, spec)

@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 from mmconv.errors import DataError
-from mmconv.report.schemas import score_schema
+from mmconv.report.schemas import columns_of
 from mmconv.report.tables import FORMATS
 from mmconv.run_folder.layout import SCORES, TABLES, TRANSCRIPTS
-from mmconv.run_folder.saved_run import read_lines
+from mmconv.run_folder.records import ScoreRecord
+from mmconv.run_folder.saved_run import read_lines, read_manifest
 from mmconv.run_folder.tables import read_tables
 from mmconv.service.model_failures import words_of_failure
 from mmconv.service.privacy import presentable
@@ -168,7 +169,7 @@ def _copy_groups(source: Path, target: IO[bytes], chosen: Mapping[str, str]) -> 
     from pyarrow import compute, parquet
 
     wanted = reduce(and_, [compute.field(name) == value for name, value in chosen.items()])
-    with parquet.ParquetWriter(target, score_schema(), compression="zstd") as writer:
+    with parquet.ParquetWriter(target, columns_of(ScoreRecord), compression="zstd") as writer:
         for group in _groups(source):
             writer.write_table(group.filter(wanted))
 
@@ -179,7 +180,7 @@ def _groups(source: Path) -> Iterator[pyarrow.Table]:
     with _needed(), source.open("rb") as file:
         try:
             groups = parquet.ParquetFile(file)
-            if not groups.schema_arrow.equals(score_schema()):
+            if not groups.schema_arrow.equals(columns_of(ScoreRecord)):
                 told = "has other columns; another version of mmconv wrote it, or it was changed"
                 raise DataError(str(source), [told])
             for number in range(groups.num_row_groups):
@@ -236,6 +237,24 @@ def clean_call(call: dict[str, Any]) -> dict[str, Any]:
     kind = call["problem"].split(" ", 1)[0]
     told = words_of_failure(kind, call["problem"])
     return call | {"problem": told if told.startswith(f"{kind} ") else f"{kind}: {told}"}
+
+
+def clean_manifest(folder: Path) -> dict[str, Any]:
+    """A run's manifest without what providers and data tell of this machine."""
+    told = read_manifest(folder).model_dump(mode="json")
+    return told | {name: _without_places(told[name]) for name in ("facts", "about_models")}
+
+
+def _without_places(value: Any) -> Any:
+    if isinstance(value, dict):
+        # Files of one name are told by their paths.
+        return {
+            presentable(name, f"file {place}"): _without_places(each)
+            for place, (name, each) in enumerate(value.items(), start=1)
+        }
+    if isinstance(value, list):
+        return [_without_places(each) for each in value]
+    return presentable(value, "not told") if isinstance(value, str) else value
 
 
 def render_tables(folder: Path, name: str | None, form: str) -> str:

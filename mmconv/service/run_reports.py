@@ -23,7 +23,7 @@ from mmconv.service.desk import Desk, Runs
 from mmconv.service.docs_answers import documented, kept
 from mmconv.service.made import made_of
 from mmconv.service.problems import Problem
-from mmconv.service.runs import RunId
+from mmconv.service.run_access import RunId
 from mmconv.service.state import Service
 from mmconv.whole_files import whole
 

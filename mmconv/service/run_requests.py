@@ -18,9 +18,9 @@ from mmconv.benchmarks.registry import TITLES
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec
 from mmconv.identity import OPERATIONAL
 from mmconv.keys import hash_json
-from mmconv.service.bounds import check_temperature
+from mmconv.service.bounds import check_temperature, check_tokens
 from mmconv.service.model_keys import require_key
-from mmconv.service.problems import Problem
+from mmconv.service.problems import Problem, no_model
 from mmconv.service.prompt_files import prompt_folder
 from mmconv.service.settings import DataSpec, Settings
 
@@ -61,6 +61,10 @@ class RunRequest(BaseModel):
         """The request as JSON; what was not set is not in it."""
         return self.model_dump_json(exclude_unset=True)
 
+    def unnamed(self) -> dict[str, Any]:
+        """The fields that name nothing of the operator's: a run's specification has them too."""
+        return {name: value for name, value in self if name not in ("data", "seats", "options")}
+
 
 def resolve(settings: Settings, request: RunRequest) -> RunSpec:
     """The run that a request stands for, by today's settings.
@@ -85,15 +89,9 @@ def resolve(settings: Settings, request: RunRequest) -> RunSpec:
     return RunSpec(
         benchmark=data.benchmark,
         options={**_own_options(settings, data, request.options), **data.options},
-        conditions=request.conditions,
         seats={seat: _model(settings, seat, name) for seat, name in request.seats.items()},
-        sampling=request.sampling,
-        trials=request.trials,
-        limit=request.limit,
-        shuffle=request.shuffle,
-        samples=request.samples,
-        seed=request.seed,
         prompts=prompt_folder(settings, data.benchmark),
+        **request.unnamed(),
     )
 
 
@@ -118,12 +116,7 @@ def decisive(spec: RunSpec) -> dict[str, Any]:
 def _model(settings: Settings, seat: str, name: str) -> ModelSpec:
     """The model, under its public name where its file gives none: tables print it."""
     if name not in settings.models:
-        raise Problem(
-            404,
-            f"no model {name!r} here; GET /v1/models lists them",
-            param=f"seats.{seat}",
-            code="model_not_found",
-        )
+        raise no_model(name, f"seats.{seat}")
     model = settings.models[name]
     return model if model.name else model.model_copy(update={"name": name})
 
@@ -145,7 +138,7 @@ def _check_sampling(settings: Settings, request: RunRequest) -> None:
         if seat not in request.seats:
             raise Problem(400, f"no model sits on the seat {seat!r}", param=f"sampling.{seat}")
         if "max_tokens" in sampling.model_fields_set:
-            _check_tokens(settings, sampling.max_tokens, f"sampling.{seat}.max_tokens")
+            check_tokens(sampling.max_tokens, settings.sizes, f"sampling.{seat}.max_tokens")
         check_temperature(sampling.temperature or 0, f"sampling.{seat}.temperature")
 
 
@@ -172,12 +165,6 @@ def _check_choice(request: RunRequest) -> None:
         raise Problem(400, told, param="shuffle")
 
 
-def _check_tokens(settings: Settings, value: Any, param: str) -> None:
-    most = settings.sizes.max_tokens
-    if isinstance(value, int) and value > most:
-        raise Problem(400, f"{param}: at most {most} are allowed", param=param)
-
-
 def _own_options(settings: Settings, data: DataSpec, given: Mapping[str, Any]) -> Mapping[str, Any]:
     """The client's options; raises `Problem` for those that are the operator's to set."""
     allowed = open_options(data.benchmark) - data.options.keys()
@@ -191,7 +178,7 @@ def _own_options(settings: Settings, data: DataSpec, given: Mapping[str, Any]) -
                 code="unknown_parameter",
             )
         if name.endswith("max_tokens"):
-            _check_tokens(settings, value, param)
+            check_tokens(value, settings.sizes, param)
     return given
 
 

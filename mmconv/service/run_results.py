@@ -1,36 +1,44 @@
-"""`/v1/runs/{id}/...`: scores, tables, samples and images of a run.
+"""`/v1/runs/{id}/...`: scores, tables, transcripts, manifest, samples and images of a run.
 
-Scores and tables are there when the run is done; samples at any time.
+Samples and images are there at any time, the others when the run is done.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import orjson
 from fastapi import APIRouter, Query
-from fastapi import Path as InPath
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import FileResponse, Response, StreamingResponse
 
 from mmconv.answers import SampleTranscript
-from mmconv.errors import InputError
-from mmconv.evaluation import Evaluation
 from mmconv.report.page.content import About
-from mmconv.run_folder.layout import SCORES
+from mmconv.report.records import write_parquet
+from mmconv.report.schemas import columns_of
+from mmconv.run_folder.layout import SCORES, TRANSCRIPTS, Manifest
+from mmconv.run_folder.records import CallRecord
 from mmconv.service.access import Reader, Shared
-from mmconv.service.desk import Desk, Runs
+from mmconv.service.desk import Runs
 from mmconv.service.docs_answers import documented, kept
-from mmconv.service.images import get_image, get_thumbnail
+from mmconv.service.images import ImageId, get_image, get_thumbnail
+from mmconv.service.made import made_of
 from mmconv.service.planned import planned_page, planned_sample
 from mmconv.service.problems import Problem, json_response
-from mmconv.service.run_faults import not_here, reading_data
+from mmconv.service.run_access import (
+    RunId,
+    Sample,
+    SampleQuery,
+    Word,
+    find_run,
+    finished_folder,
+    readable_run,
+)
 from mmconv.service.run_files import (
     check_chosen,
     chosen_file,
+    clean_manifest,
     file_status,
     pieces,
     read_aside,
@@ -39,12 +47,8 @@ from mmconv.service.run_files import (
     sample_records,
     score_page,
 )
-from mmconv.service.run_requests import RunRequest
 from mmconv.service.run_shapes import SampleList, ScoreList
-from mmconv.service.run_work import open_run
-from mmconv.service.runs import RunId, Word, find_run
-from mmconv.service.state import Service
-from mmconv.store.jobs import Job
+from mmconv.service.shown import PARQUET
 
 router = APIRouter(prefix="/v1", tags=["runs"])
 
@@ -57,12 +61,6 @@ TYPES = {
     "parquet": "application/vnd.apache.parquet",
 }
 """Format -> media type."""
-
-Sample = Annotated[str, InPath(min_length=1, max_length=1000)]
-"""A sample's name, in a path; it may hold slashes."""
-
-ImageId = Annotated[str, InPath(pattern=r"^[0-9a-f]{64}$")]
-"""The SHA-256 of an image's file, in a path."""
 
 
 class ScoreQuery(BaseModel):
@@ -84,6 +82,14 @@ class ScoreQuery(BaseModel):
         return {name: value for name, value in given.items() if value is not None}
 
 
+class TranscriptQuery(BaseModel):
+    """In which format to give out transcripts."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: Literal["jsonl", "parquet"] = "jsonl"
+
+
 class TableQuery(BaseModel):
     """Which table, or all, in which format."""
 
@@ -91,15 +97,6 @@ class TableQuery(BaseModel):
 
     format: Literal["json", "csv", "md", "tex"] = "json"
     table: Word | None = None
-
-
-class SampleQuery(BaseModel):
-    """Which samples: at most `limit`, behind the one named `after`."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    after: Word | None = None
-    limit: int = Field(default=100, ge=1, le=500)
 
 
 def _given_as(*formats: str) -> dict[str, Any]:
@@ -156,6 +153,38 @@ async def run_tables(
     return Response(text, media_type=TYPES[asked.format])
 
 
+@router.get(
+    "/runs/{run}/transcripts",
+    response_class=Response,
+    responses=documented(404, 409) | kept(**_given_as("jsonl", "parquet")),
+)
+async def run_transcripts(
+    run: RunId,
+    shared: Shared,
+    desk: Runs,
+    _caller: Reader,
+    asked: Annotated[TranscriptQuery, Query()],
+) -> Response:
+    """Give out every call of the run as it was sent and came back, in one file."""
+
+    def write(target: Path, _about: About) -> None:
+        write_parquet(target.with_name(TRANSCRIPTS), target, columns_of(CallRecord))
+
+    name = TRANSCRIPTS if asked.format == "jsonl" else PARQUET
+    path = await made_of(shared, desk, run, name, write)
+    status = await read_aside(file_status, path)
+    return FileResponse(
+        path, media_type=TYPES[asked.format], filename=f"{run}-{name}", stat_result=status
+    )
+
+
+@router.get("/runs/{run}/manifest", response_model=Manifest, responses=documented(404, 409))
+async def run_manifest(run: RunId, shared: Shared, _caller: Reader) -> Response:
+    """Tell with what the run was made: models, data and prompts by their hashes, versions."""
+    folder = finished_folder(shared, await find_run(shared, run))
+    return json_response(await read_aside(clean_manifest, folder))
+
+
 @router.get("/runs/{run}/samples", response_model=SampleList, responses=documented(404, 409))
 async def run_samples(
     run: RunId,
@@ -207,37 +236,3 @@ async def run_image(
     # The library knows the images of data sets that were read since the server started.
     await readable_run(shared, desk, await find_run(shared, run))
     return await (get_thumbnail if small else get_image)(image, shared, caller)
-
-
-async def about_run(shared: Service, desk: Desk, job: Job) -> About:
-    """What a run's data say of its samples; nothing where they are there no more."""
-    try:
-        evaluation = await readable_run(shared, desk, job)
-        return await asyncio.to_thread(evaluation.about)
-    except (InputError, Problem):
-        return {}
-
-
-def finished_folder(shared: Service, job: Job) -> Path:
-    """The folder of a run that was finished at least once; raises `Problem` 409."""
-    if job.result is None:
-        next_step = "wait for its end" if job.is_active else "post it again to have it finished"
-        raise Problem(
-            409,
-            f"the run {job.id} is not done (it is {job.state}): {next_step}",
-            param="run",
-            code="not_finished",
-        )
-    folder = shared.settings.out / str(orjson.loads(job.result)["folder"])
-    if not folder.is_dir():
-        raise not_here(
-            job, folder, "whoever runs them can give all servers one `out`, or put it back"
-        )
-    return folder
-
-
-async def readable_run(shared: Service, desk: Desk, job: Job) -> Evaluation:
-    """The run, ready to be read; raises `Problem` where what it names is there no more."""
-    data = shared.settings.data.get(RunRequest.model_validate_json(job.spec).data)
-    with reading_data(data.options if data else {}):
-        return await open_run(shared.settings, desk.benchmarks, job)

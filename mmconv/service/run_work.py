@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import orjson
@@ -20,32 +19,7 @@ from mmconv.service.problems import Problem
 from mmconv.service.run_requests import RunRequest, name_run, resolve
 from mmconv.service.settings import Settings
 from mmconv.store.jobs import Ending, Job
-from mmconv.tally import Tally
-
-WINDOW_SECONDS = 30.0
-"""The time over which the rate is measured: what came from the store at once tells nothing."""
-
-
-@dataclass(slots=True)
-class Pace:
-    """How fast a run gets on, from what was counted within the last seconds."""
-
-    _marks: deque[tuple[float, int, int]] = field(default_factory=deque)
-
-    def mark(self, now: float, conversations: int, asked: int) -> None:
-        """Note what has been counted at a time in seconds."""
-        self._marks.append((now, conversations, asked))
-        while len(self._marks) > 2 and self._marks[1][0] <= now - WINDOW_SECONDS:
-            self._marks.popleft()
-
-    @property
-    def rates(self) -> tuple[float, float]:
-        """Conversations and answered calls per second."""
-        (then, ended, asked), (now, more_ended, more_asked) = self._marks[0], self._marks[-1]
-        passed = now - then
-        if passed <= 0:
-            return 0.0, 0.0
-        return (more_ended - ended) / passed, (more_asked - asked) / passed
+from mmconv.tally import Pace, Tally
 
 
 class RunWork:
@@ -72,7 +46,7 @@ class RunWork:
         now = time.monotonic()
         self._counted.tell(self._runner.tally)
         tally, total = self._runner.tally, self._evaluation.plan_count
-        self._pace.mark(now, tally.finished, tally.asked)
+        self._pace.mark(now, tally)
         told = _progress(tally, total, self._pace, now - self._started)
         return asdict(told) | {"folder": self._evaluation.run_id}
 
@@ -86,13 +60,13 @@ class RunWork:
         """Run to the end; the result names the run's folder."""
         self._evaluation = await open_run(self._settings, self._benchmarks, self._job)
         names = RunRequest.model_validate_json(self._job.spec).seats
-        self._counted = RunnerMetrics(self._metrics, "run", names)
+        self._counted = RunnerMetrics(self._metrics, "run", names, self._job.owner)
         self._runner = self._evaluation.runner()
         if self._stopped:
             return None
         result = await self._evaluation.run(self._runner, page=False)
         if not result.complete:
-            return stopped_by_itself(self._runner.tally, self.progress())
+            return stopped_by_itself(self._job, self._runner.tally, self.progress())
         told = {
             "folder": result.folder.name,
             "scores": result.scores,
@@ -122,11 +96,11 @@ async def open_run(settings: Settings, benchmarks: Benchmarks, job: Job) -> Eval
     return await benchmarks.evaluation(spec)
 
 
-def stopped_by_itself(tally: Tally, progress: dict[str, Any]) -> Ending | None:
+def stopped_by_itself(job: Job, tally: Tally, progress: dict[str, Any]) -> Ending | None:
     """The end of a job whose runner stopped before its own, where nobody else had it stopped."""
     if tally.halt is None:
         return None
-    return Ending(state="failed", progress=progress, error=words_of_halt(tally.halt))
+    return Ending(state="failed", progress=progress, error=words_of_halt(tally.halt, job.id))
 
 
 def counted(tally: Tally, total: int, seconds: float) -> Progress:
@@ -148,9 +122,10 @@ def counted(tally: Tally, total: int, seconds: float) -> Progress:
 
 
 def _progress(tally: Tally, total: int, pace: Pace, seconds: float) -> Progress:
-    ending, rate = pace.rates
+    _, rate = pace.rates
+    left = pace.seconds_left(total)
     return replace(
         counted(tally, total, seconds),
         rate=round(rate, 2),
-        seconds_left=round((total - tally.finished) / ending, 1) if ending else None,
+        seconds_left=None if left is None else round(left, 1),
     )

@@ -12,6 +12,7 @@ from mmconv.runner import Runner, Seat
 from mmconv.service.access import Caller
 from mmconv.service.asking import telling_unusable
 from mmconv.service.metrics import RunnerMetrics, WorkName
+from mmconv.service.model_failures import log_failure
 from mmconv.service.state import Service
 
 
@@ -28,7 +29,7 @@ async def carry_out(
     The metrics count the calls as those of this `work`, also where the client goes early.
 
     Raises `Problem`: 429 where too many calls of the caller wait, 503 for a model that cannot be
-    loaded. A call that fails is an outcome.
+    loaded. A call that fails is an outcome, and of each kind of failure one is logged.
     """
     finished: list[Finished] = []
     runner = Runner(seats, shared.store, window=len(plans), goes_on=True)
@@ -38,5 +39,8 @@ async def carry_out(
         with meter.calling(caller.limits, calls), telling_unusable(*names.values()):
             await runner.run(plans, finished.append)
     finally:
-        RunnerMetrics(shared.metrics, work, names).tell(runner.tally)
+        RunnerMetrics(shared.metrics, work, names, caller.name).tell(runner.tally)
+        for seat, counts in runner.tally.seats.items():
+            for kind, message in counts.examples.items():
+                log_failure(names[seat], kind, message)
     return finished

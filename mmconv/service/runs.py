@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Query
+from fastapi import APIRouter, Header, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
@@ -17,12 +17,13 @@ from mmconv.service.access import Caller, Reader, RunStarter, Shared
 from mmconv.service.bodies import JsonRoute
 from mmconv.service.desk import RUN, Runs
 from mmconv.service.docs_answers import REMOVED, documented, placed
+from mmconv.service.job_pages import job_page
 from mmconv.service.problems import Problem, json_response
 from mmconv.service.removal import Deletion, remove_run
+from mmconv.service.run_access import RUN_ID, RunId, Word, find_run
 from mmconv.service.run_faults import refusal
 from mmconv.service.run_requests import RunRequest, name_run, require_keys, resolve
 from mmconv.service.run_shapes import RunList, run_info
-from mmconv.service.state import Service
 from mmconv.store.job_queries import stands
 from mmconv.store.jobs import Filter, Job, NewJob, Submission
 from mmconv.tally import JobState
@@ -31,12 +32,6 @@ router = APIRouter(prefix="/v1", tags=["runs"], route_class=JsonRoute)
 
 FULL_SECONDS = 30.0
 """When a client that has too many runs is told to come back."""
-
-RunId = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
-"""The id of a run, in a path."""
-
-Word = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f]*$")]
-"""A name to choose by."""
 
 Key = Annotated[str | None, Header(max_length=255, pattern=r"^[\x21-\x7e]+$")]
 """The header `Idempotency-Key`."""
@@ -95,8 +90,8 @@ def too_many_runs(caller: Caller) -> Problem:
     """What a client is told whose token has as many jobs as it may have."""
     return Problem(
         429,
-        f"{caller.limits.concurrent_runs} runs of this token wait or are under way, "
-        "and it may have no more",
+        f"{caller.limits.concurrent_runs} runs and long dialogues of this token wait or are under "
+        "way, and it may have no more; GET /v1/runs and GET /v1/dialogues list them",
         code="too_many_runs",
         retry_after=FULL_SECONDS,
     )
@@ -140,7 +135,7 @@ class RunQuery(BaseModel):
     state: JobState | None = None
     benchmark: Word | None = None
     model: Word | None = None
-    after: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")] | None = None
+    after: Annotated[str, Field(pattern=RUN_ID)] | None = None
     limit: int = Field(default=50, ge=1, le=200)
 
 
@@ -150,14 +145,8 @@ async def list_runs(
 ) -> Response:
     """List runs, the newest first."""
     chosen = Filter(kind=RUN, state=asked.state, benchmark=asked.benchmark, model=asked.model)
-    try:
-        found = await shared.queue.page(chosen, after=asked.after, limit=asked.limit + 1)
-    except KeyError:
-        # It may have been removed since.
-        raise Problem(400, "after: take it from the page before", param="after") from None
-    page = [run_info(job) for job in found[: asked.limit]]
-    following = page[-1]["id"] if len(found) > asked.limit else None
-    return json_response({"data": page, "next": following})
+    page, following = await job_page(shared, chosen, asked.after, asked.limit)
+    return json_response({"data": [run_info(job) for job in page], "next": following})
 
 
 @router.get("/runs/{run}", response_model=RunInfo, responses=documented(404))
@@ -188,11 +177,3 @@ async def stop_run(
         return Response(status_code=204)
     stopped = await shared.queue.stop(run)
     return json_response(run_info(stopped or job), 202)
-
-
-async def find_run(shared: Service, run: str, param: str = "run") -> Job:
-    """The run of this id, whose ever it is; raises `Problem` 404 about the field `param`."""
-    job = await shared.queue.get(run)
-    if job is None or job.kind != RUN:
-        raise Problem(404, f"no run {run} is here", param=param)
-    return job

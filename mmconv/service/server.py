@@ -82,7 +82,8 @@ async def serve(settings: Settings, on_start: Callable[[str, int], None]) -> Non
             log_config=None,
             access_log=False,
             server_header=False,
-            proxy_headers=False,
+            proxy_headers=bool(settings.trusted_proxies),
+            forwarded_allow_ips=[str(each) for each in settings.trusted_proxies],
             timeout_keep_alive=IDLE_SECONDS,
             timeout_graceful_shutdown=round(settings.drain_seconds),
         )

@@ -11,7 +11,14 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    IPvAnyNetwork,
+    field_validator,
+    model_validator,
+)
 
 from images import Limits
 from mmconv.config import ModelSpec, database_url, load_model
@@ -40,12 +47,13 @@ class Sizes(_Frozen):
     """The largest request that is read; what is larger is refused before memory is spent on it.
 
     `body_bytes` bounds a request's body, `json_values` the values in it; `image_*` one image
-    (bytes of its file, pixels of a frame, frames), `images` those of one request; `turns` the
-    messages or turns of a dialogue, `text_length` the characters of one text; `max_tokens` what a
-    client may ask a model to generate (where it asks for no number, the model's file or the
-    benchmark gives one). A body must be there after `body_seconds`, and bodies under way take up at
-    most `buffered_bytes` of memory as they came, and some times that while they are read; short
-    ones are let in beyond that.
+    (bytes of its file, pixels of a frame, frames), `images` those of one request and
+    `request_pixels` the pixels of all of them: a file of some kilobytes may hold millions. `turns`
+    bounds the messages or turns of a dialogue, `text_length` the characters of one text;
+    `max_tokens` what a client may ask a model to generate (where it asks for no number, the model's
+    file or the benchmark gives one). A body must be there after `body_seconds`, and bodies under
+    way take up at most `buffered_bytes` of memory as they came, and some times that while they are
+    read; short ones are let in beyond that.
     """
 
     body_bytes: int = Field(default=64_000_000, gt=0)
@@ -54,6 +62,7 @@ class Sizes(_Frozen):
     image_pixels: int = Field(default=50_000_000, gt=0)
     image_frames: int = Field(default=100, gt=0)
     images: int = Field(default=64, gt=0)
+    request_pixels: int = Field(default=200_000_000, gt=0)
     turns: int = Field(default=200, gt=0)
     text_length: int = Field(default=400_000, gt=0)
     max_tokens: int = Field(default=65_536, gt=0)
@@ -112,9 +121,10 @@ class Settings(_Frozen):
     asked for the first time. `prompts` is a folder that replaces our prompt files. `out` takes runs
     and uploads; `database` is a path or URL, by default a file in `out`. `limits` are those of
     tokens that have none of their own. `runs_at_once` runs are under way in this process,
-    and a dialogue of more than `synchronous_calls` calls becomes one. When it is told to end, the
-    server waits `drain_seconds` for calls under way. `fetch_urls` lets clients name images by
-    public https URLs.
+    and as many long dialogues beside them: those of more than `synchronous_calls` calls. When it is
+    told to end, the server waits `drain_seconds` for calls under way. `fetch_urls` lets clients
+    name images by public https URLs. `trusted_proxies` are addresses or networks of proxies whose
+    `X-Forwarded-For` the log believes.
     """
 
     models: Mapping[str, ModelSpec] = Field(min_length=1)
@@ -130,6 +140,7 @@ class Settings(_Frozen):
     synchronous_calls: int = Field(default=32, ge=0)
     drain_seconds: float = Field(default=30.0, ge=0)
     fetch_urls: bool = False
+    trusted_proxies: tuple[IPvAnyNetwork, ...] = ()
     host: str = "127.0.0.1"
     port: int = Field(default=8080, ge=0, le=65535)
 

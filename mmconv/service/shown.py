@@ -17,12 +17,16 @@ import orjson
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.run_folder.layout import MANIFEST, SCORES, SPEC, SUMMARY, TABLES, TRANSCRIPTS
 from mmconv.run_folder.saved_run import read_lines
+from mmconv.run_folder.tables import INDEX
 from mmconv.service.run_files import clean_call
 from mmconv.service.run_requests import RunRequest
 from mmconv.service.settings import Settings
 from mmconv.store.jobs import Job
 
 LINKED = (MANIFEST, SUMMARY, TABLES, SCORES)
+
+PARQUET = Path(TRANSCRIPTS).with_suffix(".parquet").name
+"""The transcripts in Parquet, which are made of those in lines."""
 
 
 def shown_folder(settings: Settings, job: Job, run: Path) -> Path:
@@ -48,7 +52,20 @@ def shown_folder(settings: Settings, job: Job, run: Path) -> Path:
 def find_shown(settings: Settings, job: Job, run: Path) -> Path | None:
     """The same folder, if it is there and no older than the run."""
     shown = _place(settings, job)
-    return shown if _is_newer(shown / SPEC, run / SCORES) else None
+    try:
+        made = (shown / SPEC).stat().st_mtime_ns
+    except FileNotFoundError:
+        return None
+    return shown if made > max(written(run), default=0) else None
+
+
+def written(run: Path) -> list[int]:
+    """When what a run's folder says of its results was written, by the files' clock.
+
+    A run that is resumed writes them one after another, and what is made meanwhile is out of date.
+    """
+    results = (run / SCORES, run / TABLES / INDEX, run / SUMMARY)
+    return [each.stat().st_mtime_ns for each in results if each.exists()]
 
 
 def _place(settings: Settings, job: Job) -> Path:
@@ -63,15 +80,11 @@ def _fill(draft: Path, run: Path, spec: dict[str, Any]) -> None:
     (draft / SPEC).write_bytes(orjson.dumps({"spec": spec}))
 
 
-def _is_newer(made: Path, source: Path) -> bool:
-    try:
-        return made.stat().st_mtime_ns > source.stat().st_mtime_ns
-    except FileNotFoundError:
-        return False
-
-
 def _copy_transcripts(source: Path, target: Path) -> None:
-    """A link where nothing failed, else a copy whose failures tell nothing of this machine."""
+    """A link where nothing failed, else a copy whose failures tell nothing of this machine.
+
+    Where it is a link, the same in Parquet is one too.
+    """
     with target.open("wb") as copy:
         changed = False
         for line in read_lines(source):
@@ -79,7 +92,9 @@ def _copy_transcripts(source: Path, target: Path) -> None:
             copy.write(orjson.dumps(clean_call(line.record)) + b"\n")
     if not changed:
         target.unlink()
-        target.symlink_to(source.absolute())
+        for name in (source.name, PARQUET):
+            if (source.parent / name).exists():
+                (target.parent / name).symlink_to((source.parent / name).absolute())
 
 
 def _with_names(settings: Settings, job: Job) -> dict[str, Any]:
@@ -88,14 +103,8 @@ def _with_names(settings: Settings, job: Job) -> dict[str, Any]:
     spec = RunSpec(
         benchmark=job.benchmark or "",
         options={"data": request.data, **request.options},
-        conditions=request.conditions,
         seats={seat: _named(settings, name) for seat, name in request.seats.items()},
-        sampling=request.sampling,
-        trials=request.trials,
-        limit=request.limit,
-        shuffle=request.shuffle,
-        samples=request.samples,
-        seed=request.seed,
+        **request.unnamed(),
     )
     return spec.model_dump(mode="json", exclude_unset=True)
 

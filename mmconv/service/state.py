@@ -17,7 +17,7 @@ from mmconv.runner import Seat
 from mmconv.service.limits import Meters
 from mmconv.service.metrics import Metrics
 from mmconv.service.models import Models
-from mmconv.service.problems import Problem
+from mmconv.service.problems import no_model
 from mmconv.service.settings import Settings
 from mmconv.store import Store
 from mmconv.store.address import require_folder
@@ -94,12 +94,7 @@ class Service:
         try:
             return self.models.seat(name)
         except KeyError:
-            raise Problem(
-                404,
-                f"no model {name!r} here; GET /v1/models lists them",
-                param=param,
-                code="model_not_found",
-            ) from None
+            raise no_model(name, param) from None
 
 
 @asynccontextmanager

@@ -19,7 +19,7 @@ from mmconv import __version__
 from mmconv.report.page.rendering import SCRIPTS, STYLE, read_part, templates
 from mmconv.service.access import Shared
 from mmconv.service.problems import Problem
-from mmconv.service.runs import RunId
+from mmconv.service.run_access import RunId
 from mmconv.service.state import Service
 
 router = APIRouter(include_in_schema=False)

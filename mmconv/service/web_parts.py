@@ -30,14 +30,17 @@ from mmconv.service.docs_answers import documented
 from mmconv.service.made import made_of
 from mmconv.service.planned import planned_page, planned_sample
 from mmconv.service.problems import Problem, json_response
-from mmconv.service.run_files import read_aside
-from mmconv.service.run_results import (
+from mmconv.service.run_access import (
+    RunId,
     Sample,
     SampleQuery,
     about_run,
+    find_run,
+    finished_folder,
     readable_run,
 )
-from mmconv.service.runs import RunId, find_run
+from mmconv.service.run_files import read_aside
+from mmconv.service.shown import written
 from mmconv.service.state import Service
 from mmconv.store.jobs import Job
 from mmconv.trials import read_trial
@@ -130,7 +133,7 @@ async def _run_folder(shared: Service, desk: Desk, run: str) -> Path:
 
 async def _comparison_folder(shared: Service, desk: Desk, asked: CompareQuery) -> Path:
     jobs = [await find_run(shared, name) for name in asked.runs.split(",")]
-    made_of = [[job.id, job.ended and job.ended.isoformat()] for job in jobs]
+    made_of = [[job.id, *written(finished_folder(shared, job))] for job in jobs]
     name = hash_json([__version__, made_of, sorted(asked.despite)])[:24]
     parts = shared.settings.out / "compared" / name
     if not parts.exists():

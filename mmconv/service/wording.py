@@ -33,6 +33,9 @@ COMMANDS = (
     (r" \(--conditions\)", " (conditions)"),
     (r"[:;] (?:run it without|leave out) --prompts", "; this server has prompts of its own"),
     (r" or raise the limit\b", ""),
+    (r"give another template in the model's options\.chat_template, or (?=go without)", ""),
+    (r"; give another template in the model's options\.chat_template", ""),
+    (r": leave `system` out of the model's file, and in a run", "; in a run"),
     (r" \(it starts with b.{0,40}?\)(?=;)", ""),
 )
 """What the engine says to whoever types a command -> what is said to a client."""

@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol, TypeAlias
 
 from mmconv.errors import MmconvError, StoreError
+from mmconv.runner import collect_soon
 from mmconv.service.presence import Presence
 from mmconv.service.privacy import presentable
 from mmconv.store.job_queries import MOST_STARTS
@@ -37,7 +39,7 @@ class Work(Protocol):
     """One job under way."""
 
     def progress(self) -> dict[str, Any]:
-        """What is done so far, as JSON; `replies` counts calls that have been answered."""
+        """What is done so far, as JSON; `asked` counts calls that this start has had answered."""
         ...
 
     def stop(self) -> None:
@@ -61,8 +63,9 @@ Lacks: TypeAlias = Callable[[Job], str | None]
 
 
 class Worker:
-    """Takes jobs whose kind has an opener, `at_once` at most, until `draining` is set.
+    """Takes jobs whose kind has an opener, `at_once` of each at most, until `draining` is set.
 
+    So jobs of a kind that take long keep none of another from being begun.
     Jobs that lack something here (`lacks`) are left to other workers. `failing` says that it could
     not look for jobs when it last tried; it goes on trying.
     """
@@ -74,7 +77,7 @@ class Worker:
         presence: Presence,
         draining: asyncio.Event,
         at_once: int,
-        lacks: Lacks = lambda job: None,
+        lacks: Lacks,
     ) -> None:
         self._queue = queue
         self._openers = openers
@@ -84,7 +87,7 @@ class Worker:
         self._lacks = lacks
         self.failing = False
         self._told = 0.0
-        self._tasks: dict[asyncio.Task[None], Work] = {}
+        self._tasks: dict[asyncio.Task[None], tuple[str, Work]] = {}
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -96,17 +99,23 @@ class Worker:
         """How many jobs are under way in this process."""
         return len(self._tasks)
 
+    @property
+    def _kinds_with_room(self) -> list[str]:
+        under_way = Counter(kind for kind, _ in self._tasks.values())
+        return [kind for kind in self._openers if under_way[kind] < self._at_once]
+
     async def work(self) -> None:
         """Take jobs until the process drains; then ask for nothing more."""
         while not self._draining.is_set():
-            job = await self._take() if self.busy < self._at_once else None
+            kinds = self._kinds_with_room
+            job = await self._take(kinds) if kinds else None
             if job is None:
                 await self._rest()
             else:
                 self._begin(job)
         self._told = time.monotonic()
         # What ends while others are asked to stop is there no more.
-        for work in [*self._tasks.values()]:
+        for _, work in [*self._tasks.values()]:
             work.stop()
 
     async def finish(self, seconds: float) -> None:
@@ -122,10 +131,10 @@ class Worker:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
 
-    async def _take(self) -> Job | None:
+    async def _take(self, kinds: list[str]) -> Job | None:
         try:
             await self._free_orphans()
-            found = await self._queue.take(self._presence.name, self.kinds, self._fits)
+            found = await self._queue.take(self._presence.name, kinds, self._fits)
             self.failing = False
         except Exception as error:
             # Whatever it is, jobs must not wait for ever because of it.
@@ -160,7 +169,7 @@ class Worker:
     def _begin(self, job: Job) -> None:
         work = self._openers[job.kind](job)
         task = asyncio.create_task(self._see_through(job, work))
-        self._tasks[task] = work
+        self._tasks[task] = (job.kind, work)
         task.add_done_callback(self._end)
 
     def _end(self, task: asyncio.Task[None]) -> None:
@@ -171,6 +180,7 @@ class Worker:
 
     async def _see_through(self, job: Job, work: Work) -> None:
         log.info("%s %s: begun (start %d), of %s", job.kind, job.id, job.starts, job.owner)
+        begun = time.monotonic()
         beating = asyncio.create_task(self._beat(job, work))
         try:
             try:
@@ -178,7 +188,9 @@ class Worker:
             finally:
                 beating.cancel()
             await self._let_go(job, work, ending, in_vain=in_vain)
+            _log_end(job, work, ending, time.monotonic() - begun)
         except asyncio.CancelledError:
+            _log_end(job, work, None, time.monotonic() - begun)
             await self._queue.give_back(job.id, self._presence.name, work.progress())
             raise
 
@@ -211,11 +223,11 @@ class Worker:
             pause = min(2 * pause, BEAT_SECONDS)
             try:
                 progress = work.progress()
-                replies = progress.get("replies", 0)
+                asked = progress["asked"]
                 held = await self._queue.renew(
-                    job.id, self._presence.name, progress, advanced=replies > told
+                    job.id, self._presence.name, progress, advanced=asked > told
                 )
-                kept, told = time.monotonic(), replies
+                kept, told = time.monotonic(), asked
             except Exception as error:
                 # Without the beat nobody could stop the work, and its lease would run out.
                 known = isinstance(error, StoreError)
@@ -230,6 +242,19 @@ class Worker:
             if held != "held":
                 log.info("%s %s: %s", job.kind, job.id, held)
                 work.stop()
+
+
+def _log_end(job: Job, work: Work, ending: Ending | None, seconds: float) -> None:
+    log.info(
+        "%s %s: %s after %.1f s, %d calls asked, %d lost, of %s",
+        job.kind,
+        job.id,
+        "unfinished" if ending is None else ending.state,
+        seconds,
+        work.progress()["asked"],
+        0 if ending is None else ending.lost,
+        job.owner,
+    )
 
 
 async def _carry_out(job: Job, work: Work) -> tuple[Ending | None, bool]:
@@ -250,5 +275,6 @@ async def _carry_out(job: Job, work: Work) -> tuple[Ending | None, bool]:
         told = presentable(str(error), "what it needs cannot be read; the server's log says why")
     except Exception:
         log.exception("%s %s failed", job.kind, job.id)
+        collect_soon()
         told = "the server failed; its log says why"
     return Ending(state="failed", progress=work.progress(), error=told), False

@@ -1,7 +1,7 @@
 """The queue's statements: which jobs are free, held, orphaned, and how one is queued.
 
-They are put together and run here in transactions of `mmconv.store.queue`, which begins and ends
-them.
+Transactions of `mmconv.store.queue` run those that are only put together here, and the others run
+in them.
 """
 
 from __future__ import annotations
@@ -115,11 +115,29 @@ def count_active(connection: Connection) -> dict[str, Backlog]:
 
 
 def free_jobs(connection: Connection) -> list[tuple[str, str, str]]:
-    """Ids, kinds and states of the jobs that are free, the one first that waits longest."""
-    columns = (jobs.c.id, jobs.c.kind, jobs.c.state)
-    free = select(*columns).where(is_free(now_of(connection)))
-    rows = connection.execute(free.order_by(jobs.c.queued, jobs.c.id))
+    """Ids, kinds and states of the jobs that are free, in the order in which to take them.
+
+    Owners take turns: those go first of whom the fewest jobs of the kind are under way, and among
+    these the one that waits longest.
+    """
+    rows = connection.execute(_in_turn(now_of(connection)))
     return [(row.id, row.kind, row.state) for row in rows]
+
+
+def _in_turn(now: datetime) -> Select[Any]:
+    held = (
+        select(jobs.c.owner, jobs.c.kind, func.count().label("count"))
+        .where(jobs.c.state == "running", jobs.c.lease >= now)
+        .group_by(jobs.c.owner, jobs.c.kind)
+        .subquery()
+    )
+    same = and_(held.c.owner == jobs.c.owner, held.c.kind == jobs.c.kind)
+    return (
+        select(jobs.c.id, jobs.c.kind, jobs.c.state)
+        .select_from(jobs.outerjoin(held, same))
+        .where(is_free(now))
+        .order_by(func.coalesce(held.c.count, 0), jobs.c.queued, jobs.c.id)
+    )
 
 
 def taken(job_id: str, worker: str, now: datetime, lease: float) -> ReturningUpdate[Any]:

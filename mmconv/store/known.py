@@ -73,11 +73,11 @@ class KnownKeys:
             return
         now = time.monotonic()
         position, horizon = _order(connection)
-        # Taken before the rows are read: those that come in between are read once more.
-        reached = connection.scalars(horizon).one()
+        # Taken before the rows are read: those that come in between are read the next time.
+        reached, end = connection.execute(horizon).one()
         new = select(replies.c.key).execution_options(yield_per=_CHUNK)
         if self._horizon is not None:
-            new = new.where(position >= self._horizon)
+            new = new.where(position >= self._horizon, position < end)
         for keys in connection.scalars(new).partitions():
             self.add(*keys)
         self._horizon = reached
@@ -87,15 +87,21 @@ class KnownKeys:
         return self._read > self._doubted and time.monotonic() - self._read < FRESH_SECONDS
 
 
-def _order(connection: Connection) -> tuple[ColumnElement[int], Select[int]]:
-    """A row's place in the order of writing, and a query for the place behind what can be read.
+def _order(connection: Connection) -> tuple[ColumnElement[int], Select[int, int]]:
+    """A row's place in the order of writing, and a query for two places: horizon and end.
 
-    A transaction of PostgreSQL can end long after a later one. So rows are placed by their
-    transaction, and the horizon is the first that was still under way: what is before it is there
-    or never will be. SQLite lets one in after the other, so its row numbers do.
+    What lies before the horizon is there or never will be, and what can be read by now lies before
+    the end. A transaction of PostgreSQL can end long after a later one. So rows are placed by their
+    transaction, and the horizon is the first that was still under way; beyond the end are rows that
+    came by a dump, with the numbers of another server. SQLite lets one transaction in after the
+    other, so its row numbers do.
     """
     if connection.dialect.name == "postgresql":
-        oldest = func.pg_snapshot_xmin(func.pg_current_snapshot())
-        return replies.c.written, select(cast(cast(oldest, Text), BigInteger))
+        snapshot = func.pg_current_snapshot()
+        oldest = cast(cast(func.pg_snapshot_xmin(snapshot), Text), BigInteger)
+        return replies.c.written, select(
+            oldest, cast(cast(func.pg_snapshot_xmax(snapshot), Text), BigInteger)
+        )
     number: ColumnElement[int] = literal_column("rowid", BigInteger)
-    return number, select(func.coalesce(func.max(number), 0) + 1).select_from(replies)
+    behind = func.coalesce(func.max(number), 0) + 1
+    return number, select(behind, behind).select_from(replies)

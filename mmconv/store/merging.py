@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Table, select
 
 from mmconv.store.jobs import utc
-from mmconv.store.schema import connect, failures, images, replies, runs, tell_failures
+from mmconv.store.schema import connect, failures, images, replies, runs
 from mmconv.store.store import BATCH, insert_new
 
 _NUMBERS = frozenset({failures.c.id, replies.c.written})
@@ -47,7 +47,6 @@ def merge(target: str, sources: Sequence[str]) -> MergeReport:
 
 def _open(stack: ExitStack, address: str, *, create: bool) -> Engine:
     engine = connect(address, create=create)
-    tell_failures(engine)
     stack.callback(engine.dispose)
     return engine
 

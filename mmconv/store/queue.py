@@ -17,9 +17,7 @@ from typing import Any, TypeVar
 
 import orjson
 from sqlalchemy import Connection, and_, case, delete, or_, select, update
-from sqlalchemy.exc import SQLAlchemyError
 
-from mmconv.errors import StoreError
 from mmconv.store.job_queries import (
     count_active,
     find_job,
@@ -57,6 +55,9 @@ LEASE_SECONDS = 30.0
 KEY_SECONDS = 86_400.0
 """How long an idempotency key stands for its job; then it may be used for another one."""
 
+CHUNK = 100
+"""Jobs that are in memory at once where all are read."""
+
 Result = TypeVar("Result")
 
 
@@ -66,8 +67,8 @@ class Queue:
     What changes jobs runs one after another on a thread of its own, and what reads them on another:
     however many look on, they hold up no lease. Leases are counted by the database's clock where it
     is a server.
-    The coroutines raise `mmconv.errors.StoreError` where the database does not answer. `news` is
-    set whenever this process queues a job.
+    The coroutines raise `mmconv.errors.StoreError` where the database fails. `news` is set whenever
+    this process queues a job.
     """
 
     def __init__(self, url: str) -> None:
@@ -102,7 +103,7 @@ class Queue:
     async def page(self, chosen: Filter, *, after: str | None = None, limit: int = 50) -> list[Job]:
         """Jobs, the newest first: at most `limit`, beginning behind the one with the id `after`.
 
-        Raises `KeyError` where there is no such one.
+        Raises `KeyError` where there is no such one, or it is not of the owner that is chosen.
         """
         return await self._query(lambda: self._page(chosen, after, limit), self._reader)
 
@@ -113,7 +114,9 @@ class Queue:
     async def take(
         self, worker: str, kinds: Sequence[str], fits: Callable[[Job], bool] = lambda job: True
     ) -> Job | None:
-        """Give the oldest job that waits, or whose worker is gone, to `worker`; None if none.
+        """Give the next job that waits, or whose worker is gone, to `worker`; None if none.
+
+        Owners take turns, and of one owner's jobs the oldest is the next.
 
         What does not fit stays for other workers. As long as it waits, it is not looked at again
         through this object.
@@ -168,12 +171,7 @@ class Queue:
     async def _query(
         self, work: Callable[[], Result], thread: ThreadPoolExecutor | None = None
     ) -> Result:
-        try:
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(thread or self._thread, work)
-        except SQLAlchemyError as error:
-            reason = getattr(error, "orig", None) or error
-            raise StoreError(f"the queue's database does not answer: {reason}") from error
+        return await asyncio.get_running_loop().run_in_executor(thread or self._thread, work)
 
     def _submit(
         self, new: NewJob, key: str | None, most: int | None, for_others: bool
@@ -212,7 +210,7 @@ class Queue:
         with self._engine.connect() as connection:
             if after is not None:
                 last = find_job(connection, after)
-                if last is None:
+                if last is None or chosen.owner not in (None, last.owner):
                     raise KeyError(after)
                 query = query.where(
                     or_(
@@ -355,18 +353,20 @@ class Queue:
             if job is None or job.is_active:
                 return job
             others = narrowed(select(jobs), Filter(kind=job.kind, benchmark=job.benchmark))
-            rows = connection.execute(others.where(jobs.c.id != job_id))
-            clear(job, (read_job(row) for row in rows))
+            others = others.where(jobs.c.id != job_id).execution_options(yield_per=CHUNK)
+            with connection.execute(others) as rows:
+                clear(job, (read_job(row) for row in rows))
             connection.execute(delete(job_keys).where(job_keys.c.job == job_id))
             connection.execute(delete(jobs).where(jobs.c.id == job_id))
             return job
 
     def _holders(self) -> list[str]:
-        query = select(jobs.c.worker).where(jobs.c.worker.is_not(None)).distinct()
+        query = select(jobs.c.worker).where(jobs.c.state == "running").distinct()
         with self._engine.connect() as connection:
             return [name for name in connection.scalars(query) if name is not None]
 
     def _expire(self, worker: str) -> None:
         with self._engine.begin() as connection:
             over = now_of(connection) - timedelta(seconds=1)
-            connection.execute(update(jobs).where(jobs.c.worker == worker).values(lease=over))
+            held = update(jobs).where(jobs.c.state == "running", jobs.c.worker == worker)
+            connection.execute(held.values(lease=over))

@@ -26,6 +26,7 @@ from sqlalchemy import (
     Engine,
     ExceptionContext,
     Float,
+    Index,
     Integer,
     MetaData,
     String,
@@ -40,12 +41,18 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DatabaseError,
+    InternalError,
+    OperationalError,
+    SQLAlchemyError,
+)
 
-from mmconv.errors import StoreError
+from mmconv.errors import StoreError, StoreFull
 from mmconv.store.mounts import is_on_network
 
-HEAD = "0003"
+HEAD = "0004"
 """The newest migration; a database that has it is opened without loading Alembic."""
 
 MIGRATING, SUBMITTING = 0x6D6D63_01, 0x6D6D63_02
@@ -53,6 +60,13 @@ MIGRATING, SUBMITTING = 0x6D6D63_01, 0x6D6D63_02
 
 PATIENCE_SECONDS = 30
 """How long SQLite waits while others write."""
+
+PATIENT = {"connect_timeout": 5, "tcp_user_timeout": 10_000, "keepalives_idle": 10}
+"""How long psycopg waits for a server that is silent: seconds to connect, milliseconds until what
+was sent must be received, seconds until a server that says nothing is asked whether it is there."""
+
+DISK_FULL = (sqlite3.SQLITE_FULL, "53100")
+"""What SQLite and PostgreSQL call it."""
 
 SECRETS = ("password", "sslpassword")
 """Fields of a URL's query that drivers take for passwords."""
@@ -157,6 +171,7 @@ jobs = Table(
     Column("started", DateTime(timezone=True)),
     Column("updated", DateTime(timezone=True), nullable=False),
     Column("ended", DateTime(timezone=True)),
+    Index("ix_jobs_listed", "kind", "created", "id"),
 )
 
 job_keys = Table(
@@ -177,7 +192,8 @@ def connect(url: str, *, create: bool = True) -> Engine:
     """Open a database by URL, or an SQLite file by path, migrated to `HEAD`.
 
     Without `create` an SQLite file must be there. Raises `StoreError` naming the database, without
-    its password.
+    its password. A database that fails while it is in use, as on a full disk or a server that is
+    gone, raises it too; what is wrong with a statement itself stays a bug.
     """
     parsed = read_address(url)
     if parsed.get_backend_name() == "sqlite" and parsed.database:
@@ -190,6 +206,7 @@ def connect(url: str, *, create: bool = True) -> Engine:
         engine.dispose()
         reason = getattr(error, "orig", None) or error
         raise StoreError(f"cannot open the store {shown}: {reason}{_closed(parsed)}") from error
+    event.listen(engine, "handle_error", _store_error)
     return engine
 
 
@@ -202,26 +219,19 @@ def _closed(url: URL) -> str:
     return f"; {folder} cannot be written, and SQLite keeps more files there" if is_closed else ""
 
 
-def tell_failures(engine: Engine) -> None:
-    """Let a database that fails while it is in use raise `StoreError`, which says what to do.
-
-    A disk may be full, a server gone. What is wrong with a statement itself stays a bug.
-    """
-    event.listen(engine, "handle_error", _store_error)
-
-
 def _store_error(failed: ExceptionContext) -> StoreError | None:
     """The error to raise in place of the driver's; None leaves that one."""
     error, kind = failed.original_exception, type(failed.sqlalchemy_exception)
-    if failed.is_pre_ping or kind not in (OperationalError, DatabaseError):
+    if failed.is_pre_ping or kind not in (OperationalError, InternalError, DatabaseError):
         return None
-    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
+    code = getattr(error, "sqlite_errorcode", None) or getattr(error, "sqlstate", None)
+    if code == sqlite3.SQLITE_ERROR:
         return None
     where = "" if failed.engine is None else f" {_shown(failed.engine.url)}"
     told = f"the store{where} fails: {' '.join(str(error).split())}"
     if kind is OperationalError:  # SQLite tells of a damaged file by the other one.
         told += "; what was answered before is kept: once this is mended, the same command goes on"
-    return StoreError(told)
+    return StoreFull(told) if code in DISK_FULL else StoreError(told)
 
 
 def _shown(url: URL) -> str:
@@ -257,7 +267,8 @@ def _make_engine(url: URL, shown: str) -> Engine:
     """The engine for a URL, not yet connected; `shown` is the URL as messages may have it."""
     try:
         # a server that was restarted while nobody asked has closed the connections that are kept
-        engine = create_engine(url, pool_pre_ping=url.get_backend_name() != "sqlite")
+        pings = url.get_backend_name() != "sqlite"
+        engine = create_engine(url, pool_pre_ping=pings, connect_args=_patience(url))
     except ImportError as error:
         advice = "pip install 'mmconv[postgres]' for postgresql+psycopg"
         raise StoreError(f"{shown} needs {error.name}, which is not here: {advice}") from error
@@ -266,6 +277,13 @@ def _make_engine(url: URL, shown: str) -> Engine:
     if url.get_backend_name() == "sqlite":
         event.listen(engine, "connect", _tuned(url))
     return engine
+
+
+def _patience(url: URL) -> dict[str, int]:
+    """How long to wait for the server, where the URL does not say it; SQLite has its own way."""
+    if url.get_backend_name() == "sqlite":
+        return {}
+    return {name: value for name, value in PATIENT.items() if name not in url.query}
 
 
 def _prepare_file(path: Path, *, create: bool) -> None:

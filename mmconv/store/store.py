@@ -20,7 +20,7 @@ import orjson
 from sqlalchemy import Connection, Row, Table, func, select
 
 from mmconv.store.known import KnownKeys
-from mmconv.store.schema import connect, failures, images, replies, runs, tell_failures
+from mmconv.store.schema import connect, failures, images, replies, runs
 from mmconv.values import Failure, Outcome, Reply, SeenImage
 
 Item = TypeVar("Item")
@@ -46,7 +46,6 @@ class Store:
     def __init__(self, url: str, *, create: bool = True) -> None:
         self.flights: dict[str, asyncio.Future[Outcome | None]] = {}
         self._engine = connect(url, create=create)
-        tell_failures(self._engine)
         self._known = KnownKeys()
         with self._engine.connect() as connection:
             self._known.catch_up(connection)

@@ -12,6 +12,7 @@ import signal
 import sqlite3
 import sys
 import time
+import urllib.request
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -89,6 +90,17 @@ def wait_for_answers(log: Path, at_work: Callable[[], bool], more: int) -> None:
         if log.exists() and len(log.read_text().split()) >= before + more:
             return
         time.sleep(0.002)
+
+
+def wait_until_idle(url: str) -> None:
+    """Wait until the mock server at `url` has answered what the dead had asked, and logged it."""
+    deadline = time.monotonic() + 30
+    while True:
+        with urllib.request.urlopen(f"{url.removesuffix('/v1')}/stats") as answer:
+            if orjson.loads(answer.read())["under_way"] == 0:
+                return
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
 
 
 def committed(out: Path, *, of: str = "%") -> int:

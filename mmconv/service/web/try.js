@@ -95,7 +95,7 @@
 
   function verdict(each) {
     const name = each.side ? `${each.grading}, shown as ${each.side}` : each.grading;
-    if (each.score === null) return { call: name, problem: each.why ?? each.state, text: each.reply ?? "" };
+    if (each.score === null) return { call: name, problem: each.problem ?? each.why ?? each.state, text: each.reply ?? "" };
     const said = each.grading === "pairwise" ? (each.score ? "won" : "lost") : String(each.score);
     return { call: name, said, text: each.rationale };
   }
@@ -112,7 +112,7 @@
       answers: [{
         given: turn.given,
         text: turn.text ?? "",
-        problem: turn.failed ? `failed: ${turn.failed}` : turn.skipped ? `not asked: ${turn.skipped} failed` : null,
+        problem: turn.failed ? turn.problem : turn.skipped ? `not asked: ${turn.skipped} failed` : null,
         thought: turn.reasoning,
         cut: turn.finish === "length",
         facts: turn.given ? "" : facts(turn),
@@ -133,6 +133,12 @@
   /* With a sign, and a minus as printers set it. */
   const signed = (value) => `${value > 0 ? "+" : ""}${value}`.replace("-", "\u2212");
 
+  function answered(result) {
+    const asked = result.conditions.flatMap((each) => each.turns).filter((turn) => !turn.given);
+    const texts = asked.filter((turn) => turn.text !== null).length;
+    return `${result.model} ${texts === asked.length ? "answered" : `answered ${texts} of ${asked.length} turns`}.`;
+  }
+
   function show(result) {
     const columns = result.conditions.map(column);
     const names = columns.map((each) => each.condition);
@@ -149,7 +155,7 @@
     }));
     const changes = deltas(result);
     byId("deltas").replaceChildren(changes.length ? make("ul", { class: "tags" }, ...changes) : "");
-    byId("answer-told").textContent = `${result.model} answered.`;
+    byId("answer-told").textContent = answered(result);
   }
 
   /* ---- asking ---- */

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import httpx2
+import orjson
 import pytest
 
 import mmconv.client
@@ -105,6 +106,8 @@ def test_dialogues_at_once_and_as_a_job(client: Client) -> None:
     }
     at_once = client.dialogue("echo", TURNS, gradings=["direct"], **fields)
     queued = client.dialogue("echo", TURNS, gradings=["direct", "pairwise"], **fields)
+    [job] = client.dialogues(state="done")
+    assert (job.model, job.owner) == ("echo", "local")
     assert len(at_once.deltas) == 5
     assert len(queued.deltas) == 10
     assert [each for each in queued.deltas if each.grading == "direct"] == list(at_once.deltas)
@@ -134,6 +137,12 @@ def test_a_run_from_start_to_report(client: Client, tmp_path: Path) -> None:
     assert [each.sample for each in samples] == ["1", "2", "3"]
     transcript = run.sample("1")
     assert {call["seat"] for call in transcript.calls} == {"candidate", "judge"}
+    run.transcripts(tmp_path / "calls.jsonl")
+    calls = [orjson.loads(line) for line in (tmp_path / "calls.jsonl").read_bytes().splitlines()]
+    assert len(calls) == sum(each.calls for each in samples)
+    run.transcripts(tmp_path / "calls.parquet")
+    assert (tmp_path / "calls.parquet").read_bytes().startswith(b"PAR1")
+    assert run.manifest()["samples"] == 3
     run.report(tmp_path / "report.html")
     assert "</html>" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert [each.id for each in client.runs(state="done")] == [run.id]
@@ -186,6 +195,7 @@ def test_a_refusal_names_the_field(client: Client) -> None:
     with pytest.raises(ServiceError, match="status 404") as caught:
         client.chat("nobody", "Hi")
     assert (caught.value.status, caught.value.param) == (404, "model")
+    assert caught.value.request_id
     with pytest.raises(ServiceError) as caught:
         client.dialogue("echo", ["Hi"], conditions=[1])
     assert (caught.value.status, caught.value.param) == (400, "conditions[0]")

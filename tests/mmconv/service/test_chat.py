@@ -169,6 +169,7 @@ async def test_what_is_no_image_of_the_clients_is_refused(
         ({"reasoning_effort": "high"}, "reasoning_effort"),
         ({"temperature": 3}, "temperature"),
         ({"max_tokens": 10**9}, "max_tokens"),
+        ({"max_completion_tokens": 10**9}, "max_completion_tokens"),
         ({"top_p": -0.1}, "top_p"),
         ({"response_format": {"type": "grammar"}}, "response_format"),
         ({"messages": []}, "messages"),
@@ -230,6 +231,11 @@ async def test_an_answer_can_be_sent_back_as_history(served: Served) -> None:
             "messages",
         ),
         ({"text_length": 5}, says("123456"), "messages[0].content"),
+        (
+            {"text_length": 5},
+            {"model": "echo", "messages": [{"role": "user", "content": "12345"}] * 6},
+            None,
+        ),
         ({"images": 1}, says([shown(URI)["messages"][0]["content"][0]] * 2), None),
         ({"image_bytes": 999}, shown(URI), "messages[0].content[0].image_url.url"),
         ({"body_bytes": 50}, says("x" * 50), None),
@@ -383,7 +389,7 @@ async def test_requests_and_calls_are_counted(served: Served) -> None:
     await post(served, says("hello"))
     await served.client.request("BREW", "/coffee/1234")
     page = (await served.client.get("/metrics")).text
-    assert 'mmconv_calls_total{model="echo",outcome="reply",work="chat"} 1.0' in page
+    assert 'mmconv_calls_total{model="echo",outcome="reply",token="local",work="chat"} 1.0' in page
     assert (
         'mmconv_requests_total{method="POST",route="/v1/chat/completions",status="200"} 1.0' in page
     )

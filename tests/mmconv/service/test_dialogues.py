@@ -22,6 +22,7 @@ from tests.images.pictures import encode, halves
 from tests.mmconv.dialogues.samples import TURNS
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import until
+from tests.mmconv.service.tokens import bearer, token
 from tests.pictures import picture
 
 URL = "/v1/dialogues"
@@ -30,12 +31,6 @@ MODELS: Mapping[str, Any] = {
     "judge": {"provider": "fake", "model": "judge"},
     "overlap": {"provider": "reference", "model": "chrf"},
     "slow": {"provider": "fake", "model": "slow", "options": {"seconds": 0.3}},
-    "failing": {
-        "provider": "fake",
-        "model": "echo",
-        "options": {"rate": 1.0, "kinds": ["server"]},
-        "attempts": 1,
-    },
 }
 PNG = encode(halves(), "png")
 PICTURE = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
@@ -179,15 +174,6 @@ async def test_a_queued_dialogue_has_its_turns_images_and_one_id(serve: Serve) -
     assert (await served.client.post(URL, json=same)).json() == done["result"]
 
 
-async def test_a_failure_is_part_of_the_result(talking: Served) -> None:
-    found = await post(talking, model="failing", conditions=["free"], gradings=["direct"])
-    [condition] = found["conditions"]
-    assert [turn["failed"] for turn in condition["turns"]] == ["server", None, None]
-    assert condition["turns"][1]["skipped"] == "turn_1"
-    # two turns more, each turn's judgement and the whole's
-    assert (condition["overall"][0]["state"], found["lost"]) == ("skipped", 7)
-
-
 async def test_the_overlap_measure_judges_by_convbench_prompts(talking: Served) -> None:
     found = await post(
         talking, judge="overlap", prompts="convbench", gradings=["direct"], conditions=["free"]
@@ -196,30 +182,6 @@ async def test_the_overlap_measure_judges_by_convbench_prompts(talking: Served) 
     answer = await talking.client.post(URL, json={**DIALOGUE, "judge": "overlap"})
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "prompts")
     assert "the judge 'overlap' is no language model" in answer.json()["error"]["message"]
-
-
-async def test_why_a_turn_has_no_text_is_told(serve: Serve) -> None:
-    models = {
-        **MODELS,
-        "unreachable": {
-            "provider": "openai",
-            "model": "x",
-            "base_url": "http://127.0.0.1:9/secret",
-            "attempts": 1,
-        },
-    }
-    served = await serve(models=models)
-    plain = {"gradings": ["direct"], "conditions": ["free"]}
-    found = await post(served, model="overlap", **plain)
-    turn = found["conditions"][0]["turns"][0]
-    chat = {"model": "overlap", "messages": [{"role": "user", "content": TURNS[0]["instruction"]}]}
-    same = await served.client.post("/v1/chat/completions", json=chat)
-    assert turn["failed"] == "rejected"
-    assert turn["problem"] == same.json()["error"]["message"]
-    found = await post(served, model="unreachable", **plain)
-    turn = found["conditions"][0]["turns"][0]
-    assert (turn["failed"], turn["problem"]) == ("connection", "the model could not be reached")
-    assert "secret" not in str(found)
 
 
 async def test_a_dialogue_of_many_calls_says_where_to_look(serve: Serve) -> None:
@@ -326,14 +288,6 @@ async def test_a_stopped_run_goes_on_when_it_is_posted_again(serve: Serve) -> No
     done = await ended(served, place)
     assert done["state"] == "done"
     assert done["result"]["conditions"][0]["turns"][2]["text"] == TURNS[2]["instruction"]
-
-
-def token(name: str, *scopes: str) -> dict[str, Any]:
-    return {"name": name, "sha256": hashlib.sha256(name.encode()).hexdigest(), "scopes": scopes}
-
-
-def bearer(name: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {name}"}
 
 
 async def test_a_token_needs_a_scope_for_what_is_queued(serve: Serve) -> None:

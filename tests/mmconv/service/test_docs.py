@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mmconv.service.docs import PARAMETERS
 from mmconv.service.docs_kinds import bounds_of, kind_of
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import drawn
@@ -54,6 +55,17 @@ async def test_every_link_leads_somewhere_and_every_name_has_one(
     assert len([each for each in ids if each.startswith(("get-", "post-", "delete-"))]) == len(
         operations(document)
     )
+
+
+async def test_what_parameters_mean_is_told_of_none_that_is_not_there(
+    document: dict[str, Any],
+) -> None:
+    there = {
+        parameter["name"]
+        for _, _, operation in operations(document)
+        for parameter in operation.get("parameters", ())
+    }
+    assert PARAMETERS.keys() <= there
 
 
 async def test_no_backtick_is_left_outside_examples(served: Served) -> None:
@@ -161,3 +173,8 @@ async def test_all_errors_have_the_one_shape(document: dict[str, Any]) -> None:
                 schema = response["content"]["application/json"]["schema"]
                 assert schema["$ref"].endswith("/ErrorBody")
     assert "HTTPValidationError" not in document["components"]["schemas"]
+
+
+async def test_metrics_are_text(document: dict[str, Any]) -> None:
+    answer = document["paths"]["/metrics"]["get"]["responses"]["200"]
+    assert answer["content"] == {"text/plain": {"schema": {"type": "string"}}}

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+from io import BytesIO
 from typing import Any
 
 import httpx
@@ -35,6 +37,43 @@ async def test_a_process_without_its_database_is_not_ready(
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "no_database")
     assert "10.0.0.7" not in answer.text
     assert int(answer.headers["retry-after"]) > 0
+
+
+async def test_a_database_that_hangs_is_one_that_is_away(
+    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("mmconv.service.health.PATIENCE_SECONDS", 0.1)
+
+    async def hang(*_given: object) -> None:
+        await asyncio.sleep(60)
+
+    for name in ("get", "backlog"):
+        monkeypatch.setattr(f"mmconv.store.queue.Queue.{name}", hang)
+    async with asyncio.timeout(10):
+        answer = await served.client.get("/ready")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "no_database")
+        assert (await served.client.get("/metrics")).status_code == 200
+    told = "the database has not answered for 0.1 s"
+    assert sum(line.endswith(f": {told}") for line in caplog.messages) == 2
+    assert f"the queue is not counted: {told}" in caplog.messages
+
+
+async def test_a_process_without_room_is_not_ready(
+    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    out = served.shared.settings.out
+    before = sorted(out.rglob("*"))
+    assert (await served.client.get("/ready")).status_code == 200
+    assert sorted(out.rglob("*")) == before
+
+    class Full(BytesIO):
+        def write(self, _data: object, /) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("mmconv.service.health.TemporaryFile", lambda **_: Full())
+    answer = await served.client.get("/ready")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "no_room")
+    assert sum(f"cannot write into {out}: [Errno 28]" in line for line in caplog.messages) == 1
 
 
 async def test_a_process_is_ready_when_its_models_are_loaded(

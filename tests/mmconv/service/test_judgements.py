@@ -13,6 +13,7 @@ from tests.images.pictures import encode, halves
 from tests.mmconv.benchmarks.requests import KITES, REQUESTS
 from tests.mmconv.service.conftest import Serve, Served
 
+COUNTED = 'mmconv_calls_total{model="judge",outcome="reply",token="local",work="judgement"}'
 URL = "/v1/judgements"
 MODELS = {
     "judge": {"provider": "fake", "model": "judge"},
@@ -71,14 +72,14 @@ async def test_the_same_judgement_is_asked_once(judging: Served) -> None:
     first, second = await post(judging, RATED), await post(judging, RATED)
     assert first == second
     page = (await judging.client.get("/metrics")).text
-    assert 'mmconv_calls_total{model="judge",outcome="reply",work="judgement"} 1.0' in page
+    assert f"{COUNTED} 1.0" in page
 
 
 async def test_the_same_judgement_at_the_same_time_is_asked_once(judging: Served) -> None:
     found = await asyncio.gather(*(post(judging, RATED) for _ in range(5)))
     assert all(each == found[0] for each in found)
     page = (await judging.client.get("/metrics")).text
-    assert 'mmconv_calls_total{model="judge",outcome="reply",work="judgement"} 1.0' in page
+    assert f"{COUNTED} 1.0" in page
 
 
 async def test_many_at_once(judging: Served) -> None:

@@ -14,6 +14,7 @@ from mmconv.tally import Tally
 from mmconv.values import Failure, Reply
 from tests.mmconv.service.conftest import MODELS, Serve, Served
 from tests.mmconv.service.run_settings import begun, drawn, ended, request
+from tests.mmconv.service.test_access import CHAT, bearer, entry
 
 TURNS = [{"instruction": "Turn 1"}, {"instruction": "Turn 2"}]
 
@@ -35,8 +36,8 @@ async def test_calls_and_tokens_of_a_run_are_counted(serve: Serve, tmp_path: Pat
     progress = (await ended(served.client, await start(served)))["progress"]
     calls = await values(served, "calls")
     assert calls.keys() == {
-        "model=echo,outcome=reply,work=run",
-        "model=judge,outcome=reply,work=run",
+        "model=echo,outcome=reply,token=local,work=run",
+        "model=judge,outcome=reply,token=local,work=run",
     }
     assert sum(calls.values()) == progress["asked"] > 0
     tokens = await values(served, "tokens")
@@ -56,21 +57,53 @@ async def test_failures_of_a_queued_dialogue_are_counted(serve: Serve) -> None:
     asked = {"model": "failing", "turns": TURNS}
     await served.client.post("/v1/dialogues?wait=20", json=asked)
     calls = await values(served, "calls")
-    assert calls["model=failing,outcome=server,work=dialogue"] == 1
+    assert calls["model=failing,outcome=server,token=local,work=dialogue"] == 1
+
+
+@pytest.mark.parametrize(("calls", "work"), [(32, "dialogue"), (0, "dialogue"), (None, "chat")])
+async def test_what_each_token_has_spent_is_told(
+    serve: Serve, calls: int | None, work: str
+) -> None:
+    tokens = [{**entry(name), "scopes": ["admin"]} for name in ("ada", "bob")]
+    served = await serve(tokens=tokens, synchronous_calls=calls or 0)
+    for name in ("ada", "bob"):
+        if work == "chat":
+            asked = await served.client.post(
+                "/v1/chat/completions", json=CHAT, headers=bearer(name)
+            )
+        else:
+            body = {"model": "echo", "turns": [{"instruction": f"I am {name}"}]}
+            asked = await served.client.post(
+                "/v1/dialogues?wait=20", json=body, headers=bearer(name)
+            )
+        assert asked.status_code == 200, asked.text
+    served.client.headers.update(bearer("ada"))
+    assert await values(served, "calls") == {
+        f"model=echo,outcome=reply,token={name},work={work}": 1 for name in ("ada", "bob")
+    }
+    spent = await values(served, "tokens")
+    for name in ("ada", "bob"):
+        assert spent[f"direction=input,model=echo,token={name},work={work}"] > 0
+
+
+async def test_the_process_tells_of_its_memory(served: Served) -> None:
+    page = (await served.client.get("/metrics")).text
+    for name in ("resident_memory_bytes", "cpu_seconds_total", "open_fds"):
+        assert re.search(rf"^process_{name} [1-9]", page, re.MULTILINE), name
 
 
 def test_a_tally_that_is_told_twice_is_counted_once() -> None:
     metrics, tally = Metrics(), Tally()
-    counted = RunnerMetrics(metrics, "run", {"candidate": "echo"})
+    counted = RunnerMetrics(metrics, "run", {"candidate": "echo"}, "ann")
     reply = Reply(text="a", finish="stop", input_tokens=3, output_tokens=2)
     for outcome in (reply, Failure(kind="timeout", message="", attempts=1), reply):
         tally.seat("candidate").count(outcome, stored=False)
         counted.tell(tally)
         counted.tell(tally)
     page = metrics.page().decode()
-    assert 'mmconv_calls_total{model="echo",outcome="reply",work="run"} 2.0' in page
-    assert 'mmconv_calls_total{model="echo",outcome="timeout",work="run"} 1.0' in page
-    assert 'mmconv_tokens_total{direction="input",model="echo",work="run"} 6.0' in page
+    assert 'mmconv_calls_total{model="echo",outcome="reply",token="ann",work="run"} 2.0' in page
+    assert 'mmconv_calls_total{model="echo",outcome="timeout",token="ann",work="run"} 1.0' in page
+    assert 'mmconv_tokens_total{direction="input",model="echo",token="ann",work="run"} 6.0' in page
 
 
 async def test_the_queue_is_counted_while_its_database_answers(

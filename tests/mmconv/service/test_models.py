@@ -86,7 +86,8 @@ async def test_a_model_is_loaded_beforehand_and_again_if_that_failed(
 
 
 async def test_a_model_is_opened_once_for_requests_and_runs(opened: list[str]) -> None:
-    zoo = models(slow=SLOW, kind=SLOW | {"name": "kind", "system": "Be kind."})
+    paid = {"price": {"input": 1, "output": 2}}
+    zoo = models(slow=SLOW, kind=SLOW | {"name": "kind", "system": "Be kind."} | paid)
     assert opened == []
     lent = zoo.lend(run_spec(candidate=SLOW, judge=SLOW))
     assert lent["candidate"].model is lent["judge"].model

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import logging
+import re
 
+import httpx
 import pytest
 
 from mmconv.service import refusals
 from mmconv.service.refusals import MOST_TOLD, Refusals
-from tests.mmconv.service.conftest import Serve
+from mmconv.service.tracing import Trace
+from tests.mmconv.service.conftest import Serve, Servers, until
 from tests.mmconv.service.test_access import CHAT, bearer, entry
 
 
@@ -19,23 +22,35 @@ async def test_refused_tokens_and_scopes_are_logged_without_the_token(
         await client.post("/v1/chat/completions", json=CHAT, headers=bearer("eve"))
         await client.get("/v1/models%0AINFO", headers={"Authorization": "Bearer wrong"})
     lines = [each.getMessage() for each in caplog.records if "refused" in each.getMessage()]
-    assert lines == [
-        "refused 127.0.0.1: GET '/v1/models' (status 401)",
-        "refused 127.0.0.1: POST '/v1/chat/completions' (status 403)",
-        r"refused 127.0.0.1: GET '/v1/models\nINFO' (status 401)",
+    assert [re.sub("[0-9a-f]{16}", "ID", line) for line in lines] == [
+        "refused 127.0.0.1: GET '/v1/models', request ID (status 401)",
+        "refused 127.0.0.1: POST '/v1/chat/completions', request ID of eve (status 403)",
+        r"refused 127.0.0.1: GET '/v1/models\nINFO', request ID (status 401)",
     ]
     assert "wrong" not in caplog.text
     assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("proxies", "told"), [([], "127.0.0.1"), (["127.0.0.0/8", "::1"], "203.0.113.9")]
+)
+def test_a_proxy_that_is_trusted_says_who_was_refused(
+    start: Servers, proxies: list[str], told: str
+) -> None:
+    server = start(tokens=[entry("eve")], trusted_proxies=proxies)
+    httpx.get(f"{server.url}/v1/models", headers={"X-Forwarded-For": "203.0.113.9"})
+    until(lambda: f"refused {told}: GET '/v1/models'" in server.told)
 
 
 def test_a_flood_of_them_is_counted(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     told = Refusals()
-    scope = {"method": "GET", "path": "/v1/models", "client": ("10.0.0.7", 1)}
+    scope = {"client": ("10.0.0.7", 1)}
+    trace = Trace(method="GET", path="/v1/models")
     for _ in range(MOST_TOLD + 5):
-        told.tell(scope, 401)
+        told.tell(scope, trace, 401)
     assert len(caplog.records) == MOST_TOLD
     monkeypatch.setattr(refusals, "WINDOW_SECONDS", 0)
-    told.tell(scope, 401)
+    told.tell(scope, trace, 401)
     assert caplog.records[MOST_TOLD].getMessage() == "5 more requests were refused before"

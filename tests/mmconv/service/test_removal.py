@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
 import os
 import shutil
 import threading
@@ -17,6 +16,7 @@ import pytest
 from mmconv.keys import hash_bytes
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import begun, drawn, ended, request, until
+from tests.mmconv.service.tokens import bearer, token
 from tests.pictures import picture
 
 PNG = picture(1)
@@ -36,21 +36,12 @@ MODELS = {
 }
 
 
-def token(name: str, *scopes: str, **limits: int) -> dict[str, Any]:
-    digest = hashlib.sha256(name.encode()).hexdigest()
-    return {"name": name, "sha256": digest, "scopes": scopes, "limits": limits or None}
-
-
 TOKENS = [
     token("ann", "read", "chat", "run", stored_bytes=len(PNG) + len(OTHER)),
     token("bob", "read", "chat", "run"),
     token("eve", "read"),
     token("root", "admin"),
 ]
-
-
-def as_(name: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {name}"}
 
 
 @pytest.fixture
@@ -68,18 +59,18 @@ def files(served: Served) -> set[str]:
 
 
 async def send(client: httpx.AsyncClient, who: str, data: bytes) -> httpx.Response:
-    return await client.post("/v1/images", content=data, headers=as_(who))
+    return await client.post("/v1/images", content=data, headers=bearer(who))
 
 
 async def delete(client: httpx.AsyncClient, who: str, path: str, **params: Any) -> httpx.Response:
-    return await client.delete(path, headers=as_(who), params=params)
+    return await client.delete(path, headers=bearer(who), params=params)
 
 
 async def finished(client: httpx.AsyncClient, who: str = "ann", **fields: Any) -> str:
     """A run that is done."""
-    posted = await client.post("/v1/runs", json=request(**fields), headers=as_(who))
+    posted = await client.post("/v1/runs", json=request(**fields), headers=bearer(who))
     name = str(posted.json()["id"])
-    client.headers.update(as_("eve"))
+    client.headers.update(bearer("eve"))
     assert (await ended(client, name))["state"] == "done"
     return name
 
@@ -91,9 +82,9 @@ async def test_an_image_goes_when_the_last_who_sent_it_removes_it(served: Served
     assert (await delete(client, "ann", f"/v1/images/{NAME}")).status_code == 204
     again = await delete(client, "ann", f"/v1/images/{NAME}")
     assert (again.status_code, again.json()["error"]["code"]) == (404, "image_not_found")
-    assert (await client.get(f"/v1/images/{NAME}", headers=as_("eve"))).content == PNG
+    assert (await client.get(f"/v1/images/{NAME}", headers=bearer("eve"))).content == PNG
     assert (await delete(client, "bob", f"/v1/images/{NAME}")).status_code == 204
-    assert (await client.get(f"/v1/images/{NAME}", headers=as_("eve"))).status_code == 404
+    assert (await client.get(f"/v1/images/{NAME}", headers=bearer("eve"))).status_code == 404
     assert files(served) == set()
 
 
@@ -102,11 +93,11 @@ async def test_room_is_given_back(served: Served) -> None:
     for data in (PNG, OTHER):
         assert (await send(client, "ann", data)).status_code == 201
     assert (await send(client, "ann", picture(3))).status_code == 429
-    listed = (await client.get("/v1/images", headers=as_("ann"))).json()
+    listed = (await client.get("/v1/images", headers=bearer("ann"))).json()
     assert {each["id"] for each in listed["data"]} == {NAME, hash_bytes(OTHER)}
     assert (listed["used"], listed["room"]) == (len(PNG) + len(OTHER),) * 2
     await delete(client, "ann", f"/v1/images/{NAME}")
-    listed = (await client.get("/v1/images", headers=as_("ann"))).json()
+    listed = (await client.get("/v1/images", headers=bearer("ann"))).json()
     assert [each["bytes"] for each in listed["data"]] == [len(OTHER)]
     assert listed["used"] == len(OTHER)
     assert (await send(client, "ann", PNG)).status_code == 201
@@ -118,7 +109,7 @@ async def test_images_are_listed_in_pages_the_newest_first(served: Served) -> No
     for age, name in enumerate(reversed(names)):
         [claim] = claims.glob(f"{name}-*")
         os.utime(claim, (1_700_000_000 - age, 1_700_000_000 - age))
-    headers = as_("bob")
+    headers = bearer("bob")
     first = (await served.client.get("/v1/images?limit=2", headers=headers)).json()
     assert [each["id"] for each in first["data"]] == names[:0:-1]
     assert first["data"][0]["sent"].startswith("2023-11-14T")
@@ -126,7 +117,7 @@ async def test_images_are_listed_in_pages_the_newest_first(served: Served) -> No
     assert ([each["id"] for each in rest.json()["data"]], rest.json()["next"]) == (names[:1], None)
     wrong = await served.client.get(f"/v1/images?after={'0' * 64}", headers=headers)
     assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "after")
-    assert (await served.client.get("/v1/images", headers=as_("eve"))).json()["data"] == []
+    assert (await served.client.get("/v1/images", headers=bearer("eve"))).json()["data"] == []
 
 
 async def test_an_image_that_a_dialogue_under_way_needs_stays(serve: Serve) -> None:
@@ -229,8 +220,8 @@ async def test_what_is_started_again_after_its_removal_asks_nothing(served: Serv
 async def test_a_run_under_way_is_not_removed_and_a_stopped_one_is(served: Served) -> None:
     client = served.client
     body = request(seats={"candidate": "slow", "judge": "slow"})
-    run = (await client.post("/v1/runs", json=body, headers=as_("ann"))).json()["id"]
-    client.headers.update(as_("eve"))
+    run = (await client.post("/v1/runs", json=body, headers=bearer("ann"))).json()["id"]
+    client.headers.update(bearer("eve"))
     await begun(client, run)
     refused = await delete(client, "ann", f"/v1/runs/{run}", purge=True)
     assert (refused.status_code, refused.json()["error"]["param"]) == (409, "purge")
@@ -249,8 +240,8 @@ async def test_a_run_whose_folder_lies_elsewhere_is_removed_where_it_lies(
     place = {"database": str(tmp_path / "store.sqlite"), "data": drawn(tmp_path), "models": MODELS}
     here = (await serve(**place, tokens=TOKENS)).client
     body = request(seats={"candidate": candidate, "judge": candidate.replace("echo", "judge")})
-    run = (await here.post("/v1/runs", json=body, headers=as_("ann"))).json()["id"]
-    here.headers.update(as_("eve"))
+    run = (await here.post("/v1/runs", json=body, headers=bearer("ann"))).json()["id"]
+    here.headers.update(bearer("eve"))
     if candidate == "slow":
         await begun(here, run)
         await delete(here, "ann", f"/v1/runs/{run}")

@@ -6,10 +6,13 @@ import html
 import io
 import re
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mmconv.service.problems import Problem
+from mmconv.service.run_access import finished_folder
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import drawn, ended, request
 
@@ -86,3 +89,33 @@ async def test_a_run_that_is_not_done_has_no_report(served: Served) -> None:
         assert (await served.client.get(f"/v1/runs/{run}/{path}")).status_code == 409
     await served.client.delete(f"/v1/runs/{run}")
     await ended(served.client, run)
+
+
+@pytest.mark.parametrize("file", ["scores.jsonl", "tables/index.json", "summary.json"])
+async def test_a_report_is_made_anew_when_any_result_is_newer(served: Served, file: str) -> None:
+    """A run that is resumed writes them one after another, and may be asked for in between."""
+    run = await finished(served)
+    assert (await served.client.get(f"/v1/runs/{run}/report")).status_code == 200
+    page = served.shared.settings.out / "shown" / run / "report.html"
+    made = page.stat().st_mtime_ns
+    job = await served.shared.queue.get(run)
+    assert job is not None
+    (finished_folder(served.shared, job) / file).touch()
+    await served.client.get(f"/v1/runs/{run}/report")
+    assert page.stat().st_mtime_ns > made
+    made = page.stat().st_mtime_ns
+    await served.client.get(f"/v1/runs/{run}/report")
+    assert page.stat().st_mtime_ns == made
+
+
+async def test_a_resumed_run_is_not_done_before_its_tables_are(served: Served) -> None:
+    job = await served.shared.queue.get(await finished(served))
+    assert job is not None
+    folder = finished_folder(served.shared, job)
+    resumed = replace(job, state="running")
+    assert finished_folder(served.shared, resumed) == folder
+    (folder / "tables/index.json").unlink()
+    with pytest.raises(Problem, match="is not done") as told:
+        finished_folder(served.shared, resumed)
+    assert told.value.code == "not_finished"
+    assert finished_folder(served.shared, job) == folder

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 import re
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -23,7 +22,7 @@ from sqlalchemy import func, select
 
 from mmconv.store.schema import connect, jobs, replies
 from tests.mmconv.convbench_data import write_run
-from tests.mmconv.processes import finish, mock_model
+from tests.mmconv.processes import finish, mock_model, wait_until_idle
 from tests.mmconv.service.conftest import ServerProcess, Servers, until
 from tests.mmconv.service.own_postgres import own_postgres
 from tests.mmconv.service.run_settings import CALLS, drawn
@@ -31,6 +30,8 @@ from tests.mock_server import Behaviour, mock_server
 from tests.real.servers import postgres_url
 
 __all__ = ["postgres_url"]
+
+pytestmark = pytest.mark.timeout(600)
 
 ROWS = 6
 LATENCY = 0.1
@@ -146,6 +147,7 @@ def shown(server: ServerProcess, run: str) -> int:
 
 def test_killed_at_random_points_a_run_goes_on_by_itself(
     begin: Begin,
+    mock: str,
     log: Path,
     database: str,
     expected: list[dict[str, object]],
@@ -160,7 +162,7 @@ def test_killed_at_random_points_a_run_goes_on_by_itself(
         until(partial(has_answered, log, wanted))
         assert told(server, run)["state"] == "running"
         server.kill()
-    time.sleep(2 * LATENCY)  # The model answers the last calls of the dead, and logs them.
+    wait_until_idle(mock)
     before, kept = len(answered(log)), committed(database)
     assert kept < ROWS * CALLS
     assert scores(begin()[0], run) == expected

@@ -248,6 +248,8 @@ async def test_failures_tell_clients_no_address(served: Served, tmp_path: Path) 
         f"runs/{name}/report",
         f"runs/{name}/tables",
         f"runs/{name}/scores",
+        f"runs/{name}/transcripts",
+        f"runs/{name}/manifest",
     ):
         answer = await served.client.get(f"/v1/{path}")
         assert answer.status_code == 200, answer.text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from mmconv.store.jobs import Job
 from mmconv.store.queue import Queue
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import CALLS, ROWS, begun, drawn, ended, request
+from tests.mmconv.service.tokens import bearer, token
 
 SLOW = {"provider": "fake", "model": "judge", "options": {"seconds": 0.1}, "max_concurrency": 4}
 """Answers everything as a judge would, and takes its time."""
@@ -78,8 +78,9 @@ async def test_samples_are_drawn_by_a_seed_or_named(running: Served) -> None:
     assert any(other != drawn for other in others)
     unknown = await post(running.client, request(samples=["no such"]))
     assert unknown.status_code == 400
-    told = unknown.json()["error"]["message"]
-    assert told == "samples: no sample has the key no such; there are: 1, 2, 3"
+    error = unknown.json()["error"]
+    assert error["param"] == "samples"
+    assert error["message"] == "samples: no sample has the key no such; there are: 1, 2, 3"
 
 
 async def test_posting_a_run_again_finds_it(running: Served) -> None:
@@ -285,15 +286,6 @@ async def test_a_run_without_one_reply_fails_and_says_why(serve: Serve, tmp_path
     assert failed["state"] == "failed"
     assert failed["error"] == "not one call was answered: the model could not be reached"
     assert failed["progress"]["failed"] == 1
-
-
-def token(name: str, *scopes: str, **limits: int) -> dict[str, Any]:
-    digest = hashlib.sha256(name.encode()).hexdigest()
-    return {"name": name, "sha256": digest, "scopes": scopes, "limits": limits or None}
-
-
-def bearer(name: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {name}"}
 
 
 async def test_tokens_bound_who_starts_stops_and_how_many(serve: Serve, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
+from tests.mmconv.cli.test_spoilt_runs import cut
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import drawn, ended, request
 
@@ -27,12 +28,6 @@ async def finished(served: Served, **fields: object) -> tuple[str, Path]:
     told = await ended(served.client, name)
     assert told["state"] == "done"
     return name, served.shared.settings.out / told["folder"]
-
-
-def cut(path: Path) -> None:
-    """Leave the first three quarters, which end within a line."""
-    data = path.read_bytes()
-    path.write_bytes(data[: 3 * len(data) // 4].rstrip(b"\n"))
 
 
 @pytest.mark.parametrize(

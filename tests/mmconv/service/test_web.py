@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from mmconv.report.page.parts import BLOCK
+from mmconv.service.run_access import finished_folder
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import ROWS, begun, drawn, ended, request
 
@@ -193,6 +194,21 @@ async def test_of_comparisons_the_last_few_are_kept(
     for runs in (f"{one},{two}", f"{two},{one}"):
         await get(served.client, "/web/compare", runs=runs)
     assert len([*served.shared.settings.out.glob("compared/*")]) == 1
+
+
+async def test_a_comparison_is_made_anew_when_a_run_is(served: Served) -> None:
+    """Also of runs that are resumed just now, which have no end."""
+    runs = [await finish(served.client, name) for name in ("echo", "other")]
+    compared = served.shared.settings.out / "compared"
+    asked = {"runs": ",".join(runs)}
+    for made in (1, 1):
+        await get(served.client, "/web/compare", **asked)
+        assert len([*compared.iterdir()]) == made
+    job = await served.shared.queue.get(runs[1])
+    assert job is not None
+    (finished_folder(served.shared, job) / "summary.json").touch()
+    await get(served.client, "/web/compare", **asked)
+    assert len([*compared.iterdir()]) == 2
 
 
 async def test_what_cannot_be_compared_is_refused(served: Served) -> None:

@@ -28,6 +28,8 @@ NOT_HERE = "not supported here: leave it out"
         ({"max_tokens": "many"}, "max_tokens: a whole number is needed"),
         ({"temperature": 3}, "temperature: should be less than or equal to 2"),
         ({"n": 2}, "n: 1 is needed"),
+        ({"stop": [""]}, "stop[0]: should have at least 1 character"),
+        ({"stop": ""}, "stop: should have at least 1 character"),
         (
             {"messages": [{"role": "tool", "content": "x"}]},
             "messages[0]: 'role' must be one of 'system', 'developer', 'user', 'assistant'",
@@ -98,6 +100,19 @@ def test_the_engines_hints_are_for_its_own_users() -> None:
     assert without_commands(unusual).endswith("; this server has prompts of its own")
     assert without_commands("see --out and (--skip-bad-records)") == (
         "see --out and (options.skip_bad_records)"
+    )
+
+
+def test_who_chats_has_no_model_file() -> None:
+    told = "no such role; give another template in the model's options.chat_template"
+    assert without_commands(told) == "no such role"
+    told += (
+        ", or go without a system message: leave `system` out of the model's file, and in a run of "
+        "BotChat set options.prompt_role=user"
+    )
+    assert without_commands(told) == (
+        "no such role; go without a system message; in a run of BotChat set "
+        "options.prompt_role=user"
     )
 
 

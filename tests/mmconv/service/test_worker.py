@@ -10,13 +10,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from mmconv.errors import DataError, StoreError
 from mmconv.service.presence import Presence
-from mmconv.service.run_work import Pace
 from mmconv.service.worker import Worker
 from mmconv.store.job_queries import MOST_STARTS
 from mmconv.store.jobs import Ending, Job, NewJob
@@ -31,11 +31,12 @@ class Task:
     job: Job
     stubborn: bool = False
     stopped: bool = False
+    asked: int = 0
     end: asyncio.Event = field(default_factory=asyncio.Event)
     error: Exception | None = None
 
     def progress(self) -> dict[str, Any]:
-        return {"replies": 1}
+        return {"replies": 1, "asked": self.asked}
 
     def stop(self) -> None:
         self.stopped = True
@@ -64,8 +65,8 @@ class Bench:
         self.tasks[job.id] = Task(job, stubborn=self.stubborn)
         return self.tasks[job.id]
 
-    async def submit(self, name: str) -> None:
-        await self.queue.submit(NewJob(id=name, kind="task", owner="ann", spec="{}"))
+    async def submit(self, name: str, kind: str = "task") -> None:
+        await self.queue.submit(NewJob(id=name, kind=kind, owner="ann", spec="{}"))
 
     async def task(self, name: str) -> Task:
         """The job's task, when it has been begun."""
@@ -92,7 +93,14 @@ async def bench(folder: Path, *, at_once: int = 2, drain: float = 5) -> AsyncIte
     presence = Presence(folder / "workers")
     made: dict[str, Task] = {}
     opened = Bench(queue, None, presence, draining, made)  # type: ignore[arg-type]  # in a moment
-    opened.worker = Worker(queue, {"task": opened.open}, presence, draining, at_once)
+    opened.worker = Worker(
+        queue,
+        {"task": opened.open, "talk": opened.open},
+        presence,
+        draining,
+        at_once,
+        lambda job: None,
+    )
     working = asyncio.create_task(opened.worker.work())
     try:
         yield opened
@@ -110,7 +118,7 @@ async def test_a_job_is_done(tmp_path: Path) -> None:
         await at.submit("a")
         (await at.task("a")).end.set()
         job = await at.state("a", "done")
-        assert job.progress == {"replies": 1}
+        assert job.progress == {"replies": 1, "asked": 0}
     assert at.worker.busy == 0
 
 
@@ -141,8 +149,6 @@ async def test_a_job_whose_database_fails_is_begun_again_until_it_fails_too_ofte
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mmconv.service.worker.AWAY_SECONDS", 0.01)
-    # What is told of new replies would begin the count anew.
-    monkeypatch.setattr("mmconv.service.worker.FIRST_BEAT", 60)
     async with bench(tmp_path) as at:
         await at.submit("a")
         for start in range(1, MOST_STARTS + 1):
@@ -155,6 +161,23 @@ async def test_a_job_whose_database_fails_is_begun_again_until_it_fails_too_ofte
         assert "database failed 10 times" in str(job.error)
         await at.submit("a")
         (await at.task("a")).end.set()
+        await at.state("a", "done")
+
+
+@pytest.mark.parametrize(("asked", "starts"), [(0, 1), (1, 0)])
+async def test_only_replies_that_were_asked_now_show_that_a_job_gets_on(
+    tmp_path: Path, asked: int, starts: int
+) -> None:
+    """What the store held comes back each time that a server ends while at it."""
+    async with bench(tmp_path) as at:
+        await at.submit("a")
+        task = await at.task("a")
+        task.asked = asked
+        job = await at.state("a", "running")
+        while job.progress != task.progress():
+            job = await at.state("a", "running")
+        assert job.starts == starts
+        task.end.set()
         await at.state("a", "done")
 
 
@@ -186,6 +209,15 @@ async def test_so_many_jobs_at_once_and_no_more(tmp_path: Path) -> None:
         assert list(at.tasks) == ["a", "b"]
         at.tasks["b"].end.set()
         await at.task("c")
+
+
+async def test_jobs_of_one_kind_keep_none_of_another_waiting(tmp_path: Path) -> None:
+    async with bench(tmp_path, at_once=1) as at:
+        for name in "ab":
+            await at.submit(name)
+        await at.submit("c", "talk")
+        await at.task("c")
+        assert list(at.tasks) == ["a", "c"]
 
 
 async def test_a_job_that_shall_stop_is_told(tmp_path: Path) -> None:
@@ -237,18 +269,18 @@ async def test_what_takes_too_long_to_drain_is_dropped_and_given_back(tmp_path: 
     await again.aclose()
 
 
-async def test_the_time_to_drain_counts_from_when_jobs_were_told(tmp_path: Path) -> None:
-    began = time.monotonic()
-    async with bench(tmp_path, drain=0.5) as at:
+async def test_the_time_to_drain_counts_from_when_jobs_were_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with asyncio.timeout(30), bench(tmp_path, drain=100) as at:
         at.stubborn = True
         await at.submit("a")
         await at.task("a")
         at.draining.set()
         at.queue.news.set()
         await until(lambda: at.tasks["a"].stopped)
-        await asyncio.sleep(0.5)
-        began = time.monotonic()
-    assert time.monotonic() - began < 0.4
+        later = SimpleNamespace(monotonic=lambda: time.monotonic() + 100)
+        monkeypatch.setattr("mmconv.service.worker.time", later)
 
 
 async def test_a_dead_processs_jobs_are_taken_without_waiting(tmp_path: Path) -> None:
@@ -291,16 +323,6 @@ def test_a_process_knows_itself_and_not_those_of_other_folders(tmp_path: Path) -
     other.close()
     other.close()
     assert not other.is_gone(one.name)
-
-
-def test_the_pace_is_that_of_the_last_seconds() -> None:
-    pace = Pace()
-    marks = [(0, 0, 0), (10, 100, 0), *((s, 90 + s, 2 * (s - 10)) for s in range(11, 61))]
-    rates = []
-    for mark in marks:
-        pace.mark(*mark)
-        rates.append(pace.rates)
-    assert (rates[0], rates[1], rates[-1]) == ((0, 0), (10, 0), (1, 2))
 
 
 async def test_the_worker_goes_on_whatever_goes_wrong_when_it_looks_for_jobs(
@@ -347,12 +369,15 @@ async def test_a_beat_that_fails_is_not_the_last(
         await at.submit("a")
         task = await at.task("a")
 
-        def fail() -> dict[str, Any]:
+        failed: list[Task] = []
+
+        def fail(at_work: Task) -> dict[str, Any]:
+            failed.append(at_work)
             raise ZeroDivisionError
 
         with monkeypatch.context() as patch:
-            patch.setattr(Task, "progress", lambda self: fail())
-            await asyncio.sleep(0.3)
+            patch.setattr(Task, "progress", fail)
+            await until(lambda: len(failed) == 2)
         await at.queue.stop("a")
         await until(lambda: task.stopped)
 

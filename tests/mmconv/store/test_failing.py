@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from mmconv.errors import StoreError
 from mmconv.store import Store, merge
-from mmconv.store.schema import tell_failures
+from mmconv.store.schema import connect
 from mmconv.values import Failure, Reply
 from tests.mmconv.store.conftest import PAGES, key, small_disk
 
@@ -77,8 +77,7 @@ async def test_a_full_disk_stops_merging_too(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_with_a_statement_stays_a_bug(tmp_path: Path) -> None:
-    engine = create_engine(f"sqlite:///{tmp_path / 'store.sqlite'}")
-    tell_failures(engine)
+    engine = connect(str(tmp_path / "store.sqlite"))
     with engine.begin() as connection:
         connection.execute(text("CREATE TABLE words (word TEXT PRIMARY KEY)"))
         connection.execute(text("INSERT INTO words VALUES ('a')"))

@@ -147,6 +147,19 @@ def test_only_new_rows_are_read_again(url: str) -> None:
     engine.dispose()
 
 
+def test_rows_of_another_server_are_read_once(url: str) -> None:
+    """Those of a dump have the numbers of the server that it was taken from."""
+    engine = connect(url)
+    keys = KnownKeys()
+    with engine.begin() as connection:
+        connection.execute(insert(replies), [row(1) | {"written": 10**15}])
+    with engine.connect() as connection:
+        assert finds(keys, connection, 1)
+        keys._bits = bytearray(len(keys._bits))
+        assert not finds(keys, connection, 1)
+    engine.dispose()
+
+
 async def test_replies_of_an_older_database_are_found_and_new_ones_too(url: str) -> None:
     engine = create_engine(read_address(url))
     with engine.begin() as connection:

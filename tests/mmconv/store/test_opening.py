@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import psycopg
 import pytest
 
 from mmconv.errors import StoreError
@@ -48,3 +51,18 @@ def test_postgresql_is_spoken_to_through_the_driver_that_is_installed_with_it(sc
 
 def test_a_path_is_a_path_whatever_signs_it_holds() -> None:
     assert read_address("runs/a?b#c.sqlite").database == "runs/a?b#c.sqlite"
+
+
+def test_a_server_that_is_silent_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+
+    def note(*_: object, **named: Any) -> None:
+        given.update(named)
+        raise psycopg.OperationalError("no server")
+
+    monkeypatch.setattr(psycopg, "connect", note)
+    with pytest.raises(StoreError, match="no server"):
+        Store("postgresql://ann@db/mm?connect_timeout=60")
+    assert given["connect_timeout"] == "60"
+    assert given["tcp_user_timeout"] == 10_000
+    assert given["keepalives_idle"] == 10

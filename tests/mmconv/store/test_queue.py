@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import create_engine, text, update
 
-from mmconv.errors import StoreError
 from mmconv.store.job_queries import MOST_STARTS
 from mmconv.store.jobs import Ending, Filter, Job, NewJob
 from mmconv.store.queue import KEY_SECONDS, Queue
@@ -348,19 +347,6 @@ async def test_lists_have_pages_and_filters(queue: Queue) -> None:
     ]
     with pytest.raises(KeyError):
         await queue.page(Filter(), after="gone")
-
-
-async def test_a_database_that_is_gone_is_told(url: str) -> None:
-    queue = Queue(url)
-    engine = connect(url)
-    with engine.begin() as connection:
-        jobs.drop(connection)
-    with pytest.raises(StoreError, match="does not answer"):
-        await queue.get("a")
-    with engine.begin() as connection:
-        jobs.create(connection)
-    engine.dispose()
-    await queue.aclose()
 
 
 async def test_a_store_of_the_first_version_gets_a_queue_and_keeps_its_replies(url: str) -> None:

@@ -1,0 +1,89 @@
+"""How routes get at a run: how a path names it and its samples, its job, its folder, its data."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+from fastapi import Path as InPath
+from pydantic import BaseModel, ConfigDict, Field
+
+from mmconv.errors import InputError
+from mmconv.evaluation import Evaluation
+from mmconv.report.page.content import About
+from mmconv.run_folder.layout import TABLES
+from mmconv.run_folder.tables import INDEX
+from mmconv.service.desk import RUN, Desk
+from mmconv.service.problems import Problem
+from mmconv.service.run_faults import not_here, reading_data
+from mmconv.service.run_requests import RunRequest
+from mmconv.service.run_work import open_run
+from mmconv.service.state import Service
+from mmconv.store.jobs import Job
+
+RUN_ID = r"^[A-Za-z0-9._-]{1,128}$"
+
+RunId = Annotated[str, InPath(pattern=RUN_ID)]
+"""The id of a run, in a path."""
+
+Word = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f]*$")]
+"""A name to choose by."""
+
+Sample = Annotated[str, InPath(min_length=1, max_length=1000)]
+"""A sample's name, in a path; it may hold slashes."""
+
+
+class SampleQuery(BaseModel):
+    """Which samples: at most `limit`, behind the one named `after`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    after: Word | None = None
+    limit: int = Field(default=100, ge=1, le=500)
+
+
+async def find_run(shared: Service, run: str, param: str = "run") -> Job:
+    """The run of this id, whose ever it is; raises `Problem` 404 about the field `param`."""
+    job = await shared.queue.get(run)
+    if job is None or job.kind != RUN:
+        raise Problem(404, f"no run {run} is here", param=param)
+    return job
+
+
+async def about_run(shared: Service, desk: Desk, job: Job) -> About:
+    """What a run's data say of its samples; nothing where they are there no more."""
+    try:
+        evaluation = await readable_run(shared, desk, job)
+        return await asyncio.to_thread(evaluation.about)
+    except (InputError, Problem):
+        return {}
+
+
+def finished_folder(shared: Service, job: Job) -> Path:
+    """The folder of a run that was finished at least once; raises `Problem` 409."""
+    if job.result is None:
+        raise _not_finished(job)
+    folder = shared.settings.out / str(orjson.loads(job.result)["folder"])
+    if not folder.is_dir():
+        raise not_here(
+            job, folder, "whoever runs them can give all servers one `out`, or put it back"
+        )
+    if job.is_active and not (folder / TABLES / INDEX).exists():
+        # Resumed, it has written its scores, and its tables are made of them.
+        raise _not_finished(job)
+    return folder
+
+
+def _not_finished(job: Job) -> Problem:
+    next_step = "wait for its end" if job.is_active else "post it again to have it finished"
+    told = f"the run {job.id} is not done (it is {job.state}): {next_step}"
+    return Problem(409, told, param="run", code="not_finished")
+
+
+async def readable_run(shared: Service, desk: Desk, job: Job) -> Evaluation:
+    """The run, ready to be read; raises `Problem` where what it names is there no more."""
+    data = shared.settings.data.get(RunRequest.model_validate_json(job.spec).data)
+    with reading_data(data.options if data else {}):
+        return await open_run(shared.settings, desk.benchmarks, job)

@@ -1,0 +1,17 @@
+"""Tokens in a service's settings, and the header that shows one; the secret is the name."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+
+def token(name: str, *scopes: str, **limits: int) -> dict[str, Any]:
+    """A token as settings list it."""
+    digest = hashlib.sha256(name.encode()).hexdigest()
+    return {"name": name, "sha256": digest, "scopes": scopes, "limits": limits or None}
+
+
+def bearer(name: str) -> dict[str, str]:
+    """The header of a request by who has this token."""
+    return {"Authorization": f"Bearer {name}"}
