@@ -24,7 +24,7 @@ from mmconv.errors import ConfigError, InputError, OwnCodeError, StoreError
 from mmconv.identity import Shard, identify
 from mmconv.plans import Finished, Plan, score_finished
 from mmconv.protocols import Benchmark
-from mmconv.report.changes import check_kept, tell_changed
+from mmconv.report.changes import check_kept, tell_changed, tell_upgraded
 from mmconv.report.output import Records, RunFolder, import_ahead
 from mmconv.report.shortfalls import Shortfall
 from mmconv.report.summary import (
@@ -240,10 +240,12 @@ class Evaluation:
         )
 
     def changed(self) -> tuple[str, ...]:
-        """A line on what has changed in place since the results in the run's folder were made."""
-        if not (self.folder / SCORES).exists():
+        """Lines on what has changed in place, or was upgraded, since the run's last session."""
+        if not (self.folder / MANIFEST).exists():
             return ()
-        return tell_changed(self.folder, self.manifest())
+        today = self.manifest()
+        changed = tell_changed(self.folder, today) if (self.folder / SCORES).exists() else ()
+        return (*changed, *tell_upgraded(self.folder, today))
 
     def _check_kept(self, tally: Tally) -> None:
         """Refuse to write results of no reply, or of fewer than a finished run has."""

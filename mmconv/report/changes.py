@@ -59,6 +59,20 @@ def tell_changed(folder: Path, today: Manifest) -> tuple[str, ...]:
     return (f"{folder}: {'; '.join(known)}. The results there will be replaced.",)
 
 
+def tell_upgraded(folder: Path, today: Manifest) -> tuple[str, ...]:
+    """A line on packages that have other versions than what answered so far was asked with."""
+    saved = _manifest(folder)
+    then: Mapping[str, str] = {} if saved is None else saved.packages
+    other = [
+        f"{name} {then[name]} ({version} now)"
+        for name, version in today.packages.items()
+        if then.get(name, version) != version
+    ]
+    if not other:
+        return ()
+    return (f"{folder}: what is answered was asked with {', '.join(other)}; the rest may differ.",)
+
+
 def check_shown(folder: Path, today: Manifest, unasked: int, store: str) -> None:
     """Raise `DataError` where a run would be shown as it never was.
 

@@ -103,6 +103,31 @@ async def test_two_runs_of_one_folder_at_once_spoil_nothing(tmp_path: Path) -> N
     assert not [*one.folder.rglob("*.part")]
 
 
+async def test_what_answered_in_other_versions_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(out=tmp_path / "runs")
+
+    async def run() -> tuple[Path, tuple[str, ...]]:
+        async with open_evaluation(spec(tmp_path), place) as evaluation:
+            changed = evaluation.changed()
+            await evaluation.run(evaluation.runner(), page=False)
+            return evaluation.folder, changed
+
+    def installed(**packages: str) -> None:
+        versions = {"mmconv": "0.1.0", "python": "3.11", "packages": packages}
+        monkeypatch.setattr("mmconv.evaluation.software", lambda: versions)
+
+    installed(torch="2.1", transformers="5.0")
+    folder, changed = await run()
+    assert not changed
+    installed(torch="2.1", transformers="5.1", vllm="0.3")
+    _, [told] = await run()
+    asked = "what is answered was asked with transformers 5.0 (5.1 now); the rest may differ."
+    assert told == f"{folder}: {asked}"
+    assert (await run())[1] == ()
+
+
 async def test_a_stopped_run_leaves_earlier_scores_with_what_they_were_made_from(
     tmp_path: Path,
 ) -> None:
