@@ -26,11 +26,11 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TypeAlias, TypeVar, cast
 
-from mmconv.config import nearest
 from mmconv.errors import PromptError
 from mmconv.graph import join_texts
 from mmconv.keys import hash_bytes
 from mmconv.values import Image, Message, Part, Ref, Role, Text
+from mmconv.wrong_fields import nearest
 
 Slot: TypeAlias = str | Part | Sequence[str | Part]
 """What fills a slot: a text, a reply to come, an image, or a whole dialogue of these."""

@@ -14,13 +14,14 @@ from typing import Any, Protocol, cast
 from mmconv.benchmarks.base import FileBenchmark
 from mmconv.benchmarks.choosing import check_chosen
 from mmconv.benchmarks.registry import TITLES
-from mmconv.config import ModelSpec, RunSpec, SamplingSpec, nearest
+from mmconv.config import ModelSpec, RunSpec, SamplingSpec
 from mmconv.errors import BackendError, ConfigError
 from mmconv.named_modules import find_named
 from mmconv.own_code import telling
 from mmconv.protocols import Backend, Benchmark, ImageSink, ImageSource
 from mmconv.runner import Model, Seat
 from mmconv.values import Call
+from mmconv.wrong_fields import nearest
 from model_zoo.providers import provider_of
 
 

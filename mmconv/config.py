@@ -11,11 +11,9 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
-from types import NoneType
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar
 
 import yaml
 from pydantic import (
@@ -33,6 +31,7 @@ from pydantic import (
 
 from mmconv.errors import ConfigError
 from mmconv.strict_yaml import RepeatedKey, parse_yaml
+from mmconv.wrong_fields import nearest, tell_problems
 
 Spec = TypeVar("Spec", bound=BaseModel)
 
@@ -203,9 +202,12 @@ class RunSpec(_Frozen):
 
 def secret(variable: str | None) -> str | None:
     """The secret in this environment variable; `ConfigError` if it is named but not set."""
-    if variable is not None and not os.environ.get(variable):
+    if variable is None:
+        return None
+    value = os.environ.get(variable)
+    if not value:
         raise ConfigError(f"environment variable {variable} is not set; set it and start again")
-    return variable and os.environ[variable]
+    return value
 
 
 def environment(variable: str, default: str) -> str:
@@ -344,56 +346,3 @@ def validate(kind: type[Spec], document: Mapping[str, Any], where: str) -> Spec:
     except ValidationError as error:
         lines = [f"  {problem}" for problem in tell_problems(error, kind)]
         raise ConfigError("\n".join([f"{where}: wrong configuration", *lines])) from error
-
-
-def tell_problems(error: ValidationError, kind: type[BaseModel]) -> list[str]:
-    """All that is wrong with a document of this kind, field by field, in plain words."""
-    return [_problem_line(problem, kind) for problem in error.errors()]
-
-
-def _problem_line(problem: Mapping[str, Any], kind: type[BaseModel]) -> str:
-    """One problem in plain words: the field, what is wrong with it, and the nearest right name."""
-    place = [str(step) for step in problem["loc"]]
-    name = ".".join(place)
-    if problem["type"] == "missing":
-        return f"{name} is needed and not set"
-    if problem["type"] == "extra_forbidden":
-        return f"{name} is no field here{nearest(place[-1], _fields_at(kind, place[:-1]))}"
-    if problem["type"] == "model_type":
-        own = ", ".join(_fields_at(kind, place))
-        return f"{name} is no single value: set its fields ({own}), as in {name}.FIELD=VALUE"
-    if problem["type"] == "tuple_type" and isinstance(problem["input"], str):
-        return f"{name} is a list: write [{problem['input']}]"
-    message = str(problem["msg"]).removeprefix("Value error, ")
-    return f"{name}: {message}" if name else message
-
-
-def _fields_at(kind: type[BaseModel], place: Sequence[str]) -> list[str]:
-    """The fields that a document of this kind has at a place; none where that is no model's."""
-    found: Any = kind
-    for step in place:
-        found = _without_none(_type_below(found, step))
-    return list(getattr(found, "model_fields", ()))
-
-
-def _type_below(annotation: Any, step: str) -> Any:
-    """The type of a model's field, or of what a mapping or list holds; None where there is none."""
-    if hasattr(annotation, "model_fields"):
-        return getattr(annotation.model_fields.get(step), "annotation", None)
-    # The last of Mapping[str, X] and tuple[X, ...], the dots left out, is X.
-    held = [each for each in get_args(annotation) if each is not ...]
-    return held[-1] if held else None
-
-
-def _without_none(annotation: Any) -> Any:
-    """X where the type is X or None, any other type as it is."""
-    members = [each for each in get_args(annotation) if each is not NoneType]
-    return members[0] if NoneType in get_args(annotation) else annotation
-
-
-def nearest(word: str, known: Sequence[str]) -> str:
-    """What to add to a message about an unknown name: the nearest known one, or all of them."""
-    close = get_close_matches(word, known, n=1)
-    if close:
-        return f"; did you mean {close[0]}?"
-    return f"; there are: {', '.join(known)}" if 0 < len(known) <= 30 else ""

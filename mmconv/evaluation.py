@@ -24,7 +24,7 @@ from mmconv.errors import ConfigError, InputError, OwnCodeError, StoreError
 from mmconv.identity import Shard, identify
 from mmconv.plans import Finished, Plan, score_finished
 from mmconv.protocols import Benchmark
-from mmconv.report.changes import check_kept, tell_changed, tell_upgraded
+from mmconv.report.changes import check_kept, tell_changed
 from mmconv.report.output import Records, RunFolder, import_ahead
 from mmconv.report.shortfalls import Shortfall
 from mmconv.report.summary import (
@@ -243,9 +243,7 @@ class Evaluation:
         """Lines on what has changed in place, or was upgraded, since the run's last session."""
         if not (self.folder / MANIFEST).exists():
             return ()
-        today = self.manifest()
-        changed = tell_changed(self.folder, today) if (self.folder / SCORES).exists() else ()
-        return (*changed, *tell_upgraded(self.folder, today))
+        return tell_changed(self.folder, self.manifest())
 
     def _check_kept(self, tally: Tally) -> None:
         """Refuse to write results of no reply, or of fewer than a finished run has."""
@@ -278,15 +276,19 @@ class Evaluation:
         return (
             *stand_ins(self.spec),
             *plain_turns(self.spec, about_models(self.spec)),
-            *tell_shard(self._start().shard, self.samples, self._whole),
+            *tell_shard(self._part, self.samples, self._whole),
         )
+
+    @property
+    def _part(self) -> ShardNumber:
+        return ShardNumber(index=self.shard.index, count=self.shard.count)
 
     def _start(self) -> Start:
         return Start(
             spec=self.spec,
             store=self.place.absolute_store,
             started_in=Path.cwd(),
-            shard=ShardNumber(index=self.shard.index, count=self.shard.count),
+            shard=self._part,
         )
 
     def manifest(self) -> Manifest:

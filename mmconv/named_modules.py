@@ -10,9 +10,9 @@ import sys
 from collections.abc import Mapping
 from importlib import import_module
 
-from mmconv.config import nearest
 from mmconv.errors import ConfigError
 from mmconv.own_code import telling
+from mmconv.wrong_fields import nearest
 
 
 def find_named(name: str, what: str, known: Mapping[str, str]) -> object:

@@ -21,20 +21,6 @@ from mmconv.values import Finish, Message, Reply, Sampling
 
 _MACHINERY = frozenset({"mmconv", "judges", "images", "model_zoo", "importlib"})
 
-_NOT_AWAITED = frozenset(
-    {
-        "fingerprint",
-        "check_key",
-        "check_sight",
-        "check_prompt",
-        "check_ready",
-        "facts",
-        "guides_output",
-        "open_renderer",
-    }
-)
-"""The functions of a provider that are called as they are."""
-
 _BACKEND = ("max_concurrency", "generate", "aclose")
 """What a backend must have."""
 
@@ -104,9 +90,6 @@ def told_provider(name: str, provider: Any) -> Any:
     public = (each for each in dir(provider) if not each.startswith("_"))
     own = {each: getattr(provider, each) for each in public}
     functions = {each: found for each, found in own.items() if isroutine(found)}
-    for each in _NOT_AWAITED & functions.keys():
-        if iscoroutinefunction(functions[each]):
-            raise OwnCodeError(f"{name}.{each} is `async def`, and never awaited: write `def`")
     told = {each: _told(f"{name}.{each}", found) for each, found in functions.items()}
     if "facts" in told:
         told["facts"] = _texts(f"{name}.facts", told["facts"])

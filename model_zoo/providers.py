@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from inspect import iscoroutinefunction
 from typing import Any
 
 from pydantic import BaseModel
 
 from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError
+from mmconv.errors import ConfigError, OwnCodeError
 from mmconv.named_modules import find_named
 from mmconv.own_code import told_provider
 from mmconv.protocols import Backend, ImageSource, Renderer
@@ -30,6 +31,9 @@ PROVIDERS = {
     "simulated": "model_zoo.simulated",
     "vllm": "model_zoo.vllm_server",
 }
+
+_AWAITED = ("open_backend", "probe")
+"""The functions of a provider that are awaited."""
 
 _SERVED = ("openai", "vllm")
 """Those that can ask a server at a `base_url`; so can `damaged` where it damages one of them."""
@@ -88,8 +92,13 @@ def find_provider(name: str) -> ProviderFunctions:
     found: Any = find_named(name, "provider", PROVIDERS)
     if not (hasattr(found, "fingerprint") and hasattr(found, "open_backend")):
         raise ConfigError(f"provider {name!r}: that module has no fingerprint and open_backend")
-    module = found if name in PROVIDERS else told_provider(name, found)
-    names = (field.name for field in fields(ProviderFunctions) if field.name != "options")
+    names = [field.name for field in fields(ProviderFunctions) if field.name != "options"]
+    module = found
+    if name not in PROVIDERS:
+        for each in set(names).difference(_AWAITED):
+            if iscoroutinefunction(getattr(found, each, None)):
+                raise OwnCodeError(f"{name}.{each} is `async def`, and never awaited: write `def`")
+        module = told_provider(name, found)
     functions = {each: getattr(module, each) for each in names if hasattr(module, each)}
     return ProviderFunctions(**functions, options=_option_kinds(vars(module)))
 

@@ -20,13 +20,14 @@ from mmconv.benchmarks.choosing import choose
 from mmconv.benchmarks.describing import ANY_SEAT, BenchmarkOptions, Description, named_conditions
 from mmconv.benchmarks.own_code import PLAIN_NAME, Scale, ends_of, make_telling
 from mmconv.benchmarks.samples import ID, Fields, Source, load, source_keys, survey
-from mmconv.config import CANDIDATE, RunSpec, nearest, validate
+from mmconv.config import CANDIDATE, RunSpec, validate
 from mmconv.errors import ConfigError, OwnCodeError, PlanError
 from mmconv.graph import check
 from mmconv.keys import hash_files
 from mmconv.own_code import telling
 from mmconv.protocols import ImageSink
 from mmconv.values import UNASKED, Call, Cell, Outcome, Score, Skipped, Table
+from mmconv.wrong_fields import nearest
 
 if TYPE_CHECKING:
     from mmconv.stats import ScoreFrame

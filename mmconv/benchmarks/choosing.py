@@ -14,10 +14,11 @@ from typing import Any, TypeAlias
 
 from mmconv.benchmarks.bad_records import name_few
 from mmconv.benchmarks.records import Record, Unreadable
-from mmconv.config import RunSpec, nearest
+from mmconv.config import RunSpec
 from mmconv.errors import ConfigError, DataError
 from mmconv.keys import hash_json
 from mmconv.protocols import Benchmark
+from mmconv.wrong_fields import nearest
 
 KeyOf: TypeAlias = Callable[[Record], str | None]
 """Reads the key that a record's sample has; None, or a `DataError`, where it has none."""

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, TypeVar, get_args
 from pydantic import ValidationError
 
 from mmconv.benchmarks.samples import ID
-from mmconv.config import SamplingSpec, tell_problems
+from mmconv.config import SamplingSpec
 from mmconv.errors import OwnCodeError
 from mmconv.own_code import checked, telling
 from mmconv.values import (
@@ -34,6 +34,7 @@ from mmconv.values import (
     Text,
     Verdict,
 )
+from mmconv.wrong_fields import tell_problems
 
 Made = TypeVar("Made", Call, Score, Table)
 

@@ -11,16 +11,9 @@ import click
 from mmconv.benchmarks.describing import describe
 from mmconv.benchmarks.registry import TITLES
 from mmconv.cli.option_values import FILE, comma_list
-from mmconv.config import (
-    YAML_FILES,
-    RunSpec,
-    nearest,
-    override,
-    read_document,
-    set_field,
-    validate,
-)
+from mmconv.config import YAML_FILES, RunSpec, override, read_document, set_field, validate
 from mmconv.errors import ConfigError
+from mmconv.wrong_fields import nearest
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

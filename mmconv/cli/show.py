@@ -23,13 +23,13 @@ from mmconv.cli.sent_prompts import (
     as_raw,
     open_renderers,
 )
-from mmconv.config import nearest
 from mmconv.errors import ConfigError
 from mmconv.evaluation import Evaluation
 from mmconv.plans import Finished
 from mmconv.report.changes import check_shown
 from mmconv.run_folder.transcripts import judged_as
 from mmconv.values import Call, Failure, Outcome, Reply, Skipped
+from mmconv.wrong_fields import nearest
 
 Kept = TypeVar("Kept")
 

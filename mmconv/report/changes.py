@@ -13,7 +13,7 @@ from typing import Any
 
 from mmconv.errors import DataError
 from mmconv.report.shortfalls import read_shortfall
-from mmconv.run_folder.layout import MANIFEST, TRANSCRIPTS, Manifest
+from mmconv.run_folder.layout import MANIFEST, SCORES, TRANSCRIPTS, Manifest
 from mmconv.run_folder.saved_run import read_manifest, read_summary
 from mmconv.tally import Tally
 
@@ -51,26 +51,26 @@ def check_kept(folder: Path, today: Manifest, tally: Tally, store: str) -> None:
 
 
 def tell_changed(folder: Path, today: Manifest) -> tuple[str, ...]:
-    """A line on what running a run again replaces, where its results are of something else."""
+    """Lines on results that running a run again replaces, and on libraries of other versions.
+
+    Results are replaced where they are of something else than there is today.
+    """
     saved = _manifest(folder)
-    known = [] if saved is None else list(_differences(saved, today))
-    if not known:
+    if saved is None:
         return ()
-    return (f"{folder}: {'; '.join(known)}. The results there will be replaced.",)
-
-
-def tell_upgraded(folder: Path, today: Manifest) -> tuple[str, ...]:
-    """A line on packages that have other versions than what answered so far was asked with."""
-    saved = _manifest(folder)
-    then: Mapping[str, str] = {} if saved is None else saved.packages
+    told = []
+    known = list(_differences(saved, today)) if (folder / SCORES).exists() else []
+    if known:
+        told.append(f"{folder}: {'; '.join(known)}. The results there will be replaced.")
     other = [
-        f"{name} {then[name]} ({version} now)"
+        f"{name} {saved.packages[name]} ({version} now)"
         for name, version in today.packages.items()
-        if then.get(name, version) != version
+        if saved.packages.get(name, version) != version
     ]
-    if not other:
-        return ()
-    return (f"{folder}: what is answered was asked with {', '.join(other)}; the rest may differ.",)
+    if other:
+        asked = f"what is answered was asked with {', '.join(other)}"
+        told.append(f"{folder}: {asked}; the rest may differ.")
+    return tuple(told)
 
 
 def check_shown(folder: Path, today: Manifest, unasked: int, store: str) -> None:

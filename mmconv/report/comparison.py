@@ -36,8 +36,11 @@ PAIRED = (
 DIFFERS = "differs"
 """The column that names those whose difference is significant."""
 
+OF_COLUMNS = f"{DIFFERS}: the columns whose"
+"""How the note on that column begins; pages, which have marks in its place, begin it otherwise."""
+
 _SIGNIFICANT = (
-    f"{DIFFERS}: the columns whose difference is apart from 0 at the 5 % level, by Holm's "
+    f"{OF_COLUMNS} difference is apart from 0 at the 5 % level, by Holm's "
     "correction over the differences of this table that have an interval ({n})."
 )
 _NONE_SIGNIFICANT = (

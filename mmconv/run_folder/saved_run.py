@@ -16,7 +16,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from mmconv.config import CANDIDATE, RunSpec, tell_problems
+from mmconv.config import CANDIDATE, RunSpec
 from mmconv.errors import ConfigError, DataError
 from mmconv.run_folder.layout import (
     MANIFEST,
@@ -36,6 +36,7 @@ from mmconv.run_folder.records import CallRecord, ScoreRecord
 from mmconv.run_folder.tables import INDEX, read_tables
 from mmconv.run_folder.transcripts import score_of
 from mmconv.values import UNASKED, Score, Table
+from mmconv.wrong_fields import tell_problems
 
 Document = TypeVar("Document", bound=BaseModel)
 

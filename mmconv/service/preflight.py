@@ -13,11 +13,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from mmconv.assemble import check_keys, find_benchmark
-from mmconv.config import RunSpec, nearest
+from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.service.run_requests import description, open_options
 from mmconv.service.settings import DataSpec, Settings
 from mmconv.service.wording import plainly
+from mmconv.wrong_fields import nearest
 
 
 def look_ahead(settings: Settings) -> tuple[str, ...]:

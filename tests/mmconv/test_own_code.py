@@ -95,15 +95,6 @@ def test_a_fingerprint_is_a_text() -> None:
             provider(fingerprint=lambda spec, given=given: given).fingerprint(None)
 
 
-@pytest.mark.parametrize("name", ["fingerprint", "check_key", "facts"])
-def test_what_is_never_awaited_is_told(name: str) -> None:
-    async def later(_spec: Any) -> str:
-        return ""
-
-    with pytest.raises(OwnCodeError, match=rf"\.{name} is `async def`, and never awaited: write"):
-        provider(**{name: later})
-
-
 async def test_what_opens_is_awaited_and_a_backend() -> None:
     with pytest.raises(OwnCodeError, match=r"open_backend gives 3 at once: write `async def`$"):
         await provider(open_backend=lambda spec, images: 3).open_backend(SPEC, None)

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError
+from mmconv.errors import ConfigError, OwnCodeError
 from model_zoo.providers import find_provider, provider_of
 from tests.model_zoo.conftest import NoImages
 
@@ -20,13 +20,17 @@ def test_what_is_no_provider_is_told() -> None:
         find_provider("os.path")
 
 
+def provide(monkeypatch: pytest.MonkeyPatch, **functions: object) -> None:
+    """Have a provider `tests.bare` of these functions."""
+    module = ModuleType("tests.bare")
+    vars(module).update(functions)
+    monkeypatch.setitem(sys.modules, "tests.bare", module)
+
+
 async def test_what_a_provider_has_not_is_answered_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async def open_backend(spec: ModelSpec, images: object) -> None: ...
 
-    module = ModuleType("tests.bare")
-    functions = {"fingerprint": lambda spec: "bare", "open_backend": open_backend}
-    vars(module).update(functions)
-    monkeypatch.setitem(sys.modules, "tests.bare", module)
+    provide(monkeypatch, fingerprint=lambda spec: "bare", open_backend=open_backend)
     spec = ModelSpec(provider="tests.bare", model="m", base_url="http://localhost:8000/v1")
     bare = provider_of(spec)
     assert bare.fingerprint(spec) == "bare"
@@ -44,3 +48,14 @@ async def test_what_a_provider_has_not_is_answered_for_it(monkeypatch: pytest.Mo
         bare.check_key(keyed)
     monkeypatch.setenv("BARE_KEY", "sk-1")
     bare.check_key(keyed)
+
+
+@pytest.mark.parametrize("name", ["fingerprint", "check_key", "facts"])
+def test_what_is_never_awaited_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def later(*given: object) -> str:
+        return ""
+
+    plain = {"fingerprint": lambda spec: "bare", "open_backend": later}
+    provide(monkeypatch, **plain | {name: later})
+    with pytest.raises(OwnCodeError, match=rf"\.{name} is `async def`, and never awaited: write"):
+        find_provider("tests.bare")

@@ -6,6 +6,15 @@ from typing import Any
 
 from tests.tiny_checkpoints.parts import Pair, decoder_fields, token_id
 
+_TOWER = {
+    "depth": 2,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_heads": 2,
+    "out_hidden_size": 64,
+    "initializer_range": 0.2,
+}
+
 
 def _qwen_ids(tokenizer: Any) -> dict[str, int]:
     return {
@@ -50,14 +59,9 @@ def qwen2_5_vl(library: Any, tokenizer: Any) -> Pair:
     config = library.Qwen2_5_VLConfig(
         text_config=_qwen_text_fields(tokenizer),
         vision_config={
-            "depth": 2,
-            "hidden_size": 64,
-            "intermediate_size": 128,
-            "num_heads": 2,
-            "out_hidden_size": 64,
+            **_TOWER,
             "window_size": 56,
             "fullatt_block_indexes": [1],
-            "initializer_range": 0.2,
         },
         **_qwen_ids(tokenizer),
     )
@@ -75,15 +79,10 @@ def qwen3_vl(library: Any, tokenizer: Any) -> Pair:
     config = library.Qwen3VLConfig(
         text_config=text,
         vision_config={
-            "depth": 2,
-            "hidden_size": 64,
-            "intermediate_size": 128,
-            "num_heads": 2,
-            "out_hidden_size": 64,
+            **_TOWER,
             "patch_size": 14,
             "deepstack_visual_indexes": [0],
             "num_position_embeddings": 64,
-            "initializer_range": 0.2,
         },
         **_qwen_ids(tokenizer),
     )
@@ -98,13 +97,8 @@ def glm4v(library: Any, tokenizer: Any) -> Pair:
     config = library.Glm4vConfig(
         text_config=_qwen_text_fields(tokenizer),
         vision_config={
-            "depth": 2,
-            "hidden_size": 64,
-            "intermediate_size": 128,
-            "num_heads": 2,
-            "out_hidden_size": 64,
+            **_TOWER,
             "image_size": 56,
-            "initializer_range": 0.2,
         },
         image_token_id=token_id(tokenizer, "<|image|>"),
         video_token_id=token_id(tokenizer, "<|video|>"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mmconv.report.comparison import DIFFERS, Comparison
+from mmconv.report.comparison import DIFFERS, OF_COLUMNS, Comparison
 from mmconv.report.page.content import Section
 from mmconv.report.page.display import Grid, Shown
 from mmconv.report.page.sentences import Keys
@@ -37,15 +37,13 @@ def _marked(grid: Grid, table: Table, significant: Keys) -> Grid:
                 for place in kept
             ),
         )
-        for row, line in zip(table.rows, grid.lines, strict=False)
+        for row, line in zip(table.rows, grid.lines, strict=True)
     )
     return replace(
         grid,
         columns=tuple(grid.columns[place] for place in kept),
         lines=lines,
-        notes=tuple(
-            note.replace(f"{DIFFERS}: the columns whose", f"{MARK}: the") for note in grid.notes
-        ),
+        notes=tuple(note.replace(OF_COLUMNS, f"{MARK}: the") for note in grid.notes),
     )
 
 
