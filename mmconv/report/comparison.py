@@ -24,7 +24,7 @@ from mmconv.report.compared_runs import (
 from mmconv.report.ranks import LEVEL
 from mmconv.report.side_by_side import Named, merge_tables
 from mmconv.run_folder.saved_run import FinishedRun
-from mmconv.stats import INTERVALS, Contrast, Quantity, ScoreFrame, as_cell, contrast, holm
+from mmconv.stats import INTERVALS, Contrast, Kind, Quantity, ScoreFrame, as_cell, contrast, holm
 from mmconv.stats.parts import CAUTIOUS
 from mmconv.values import Cell, Table
 
@@ -47,6 +47,13 @@ _NONE_SIGNIFICANT = (
     "By Holm's correction over the differences of this table that have an interval ({n}), none is "
     "apart from 0 at the 5 % level."
 )
+
+_TABLES: Mapping[Kind, tuple[str, str]] = {
+    "score": ("differences", "Scores"),
+    "change": ("delta_differences", "What conditions change"),
+    "failure": ("failure_differences", "Samples that fail, and what it comes from (%)"),
+}
+"""Kind of quantity -> the name of the table of its differences, and how its title begins."""
 
 _Key = tuple[str, str]
 
@@ -106,7 +113,7 @@ def compare(folders: Sequence[Path], *, despite: Collection[str] = ()) -> Compar
         dict.fromkeys([*warnings, *(note for other in others for note in other.warnings)])
     )
     sizes = _runs(measured, others, notes)
-    made = [_differences(measured, others, notes, change=change) for change in (False, True)]
+    made = [_differences(measured, others, notes, kind) for kind in _TABLES]
     differences = [table for table, _ in made]
     taken = {sizes.name, *(table.name for table in differences)}
     merged = merge_tables(
@@ -220,16 +227,14 @@ def _runs(first: _Measured, others: Sequence[_Other], warnings: tuple[str, ...])
 
 
 def _differences(
-    first: _Measured, others: Sequence[_Other], warnings: tuple[str, ...], *, change: bool
+    first: _Measured, others: Sequence[_Other], warnings: tuple[str, ...], kind: Kind
 ) -> tuple[Table, list[_Key]]:
-    """A row per quantity and run; those of quantities that are changes themselves apart.
+    """A row per quantity of one kind and run.
 
     Beside the table, the rows and columns of the differences that are significant.
     """
     compared = {key for other in others for key in other.contrasts}
-    keys = [
-        key for key, each in first.quantities.items() if each.change == change and key in compared
-    ]
+    keys = [key for key, each in first.quantities.items() if each.kind == kind and key in compared]
     alone = len(others) == 1
     rows: dict[str, dict[str, Cell]] = {}
     p_values: dict[_Key, float] = {}
@@ -248,9 +253,9 @@ def _differences(
         rows[row][DIFFERS] = Cell(value=", ".join(groups))
     told = (_SIGNIFICANT if significant else _NONE_SIGNIFICANT).format(n=len(p_values))
     runs = others[0].run.label if alone else "each run"
-    what = "What conditions change" if change else "Scores"
+    name, what = _TABLES[kind]
     table = Table(
-        name="delta_differences" if change else "differences",
+        name=name,
         title=f"{what}: {runs} minus {first.run.label}",
         columns=(*dict.fromkeys(group for _, group in keys), *([DIFFERS] if significant else [])),
         rows=rows,

@@ -6,7 +6,7 @@ return `mmconv.values.Summary`. The authors' official aggregations are not here 
 """
 
 from mmconv.stats.column import Column
-from mmconv.stats.contrasts import Contrast, Quantity, contrast, holm, measure
+from mmconv.stats.contrasts import Contrast, Kind, Quantity, contrast, holm, measure
 from mmconv.stats.estimates import (
     FEWEST_CLUSTERS,
     INTERVALS,
@@ -29,6 +29,7 @@ __all__ = [
     "INTERVALS",
     "Column",
     "Contrast",
+    "Kind",
     "Quantity",
     "ScoreFrame",
     "as_cell",

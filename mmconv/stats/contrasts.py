@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from mmconv.stats.column import Column
 from mmconv.stats.estimates import (
@@ -28,6 +28,9 @@ from mmconv.values import Summary
 
 Key = TypeVar("Key", bound=Hashable)
 
+Kind: TypeAlias = Literal["score", "change", "failure"]
+"""What a quantity is: a score, what another condition changes in one, or how often it fails."""
+
 _EMPTY = Column.of(())
 
 
@@ -39,8 +42,8 @@ class Quantity:
     names quantities of one unit, `scale` brings them into it (100 for percent). `reach` is how far
     two values can lie apart in the columns' own unit; intervals of differences end there. `shares`
     names the columns of values in [0, 1] that have a share's interval. A `cautious` one is no surer
-    than its columns, see `mmconv.stats.parts`; a `change` is itself a difference between two
-    conditions.
+    than its columns, see `mmconv.stats.parts`. Of its `kind` are those that are told together, and
+    corrected for their number.
     """
 
     name: str
@@ -51,7 +54,7 @@ class Quantity:
     reach: float = math.inf
     shares: Collection[str] = ()
     cautious: bool = False
-    change: bool = False
+    kind: Kind = "score"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,12 +39,14 @@ class Expected:
     `means` has it by (metric, condition, turn), turn 0 being the whole conversation. `laid` and
     `net` have shares of the failed answers by (metric, level that failed, level that is blamed):
     `laid` as the rule for single samples lays them, luck included; `net` by how much the rate of
-    failing falls when a level is made perfect. A level that never fails has no shares.
+    failing falls when a level is made perfect. `falls` has that fall itself. A level that never
+    fails has none of them.
     """
 
     means: Mapping[tuple[str, str, int], float]
     laid: Mapping[tuple[str, str, str], float]
     net: Mapping[tuple[str, str, str], float]
+    falls: Mapping[tuple[str, str, str], float]
 
 
 def expected(
@@ -76,11 +78,14 @@ def expected(
     }
     laid: dict[tuple[str, str, str], float] = {}
     net: dict[tuple[str, str, str], float] = {}
+    falls: dict[tuple[str, str, str], float] = {}
     for (metric, fails), turn in product(failing.items(), (2, 3)):
-        for blamed, by_sample, by_rate in _shares(chances, fails, turn):
-            laid[metric, LEVELS[turn - 1], blamed] = by_sample
-            net[metric, LEVELS[turn - 1], blamed] = by_rate
-    return Expected(means=means, laid=laid, net=net)
+        level = LEVELS[turn - 1]
+        for blamed, whole, by_sample, by_rate in _shares(chances, fails, turn):
+            laid[metric, level, blamed] = by_sample / whole
+            net[metric, level, blamed] = by_rate / whole
+            falls[metric, level, blamed] = by_rate
+    return Expected(means=means, laid=laid, net=net, falls=falls)
 
 
 def _patterns(candidate: CandidateOptions) -> dict[Pattern, float]:
@@ -142,8 +147,8 @@ def _mean(
 
 def _shares(
     chances: Mapping[Pattern, float], fails: Mapping[bool, float], turn: int
-) -> Iterator[tuple[str, float, float]]:
-    """Of the failures of a turn, what each level gets: by the rule for samples, and net.
+) -> Iterator[tuple[str, float, float, float]]:
+    """The rate at which a turn fails, and what each level gets of it: by the rule, and net.
 
     Verdicts are drawn on their own, so the probability that all of some fail is a product.
     """
@@ -160,8 +165,8 @@ def _shares(
     if alone[0] == 0:
         return
     for step, blamed in enumerate(LEVELS[:turn]):
-        laid = (together[step] - together[step + 1]) / alone[0]
-        yield blamed, laid, (alone[step] - alone[step + 1]) / alone[0]
+        by_sample = together[step] - together[step + 1]
+        yield blamed, alone[0], by_sample, alone[step] - alone[step + 1]
 
 
 def _ratings(judge: JudgeOptions, *, wrong: bool) -> range:

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 import orjson
 
 from images import Library
-from mmconv.benchmarks.convbench.attribution import blames, net_shares, shares
+from mmconv.benchmarks.convbench.attribution import DUE, blames, failing, net_shares, shares
 from mmconv.benchmarks.convbench.benchmark import build
 from mmconv.benchmarks.convbench.quantities import (
     DELTAS,
@@ -35,8 +35,8 @@ from mmconv.values import UNPARSED, Cell, Reply, Score, Summary
 from model_zoo.simulated import CandidateOptions, Expected, JudgeOptions, expected, open_backend
 from tests.pictures import picture
 
-Kind: TypeAlias = Literal["delta", "score", "laid", "net"]
-"""Deltas, scores, the shares of single failures, and the net shares."""
+Kind: TypeAlias = Literal["delta", "score", "laid", "net", "falls"]
+"""Deltas, scores, shares of single failures, net shares, and these in parts of all samples."""
 
 PROVIDER = "model_zoo.simulated"
 FAILURE_RATING = 6.0
@@ -258,9 +258,12 @@ def _attributions(frame: ScoreFrame, truth: Expected) -> Iterator[Estimate]:
     for grading, threshold in zip(GRADINGS, (FAILURE_RATING, FAILURE_WIN), strict=True):
         laid = shares(blames(frame, grading, threshold))
         net = net_shares(frame, grading, threshold)
+        summaries = {each.name: each.summary for each in failing(frame, grading, threshold)}
+        falls = {place: summaries[DUE.join(place)] for place in net}
         kinds: tuple[tuple[Kind, Any, Any], ...] = (
             ("laid", laid, truth.laid),
             ("net", net, truth.net),
+            ("falls", falls, truth.falls),
         )
         for kind, found, known in kinds:
             for (level, blamed), summary in found.items():

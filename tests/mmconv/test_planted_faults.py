@@ -163,7 +163,7 @@ def test_the_rule_for_samples_alone_names_the_wrong_level(played: Played, gradin
     assert named.count("perception") > RUNS / 2
 
 
-@pytest.mark.parametrize("kind", ["net", "laid"])
+@pytest.mark.parametrize("kind", ["net", "laid", "falls"])
 def test_intervals_of_shares_cover_the_truth(played: Played, kind: Kind) -> None:
     """Wilson's, which those for samples have, are known to err on the wide side."""
     assert NOMINAL[0] <= coverage(played, kind) <= 0.98
@@ -187,7 +187,7 @@ def test_shares_are_right_where_verdicts_are_lost_at_random(
         assert abs(fmean(values) - estimates[0].truth) < 3.5 * error, name
 
 
-@pytest.mark.parametrize("kind", ["delta", "laid", "net"])
+@pytest.mark.parametrize("kind", ["delta", "laid", "net", "falls"])
 def test_intervals_cover_the_truth_where_verdicts_are_lost_at_random(
     lossy: list[list[Estimate]], kind: Kind
 ) -> None:

@@ -35,7 +35,7 @@ def compared_quantities(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
             group=CHANGE,
             scale=PERCENT,
             reach=2.0,
-            change=True,
+            kind="change",
         )
 
 

@@ -11,13 +11,21 @@ alone, any other needs the one under perfect reasoning too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
-from typing import TypeAlias
 
-from mmconv.benchmarks.convbench.quantities import Grading, column
-from mmconv.stats import Column, ScoreFrame, bounded, summarise_ratio, summarise_share
+from mmconv.benchmarks.convbench.options import ConvBenchOptions
+from mmconv.benchmarks.convbench.quantities import PAIRWISE, Grading, column
+from mmconv.stats import (
+    Column,
+    ScoreFrame,
+    bounded,
+    summarise_ratio,
+    summarise_share,
+    summarise_share_change,
+)
 from mmconv.values import Summary
 
 CHAINS = {
@@ -26,8 +34,26 @@ CHAINS = {
 }
 """Failed level -> where it fails, and what would mend it: (blamed level, condition, turn)."""
 
-Failed: TypeAlias = tuple[float, ...]
-"""Whether a sample fails (1) freely, then with more and more made perfect; 0 at the end."""
+FAILED = " failed"
+DUE = f"{FAILED}: due to "
+"""What stands in the name of a row between the level that failed and the level that is blamed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholds:
+    """Below which rating, and below which win, a turn has failed."""
+
+    rating: float
+    win: float
+
+    @classmethod
+    def chosen(cls, options: ConvBenchOptions) -> Thresholds:
+        """Those of a run."""
+        return cls(rating=options.failure_rating, win=options.failure_win)
+
+    def of(self, grading: Grading) -> float:
+        """The one in a grading's own unit."""
+        return self.win if grading is PAIRWISE else self.rating
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +70,25 @@ class Blame:
     why: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Failing:
+    """Whether each sample fails, or by how much its failures fall once a level too is perfect.
+
+    The latter is from -1 to 1, unless it `is_share`: what is left to a level itself is 0 or 1.
+    """
+
+    name: str
+    column: Column
+    is_share: bool
+
+    @property
+    def summary(self) -> Summary:
+        """The mean, with the interval of a share or of a change of one."""
+        if self.is_share:
+            return summarise_share(self.column)
+        return bounded(summarise_share_change(self.column), -1.0, 1.0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Course:
     """Whether a sample's turn passes freely, then under each remedy; None where it is unscored."""
@@ -54,11 +99,17 @@ class _Course:
     passed: tuple[bool | None, ...]
 
     @property
+    def fails(self) -> bool:
+        """Whether it fails freely."""
+        return self.passed[0] is False
+
+    @property
     def why(self) -> str | None:
         """Which score it lacks, the first one if there are several."""
         if None not in self.passed:
             return None
-        return f"no score with perfect {_blamed(self.level)[self.passed.index(None) - 1]}"
+        place = self.passed.index(None)
+        return f"no score with perfect {_blamed(self.level)[place - 1]}" if place else "no score"
 
     @property
     def attributed_to(self) -> str | None:
@@ -72,8 +123,11 @@ class _Course:
         return self.level
 
     @property
-    def failed(self) -> Failed:
-        """The steps of its net shares: with its own level perfect too, nothing fails."""
+    def failed(self) -> tuple[float, ...]:
+        """Whether it fails (1) freely, then with more and more made perfect; 0 at the end.
+
+        With its own level perfect too, nothing fails. For a turn that lacks no score.
+        """
         return (*(float(not passed) for passed in self.passed), 0.0)
 
 
@@ -84,7 +138,7 @@ def blames(frame: ScoreFrame, grading: Grading, threshold: float) -> Iterator[Bl
     """
     for level in CHAINS:
         for each in _courses(frame, grading, level, threshold):
-            if not each.passed[0]:
+            if each.fails:
                 yield Blame(
                     sample=each.sample,
                     cluster=each.cluster,
@@ -135,8 +189,25 @@ def net_shares(
     }
 
 
+def failing(frame: ScoreFrame, grading: Grading, threshold: float) -> Iterator[Failing]:
+    """Of each failed level the whole, `creation failed`, and then what comes from each level.
+
+    Those, `creation failed: due to perception` and so on, add up to the whole. They are what the
+    net shares are of, over all samples in place of the failures: with F failures freely and H with
+    perfect perception, N samples have a mean of (F - H) / N. A sample that lacks a score under some
+    condition is missing.
+    """
+    for level in CHAINS:
+        if courses := _courses(frame, grading, level, threshold):
+            whole = _column(courses, lambda each: each.failed[0])
+            yield Failing(name=f"{level}{FAILED}", column=whole, is_share=True)
+            for step, blamed in enumerate(_blamed(level)):
+                fall = _column(courses, partial(_fall, step=step))
+                yield Failing(name=f"{level}{DUE}{blamed}", column=fall, is_share=blamed == level)
+
+
 def _courses(frame: ScoreFrame, grading: Grading, level: str, threshold: float) -> list[_Course]:
-    """The samples whose turn was scored freely; none where a condition was never asked for."""
+    """Every sample's turn; none where a condition was never asked for."""
     (condition, turn), remedies = CHAINS[level]
     free = column(frame, grading, condition, turn)
     mended = [
@@ -157,7 +228,6 @@ def _courses(frame: ScoreFrame, grading: Grading, level: str, threshold: float) 
             ),
         )
         for sample, cluster, value in zip(free.samples, free.clusters, free.values, strict=True)
-        if value is not None
     ]
 
 
@@ -171,19 +241,13 @@ def _net(courses: Sequence[_Course], step: int) -> Summary:
 
     The first level's share is at most 1 and the last one's at least 0: there their scales end.
     """
-    rows = [each for each in courses if each.why is None or not each.passed[0]]
-    falls = [_fall(each.failed, step) if each.why is None else None for each in rows]
-    over, under = (
-        Column.of(
-            [None if fall is None else fall[part] for fall in falls],
-            samples=[each.sample for each in rows],
-            clusters=[each.cluster for each in rows],
-            reasons=[each.why for each in rows],
-        )
-        for part in (0, 1)
-    )
+    rows = [each for each in courses if each.why is None or each.fails]
+    over = _column(rows, partial(_fall, step=step))
+    under = _column(rows, lambda each: each.failed[0])
     steps = len(courses[0].passed)
-    possible = [_fall((*each, 0.0), step) for each in product((0.0, 1.0), repeat=steps)]
+    possible = [
+        (each[step] - (*each, 0.0)[step + 1], each[0]) for each in product((0.0, 1.0), repeat=steps)
+    ]
     share = bounded(
         summarise_ratio(over, under, possible),
         lowest=0.0 if step == steps - 1 else None,
@@ -192,6 +256,16 @@ def _net(courses: Sequence[_Course], step: int) -> Summary:
     return replace(share, n=sum(value == 1 for value in under.values))
 
 
-def _fall(failed: Failed, step: int) -> tuple[float, float]:
-    """By how much a sample's failures fall at a step, and whether it fails freely."""
-    return failed[step] - failed[step + 1], failed[0]
+def _column(courses: Sequence[_Course], number: Callable[[_Course], float]) -> Column:
+    """A number of each sample, or which score it lacks."""
+    return Column.of(
+        [number(each) if each.why is None else None for each in courses],
+        samples=[each.sample for each in courses],
+        clusters=[each.cluster for each in courses],
+        reasons=[each.why for each in courses],
+    )
+
+
+def _fall(course: _Course, step: int) -> float:
+    """By how much a sample's failures fall at a step, from -1 to 1."""
+    return course.failed[step] - course.failed[step + 1]

@@ -122,8 +122,10 @@ class ConvBench:
     def tables(self, scores: Iterable[Score]) -> list[Table]:
         """The paper's tables and ours."""
         # numpy comes with them, and only the end of a run needs it
+        from mmconv.benchmarks.convbench.attribution import Thresholds
+        from mmconv.benchmarks.convbench.layout import Layout
         from mmconv.benchmarks.convbench.official import Convention, constant_for
-        from mmconv.benchmarks.convbench.tables import Layout, build_tables
+        from mmconv.benchmarks.convbench.tables import build_tables
 
         seats, intake = self._spec.seats, self._survey.intake
         rows, left_out = intake.good + intake.beyond + intake.choice.passed_over, len(intake.bad)
@@ -137,8 +139,7 @@ class ConvBench:
             candidate=seats["candidate"].label,
             judge=seats["judge"].label if "judge" in seats else "nobody",
             official=official,
-            failure_rating=self._options.failure_rating,
-            failure_win=self._options.failure_win,
+            failure=Thresholds.chosen(self._options),
             notes=self.notes,
         )
         return [*build_tables(scores, layout), *bad_records_table(self._survey.bad)]

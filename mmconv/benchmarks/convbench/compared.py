@@ -1,12 +1,14 @@
-"""What runs of ConvBench are compared by: the paper's quantities, and the deltas between settings.
+"""What runs of ConvBench are compared by: the paper's quantities, its deltas, and failures.
 
-Names and columns are those of `mmconv.benchmarks.convbench.quantities`.
+Names and columns are those of `quantities` and `attribution`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from mmconv.benchmarks.convbench.attribution import Thresholds, failing
+from mmconv.benchmarks.convbench.options import ConvBenchOptions
 from mmconv.benchmarks.convbench.quantities import (
     DELTAS,
     GRADINGS,
@@ -16,12 +18,15 @@ from mmconv.benchmarks.convbench.quantities import (
     Grading,
     column,
 )
+from mmconv.benchmarks.describing import read_options
 from mmconv.config import RunSpec
 from mmconv.stats import Column, Quantity, ScoreFrame, pair
 
 
 def compared_quantities(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
-    """R1, R2, S1 to S0_tilde and the deltas of each grading, as far as they were judged."""
+    """R1, R2, S1 to S0_tilde, the deltas and what fails, as far as they were judged."""
+    options = read_options(ConvBenchOptions, spec.options, spec.benchmark)
+    thresholds = Thresholds.chosen(options)
     for grading in GRADINGS:
         columns = {
             name: column(frame, grading, condition, turn)
@@ -30,6 +35,7 @@ def compared_quantities(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
         there = {name: each for name, each in columns.items() if len(each)}
         yield from _levels(grading, there)
         yield from _deltas(grading, there)
+        yield from _failures(frame, grading, thresholds)
 
 
 def _levels(grading: Grading, there: dict[str, Column]) -> Iterator[Quantity]:
@@ -61,5 +67,18 @@ def _deltas(grading: Grading, there: dict[str, Column]) -> Iterator[Quantity]:
                 group=grading.title,
                 scale=grading.scale,
                 reach=2 * grading.reach,
-                change=True,
+                kind="change",
             )
+
+
+def _failures(frame: ScoreFrame, grading: Grading, thresholds: Thresholds) -> Iterator[Quantity]:
+    for each in failing(frame, grading, thresholds.of(grading)):
+        yield Quantity(
+            name=each.name,
+            columns={each.name: each.column},
+            group=grading.failures,
+            scale=100.0,
+            reach=1.0 if each.is_share else 2.0,
+            shares=(each.name,) if each.is_share else (),
+            kind="failure",
+        )

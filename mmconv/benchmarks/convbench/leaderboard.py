@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from mmconv.benchmarks.convbench.attribution import DUE
 from mmconv.benchmarks.convbench.quantities import DELTAS, GRADINGS, LEVELS, QUANTITIES
 from mmconv.benchmarks.leaderboards import Board, BoardPart, CellPlace, Tables
 
@@ -44,8 +45,8 @@ def boards(_runs: Sequence[Tables]) -> Iterator[Board]:
             columns={
                 level: CellPlace(
                     table="attribution_net",
-                    row=f"creation failed: due to {level}",
-                    column=f"{grading.name} failures",
+                    row=f"creation{DUE}{level}",
+                    column=grading.failures,
                 )
                 for level in LEVELS.values()
             },

@@ -37,6 +37,11 @@ class Grading:
     highest: float
 
     @property
+    def failures(self) -> str:
+        """What tables call the turns that fail by it."""
+        return f"{self.name} failures"
+
+    @property
     def reach(self) -> float:
         """How far two values can lie apart."""
         return self.highest - self.lowest

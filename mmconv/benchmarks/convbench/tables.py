@@ -7,17 +7,16 @@ authors' convention stands beside ours, labelled. How a table looks on paper is 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import TypeAlias
 
 from mmconv.benchmarks.answers import COLUMNS, TRUNCATED, ending_cells
-from mmconv.benchmarks.convbench.attribution import Blame, blames, net_shares, shares
+from mmconv.benchmarks.convbench.attribution_tables import attribution_tables
 from mmconv.benchmarks.convbench.chains import own_turns
-from mmconv.benchmarks.convbench.official import Convention, OfficialRates
+from mmconv.benchmarks.convbench.layout import Layout
+from mmconv.benchmarks.convbench.official import OfficialRates
 from mmconv.benchmarks.convbench.options import ALONE, CONDITIONS
-from mmconv.benchmarks.convbench.position import TIE, is_in_both_orders, position_table
+from mmconv.benchmarks.convbench.position import position_table
 from mmconv.benchmarks.convbench.quantities import (
     DELTAS,
     GRADINGS,
@@ -33,44 +32,8 @@ from mmconv.benchmarks.convbench.quantities import (
     estimate,
     mean,
 )
-from mmconv.stats import FEWEST_CLUSTERS, ScoreFrame, as_cell
-from mmconv.values import Cell, Score, Summary, Table
-
-NET = (
-    "A level's net share is by how much failures fall in number once it too is perfect, over all "
-    "failures: what succeeds or fails by chance cancels out. The failed level keeps the rest. "
-    "Below 0 or above 100 %, perfect turns add failures."
-)
-"""What net shares are, as their table tells it."""
-
-WIDEST = 1.5
-"""The widest interval of a net share that is told; 1 is all failures."""
-
-UNTOLD = (
-    f"Of fewer than {FEWEST_CLUSTERS} failures no net share is told, nor one that has no interval, "
-    f"or an interval wider than {100 * WIDEST:g} points: it could be almost anything."
-)
-"""Which net shares are not told, as their table tells it."""
-
-NOT_CITED = (
-    "For finding samples, not for citing. Each failure is attributed to the first level before it "
-    "that makes it a success once perfect, else to its own. A model that answers anew each time "
-    "also succeeds by chance, for which earlier levels, perception most, are blamed here."
-)
-"""What shares by the rule for single samples are, as their table tells it."""
-
-FOLLOWED = (
-    "n counts the failures that have a score under every condition. The others are missing: the "
-    "shares hold for them too if it is by chance that they lack a score."
-)
-"""Which failures the shares are of, as tables tell it."""
-
-LOST = (
-    "A lost comparison is no error by itself: of two answers that are equally good, one loses. In "
-    "one order such losses stay with the failed level, however good it is; judged in both orders "
-    "(order: both), only what loses in both counts."
-)
-"""What shares of lost comparisons are, as tables tell it where one order was judged."""
+from mmconv.stats import ScoreFrame, as_cell
+from mmconv.values import Cell, Score, Table
 
 LOST_TURNS = (
     "An overall verdict, and R1 with it, is missing where a turn's is: its judge reads those on "
@@ -85,26 +48,7 @@ PARTS = (
 )
 """What R1 and R2 are over, as tables tell it."""
 
-
-_Blames: TypeAlias = Mapping[Grading, Sequence[Blame]]
-
 _LOST_TURN = re.compile(r"skipped: \w+/turn_\d")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """What the tables say besides the scores: who was judged, by whom, and by which conventions."""
-
-    candidate: str
-    judge: str
-    official: Convention
-    failure_rating: float
-    failure_win: float
-    notes: tuple[str, ...] = ()
-
-    def threshold(self, grading: Grading) -> float:
-        """The score below which a turn has failed."""
-        return self.failure_win if grading is PAIRWISE else self.failure_rating
 
 
 def build_tables(scores: Iterable[Score], layout: Layout) -> list[Table]:
@@ -116,9 +60,7 @@ def build_tables(scores: Iterable[Score], layout: Layout) -> list[Table]:
     if gradings:
         made += [_scores(frame, gradings, layout), _deltas(frame, gradings, layout)]
         made += [_paper(frame, grading, layout) for grading in gradings]
-        made += [_net_attribution(frame, gradings, layout)]
-        found = {each: [*blames(frame, each, layout.threshold(each))] for each in gradings}
-        made += [_attribution(found, layout), _blamed(found, layout)]
+        made += attribution_tables(frame, gradings, layout)
         made += [_categories(frame, gradings, turn, layout) for turn in LEVELS]
         made += [_alone(frame, gradings, layout)]
     if PAIRWISE in gradings:
@@ -188,86 +130,6 @@ def _paper(frame: ScoreFrame, grading: Grading, layout: Layout) -> Table:
         notes=(*_parts(cells[name] for name in MEANS), *layout.notes),
         detail=True,
     )
-
-
-def _net_attribution(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
-    lost = _lost(frame, gradings)
-    rows: dict[str, dict[str, Cell]] = {}
-    for grading in gradings:
-        found = net_shares(frame, grading, layout.threshold(grading))
-        for (level, blamed), share in found.items():
-            if share.n or share.missing:
-                row = rows.setdefault(f"{level} failed: due to {blamed}", {})
-                told = share if _is_told(share) else replace(share, mean=None, low=None, high=None)
-                row[_failures(grading)] = as_cell(told, 100.0)
-    return Table(
-        name="attribution_net",
-        title="Which level the failures come from (% of failures)",
-        columns=tuple(_failures(grading) for grading in gradings),
-        rows=rows,
-        notes=(
-            NET if lost and gradings == [PAIRWISE] else f"Cite these. {NET}",
-            UNTOLD,
-            _failing(layout),
-            FOLLOWED,
-            *lost,
-            *layout.notes,
-        ),
-    )
-
-
-def _lost(frame: ScoreFrame, gradings: Iterable[Grading]) -> tuple[str, ...]:
-    """What a failure in a comparison is, where each answer was judged on one side alone."""
-    return (LOST,) if PAIRWISE in gradings and not is_in_both_orders(frame) else ()
-
-
-def _is_told(share: Summary) -> bool:
-    """Whether there is enough behind a net share to name it."""
-    if share.n < FEWEST_CLUSTERS or share.low is None or share.high is None:
-        return False
-    return share.high - share.low <= WIDEST
-
-
-def _attribution(found: _Blames, layout: Layout) -> Table:
-    rows: dict[str, dict[str, Cell]] = {}
-    for grading, blamed_samples in found.items():
-        for (level, blamed), share in shares(blamed_samples).items():
-            row = rows.setdefault(f"{level} failed: attributed to {blamed}", {})
-            row[_failures(grading)] = as_cell(share, 100.0)
-    return Table(
-        name="attribution",
-        title="Which level turns a failure into a success once perfect, chance included "
-        "(% of failures)",
-        columns=tuple(map(_failures, found)),
-        rows=rows,
-        notes=(NOT_CITED, _failing(layout), FOLLOWED, *layout.notes),
-    )
-
-
-def _blamed(found: _Blames, layout: Layout) -> Table:
-    """The samples behind the attribution: grading/failed level/sample -> the level blamed."""
-    rows = {
-        f"{grading.name}/{each.level}/{each.sample}": {
-            "attributed to": Cell(value=each.attributed_to or f"unknown: {each.why}"),
-            "in the shares": Cell(value=_in_shares(each)),
-        }
-        for grading, blamed_samples in found.items()
-        for each in blamed_samples
-    }
-    return Table(
-        name="attribution_samples",
-        title="The samples behind the attribution",
-        columns=("attributed to", "in the shares"),
-        rows=rows,
-        notes=(NOT_CITED, _failing(layout), FOLLOWED),
-        detail=True,
-    )
-
-
-def _in_shares(blame: Blame) -> str:
-    if blame.why is None:
-        return "yes"
-    return "no" if blame.attributed_to is None else f"no: {blame.why}"
 
 
 def _categories(frame: ScoreFrame, gradings: list[Grading], turn: int, layout: Layout) -> Table:
@@ -357,15 +219,3 @@ def _lost_turns(rows: Mapping[str, Mapping[str, Cell]]) -> tuple[str, ...]:
     """Why an overall score is missing, where it is for want of a turn's verdict."""
     reasons = {why for row in rows.values() for cell in row.values() for why in cell.missing}
     return (LOST_TURNS,) if any(_LOST_TURN.fullmatch(why) for why in reasons) else ()
-
-
-def _failures(grading: Grading) -> str:
-    return f"{grading.name} failures"
-
-
-def _failing(layout: Layout) -> str:
-    tie = "no failure" if layout.failure_win <= TIE else "one too"
-    return (
-        f"A rating under {layout.failure_rating:g}, or a lost pairwise judgement, is a failure; "
-        f"one win in two orders is {tie}."
-    )

@@ -53,5 +53,5 @@ def _histories(golden: Entrant, own: Entrant) -> Iterator[Quantity]:
                     columns={name: pair(given, made)},
                     group=HISTORIES,
                     reach=2 * RANGE,
-                    change=True,
+                    kind="change",
                 )

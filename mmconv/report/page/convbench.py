@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from mmconv.benchmarks.convbench.attribution import DUE
+from mmconv.benchmarks.convbench.attribution_tables import LOST
 from mmconv.benchmarks.convbench.options import GIVEN
 from mmconv.benchmarks.convbench.quantities import (
     DELTAS,
@@ -20,12 +22,10 @@ from mmconv.benchmarks.convbench.quantities import (
     QUANTITIES,
     Grading,
 )
-from mmconv.benchmarks.convbench.tables import LOST
 from mmconv.report.page.content import Section, View
 from mmconv.report.page.display import Grid, Line, Shown, grid, same_size, shown, why_missing
 from mmconv.report.page.plots import Plot, Series, point_of, sideways, upright
 from mmconv.report.page.sentences import (
-    DUE,
     Keys,
     attribution_sentences,
     count_failures,
@@ -47,7 +47,9 @@ CONDITIONS = {
 
 TURNS = {**LEVELS, 0: "overall"}
 COLOURS = {"free": "series-1", "perception": "series-2", "reasoning": "series-3"}
-USED = frozenset({"scores", "deltas", "attribution_net", "attribution", "attribution_samples"})
+USED = frozenset(
+    {"scores", "deltas", "attribution_net", "failures", "attribution", "attribution_samples"}
+)
 
 _NAMES = {place: name for name, place in QUANTITIES.items()}
 _GAINS = {goal: name for name, (_, goal) in DELTAS.items()}
@@ -208,7 +210,7 @@ def _attribution(named: Mapping[str, Table], said: Sequence[str]) -> Iterator[Se
     table = named.get("attribution_net")
     if table is None:
         return
-    by_sample = named.get("attribution")
+    below = [each for name in ("failures", "attribution") if (each := named.get(name))]
     told = (LOST,) if _is_of_chances(table) else attribution_sentences(table, table.columns[0])
     yield Section(
         id="attribution",
@@ -216,8 +218,8 @@ def _attribution(named: Mapping[str, Table], said: Sequence[str]) -> Iterator[Se
         short="Attribution",
         sentences=tuple(sentence for sentence in told if sentence not in said),
         plots=tuple(plot for column in table.columns for plot in _blame_plots(table, column)),
-        folded=tuple(grid(each, notes=()) for each in (table, by_sample) if each is not None),
-        notes=tuple(note for note in _own_notes(table, by_sample) if note not in told),
+        folded=tuple(grid(each, notes=()) for each in (table, *below)),
+        notes=tuple(note for note in _own_notes(table, *below) if note not in told),
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from mmconv.benchmarks.convbench.attribution import DUE, FAILED
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE, Grading
 from mmconv.report.page.display import number
 from mmconv.stats import FEWEST_CLUSTERS
@@ -105,10 +106,6 @@ def count_failures(table: Table, column: str) -> str:
         if column in row and row[column].low is not None:
             levels.setdefault(name.partition(DUE)[0], row[column])
     return ", ".join(f"{_of_all(cell)} in {level}" for level, cell in levels.items())
-
-
-DUE = " failed: due to "
-"""What stands in a row's name between the level that failed and the level that is blamed."""
 
 
 def _blamed(level: str, cells: Mapping[str, Cell], table: Table) -> str:
@@ -235,6 +232,15 @@ COMPARED = {
             "S3_tilde - S3_hat": "the gain of creation by perfect reasoning on top",
         },
     ),
+    "failure_differences": (
+        "by how many samples fail",
+        {
+            f"creation{FAILED}": "the share of failed creations",
+            f"creation{DUE}perception": "what comes from perception",
+            f"creation{DUE}reasoning": "what comes from reasoning",
+            f"creation{DUE}creation": "what comes from creation itself",
+        },
+    ),
 }
 """Table of differences -> by what its sentence compares runs, and how that names its rows."""
 
@@ -258,25 +264,33 @@ def comparison_sentences(
     return tuple(told)
 
 
+_COLUMNS = {
+    **{grading.title: _UNITS[grading.name] for grading in (DIRECT, PAIRWISE)},
+    # a lost comparison is no error by itself, and of those nothing is said
+    DIRECT.failures: "percentage points of the samples",
+}
+"""Column of differences -> the unit of its numbers, in the order in which one is chosen."""
+
+
 def _compared(
     table: Table, rows: Mapping[str, str], significant: Keys, equal: Keys
 ) -> Iterator[str]:
     """The differences in the rows of the levels."""
-    for grading in (DIRECT, PAIRWISE):
+    for column, unit in _COLUMNS.items():
         found = {
-            level: cells[grading.title]
+            level: cells[column]
             for row, level in rows.items()
-            if grading.title in (cells := table.rows.get(row, {}))
-            and isinstance(cells[grading.title].value, float)
+            if column in (cells := table.rows.get(row, {}))
+            and isinstance(cells[column].value, float)
         }
         if found:
             sure, same = (
-                {level for row, level in rows.items() if (row, grading.title) in keys}
+                {level for row, level in rows.items() if (row, column) in keys}
                 for keys in (significant, equal)
             )
             bare = {level: cell for level, cell in found.items() if cell.low is None}
             rest = {level: cell for level, cell in found.items() if cell.low is not None}
-            yield from _differences(rest, sure, table, _UNITS[grading.name])
+            yield from _differences(rest, sure, table, unit)
             yield from _without_intervals(bare, same)
             return
 

@@ -54,7 +54,8 @@ def test_tables_are_printed_and_written(runs: list[Path], tmp_path: Path) -> Non
     # tables of details are for the files
     assert "Turn 1 (perception) by category" not in result.output
     names = [table.name for table in read_tables(tmp_path / "compared" / "tables")]
-    assert names[:4] == ["runs", "differences", "delta_differences", "scores"]
+    differences = ["differences", "delta_differences", "failure_differences"]
+    assert names[:5] == ["runs", *differences, "scores"]
     assert "categories_perception" in names
     latex = (tmp_path / "compared" / "tables" / "differences.tex").read_text("utf-8")
     assert latex.count("\n$\\hat{S}_2$ & ") == 1
@@ -78,8 +79,8 @@ async def test_of_more_than_two_runs_the_scores_stand_first_as_they_were_named(
 ) -> None:
     gamma = await make_run("convbench", tmp_path, FAILING)
     tables = json.loads(typed(gamma, runs[1], runs[0], "--format", "json").stdout)
-    names = ["runs", "scores", "differences", "delta_differences", "deltas"]
-    assert [*tables][:5] == names
+    differences = ["differences", "delta_differences", "failure_differences"]
+    assert [*tables][:6] == ["runs", "scores", *differences, "deltas"]
     assert [*tables["runs"]] == ["gamma", "beta", "alpha"]
     assert [*tables["scores"]][:3] == ["R1, gamma", "R1, beta", "R1, alpha"]
     assert [*tables["differences"]][:2] == ["R1, beta", "R1, alpha"]

@@ -46,7 +46,7 @@ def _fbbench(quantity: Quantity, tables: dict[str, Table]) -> Cell:
 
 
 def _convbench(quantity: Quantity, tables: dict[str, Table]) -> Cell:
-    name = "deltas" if quantity.change else "scores"
+    name = {"score": "scores", "change": "deltas", "failure": "failures"}[quantity.kind]
     return tables[name].rows[quantity.name][quantity.group]
 
 

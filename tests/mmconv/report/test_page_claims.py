@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from mmconv.benchmarks.convbench.attribution_tables import LOST
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
-from mmconv.benchmarks.convbench.tables import LOST
 from mmconv.report.comparison import DIFFERS, Comparison
 from mmconv.report.page import generic
 from mmconv.report.page.convbench import view
@@ -113,6 +113,30 @@ def test_a_comparison_tells_how_much_more_a_run_gains() -> None:
         "blurred against pocket, by what perfect turns change: the gain of reasoning by perfect "
         "perception is 1.20 points of 10 higher (95 % interval +0.40 to +2.00); with 80 samples, "
         "no difference in the gain of creation by perfect perception can be told from chance.",
+    )
+
+
+def test_a_comparison_tells_which_failures_are_fewer() -> None:
+    rows = {
+        "creation failed": Cell(value=-12.5, low=-20.0, high=-5.0, n=80),
+        "creation failed: due to perception": Cell(value=-11.0, low=-19.0, high=-3.0, n=80),
+        "creation failed: due to creation": Cell(value=1.0, low=-4.0, high=6.0, n=80),
+    }
+    table = Table(
+        name="failure_differences",
+        title="",
+        columns=(DIRECT.failures,),
+        rows={name: {DIRECT.failures: cell} for name, cell in rows.items()},
+        signed=True,
+    )
+    sure = {("creation failed", DIRECT.failures)}
+    minus = "\N{MINUS SIGN}"
+    assert comparison_sentences(table, ("old", "new"), sure, ()) == (
+        "new against old, by how many samples fail: the share of failed creations is 12.50 "
+        f"percentage points of the samples lower (95 % interval {minus}20.00 to {minus}5.00); what "
+        "comes from perception is 11.00 percentage points of the samples lower (95 % interval "
+        f"{minus}19.00 to {minus}3.00), which may be chance among so many differences; with 80 "
+        "samples, no difference in what comes from creation itself can be told from chance.",
     )
 
 

@@ -122,7 +122,7 @@ async def test_a_run_of_both_conditions_and_a_comparison_of_two(tmp_path: Path) 
         assert [row[f"UniEval, N={length}"].n for length in (4, 8, 12, 16)] == [7] * 4
         assert row["GTEval win+tie"].n == 14
         frame = ScoreFrame(read_scores(result.folder / "scores.jsonl"))
-        found = [each for each in compared_quantities(frame, chosen) if each.change]
+        found = [each for each in compared_quantities(frame, chosen) if each.kind == "change"]
         assert [each.name for each in found] == list(row)
         for each in found:
             summary = measure(each)

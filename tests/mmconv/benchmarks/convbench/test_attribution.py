@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from mmconv.benchmarks.convbench import attribution
-from mmconv.benchmarks.convbench.attribution import blames, net_shares
+from mmconv.benchmarks.convbench.attribution import blames, failing, net_shares
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
 from mmconv.stats import ScoreFrame
 from mmconv.values import Score
@@ -163,3 +163,38 @@ def interval(frame: ScoreFrame, level: str) -> tuple[float, float, float]:
     assert found.mean is not None
     assert found.high is not None
     return found.low, found.mean, found.high
+
+
+def test_what_fails_is_divided_among_the_levels_over_all_samples() -> None:
+    """Of ten samples five fail; three with perception given, one of them spoilt; one at the end."""
+    states = ["fpp", "fpp", "fpp", "ffp", "fff", "pfp", *["ppp"] * 4]
+    found = {each.name: each.summary for each in failing(creations(states), DIRECT, 6.0)}
+    assert {name: summary.mean for name, summary in found.items()} == pytest.approx(
+        {
+            "creation failed": 0.5,
+            "creation failed: due to perception": 0.2,
+            "creation failed: due to reasoning": 0.2,
+            "creation failed: due to creation": 0.1,
+        }
+    )
+    assert {summary.n for summary in found.values()} == {10}
+    low = found["creation failed: due to perception"].low
+    assert low is not None and low < 0 < (found["creation failed"].low or 0)
+
+
+def test_a_sample_that_lacks_a_score_is_missing_among_all_samples() -> None:
+    frame = creations(["fpp", "ffp", "fff", "?pp", "f?p", "ppp", "p?p", "pf?", "pp"])
+    for each in failing(frame, DIRECT, 6.0):
+        assert each.summary.n == 4
+        assert each.summary.missing == {
+            "no score": 1,
+            "no score with perfect perception": 2,
+            "no score with perfect reasoning": 2,
+        }
+
+
+def test_where_nothing_fails_the_shares_of_samples_still_have_intervals() -> None:
+    """0 of 40 is not surely 0."""
+    for each in failing(creations(["ppp"] * 40, rows_per_image=1), DIRECT, 6.0):
+        assert each.summary.mean == 0
+        assert each.summary.high is not None and each.summary.high > 0.02

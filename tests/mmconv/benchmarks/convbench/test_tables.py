@@ -7,19 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from mmconv.benchmarks.convbench.attribution import Blame, blames, net_shares
+from mmconv.benchmarks.convbench.attribution import Blame, Thresholds, blames, net_shares
+from mmconv.benchmarks.convbench.attribution_tables import FOLLOWED, UNTOLD, WIDEST
 from mmconv.benchmarks.convbench.compared import compared_quantities
+from mmconv.benchmarks.convbench.layout import Layout
 from mmconv.benchmarks.convbench.official import OFFICIAL, Convention
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE, difference
-from mmconv.benchmarks.convbench.tables import (
-    FOLLOWED,
-    LOST_TURNS,
-    PARTS,
-    UNTOLD,
-    WIDEST,
-    Layout,
-    build_tables,
-)
+from mmconv.benchmarks.convbench.tables import LOST_TURNS, PARTS, build_tables
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.stats import Column, ScoreFrame
 from mmconv.values import Score, Table
@@ -27,14 +21,14 @@ from mmconv.values import Score, Table
 SPEC = RunSpec(
     benchmark="convbench",
     seats={"candidate": ModelSpec(provider="fake", model="echo", name="cand")},
+    options={"data": "data.jsonl", "images": "images"},
 )
 
 LAYOUT = Layout(
     candidate="cand",
     judge="judge",
     official=Convention(denominator=577, rows=3),
-    failure_rating=6.0,
-    failure_win=0.5,
+    failure=Thresholds(rating=6.0, win=0.5),
 )
 
 DIRECT_FAILURES = "direct failures"
@@ -268,7 +262,7 @@ def test_a_net_share_is_told_where_its_interval_tells_something(
     for cell in cells:
         assert (cell.value is not None, cell.low is not None, cell.high is not None) == (told,) * 3
     assert UNTOLD in made.notes
-    shares = net_shares(ScoreFrame(ratings), DIRECT, LAYOUT.failure_rating).values()
+    shares = net_shares(ScoreFrame(ratings), DIRECT, LAYOUT.failure.rating).values()
     widths = [None if each.low is None else (each.high or 0) - each.low for each in shares]
     assert all(width is not None and width <= WIDEST for width in widths) == told
 
@@ -310,7 +304,7 @@ def test_one_win_in_both_orders_is_no_failure_unless_told(
         for sample, pair in wins.items()
         for side, win in zip("AB", pair, strict=True)
     ]
-    layout = replace(LAYOUT, failure_win=failure_win)
+    layout = replace(LAYOUT, failure=Thresholds(rating=6.0, win=failure_win))
     made = {table.name: table for table in build_tables(both, layout)}
     behind = made["attribution_samples"]
     assert {row.split("/")[2] for row in behind.rows} == failed

@@ -1,0 +1,183 @@
+"""The tables of ConvBench's attribution: net, in percent of samples, and by single samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from mmconv.benchmarks.convbench.attribution import (
+    DUE,
+    Blame,
+    blames,
+    failing,
+    net_shares,
+    shares,
+)
+from mmconv.benchmarks.convbench.layout import Layout
+from mmconv.benchmarks.convbench.position import TIE, is_in_both_orders
+from mmconv.benchmarks.convbench.quantities import PAIRWISE, Grading
+from mmconv.stats import FEWEST_CLUSTERS, ScoreFrame, as_cell
+from mmconv.values import Cell, Summary, Table
+
+NET = (
+    "A level's net share is by how much failures fall in number once it too is perfect, over all "
+    "failures: what succeeds or fails by chance cancels out. The failed level keeps the rest. "
+    "Below 0 or above 100 %, perfect turns add failures."
+)
+"""What net shares are, as their table tells it."""
+
+WIDEST = 1.5
+"""The widest interval of a net share that is told; 1 is all failures."""
+
+UNTOLD = (
+    f"Of fewer than {FEWEST_CLUSTERS} failures no net share is told, nor one that has no interval, "
+    f"or an interval wider than {100 * WIDEST:g} points: it could be almost anything."
+)
+"""Which net shares are not told, as their table tells it."""
+
+NOT_CITED = (
+    "For finding samples, not for citing. Each failure is attributed to the first level before it "
+    "that makes it a success once perfect, else to its own. A model that answers anew each time "
+    "also succeeds by chance, for which earlier levels, perception most, are blamed here."
+)
+"""What shares by the rule for single samples are, as their table tells it."""
+
+FOLLOWED = (
+    "n counts the failures that have a score under every condition. The others are missing: the "
+    "shares hold for them too if it is by chance that they lack a score."
+)
+"""Which failures the shares are of, as tables tell it."""
+
+LOST = (
+    "A lost comparison is no error by itself: of two answers that are equally good, one loses. In "
+    "one order such losses stay with the failed level, however good it is; judged in both orders "
+    "(order: both), only what loses in both counts."
+)
+"""What shares of lost comparisons are, as tables tell it where one order was judged."""
+
+
+ADDED_UP = (
+    "The rows of a failed level add up to its first. A level's row is by how much failures fall in "
+    "number once it too is perfect; below 0, perfect turns add failures. Over the samples that "
+    "have a score under every condition."
+)
+"""What shares of samples are, as their table tells it."""
+
+_Blames: TypeAlias = Mapping[Grading, Sequence[Blame]]
+
+
+def attribution_tables(
+    frame: ScoreFrame, gradings: Sequence[Grading], layout: Layout
+) -> tuple[Table, ...]:
+    """What there is to cite first; the tables are without rows where there are no failures."""
+    found = {each: [*blames(frame, each, layout.failure.of(each))] for each in gradings}
+    return (
+        _net_attribution(frame, gradings, layout),
+        _failing_samples(frame, gradings, layout),
+        _attribution(found, layout),
+        _blamed(found, layout),
+    )
+
+
+def _net_attribution(frame: ScoreFrame, gradings: Sequence[Grading], layout: Layout) -> Table:
+    lost = _lost(frame, gradings)
+    rows: dict[str, dict[str, Cell]] = {}
+    for grading in gradings:
+        found = net_shares(frame, grading, layout.failure.of(grading))
+        for (level, blamed), share in found.items():
+            if share.n or share.missing:
+                row = rows.setdefault(f"{level}{DUE}{blamed}", {})
+                told = share if _is_told(share) else replace(share, mean=None, low=None, high=None)
+                row[grading.failures] = as_cell(told, 100.0)
+    return Table(
+        name="attribution_net",
+        title="Which level the failures come from (% of failures)",
+        columns=tuple(grading.failures for grading in gradings),
+        rows=rows,
+        notes=(
+            NET if lost and [*gradings] == [PAIRWISE] else f"Cite these. {NET}",
+            UNTOLD,
+            _failing(layout),
+            FOLLOWED,
+            *lost,
+            *layout.notes,
+        ),
+    )
+
+
+def _failing_samples(frame: ScoreFrame, gradings: Sequence[Grading], layout: Layout) -> Table:
+    rows: dict[str, dict[str, Cell]] = {}
+    for grading in gradings:
+        for each in failing(frame, grading, layout.failure.of(grading)):
+            rows.setdefault(each.name, {})[grading.failures] = as_cell(each.summary, 100.0)
+    return Table(
+        name="failures",
+        title="How many samples fail, and what the failures come from (% of samples)",
+        columns=tuple(grading.failures for grading in gradings),
+        rows=rows,
+        notes=(ADDED_UP, _failing(layout), *_lost(frame, gradings), *layout.notes),
+        detail=True,
+    )
+
+
+def _lost(frame: ScoreFrame, gradings: Iterable[Grading]) -> tuple[str, ...]:
+    """What a failure in a comparison is, where each answer was judged on one side alone."""
+    return (LOST,) if PAIRWISE in gradings and not is_in_both_orders(frame) else ()
+
+
+def _is_told(share: Summary) -> bool:
+    """Whether there is enough behind a net share to name it."""
+    if share.n < FEWEST_CLUSTERS or share.low is None or share.high is None:
+        return False
+    return share.high - share.low <= WIDEST
+
+
+def _attribution(found: _Blames, layout: Layout) -> Table:
+    rows: dict[str, dict[str, Cell]] = {}
+    for grading, blamed_samples in found.items():
+        for (level, blamed), share in shares(blamed_samples).items():
+            row = rows.setdefault(f"{level} failed: attributed to {blamed}", {})
+            row[grading.failures] = as_cell(share, 100.0)
+    return Table(
+        name="attribution",
+        title="Which level turns a failure into a success once perfect, chance included "
+        "(% of failures)",
+        columns=tuple(grading.failures for grading in found),
+        rows=rows,
+        notes=(NOT_CITED, _failing(layout), FOLLOWED, *layout.notes),
+    )
+
+
+def _blamed(found: _Blames, layout: Layout) -> Table:
+    """The samples behind the attribution: grading/failed level/sample -> the level blamed."""
+    rows = {
+        f"{grading.name}/{each.level}/{each.sample}": {
+            "attributed to": Cell(value=each.attributed_to or f"unknown: {each.why}"),
+            "in the shares": Cell(value=_in_shares(each)),
+        }
+        for grading, blamed_samples in found.items()
+        for each in blamed_samples
+    }
+    return Table(
+        name="attribution_samples",
+        title="The samples behind the attribution",
+        columns=("attributed to", "in the shares"),
+        rows=rows,
+        notes=(NOT_CITED, _failing(layout), FOLLOWED),
+        detail=True,
+    )
+
+
+def _in_shares(blame: Blame) -> str:
+    if blame.why is None:
+        return "yes"
+    return "no" if blame.attributed_to is None else f"no: {blame.why}"
+
+
+def _failing(layout: Layout) -> str:
+    tie = "no failure" if layout.failure.win <= TIE else "one too"
+    return (
+        f"A rating under {layout.failure.rating:g}, or a lost pairwise judgement, is a failure; "
+        f"one win in two orders is {tie}."
+    )
