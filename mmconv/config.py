@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -222,7 +221,8 @@ def database_url() -> str:
 
 def model_files() -> dict[str, Path]:
     """The shipped model files by name (the file's name without its suffix)."""
-    folder = Path(str(resources.files("configs"))) / "models"
+    # beside this package, whatever else is called configs where a user works
+    folder = Path(__file__).parents[1] / "configs" / "models"
     files = sorted(folder.glob("*.yaml"), key=lambda path: path.stem)
     return {path.stem: path for path in files}
 

@@ -120,5 +120,12 @@ class Intake:
 
     def notes(self) -> Iterator[str]:
         """Lines for all tables: which samples the run takes, and which records it leaves out."""
-        yield from self.choice.note(self.good + self.beyond)
+        if self.bad and self.beyond:
+            # how many of those beyond are good, nobody looked
+            yield (
+                f"The first {self.good} good samples of the data (--limit); the {self.beyond} "
+                "records after them were not looked at."
+            )
+        else:
+            yield from self.choice.note(self.good + self.beyond)
         yield from bad_records_note(self.bad, self.good, beyond=self.beyond)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path, PurePath
 from typing import TypeAlias, TypeVar
+from unicodedata import normalize
+from urllib.parse import unquote
 
 from mmconv.errors import DataError, ImageError
 from mmconv.protocols import ImageSink
@@ -40,7 +42,7 @@ class ImageFolder:
         self.missing: set[str] = set()
         self._path = path
         self._library = library
-        self._by_stem = {each.stem.lower(): each.name for each in sorted(path.iterdir())}
+        self._by_stem = {_plain(each.stem): each.name for each in sorted(path.iterdir())}
 
     def add(self, name: str) -> str | None:
         """Add an image; returns what is wrong with it, None if nothing is."""
@@ -62,12 +64,26 @@ class ImageFolder:
 
     def _hint(self, missing: PurePath) -> str:
         """What to say of a file that has the name of a missing one but for one thing."""
-        other = self._by_stem.get(missing.stem.lower())
+        other = self._by_stem.get(_plain(missing.stem))
         if other is None or not (self._path / other).is_file():
             return ""
-        alike = other.lower() == missing.name.lower()
-        differs = "folder" if other == missing.name else "case" if alike else "suffix"
-        return f", but {other} is: the {differs} differs"
+        return f", but {other} is: the {_difference(missing.name, other)} differs"
+
+
+def _plain(name: str) -> str:
+    """A name as it looks, whatever its capitals, its URL encoding and its Unicode form."""
+    return normalize("NFC", unquote(name)).lower()
+
+
+def _difference(missing: str, other: str) -> str:
+    """What tells two names apart of which one is meant to be the other."""
+    if missing == other:
+        return "folder"
+    if missing.lower() == other.lower():
+        return "case"
+    if normalize("NFC", missing) == normalize("NFC", other):
+        return "Unicode form"
+    return "URL encoding" if _plain(missing) == _plain(other) else "suffix"
 
 
 def check_ahead(

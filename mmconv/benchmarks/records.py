@@ -7,7 +7,9 @@ do about a bad record is the benchmark's business. Nothing is written here.
 from __future__ import annotations
 
 import csv
+import json
 from codecs import BOM_UTF8
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +25,7 @@ from mmconv.benchmarks.text_faults import (
     not_utf8,
     separator_error,
 )
-from mmconv.benchmarks.workbooks import open_sheet
+from mmconv.benchmarks.workbooks import Formatted, open_sheet
 from mmconv.errors import DataError
 
 _LONGEST_CELL = 2**31 - 1  # characters: the most that `csv` can be told on every platform
@@ -95,13 +97,20 @@ def scan_records(
 
 
 def text(record: Record, name: str) -> str | None:
-    """A field as text, None where it is absent or empty; numbers read as a spreadsheet shows them.
+    """A field as text, None where it is absent or empty; numbers as a spreadsheet shows them.
 
-    Raises `DataError` for anything else: a truth value, a date, a list, a formula's error.
+    Raises `DataError` for anything else: a truth value, a date, a list, a formula's error, a number
+    that the spreadsheet shows in a format of its own.
     """
     value = record.fields.get(name)
     if value is None or value == "":
         return None
+    if isinstance(value, Formatted):
+        raise DataError(
+            record.where,
+            [f"{name} holds {value:.15g}, which the sheet shows by the format {value.format!r}"],
+            "Format the cell as text, and type what is to be read.",
+        )
     if isinstance(value, str) and value not in _SHEET_ERRORS:
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -230,6 +239,8 @@ def _lines(path: Path) -> Iterator[Record | Unreadable]:
             where = f"{path.name} line {number}"
             try:
                 yield _record(where, _parse(line))
+            except _RepeatedKeyError as error:
+                yield Unreadable(where=where, fault=str(error))
             except orjson.JSONDecodeError as error:
                 foreign = not_utf8(line)
                 if number == 1 and foreign == UTF_16:
@@ -242,6 +253,8 @@ def _lines(path: Path) -> Iterator[Record | Unreadable]:
 def _items(path: Path) -> Iterator[Record | Unreadable]:
     try:
         document = _parse(path.read_bytes())
+    except _RepeatedKeyError as error:
+        raise DataError(str(path), [str(error)], "Keep one of the two.") from error
     except orjson.JSONDecodeError as error:
         told = DataError(str(path), [f"not JSON: {error}"], "Mend it and run again.")
         raise (encoding_error(path) or told) from error
@@ -254,8 +267,32 @@ def _items(path: Path) -> Iterator[Record | Unreadable]:
         yield _record(f"{path.name} item {number}", item)
 
 
+class _RepeatedKeyError(Exception):
+    """A key stands twice in one object: which of its values is meant, nobody can tell."""
+
+
 def _parse(data: bytes) -> Any:
-    return orjson.loads(data.removeprefix(BOM_UTF8))
+    """Raises `_RepeatedKeyError`, and `orjson.JSONDecodeError` for what is not JSON."""
+    value = orjson.loads(data.removeprefix(BOM_UTF8))
+    # The parser keeps the last of several values. Quotes within texts make this count too high,
+    # and only then the object is read again, slowly.
+    if data.count(b'":') + data.count(b'" :') > _count_keys(value):
+        json.loads(data, object_pairs_hook=_unrepeated)
+    return value
+
+
+def _count_keys(value: Any) -> int:
+    if isinstance(value, dict):
+        return len(value) + sum(map(_count_keys, value.values()))
+    return sum(map(_count_keys, value)) if isinstance(value, list) else 0
+
+
+def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    counts = Counter(key for key, _ in pairs)
+    for key, count in counts.items():
+        if count > 1:
+            raise _RepeatedKeyError(f"the key {key!r} stands {count} times in one object")
+    return dict(pairs)
 
 
 def _record(where: str, value: Any) -> Record | Unreadable:

@@ -5,6 +5,7 @@ What is wrong is told with its place and its remedy. Nothing is read as somethin
 
 from __future__ import annotations
 
+import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from pathlib import Path
 
@@ -19,6 +20,10 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 UTF_16 = "UTF-16, not UTF-8"
 """What is told of a file in UTF-16, of which no line can be read."""
 
+_BEYOND_ASCII = re.compile(rb"[\x80-\xff]+")
+_GB2312 = re.compile(rb"(?:[\xa1-\xf7][\xa1-\xfe])+")
+"""The common characters of GB18030, all in pairs of bytes; accented letters mostly stand alone."""
+
 
 def not_utf8(line: bytes) -> str | None:
     """Where a line ceases to be UTF-8, and what its author may have meant; None if it is UTF-8."""
@@ -32,6 +37,8 @@ def not_utf8(line: bytes) -> str | None:
         place = len(line[: error.start].decode("utf-8")) + 1
         letter = byte.decode("cp1252", "ignore")
         meant = f", which is {letter!r} in Windows-1252" if letter else ""
+        if all(_GB2312.fullmatch(each) for each in _BEYOND_ASCII.findall(line)):
+            meant = "; the line can be read as GB18030"
         return f"not UTF-8: character {place} of the line is the byte 0x{byte.hex()}{meant}"
     return None
 

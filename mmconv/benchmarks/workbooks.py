@@ -9,13 +9,32 @@ import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 from zipfile import BadZipFile
 
 from mmconv.errors import DataError
 
 Rows: TypeAlias = Iterator[Sequence[Any]]
 """The values of a sheet's cells, row by row."""
+
+
+class Formatted(float):
+    """A number that a spreadsheet shows otherwise than it is stored: 25% is stored as 0.25.
+
+    `format` is the cell's number format.
+    """
+
+    def __new__(cls, number: float, number_format: str) -> Self:
+        """The number as it is stored, with its format beside it."""
+        made = super().__new__(cls, number)
+        made.format = number_format
+        return made
+
+    format: str
+
+
+_AS_STORED = frozenset({"General", "0", "@"})
+"""The number formats in which a number is shown as it is stored, as far as it has no fraction."""
 
 # What openpyxl lets through for a file that is no workbook, or a damaged one.
 _XLSX_ERRORS = (BadZipFile, zlib.error, KeyError, IndexError, TypeError, ValueError, SyntaxError)
@@ -75,7 +94,22 @@ def _header(page: Any) -> set[str]:
 def _rows(page: Any) -> Rows:
     # Some programs store a wrong size, and cells outside it would be lost in silence.
     page.reset_dimensions()
-    return iter(page.iter_rows(values_only=True))
+    for cells in page.iter_rows():
+        yield [_value(cell) for cell in cells]
+
+
+def _value(cell: Any) -> Any:
+    value = cell.value
+    if isinstance(value, str) and "_x" in value:
+        from openpyxl.utils.escape import unescape
+
+        # Excel writes a carriage return as _x000D_
+        return unescape(value).replace("\r\n", "\n")
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        shown = cell.number_format
+        whole = shown != "0" or float(value).is_integer()
+        return value if shown in _AS_STORED and whole else Formatted(value, shown)
+    return value
 
 
 def _titles(pages: Sequence[Any]) -> str:

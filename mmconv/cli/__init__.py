@@ -12,6 +12,8 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from traceback import print_exc
 from typing import Any
 
@@ -19,7 +21,7 @@ import click
 
 from mmconv import __version__
 from mmconv.cli.file_errors import tell_file_error
-from mmconv.errors import DataError, InputError, MmconvError, OwnCodeError
+from mmconv.errors import ConfigError, DataError, InputError, MmconvError, OwnCodeError
 
 COMMANDS = {
     "run": "Run a benchmark; running it again resumes.",
@@ -43,6 +45,9 @@ COMMANDS = {
     "merge": "Join the stores of shards.",
     "demo": "Run the main job on drawn pictures: no data, no key, no GPU.",
 }
+
+PACKAGES = ("images", "judges", "model_zoo")
+"""The packages that are installed beside this one."""
 
 ELSEWHERE = {"serve": "mmconv.service.command"}
 """Commands whose modules lie outside this package."""
@@ -119,11 +124,28 @@ def commands(traceback: bool, all_problems: bool) -> None:
     """Evaluate vision-language models and LLMs in multi-turn conversation."""
 
 
+def check_packages() -> None:
+    """Raise `ConfigError` where a file or folder of the user's has the name of a package of ours.
+
+    With PYTHONPATH=. those come first, and what they lack would be told as an error of mmconv's.
+    """
+    home = Path(__file__).parents[2]
+    for name in PACKAGES:
+        spec = find_spec(name)
+        found = spec and (spec.origin or next(iter(spec.submodule_search_locations or ()), None))
+        if found and not Path(found).is_relative_to(home):
+            raise ConfigError(
+                f"{found} hides the package {name!r} that mmconv brings: rename it, or take its "
+                "folder off PYTHONPATH"
+            )
+
+
 def main() -> None:
     """Run the command line and leave with its exit code."""
     # Batch systems send it while data are read and tables are made too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
+        check_packages()
         sys.exit(commands.main(standalone_mode=False))
     except MmconvError as error:
         click.echo(f"Error: {error}", err=True)

@@ -86,6 +86,7 @@ def enter_run(folder: Path) -> tuple[RunSpec, Place, Shard]:
     except OSError as error:
         raise ConfigError(
             f"{folder} was started in {started_in}, where its data are looked for: "
-            f"{error.strerror or error}"
+            f"{error.strerror or error}. Where they lie elsewhere by now, give its command again "
+            "there: what the store holds is not asked again"
         ) from error
     return spec, found, shard

@@ -104,6 +104,13 @@ def check_exported(folder: Path, today: Manifest, unasked: int, store: str) -> N
         raise DataError(str(folder), known, _UNEXPORTED)
 
 
+def check_beside(folder: Path, today: Manifest) -> None:
+    """Raise `DataError` where today's data are not what a run's results can be shown beside."""
+    saved = _manifest(folder)
+    if saved is not None and (known := tuple(_other_data(saved, today))):
+        raise DataError(str(folder), known)
+
+
 def _unanswered(finished: bool, unasked: int, store: str) -> str:
     state = "finished" if finished else "stopped"
     return f"the run was {state}, and {store} has no answer to {unasked} of its calls today"
@@ -143,8 +150,7 @@ def _causes(saved: Manifest | None, today: Manifest) -> Iterator[str]:
 
 
 def _differences(saved: Manifest, today: Manifest) -> Iterator[str]:
-    for name in _differing(saved.facts.get("data"), today.facts.get("data")):
-        yield f"{name} is not the file that the run was made from"
+    yield from _other_data(saved, today)
     for name in _differing(saved.facts.get("prompts"), today.facts.get("prompts")):
         yield f"the prompt {name} is not the one that the run was made with"
     yield from _other_models(saved, today)
@@ -152,6 +158,11 @@ def _differences(saved: Manifest, today: Manifest) -> Iterator[str]:
     new = [each for each in today.facts.get("left_out") or () if each not in before]
     for record in new[:SHOWN]:
         yield f"{record['where']} was good, and is left out today: {'; '.join(record['reasons'])}"
+
+
+def _other_data(saved: Manifest, today: Manifest) -> Iterator[str]:
+    for name in _differing(saved.facts.get("data"), today.facts.get("data")):
+        yield f"{name} is not the file that the run was made from"
 
 
 def _other_models(saved: Manifest | None, today: Manifest) -> Iterator[str]:

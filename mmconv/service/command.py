@@ -14,7 +14,6 @@ import click
 
 from mmconv.config import override, read_document, validate
 from mmconv.errors import ConfigError
-from mmconv.service.preflight import look_ahead
 from mmconv.service.settings import NAME, Settings
 
 
@@ -48,6 +47,9 @@ def command(settings: Path | None, models: tuple[str, ...], **chosen: Any) -> No
     # It announces each of its own parts.
     logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)
     run = _load_server()
+    # what it looks at comes with the web libraries, too
+    from mmconv.service.preflight import look_ahead
+
     for missing in look_ahead(read):
         click.echo(f"Warning: {missing}", err=True)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from judges import Judge, PromptSet, read_verdict
 from judges.template import Slot
-from mmconv.benchmarks.convbench.categories import CREATION, PERCEPTION, REASONING
+from mmconv.benchmarks.convbench.categories import LISTS, as_listed, folded
 from mmconv.benchmarks.convbench.columns import (
     CAPTION,
     CATEGORIES,
@@ -42,9 +42,10 @@ _UNUSABLE = {
     "length": "cut off, raise --max-tokens",
     "filter": "stopped by the provider's content filter",
 }
-_LISTS = {"first": PERCEPTION, "second": REASONING, "third": CREATION}
-_CHOICE = re.compile(rf"[\W\d_]*({'|'.join(_LISTS)})[\W_]*[:：](.*)", re.IGNORECASE)
-_ENDS = re.compile(r"^[\W_]+|[\W_]+$")
+_TURNS = {"first": 1, "second": 2, "third": 3}
+_CHOICE = re.compile(
+    rf"[\W\d_]*({'|'.join(_TURNS)})(?:\s+(?:turn|instruction))?[\W_]*[:：](.*)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +125,7 @@ class Annotator:
 
     def _categories(self, row: Row) -> Call:
         slots = _instructions(row)
-        for number, names in enumerate(_LISTS.values(), start=1):
+        for number, names in LISTS.items():
             slots[f"categories_{number}"] = "\n".join(names)
         judge = Judge(parser=read_categories, sampling=self.sampling, seat=SEAT, retries=1)
         return judge.call("categories", self.prompts["annotate_categories"], slots)
@@ -167,12 +168,12 @@ def read_categories(text: str) -> Verdict:
     """
     lines = [match for line in text.splitlines() if (match := _CHOICE.match(line))]
     chosen = []
-    for turn, names in _LISTS.items():
-        given = {_folded(match[2]) for match in lines if match[1].lower() == turn}
+    for turn, number in _TURNS.items():
+        given = {folded(match[2]) for match in lines if match[1].lower() == turn}
         if len(given) != 1:
             raise Unparsed(f"looked for one line '{turn.title()}: name', found {len(given)}")
         wanted = given.pop()
-        found = next((name for name in names if _folded(name) == wanted), None)
+        found = as_listed(number, wanted)
         if found is None:
             raise Unparsed(f"{wanted!r} is no category of the {turn} turn")
         chosen.append(found)
@@ -204,8 +205,3 @@ def _faults(call: Call, outcomes: Mapping[str, Outcome]) -> Iterator[tuple[str, 
                     yield each.id, _UNUSABLE[finish]
                 elif not text.strip():
                     yield each.id, "an empty reply"
-
-
-def _folded(name: str) -> str:
-    """A category without decoration, as it is compared."""
-    return " ".join(_ENDS.sub("", name).replace("’", "'").casefold().split())

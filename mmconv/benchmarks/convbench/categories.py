@@ -5,6 +5,7 @@ The paper counts 71 + 65 + 79 = 215 tasks; its figure prints 71 + 64 + 79 names,
 twice, so 213 stand here. Rows may carry other categories: nothing is validated against this list.
 """
 
+import re
 from typing import Final
 
 PERCEPTION: Final = (
@@ -243,3 +244,21 @@ CREATION: Final = (
 Sic: "Recipe Writting", "Math Funtion Graphing", "Event Infulence and Meaning Discussion",
 "Planing"; "Metaphor Writting" stands beside its right spelling.
 """
+
+LISTS: Final = {1: PERCEPTION, 2: REASONING, 3: CREATION}
+"""Turn -> its categories."""
+
+_ENDS = re.compile(r"^[\W_]+|[\W_]+$")
+
+
+def folded(name: str) -> str:
+    """A category without decoration and capitals, as names are compared."""
+    return " ".join(_ENDS.sub("", name).replace("’", "'").casefold().split())
+
+
+_SPELT = {turn: {folded(name): name for name in names} for turn, names in LISTS.items()}
+
+
+def as_listed(turn: int, name: str) -> str | None:
+    """How the list of a turn spells a category, None where it is not there."""
+    return _SPELT[turn].get(folded(name))

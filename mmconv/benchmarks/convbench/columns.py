@@ -6,6 +6,7 @@ which columns a run needs is told in `mmconv.benchmarks.convbench.data`.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from mmconv.benchmarks.records import Record, text
@@ -38,6 +39,9 @@ DRAFTED: Final = (CAPTION, *CATEGORIES, *REFERENCES, FOCUS_POINTS)
 COLUMNS: Final = (*REQUIRED, *DRAFTED, STATUS)
 """All columns that are read."""
 
+_EMPTY_MARKS = frozenset({"nan", "none", "null", "<na>"})
+"""What programs write for an empty cell."""
+
 _STRIPPED = (ID, IMAGE, *CATEGORIES, STATUS)
 
 
@@ -51,12 +55,15 @@ def read_texts(record: Record) -> tuple[dict[str, str], list[str]]:
     faults: list[str] = []
     for column in COLUMNS:
         try:
-            value = text(record, column)
+            value = _number(record) if column == ID else text(record, column)
         except DataError as error:
             faults += error.problems
             texts[column] = ""
             continue
-        if value is not None and value.strip():
+        if column in DRAFTED and (value or "").strip().lower() in _EMPTY_MARKS:
+            faults.append(f"{column} holds {value!r}, as programs write an empty cell: empty it")
+            texts[column] = ""
+        elif value is not None and value.strip():
             texts[column] = value.strip() if column in _STRIPPED else value
     if texts.get(ID) and read_id(texts) is None:
         faults.append(f"{ID} is {texts[ID]!r}, which is no whole number from 1")
@@ -65,9 +72,18 @@ def read_texts(record: Record) -> tuple[dict[str, str], list[str]]:
     return texts, faults
 
 
+def _number(record: Record) -> str | None:
+    """The ID as text, however a spreadsheet shows that number."""
+    value = record.fields.get(ID)
+    return f"{value:.15g}" if isinstance(value, float) else text(record, ID)
+
+
 def read_id(texts: dict[str, str]) -> str | None:
-    """The row's ID without leading zeros; None where it is absent or no whole number from 1."""
-    written = texts.get(ID, "")
+    """The row's ID without leading zeros; None where it is absent or no whole number from 1.
+
+    Programs that take a column with a gap for fractions write 2.0 for 2.
+    """
+    written = re.sub(r"\.0+$", "", texts.get(ID, ""))
     if not (written.isascii() and written.isdecimal()):
         return None
     return written.lstrip("0") or None

@@ -7,13 +7,16 @@ drafted, prompted or scored here, and no image bytes are held.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeAlias
 
 from mmconv.benchmarks.bad_records import BadRecords, refusal
 from mmconv.benchmarks.choosing import EVERYTHING, Choice, all_keys, key_or_place
+from mmconv.benchmarks.convbench.categories import as_listed
 from mmconv.benchmarks.convbench.columns import (
     CAPTION,
     CATEGORIES,
@@ -84,7 +87,7 @@ class Survey:
     """What the files hold: the rows taken in, and what is not used.
 
     Of the good rows some are `drafts`, and some `without_focus_points`. `unread` names columns that
-    nothing here reads; a misspelt column turns up among them.
+    nothing here reads; `misspelt` tells of those that look like one that their file lacks.
     """
 
     intake: Intake
@@ -92,14 +95,15 @@ class Survey:
     without_focus_points: int
     unused_annotations: BadRecords
     unread: tuple[str, ...]
+    misspelt: BadRecords
 
     @property
     def bad(self) -> BadRecords:
         """All that is not used; two files of one name may have a place in common.
 
-        Annotations come first: rows lack what a bad one would have given them.
+        Columns and annotations come first: rows lack what these would have given them.
         """
-        parts = (self.unused_annotations, self.intake.bad)
+        parts = (self.misspelt, self.unused_annotations, self.intake.bad)
         places = dict.fromkeys(place for part in parts for place in part)
         return {
             place: tuple(fault for part in parts for fault in part.get(place, ()))
@@ -139,7 +143,8 @@ def survey(source: Source, library: ImageSink) -> Survey:
         drafts=drafts,
         without_focus_points=without_focus_points,
         unused_annotations=joined.unused_annotations(),
-        unread=tuple(joined.unread),
+        unread=joined.unread,
+        misspelt=joined.misspelt(),
     )
     if not (intake.good or intake.bad):
         raise refusal(source.data, {}, 0)
@@ -172,8 +177,8 @@ class _Pass:
     """One pass over the data file; afterwards it knows the annotations that met no row."""
 
     def __init__(self, source: Source) -> None:
-        self.unread: dict[str, None] = {}
         self._source = source
+        self._names: dict[Path, dict[str, None]] = {}
         needed = {*REQUIRED, *source.needs}
         self._needed = [column for column in COLUMNS if column in needed]
         self._sides = {} if source.positions is None else read_sides(source.positions)
@@ -194,6 +199,23 @@ class _Pass:
                 yield Found(place=record.where, faults=(record.fault,))
             else:
                 yield self._join(record)
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The columns of both files that nothing reads."""
+        names = (name for held in self._names.values() for name in held if name not in COLUMNS)
+        return tuple(dict.fromkeys(names))
+
+    def misspelt(self) -> BadRecords:
+        """By file: columns that nothing reads, and that look like one which the file lacks."""
+        found: dict[str, tuple[str, ...]] = {}
+        for path, held in self._names.items():
+            lacking = {_bare(column): column for column in COLUMNS if column not in held}
+            unread = [(name, _bare(name)) for name in held if name not in COLUMNS]
+            close = [(name, get_close_matches(bare, lacking, 1, _ALIKE)) for name, bare in unread]
+            if faults := [_misspelt(name, lacking[like[0]]) for name, like in close if like]:
+                found[path.name] = tuple(faults)
+        return found
 
     def keep(self, row: Found[_Joined]) -> None:
         """Note that the row is wanted: what is wrong with its annotations counts."""
@@ -223,7 +245,7 @@ class _Pass:
             if isinstance(record, Unreadable):
                 self._bad_annotations[record.where] = None, (record.fault,)
                 continue
-            texts, faults = self._read(record)
+            texts, faults = self._read(path, record)
             key = read_id(texts)
             if ID not in texts:
                 faults.append(_no(ID))
@@ -239,7 +261,7 @@ class _Pass:
             self._bad_annotations[path.name] = None, ("holds no records",)
 
     def _join(self, record: Record) -> Found[_Joined]:
-        texts, faults = self._read(record)
+        texts, faults = self._read(self._source.data, record)
         key = read_id(texts)
         draft_in = self._source.data if STATUS in texts else self._source.annotations
         if key is not None:
@@ -278,9 +300,18 @@ class _Pass:
         if unverified and self._source.needs:
             yield _unverified(draft_in)
 
-    def _read(self, record: Record) -> tuple[dict[str, str], list[str]]:
-        self.unread.update(dict.fromkeys(name for name in record.fields if name not in COLUMNS))
+    def _read(self, path: Path, record: Record) -> tuple[dict[str, str], list[str]]:
+        self._names.setdefault(path, {}).update(dict.fromkeys(record.fields))
         return read_texts(record)
+
+
+_ALIKE = 0.9
+"""How like each other two names of columns are, of 1, for one to be a slip for the other."""
+
+
+def _bare(column: str) -> str:
+    """A column's name without capitals, blanks, hyphens and underlines."""
+    return re.sub(r"[\W_]", "", column.casefold())
 
 
 def _key(record: Record) -> str | None:
@@ -298,7 +329,7 @@ def _row(joined: _Joined, image: Image) -> Row:
         caption=texts.get(CAPTION),
         references=_triple(texts, REFERENCES),
         focus_points=texts.get(FOCUS_POINTS),
-        categories=_triple(texts, CATEGORIES),
+        categories=_categories(texts),
         position=joined.position,
         draft=joined.draft,
     )
@@ -309,6 +340,15 @@ def _triple(texts: Mapping[str, str], columns: tuple[str, str, str]) -> Triple:
     return first, second, third
 
 
+def _categories(texts: Mapping[str, str]) -> Triple:
+    """As the paper's lists spell them, so that one category is one row of a table."""
+    first, second, third = (
+        (name := texts.get(column)) and (as_listed(turn, name) or name)
+        for turn, column in enumerate(CATEGORIES, start=1)
+    )
+    return first, second, third
+
+
 def _place(where: str, key: str | None) -> str:
     """Where a record stands, with its ID if it has a valid one."""
     return where if key is None else f"{where} (ID {key})"
@@ -316,6 +356,10 @@ def _place(where: str, key: str | None) -> str:
 
 def _no(column: str) -> str:
     return f"no {column}"
+
+
+def _misspelt(name: str, meant: str) -> str:
+    return f"nothing reads the column {name!r}, and {meant} is not there: rename it"
 
 
 def _unverified(path: Path | None) -> str:

@@ -121,7 +121,8 @@ def test_records_after_the_first_ones_are_not_checked(tmp_path: Path, name: str)
     benchmark = built(name, {**options, "skip_bad_records": True}, limit=3)
     assert keys(benchmark) == [*whole[:2], whole[3]]
     assert benchmark.size == 3
-    assert f"The first 3 of {COUNT - 1} samples of the data (--limit)." in benchmark.notes
+    told = f"The first 3 good samples of the data (--limit); the {COUNT - 4} records after them"
+    assert f"{told} were not looked at." in benchmark.notes
     assert any(note.startswith("1 of the first 4 records is") for note in benchmark.notes)
 
 

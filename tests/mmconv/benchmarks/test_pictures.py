@@ -121,8 +121,10 @@ def test_order_is_kept_and_little_is_read_ahead(tmp_path: Path) -> None:
         ("A.PNG", ", but a.png is: the case differs"),
         ("more/a.png", ", but a.png is: the folder differs"),
         ("b.png", ""),
+        ("cafe\u0301.png", ", but caf\u00e9.png is: the Unicode form differs"),
+        ("caf%C3%A9.png", ", but caf\u00e9.png is: the URL encoding differs"),
     ],
 )
 def test_a_name_that_is_nearly_that_of_a_file_is_told(tmp_path: Path, name: str, told: str) -> None:
-    folder = ImageFolder(fill(tmp_path, "a.png"), Sink())
+    folder = ImageFolder(fill(tmp_path, "a.png", "caf\u00e9.png"), Sink())
     assert folder.add(name) == f"image {name} is not in {tmp_path.name}{told}"

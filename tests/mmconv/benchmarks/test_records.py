@@ -1,153 +1,15 @@
 import csv
-import zipfile
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-import openpyxl
 import orjson
 import pytest
 
 from mmconv.benchmarks.records import Record, Unreadable, read_records, scan_records, text
 from mmconv.errors import DataError
+from tests.mmconv.benchmarks.reading import fails
 
 REAL = Path(__file__).parents[4] / "shared" / "data"
-
-
-def write_xlsx(path: Path, rows: Sequence[list[Any]], sheet: str = "one") -> Path:
-    book = openpyxl.Workbook()
-    page = book.active
-    assert page is not None
-    page.title = sheet
-    for row in rows:
-        page.append(row)
-    book.save(path)
-    return path
-
-
-def write_book(path: Path, **sheets: Sequence[list[Any]]) -> Path:
-    """A workbook of several sheets."""
-    book = openpyxl.Workbook()
-    book.remove(book.worksheets[0])
-    for title, rows in sheets.items():
-        page = book.create_sheet(title)
-        for row in rows:
-            page.append(row)
-    book.save(path)
-    return path
-
-
-def fails(path: Path, sheet: str | None = None, columns: Sequence[str] = ()) -> str:
-    with pytest.raises(DataError) as caught:
-        list(read_records(path, sheet, columns=columns))
-    return str(caught.value)
-
-
-class TestSpreadsheets:
-    def test_rows_are_numbered_as_a_spreadsheet_shows_them(self, tmp_path: Path) -> None:
-        path = write_xlsx(
-            tmp_path / "a.xlsx", [["ID", "name"], [1, " x "], [None, None], [3, None]]
-        )
-        assert list(read_records(path)) == [
-            Record(where="a.xlsx row 2", fields={"ID": 1, "name": " x "}),
-            Record(where="a.xlsx row 4", fields={"ID": 3, "name": None}),
-        ]
-
-    def test_unnamed_columns_are_passed_over(self, tmp_path: Path) -> None:
-        path = write_xlsx(tmp_path / "a.xlsx", [["ID", None, " b "], [1, "stray", 2], [None, "s"]])
-        assert [record.fields for record in read_records(path)] == [{"ID": 1, "b": 2}]
-
-    def test_short_rows_are_filled(self, tmp_path: Path) -> None:
-        path = write_xlsx(tmp_path / "a.xlsx", [["ID", "b"], [1]])
-        assert [record.fields for record in read_records(path)] == [{"ID": 1, "b": None}]
-
-    def test_a_wrong_size_in_the_file_loses_nothing(self, tmp_path: Path) -> None:
-        whole = write_xlsx(tmp_path / "a.xlsx", [["ID", "b"], [1, 2], [3, 4]])
-        cut = tmp_path / "cut.xlsx"
-        with zipfile.ZipFile(whole) as old, zipfile.ZipFile(cut, "w") as new:
-            for name in old.namelist():
-                data = old.read(name)
-                assert name != "xl/worksheets/sheet1.xml" or b'ref="A1:B3"' in data
-                new.writestr(name, data.replace(b'ref="A1:B3"', b'ref="A1:A2"'))
-        assert [record.fields for record in read_records(cut)] == [
-            {"ID": 1, "b": 2},
-            {"ID": 3, "b": 4},
-        ]
-
-    def test_a_sheet_can_be_named(self, tmp_path: Path) -> None:
-        path = write_book(tmp_path / "a.xlsx", first=[["ID"], [6]], second=[["ID"], [7]])
-        assert list(read_records(path, "second")) == [
-            Record(where="a.xlsx sheet 'second' row 2", fields={"ID": 7})
-        ]
-        assert "no sheet is named 'third'" in fails(path, "third")
-        assert "Its sheets: first, second." in fails(path, "third")
-
-    def test_only_a_workbook_has_sheets(self, tmp_path: Path) -> None:
-        path = tmp_path / "a.jsonl"
-        path.write_text('{"ID": 1}', encoding="utf-8")
-        with pytest.raises(DataError, match="has no sheets, and so none named 'one'"):
-            scan_records(path, "one")
-
-    def test_the_sheet_with_most_of_the_columns_is_read(self, tmp_path: Path) -> None:
-        path = write_book(
-            tmp_path / "a.xlsx",
-            Notes=[["ID", "read me"], [1, "x"]],
-            Empty=[],
-            data=[["ID", " b ", "c"], [7, 8, 9]],
-        )
-        [found] = read_records(path, columns=("ID", "b", "d"))
-        assert (found.where, found.fields["b"]) == ("a.xlsx sheet 'data' row 2", 8)
-        [first] = read_records(path)
-        assert first.where == "a.xlsx sheet 'Notes' row 2"
-
-    def test_sheets_that_fit_equally_are_not_chosen_from(self, tmp_path: Path) -> None:
-        rows: list[list[Any]] = [["ID", "b"], [1, 2]]
-        path = write_book(tmp_path / "a.xlsx", Notes=[["x"]], old=rows, new=rows)
-        told = fails(path, columns=("ID", "b"))
-        assert "the sheets old, new name as many of the columns: which one is meant?" in told
-        assert "the option `sheet` can name it" in told
-        assert [each.where for each in read_records(path, "new", columns=("ID",))] == [
-            "a.xlsx sheet 'new' row 2"
-        ]
-
-    def test_a_workbook_without_the_columns_is_told_with_its_sheets(self, tmp_path: Path) -> None:
-        path = write_book(tmp_path / "a.xlsx", Notes=[["x"]], more=[["y"]])
-        told = fails(path, columns=("ID", "b"))
-        assert "none of its sheets (Notes, more) names a column ID or b" in told
-
-    def test_what_is_wrong_with_a_sheet_names_it(self, tmp_path: Path) -> None:
-        path = write_book(tmp_path / "a.xlsx", one=[["b", "b"]], two=[["c"]])
-        assert "a.xlsx sheet 'one': 1 problem\n  row 1 names 'b' twice" in fails(path)
-
-    def test_a_column_named_twice_is_refused(self, tmp_path: Path) -> None:
-        assert "names 'b' twice" in fails(write_xlsx(tmp_path / "a.xlsx", [["b", "b "], [1, 2]]))
-
-    @pytest.mark.parametrize("rows", [[], [[None, " "], [1, 2]]])
-    def test_a_header_is_needed(self, tmp_path: Path, rows: list[list[Any]]) -> None:
-        assert "row 1 names no column" in fails(write_xlsx(tmp_path / "a.xlsx", rows))
-
-    def test_what_is_no_workbook_is_refused(self, tmp_path: Path) -> None:
-        path = tmp_path / "a.xlsx"
-        path.write_text("ID,name\n", encoding="utf-8")
-        assert "a.xlsx" in fails(path)
-        assert "save it as .xlsx" in fails(path)
-
-    def test_an_archive_of_something_else_is_refused(self, tmp_path: Path) -> None:
-        path = tmp_path / "a.xlsx"
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("readme", "hello")
-        assert "not a readable .xlsx workbook" in fails(path)
-
-    @pytest.mark.parametrize("damage", [b"<worksheet><row></worksheet>", b"not XML"])
-    def test_a_damaged_sheet_is_refused(self, tmp_path: Path, damage: bytes) -> None:
-        whole = write_xlsx(tmp_path / "a.xlsx", [["ID"], [1]])
-        broken = tmp_path / "broken.xlsx"
-        with zipfile.ZipFile(whole) as old, zipfile.ZipFile(broken, "w") as new:
-            for name in old.namelist():
-                sheet = name.startswith("xl/worksheets/")
-                new.writestr(name, damage if sheet else old.read(name))
-        assert "broken.xlsx" in fails(broken)
 
 
 class TestTables:
@@ -205,6 +67,7 @@ class TestTables:
             # The first part is UTF-8, whose letters are one character and two bytes.
             ("ID,b\n1,éé".encode() + b"\x81", "character 5 of the line is the byte 0x81\n"),
             ("ID,b\n1,é\n".encode("utf-16"), "a.csv line 1: 1 problem\n  UTF-16, not UTF-8"),
+            ("ID,b\n1,你好\n".encode("gb18030"), "0xc4; the line can be read as GB18030\n"),
         ],
     )
     def test_another_encoding_is_named_with_its_place(
@@ -398,3 +261,18 @@ def test_of_records_in_utf_16_one_line_is_told(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes("{}\n{}\n".encode("utf-16"))
     assert fails(path) == "a.jsonl line 1: 1 problem\n  UTF-16, not UTF-8\nSave the file as UTF-8."
+
+
+def test_a_key_that_stands_twice_is_told(tmp_path: Path) -> None:
+    """The parser keeps the last of them and says nothing."""
+    lines = tmp_path / "a.jsonl"
+    lines.write_text('{"a": 1, "b": "say \\"x\\": y"}\n{"a": 1, "a": 2}\n{"a": {"b" : 1, "b":2}}\n')
+    first, *others = scan_records(lines)
+    assert first == Record(where="a.jsonl line 1", fields={"a": 1, "b": 'say "x": y'})
+    assert [found.fault for found in others if isinstance(found, Unreadable)] == [
+        "the key 'a' stands 2 times in one object",
+        "the key 'b' stands 2 times in one object",
+    ]
+    items = tmp_path / "a.json"
+    items.write_text('[{"a": 1, "a": 2}]')
+    assert "the key 'a' stands 2 times" in fails(items)

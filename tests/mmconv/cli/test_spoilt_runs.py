@@ -196,9 +196,34 @@ def test_a_run_has_its_page_under_whatever_name(typed: Type, run: Path) -> None:
 
 def test_a_run_started_nowhere_still_has_a_page(typed: Type, run: Path) -> None:
     drop(run / "spec.json", "started_in")
+    (run / "report.html").unlink()
     told = done(typed("report", run))
     assert "The page has no pictures and references: " in told.err
     assert "started_in is needed and not set" in told.err
+
+
+def test_the_results_of_a_run_are_not_shown_beside_other_data(typed: Type, run: Path) -> None:
+    """Today's references would stand beside ratings of the old ones."""
+    data = Path("data/data.jsonl")
+    data.write_text(data.read_text().replace('"first_turn_answer":"', '"first_turn_answer":"Other'))
+    page = (run / "report.html").read_bytes()
+    told = typed("report", run)
+    assert told.code == 2
+    assert "data.jsonl is not the file that the run was made from" in told.err
+    assert f"{run.absolute() / 'report.html'} may have them: move it away" in told.err
+    assert (run / "report.html").read_bytes() == page
+    (run / "report.html").unlink()
+    assert "The page has no pictures and references: " in done(typed("report", run)).err
+
+
+def test_a_page_with_pictures_is_not_replaced_by_one_without(typed: Type, run: Path) -> None:
+    folder = run.absolute()
+    change(folder / "spec.json", started_in=str(folder / "gone"))
+    page = (folder / "report.html").read_bytes()
+    told = typed("report", folder)
+    assert told.code == 2
+    assert "give its command again there: what the store holds is not asked again" in told.err
+    assert (folder / "report.html").read_bytes() == page
 
 
 def test_running_again_mends_a_spoilt_specification(typed: Type, run: Path) -> None:
