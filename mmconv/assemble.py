@@ -185,10 +185,12 @@ async def is_served(spec: ModelSpec) -> bool:
         served = await provider_of(spec).probe(spec)
     except BackendError as error:
         raise ConfigError(f"model {spec.label}: {error}") from error
-    if served is not None and spec.model not in served:
+    # Gemini's list says models/NAME of what is asked by NAME
+    names = [name.removeprefix("models/") for name in served or ()]
+    if served is not None and spec.model.removeprefix("models/") not in names:
         raise ConfigError(
             f"model {spec.label}: its server does not have {spec.model!r}"
-            f"{nearest(spec.model, served)}"
+            f"{nearest(spec.model, names)}"
         )
     return served is not None
 

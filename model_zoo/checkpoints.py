@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -22,10 +23,20 @@ from model_zoo.weight_files import check_whole, safetensors_header
 
 _SMALL = frozenset({".json", ".txt", ".jinja", ".model", ".py"})
 _WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".gguf"})
+_OF_TRAINING = re.compile(
+    r"(optimizer|scheduler|scaler)\b.*|rng_state.*"
+    r"|training_args\.bin|trainer_state\.json|(all|eval|train|predict)_results\.json"
+)
+"""Files that a training leaves beside the model, and that no model is loaded from."""
+
+_TRAINING = re.compile(r"(checkpoint|global_step|epoch|step)[-_]?\d+")
+_OF_RUNS = ("store.sqlite", "spec.json")
 _SMALL_BYTES = 20 * 1024 * 1024
 _BLOCK_BYTES = 64 * 1024
 _BLOCKS = 16
 _TENSOR_BYTES = 4 * 1024
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 _OF_PICTURES = re.compile(r"vision|visual|image|img|pixel|vit_|vq_|mm_")
 """What the names of a configuration's fields hold, one at least, where a model sees."""
@@ -52,6 +63,12 @@ def file_at_hand(model: str, name: str, revision: str | None = None) -> Path | N
     except ValueError:  # a name that the hub could not have is for the server to refuse
         return None
     return Path(found) if isinstance(found, str) else None
+
+
+def commit_at_hand(model: str, revision: str | None = None) -> str | None:
+    """The commit of a hub name that was downloaded; None for a folder, or where it is not known."""
+    file = None if is_local(model) else file_at_hand(model, "config.json", revision)
+    return file.parent.name if file is not None and _COMMIT.fullmatch(file.parent.name) else None
 
 
 def require_pinned(spec: ModelSpec, revision: str | None) -> None:
@@ -99,8 +116,9 @@ def checkpoint_fingerprint(model: str, revision: str | None = None) -> str:
     Of a folder count the names and contents of configuration, tokenizer, template and code files
     and, of weights, the size and samples (of safetensors: of every tensor), so that weights trained
     further in place get another hash within a fraction of a second. The folder's own name does not
-    count. Raises `mmconv.errors.ConfigError` where a path leads nowhere or holds no checkpoint, and
-    where files of its weights are missing or cut short.
+    count, nor what a training left there (its state, earlier checkpoints), nor runs that were
+    written below it. Raises `mmconv.errors.ConfigError` where a path leads nowhere or holds no
+    checkpoint, and where files of its weights are missing or cut short.
     """
     if not is_local(model):
         return hash_json(["hub", model, revision])
@@ -118,10 +136,25 @@ def _files(path: Path) -> Iterator[Path]:
     if path.is_file():
         yield path
         return
-    for file in sorted(path.rglob("*")):
-        hidden = any(step.startswith(".") for step in file.relative_to(path).parts)
-        if not hidden and file.suffix in _SMALL | _WEIGHTS and file.is_file():
+    for file in sorted(_below(path)):
+        known = file.suffix in _SMALL | _WEIGHTS and not _OF_TRAINING.fullmatch(file.name)
+        if known and not file.name.startswith(".") and file.is_file():
             yield file
+
+
+def _below(path: Path) -> Iterator[Path]:
+    """All files of a checkpoint, but for those in folders that are something else."""
+    for folder, within, names in os.walk(path):
+        here = Path(folder)
+        within[:] = [name for name in within if not _is_apart(here / name)]
+        yield from (here / name for name in names)
+
+
+def _is_apart(folder: Path) -> bool:
+    """Whether a folder within a checkpoint's is hidden, a training's, or has results of runs."""
+    if folder.name.startswith(".") or _TRAINING.fullmatch(folder.name):
+        return True
+    return any((folder / name).exists() for name in _OF_RUNS)
 
 
 def _file_hash(file: Path) -> str:

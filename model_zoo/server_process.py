@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.2
 TAIL_LINES = 40
+
+_OF_LEAKS = re.compile(r"nanobind: |\s*- leaked ")
+"""What a library prints by the hundred when a server dies, after the line that says why."""
 
 
 class ServerProcess:
@@ -84,7 +88,8 @@ class ServerProcess:
 
     def _failure(self, what: str) -> ConfigError:
         with self.log.open(encoding="utf-8", errors="replace") as lines:
-            tail = "".join(deque(lines, maxlen=TAIL_LINES)).rstrip()
+            told = (line for line in lines if not _OF_LEAKS.match(line))
+            tail = "".join(deque(told, maxlen=TAIL_LINES)).rstrip()
         return ConfigError(
             f"{self.name}: the server {what}. The end of its log:\n{tail}\n"
             f"The whole log is {self.log}"

@@ -30,7 +30,12 @@ from mmconv.protocols import Backend, ImageSource, Renderer
 from mmconv.values import Message, Reply, Sampling
 from model_zoo import hf, openai_api
 from model_zoo.chat_templates import lacks_template, name_template, read_template, without_template
-from model_zoo.checkpoints import checkpoint_fingerprint, is_local, require_sight
+from model_zoo.checkpoints import (
+    checkpoint_fingerprint,
+    commit_at_hand,
+    is_local,
+    require_sight,
+)
 from model_zoo.processor_files import LONGEST, SHORTEST, area_bounds
 from model_zoo.replicas import Replicas
 from model_zoo.server_process import ServerProcess, free_ports
@@ -133,11 +138,14 @@ def check_ready(spec: ModelSpec) -> None:
 
 
 def facts(spec: ModelSpec) -> dict[str, str]:
-    """What a run's manifest tells of the model: which chat template writes its conversations."""
+    """What a run's manifest tells of the model: its chat template, and a hub name's commit."""
     if spec.base_url is not None:
         return {}
     options = read_options(spec)
-    return {"chat_template": name_template(spec.model, options.revision, options.chat_template)}
+    told = {"chat_template": name_template(spec.model, options.revision, options.chat_template)}
+    if commit := commit_at_hand(spec.model, options.revision):
+        told["commit"] = commit
+    return told
 
 
 def open_renderer(spec: ModelSpec, images: ImageSource) -> Renderer | None:

@@ -53,7 +53,8 @@ def check_kept(folder: Path, today: Manifest, tally: Tally, store: str) -> None:
 def tell_changed(folder: Path, today: Manifest) -> tuple[str, ...]:
     """Lines on results that running a run again replaces, and on libraries of other versions.
 
-    Results are replaced where they are of something else than there is today.
+    Results are replaced where they are of something else than there is today. A hub name whose
+    commit is another one is told too: its name is all that replies are kept under.
     """
     saved = _manifest(folder)
     if saved is None:
@@ -70,6 +71,13 @@ def tell_changed(folder: Path, today: Manifest) -> tuple[str, ...]:
     if other:
         asked = f"what is answered was asked with {', '.join(other)}"
         told.append(f"{folder}: {asked}; the rest may differ.")
+    for seat, about in today.about_models.items():
+        was, now = saved.about_models.get(seat, {}).get("commit"), about.get("commit")
+        if was and now and was != now:
+            told.append(
+                f"{folder}: {seat} was commit {was} when it was asked, and is {now} now; the rest "
+                "would be of another model. Set options.revision to the first."
+            )
     return tuple(told)
 
 

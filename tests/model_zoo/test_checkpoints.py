@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mmconv.errors import ConfigError
-from model_zoo.checkpoints import checkpoint_fingerprint, is_local
+from model_zoo.checkpoints import checkpoint_fingerprint, commit_at_hand, is_local
 
 TENSORS = 40
 TENSOR_BYTES = 200_000
@@ -69,6 +69,29 @@ def test_files_below_the_folder_count(folder: Path) -> None:
     assert checkpoint_fingerprint(str(folder)) != before
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "optimizer.pt",
+        "rng_state_0.pth",
+        "training_args.bin",
+        "trainer_state.json",
+        "eval_results.json",
+        "checkpoint-500/config.json",
+        "eval/store.sqlite",
+        "eval/convbench-ck-1/manifest.json",
+    ],
+)
+def test_what_a_training_or_a_run_leaves_there_does_not_count(folder: Path, name: str) -> None:
+    """Else removing it, or writing a run's folder, would make of the model another one."""
+    (folder / "eval").mkdir()
+    (folder / "eval" / "store.sqlite").touch()
+    before = checkpoint_fingerprint(str(folder))
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("{}")
+    assert checkpoint_fingerprint(str(folder)) == before
+
+
 def test_weights_of_another_format_count_by_size_and_samples(folder: Path) -> None:
     weights = folder / "pytorch_model.bin"
     weights.write_bytes(bytes(3_000_000))
@@ -89,6 +112,21 @@ def test_a_hub_name_counts_with_its_revision() -> None:
     assert plain == checkpoint_fingerprint("org/model", None)
     assert plain != checkpoint_fingerprint("org/model", "4f2a")
     assert not is_local("org/model")
+
+
+def test_the_commit_of_what_was_downloaded_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = "0123456789" * 4
+    snapshot = tmp_path / "models--some--one" / "snapshots" / commit
+    snapshot.mkdir(parents=True)
+    (snapshot / "config.json").write_text("{}")
+    (tmp_path / "models--some--one" / "refs").mkdir()
+    (tmp_path / "models--some--one" / "refs" / "main").write_text(commit)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    assert commit_at_hand("some/one") == commit
+    assert commit_at_hand("some/other") is None
+    assert commit_at_hand(str(snapshot)) is None
 
 
 def test_a_path_that_leads_nowhere_is_refused(tmp_path: Path) -> None:

@@ -127,6 +127,15 @@ async def test_the_end_of_the_log_is_told_when_a_server_ends(tmp_path: Path) -> 
     await server.stop()
 
 
+async def test_what_a_library_says_of_leaks_hides_no_cause(tmp_path: Path) -> None:
+    leaks = "print('nanobind: leaked 99 types!', *[' - leaked type x'] * 99, sep=chr(10))"
+    code = f"print('EngineDeadError: killed'); {leaks}"
+    server = ServerProcess("small", [sys.executable, "-c", code], log=tmp_path / "log", env={})
+    with pytest.raises(ConfigError, match="EngineDeadError: killed\nThe whole log"):
+        await server.wait_until_healthy(f"http://127.0.0.1:{free_ports(1)[0]}/health", 20)
+    await server.stop()
+
+
 async def test_a_server_that_has_ended_is_told_even_if_another_answers(tmp_path: Path) -> None:
     before = children()
     server = ServerProcess("late", [sys.executable, "-c", ""], log=tmp_path / "log", env={})
