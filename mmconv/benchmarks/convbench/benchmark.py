@@ -155,7 +155,7 @@ def _prompts(spec: RunSpec) -> PromptSet:
 
 def _grader(spec: RunSpec, options: ConvBenchOptions, prompts: PromptSet) -> Grader:
     judges = build_judges(options, prompts, offline=_is_offline(spec))
-    return Grader(options=options, prompts=prompts, judges=judges, seed=spec.seed)
+    return Grader(options=options, prompts=prompts, judges=judges)
 
 
 def _is_offline(spec: RunSpec) -> bool:
@@ -198,3 +198,8 @@ def _notes(spec: RunSpec, found: Survey, *, points: bool) -> Iterator[str]:
         place, (fault, *_) = next(iter(unused.items()))
         which = "1 annotation is" if len(unused) == 1 else f"{len(unused)} annotations are"
         yield f"{which} not used, for instance {place}: {fault}."
+    for file, faults in found.misspelt.items():
+        yield from (f"{file}: {fault}." for fault in faults)
+    options = spec.options
+    if options.get("positions") and options.get("order", "random") != "authors":
+        yield "The file of sides (positions) was not used: only order: authors takes them from it."

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import pytest
 from click.testing import CliRunner
@@ -78,6 +79,15 @@ def test_a_run_goes_on_without_them_and_lists_them(desk: Desk) -> None:
     ]
     rows = desk.written("tables/left_out.json")["rows"]
     assert {where: row["what is wrong"]["value"] for where, row in rows.items()} == WRONG
+
+
+def test_what_is_given_and_not_used_is_told(desk: Desk, tmp_path: Path) -> None:
+    desk.notes.write_text('{"ID": 1, "third turn demands": "1. Is it short?"}\n')
+    np.save(tmp_path / "pairwise.npy", np.zeros(4))
+    positions = ["--set", f"options.positions={tmp_path / 'pairwise.npy'}"]
+    told = " ".join(desk.run("--skip-bad-records", *positions).split())
+    assert "notes.jsonl: nothing reads the column 'third turn demands', and third_turn" in told
+    assert "The file of sides (positions) was not used: only order: authors takes them" in told
 
 
 def test_a_limited_run_is_a_part_of_the_data(desk: Desk) -> None:
