@@ -3,7 +3,14 @@
 No model is called here, and no benchmark's scores are computed.
 """
 
-from judges.judging import Extraction, Judge, Reading, read_verdict
+from judges.judging import (
+    Extraction,
+    Judge,
+    Reading,
+    is_settled,
+    read_reply,
+    read_verdict,
+)
 from judges.template import Prompt, PromptSet, Slot, parse_prompt
 
 __all__ = [
@@ -13,6 +20,8 @@ __all__ = [
     "PromptSet",
     "Reading",
     "Slot",
+    "is_settled",
     "parse_prompt",
+    "read_reply",
     "read_verdict",
 ]

@@ -7,12 +7,14 @@ runner. No verdict is ever made up: what cannot be read is None, with the reason
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from judges.template import Prompt, Slot
 from mmconv.errors import PromptError, Unparsed
 from mmconv.values import (
+    CUT_OFF,
     UNPARSED,
     Call,
     Image,
@@ -24,6 +26,9 @@ from mmconv.values import (
     Sampling,
     Verdict,
 )
+
+_LAST_NUMBER = re.compile(r"\d[\d.,]*\Z")
+"""A number at the very end of a reply that was cut off: 1 may have become 10, and 4 4.5."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +50,14 @@ class Extraction:
 class Judge:
     """How one kind of judgement is asked: by whom, how often, and how it is read.
 
-    `retries` counts repeats of an unreadable judgement, each drawn with the next `trial`. `image`
-    says whether the judge is shown the picture beside its description.
+    `retries` counts repeats of a judgement that is unreadable or lacks something, each drawn with
+    the next `trial`. `image` says whether the judge is shown the picture beside its description;
+    `verdict_last`, whether it was asked to close with the verdict.
     """
 
     parser: Parser
     sampling: Sampling
+    verdict_last: bool = True
     seat: str = "judge"
     retries: int = 0
     extraction: Extraction | None = None
@@ -78,6 +85,7 @@ class Judge:
             messages=messages,
             sampling=self.sampling,
             parser=self.parser,
+            verdict_last=self.verdict_last,
             prompt=prompt.label,
             rescues=tuple(self._rescues(call_id, messages, prompt.label)),
         )
@@ -90,6 +98,7 @@ class Judge:
                 messages=messages,
                 sampling=replace(self.sampling, trial=self.sampling.trial + number),
                 parser=self.parser,
+                verdict_last=self.verdict_last,
                 prompt=label,
             )
         if self.extraction is not None:
@@ -116,22 +125,63 @@ class Reading:
 
 
 def read_verdict(call: Call, outcomes: Mapping[str, Outcome]) -> Reading:
-    """Read the first verdict among the replies to the call and its rescues, in their order.
+    """Read the replies to the call and its rescues: the first verdict of those that lack least.
 
     Without one, `why` is what became of the call itself: `failed: kind`, `skipped: call` or
     `unparsed`. A call that has no outcome raises `KeyError`: it was never in the run.
     """
     asked = [call, *(rescue for rescue in call.rescues if rescue.id in outcomes)]
     read = [_read(each, outcomes[each.id]) for each in asked]
-    return next((reading for reading in read if reading.verdict is not None), read[0])
+    lacks = {place: each.verdict.lacks for place, each in enumerate(read) if each.verdict}
+    return read[min(lacks, key=lacks.__getitem__, default=0)]
+
+
+def read_reply(call: Call, reply: Reply) -> Verdict:
+    """What the reply to a judge's call is read as; raises `Unparsed`.
+
+    A reply that was cut off or held back has a verdict only where the format says that it stands
+    (see `Call.verdict_last`), and no number at its very end. `ValueError`: the call has no parser.
+    """
+    if call.parser is None:
+        raise ValueError(f"call {call.id!r} has no parser, so it holds no verdict")
+    if reply.finish not in CUT_OFF:
+        return call.parser(reply.text)
+    text = _LAST_NUMBER.sub("", reply.text)
+    verdict = _parsed(call.parser, text)
+    if verdict is None or (call.verdict_last and not _ends_with_verdict(call.parser, text)):
+        how = "cut off" if reply.finish == "length" else "held back by a filter"
+        raise Unparsed(f"{how} before its verdict")
+    return verdict
+
+
+def is_settled(call: Call, reply: Reply) -> bool:
+    """Whether a reply to a judge's call holds a verdict that lacks nothing, so no rescue is due."""
+    try:
+        return read_reply(call, reply).lacks == 0
+    except Unparsed:
+        return False
+
+
+def _ends_with_verdict(parser: Parser, text: str) -> bool:
+    """Whether the last line holds a verdict, and no longer does without its last word."""
+    line = text.rstrip().rpartition("\n")[2]
+    words = line.split()
+    while words and not any(character.isalnum() for character in words.pop()):
+        pass
+    return _parsed(parser, line) is not None and _parsed(parser, " ".join(words)) is None
+
+
+def _parsed(parser: Parser, text: str) -> Verdict | None:
+    try:
+        return parser(text)
+    except Unparsed:
+        return None
 
 
 def _read(call: Call, outcome: Outcome) -> Reading:
-    if call.parser is None:
-        raise ValueError(f"call {call.id!r} has no parser, so it holds no verdict")
     if not isinstance(outcome, Reply):
         return Reading(call=call.id, why=outcome.why)
     try:
-        return Reading(call=call.id, verdict=call.parser(outcome.text))
+        return Reading(call=call.id, verdict=read_reply(call, outcome))
     except Unparsed:
         return Reading(call=call.id, why=UNPARSED)

@@ -38,6 +38,9 @@ _GAP = r"""[\s*_`"'“”‘’()\[\]{}]+"""
 _BETTER = re.compile(f"response{_GAP}([ab]){_GAP}is{_GAP}better", re.IGNORECASE)
 _SENTENCES = re.compile(r".*[.!?。！？](?=\W)")
 _FINAL_CHOICE = re.compile(r"Final Answer[*_]*:[*_\s]*Response[*_\s]+([AB])(?![^\W_])")
+_OTHER_CHOICE = re.compile(
+    r".*?(?:Response[*_\s]+|(?:[/,&]|\b(?:or|and)\b)[*_\s]*)([AB])(?![^\W_])"
+)
 
 
 def rating(text: str) -> Verdict:
@@ -72,7 +75,8 @@ def choice(text: str) -> Verdict:
     """The side, `A` or `B`, that the reply says is better, in any case.
 
     Exactly one of "response A is better" and "response B is better" must occur in the reply, as
-    in the authors' code (ConvBench); emphasis, quotes and brackets around the words don't count.
+    in the authors' code (ConvBench); emphasis, quotes and brackets around the words don't count,
+    nor, as there, does a "not" before them.
     """
     return _chosen(text, _BETTER, "either 'Response A is better' or 'Response B is better'")
 
@@ -80,8 +84,13 @@ def choice(text: str) -> Verdict:
 def extracted_choice(text: str) -> Verdict:
     """The side after `Final Answer: Response`, case-sensitive as in the authors' code (ConvBench).
 
-    Emphasis around the words doesn't count. Both sides named, or none, makes it unreadable.
+    Emphasis around the words doesn't count. Both sides named, or none, makes it unreadable; unlike
+    there, also "Final Answer: Response A or B".
     """
+    for match in _FINAL_CHOICE.finditer(text):
+        other = _OTHER_CHOICE.match(text, match.end())
+        if other is not None and other[1] != match[1]:
+            raise Unparsed(f"both sides in one line: {match[0]}{other[0]}")
     return _chosen(text, _FINAL_CHOICE, "either 'Final Answer: Response A' or '... B'")
 
 

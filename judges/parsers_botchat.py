@@ -21,20 +21,25 @@ FIRST, SECOND, BOTH, NEITHER = "first", "second", "both", "neither"
 AUTHORS_UTTERANCES = 16
 """What the authors' code takes for the number of human utterances where it finds no index."""
 
-# Judges put emphasis, quotes and list marks around the words that they were asked for.
-_EDGE = r"[\s*_`\"'“”#>-]*"
-_FIELD = rf"(?:^|[\n;；]){_EDGE}{{name}}{_EDGE}[:：]{_EDGE}"
+# Judges put emphasis, quotes, list marks and brackets around the words that they were asked for.
+_EDGE = r"[\s*_`\"'“”#>()\[\]（）【】-]*"
+_CHOICE = rf"(?:^|[\n;；]){_EDGE}(?:(?:my|the|final){_EDGE})*choice{_EDGE}[:：]{_EDGE}"
 # An answer that only repeats what there was to choose from is none.
 _ALONE = r"\b(?!\s*(?:[/|&]|(?:or|and)\b|,\s*conversation))"
-_YES_NO = re.compile(_FIELD.format(name="choice") + rf"(yes|no){_ALONE}", re.IGNORECASE)
+_YES_NO = re.compile(rf"{_CHOICE}(yes|no){_ALONE}", re.IGNORECASE)
 # The paper prints the answer format on one line, and some judges answer so.
-_MORE = r"(?:[^\S\n]*[-–~.,、][^\S\n]*\d+)*"
-_INDEX = re.compile(rf"\bindex{_EDGE}[:：]{_EDGE}\[?(none|n/a|\d+{_MORE})\b", re.IGNORECASE)
-_WHICH = re.compile(
-    _FIELD.format(name="choice") + rf"(?:conversation[\s#]*([12])|(both|neither)){_ALONE}",
-    re.IGNORECASE,
+_NUMBER = r"\d+(?:st|nd|rd|th)?"
+_MORE = rf"(?:[^\S\n]*(?:[-–~.,、;/|&]|\b(?:to|or|and)\b)[^\S\n]*{_NUMBER})*"
+_INDEX = re.compile(
+    rf"\bindex{_EDGE}[:：]{_EDGE}(?:chat[\s#]*)?(none|n/a|{_NUMBER}{_MORE})\b", re.IGNORECASE
 )
-_REASON = re.compile(rf"\breason{_EDGE}[:：]{_EDGE}", re.IGNORECASE)
+_WHICH = re.compile(
+    rf"{_CHOICE}(?:conversation[\s#]*([12１２])|(both|neither)){_ALONE}", re.IGNORECASE
+)
+# What may still belong to a choice: the rest of its sentence and line.
+_REST = re.compile(r"(?:(?!\breason\b|(?<!\bvs)[.!?]|[。！？\n]).)*", re.IGNORECASE)
+_ORDINAL = re.compile(r"(?:st|nd|rd|th)$")
+_REASON = re.compile(r"\breason[\s*_`\"'“”#>-]*[:：][\s*_`\"'“”#>-]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +68,7 @@ class UniEvalParser:
     def _first_index(self, indexes: set[str]) -> int:
         if len(indexes) != 1:
             raise Unparsed(f"'Choice: Yes' with {len(indexes) or 'no'} different 'Index: n'")
-        written = indexes.pop()
+        written = _ORDINAL.sub("", indexes.pop())
         if not written.isdecimal():
             raise Unparsed(f"'Index: {written}' is no one utterance")
         index = int(written)
@@ -75,7 +80,8 @@ class UniEvalParser:
 def comparison(text: str) -> Verdict:
     """Which conversation the judge takes for a machine's, as label `first`, `second`, ...
 
-    Raises `Unparsed` without a choice, and for choices that differ.
+    Raises `Unparsed` without a choice, for choices that differ, and for one conversation with the
+    other's number behind it.
     """
     found = {_label(match) for match in _WHICH.finditer(text)}
     if len(found) != 1:
@@ -132,9 +138,13 @@ def _only(pattern: re.Pattern[str], text: str, wanted: str) -> str:
 
 def _label(match: re.Match[str]) -> str:
     number, word = match.groups()
-    if number:
-        return FIRST if number == "1" else SECOND
-    return str(word).lower()
+    if not number:
+        return str(word).lower()
+    label, other = (FIRST, 2) if int(number) == 1 else (SECOND, 1)
+    rest = _REST.match(match.string, match.end())
+    if rest is not None and str(other) in re.findall(r"\d+", rest[0]):
+        raise Unparsed(f"'Conversation {number}', and behind it {rest[0].strip()[:40]!r}")
+    return label
 
 
 def _reason(text: str) -> str:

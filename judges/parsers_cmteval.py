@@ -1,7 +1,7 @@
 """CMT-Eval's parser: a judge's JSON, one entry per turn, read as scores by turn.
 
 An entry may stand for several turns (`"轮次": "5-8"`). What cannot be read is left out or refused,
-never filled in; whether a number is on the scale is for the benchmark to say.
+never filled in; a number off the scale is handed on, and counts as one that lacks.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -16,25 +17,39 @@ import orjson
 from mmconv.errors import Unparsed
 from mmconv.values import Verdict
 
+LOWEST, HIGHEST = 1, 5
+DIMENSIONS = ("IS", "Adp")
+
 MOST_TURNS = 200
 """An entry that claims more turns than this is no entry."""
 
 _TURNS = "轮次"
 _REASONS = "评分理由"
-_NUMBERS = {"统筹能力": "IS", "适应能力": "Adp"}
+_NUMBERS = dict(zip(("统筹能力", "适应能力"), DIMENSIONS, strict=True))
 
 _BETWEEN = re.compile(r"[,，、和及]")
 # Some judges write all numbers as floats: turn 1.0 is turn 1.
 _TURN = r"\s*第?\s*(\d{1,4})(?:\.0+)?\s*轮?\s*"
 _SPAN = re.compile(rf"{_TURN}(?:[-–—~～至到]{_TURN})?")
-_SCORE = re.compile(r"\s*(-?\d{1,4}(?:\.\d+)?)\s*分?\s*(?:/\s*5\s*分?\s*)?")
+_OF_FIVE = r"(?:/\s*5\s*分?\s*|[(（]\s*满分\s*[:：]?\s*5\s*分?\s*[)）]\s*)?"
+_SCORE = re.compile(rf"\s*(-?\d{{1,4}}(?:\.\d+)?)\s*分?\s*{_OF_FIVE}")
+
+_ONES = "一二三四五六七八九"
+_TENS = ("", "十", *(f"{ten}十" for ten in _ONES[1:]))
+_CHINESE = {
+    ten + one: str(10 * tens + ones)
+    for tens, ten in enumerate(_TENS)
+    for ones, one in enumerate(("", *_ONES))
+}
+_NUMERAL = re.compile(f"[{_ONES}十]+")
 
 _QUOTE = r"[\"“”]"
 _ENTRY = re.compile(
     rf"\{{\s*{_QUOTE}{_TURNS}{_QUOTE}\s*[:：]\s*(?:{_QUOTE}([^\"“”]*){_QUOTE}|(\d+))"
 )
+_REMARK = r"\s*(?:[(（][^()（）\"“”]*[)）])?\s*"
 _FIELD = {
-    name: re.compile(rf"{_QUOTE}{name}{_QUOTE}\s*[:：]\s*{_QUOTE}?([^\"“”,，}}\n]*)")
+    name: re.compile(rf"{_QUOTE}{name}{_REMARK}{_QUOTE}\s*[:：]\s*{_QUOTE}?([^\"“”,，}}\n]*)")
     for name in _NUMBERS
 }
 _REASON = re.compile(
@@ -42,14 +57,37 @@ _REASON = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnsParser:
+    """Reads the judgement of a dialogue of so many turns."""
+
+    turns: int
+
+    def __call__(self, text: str) -> Verdict:
+        """What `turn_scores` reads; a number that is not there, or off the scale, lacks."""
+        verdict = turn_scores(text)
+        wanted = [f"{turn}/{name}" for turn in range(1, self.turns + 1) for name in DIMENSIONS]
+        found = [verdict.scores.get(name) for name in wanted]
+        return replace(
+            verdict, lacks=sum(value is None or not is_on_scale(value) for value in found)
+        )
+
+
+def is_on_scale(value: float) -> bool:
+    """Whether it is a whole number from `LOWEST` to `HIGHEST`."""
+    return value.is_integer() and LOWEST <= value <= HIGHEST
+
+
 def turn_scores(text: str) -> Verdict:
     """Scores `{turn}/IS` and `{turn}/Adp`, and `{turn}/merged`: 1 if its entry has other turns too.
 
     A number that an entry lacks is not among them. JSON that is broken, by quotation marks in the
-    reasons or by the end of the reply, is read entry by entry. Raises `Unparsed` where no entry
-    has a number, and where two entries score one turn differently.
+    reasons or by the end of the reply, is read entry by entry. Entries for no turn, such as one for
+    the whole, are left out. Raises `Unparsed` where no entry has a number, where two entries score
+    one turn differently, and for a turn 0: counted from there all scores are of other turns.
     """
-    entries = _json_entries(text) or list(_loose_entries(text))
+    found = _json_entries(text) or list(_loose_entries(text))
+    entries = [entry for entry in found if re.search(rf"[\d{_ONES}十]", str(entry[_TURNS]))]
     scores: dict[str, float] = {}
     reasons: dict[int, str] = {}
     for entry in entries:
@@ -112,7 +150,10 @@ def _loose_entries(text: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _scored(entry: Mapping[str, Any]) -> dict[str, float]:
-    numbers = {short: _number(entry.get(name)) for name, short in _NUMBERS.items()}
+    numbers = {}
+    for name, short in _NUMBERS.items():
+        given = [value for key, value in entry.items() if re.fullmatch(name + _REMARK, key)]
+        numbers[short] = _number(given[0]) if len(given) == 1 else None
     return {name: number for name, number in numbers.items() if number is not None}
 
 
@@ -126,14 +167,15 @@ def _number(value: Any) -> float | None:
 
 
 def _turns(value: Any) -> tuple[int, ...]:
-    """The turns that an entry stands for: 5, 5.0, "5", "5-8", "第5至8轮", "5、6"."""
-    spans = [_SPAN.fullmatch(part) for part in _BETWEEN.split(str(value))]
+    """The turns that an entry stands for: 5, 5.0, "5", "5-8", "第5至8轮", "第五轮", "5、6"."""
+    written = _NUMERAL.sub(lambda match: _CHINESE.get(match[0], match[0]), str(value))
+    spans = [_SPAN.fullmatch(part) for part in _BETWEEN.split(written)]
     turns: list[int] = []
     for span in spans:
         if span is None:
             raise Unparsed(f"{_TURNS} is {value!r}, which names no turns")
         first, last = int(span[1]), int(span[2] or span[1])
-        if not first <= last < first + MOST_TURNS:
+        if not 1 <= first <= last < first + MOST_TURNS:
             raise Unparsed(f"{_TURNS} is {value!r}, which is no range of turns")
         turns += range(first, last + 1)
     return tuple(turns)

@@ -74,6 +74,7 @@ class ChecklistParser:
         return Verdict(
             scores={**scores, OFFICIAL: _official(entries), **counts},
             rationale="\n".join(f"{entry.name}: {entry.reason}" for entry in entries),
+            lacks=counts["missing"],
         )
 
 
@@ -93,19 +94,23 @@ class _Entry:
 
 
 def _document(text: str) -> dict[str, Any]:
-    found = _FENCED.search(text) or _BRACED.search(text)
-    if found is None:
+    start = text.find("{")
+    if start < 0:
         raise Unparsed("looked for a JSON object")
-    body = found[found.lastindex or 0]
-    # Criteria hold LaTeX, and judges forget to escape its backslashes; no verdict hangs on them.
-    for attempt in (body, _BACKSLASH.sub(lambda match: match[1] or r"\\", body)):
-        try:
-            # Judges break lines inside strings, which only the lax mode reads.
-            document = json.loads(attempt, strict=False, object_pairs_hook=_object)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(document, dict):
-            return document
+    # A reason may quote code in a fence, and a remark behind the object may have braces.
+    fenced, braced = _FENCED.search(text), _BRACED.search(text)
+    bodies = [text.strip(), fenced[1] if fenced else "", braced[0] if braced else "", text[start:]]
+    for body in dict.fromkeys(bodies):
+        # Criteria hold LaTeX, and judges forget to escape its backslashes; no verdict hangs on it.
+        for attempt in (body, _BACKSLASH.sub(lambda match: match[1] or r"\\", body)):
+            try:
+                document, end = _DECODER.raw_decode(attempt)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(document, dict):
+                if RESULT in attempt[end:]:
+                    raise Unparsed("looked for a JSON object, found results behind it, too")
+                return document
     raise Unparsed("looked for a JSON object, found none that can be read")
 
 
@@ -124,19 +129,24 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+# Judges break lines inside strings, which only the lax mode reads.
+_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_object)
+
+
 def _entry(name: str, value: Any) -> _Entry:
     if not isinstance(value, dict):
         raise Unparsed(f"{name[:40]!r} holds no object")
     reason = str(value.get(REASON) or "")
     if not reason:
         raise Unparsed(f"{name[:40]!r} has no {REASON}")
-    result = value.get(RESULT)
-    if not isinstance(result, str) or result.strip() not in (MET, UNMET):
-        raise Unparsed(f"{name[:40]!r}: {RESULT} is {result!r}, not {MET} or {UNMET}")
+    written = value.get(RESULT)
+    result = written.strip().removesuffix("。") if isinstance(written, str) else None
+    if result not in (MET, UNMET):
+        raise Unparsed(f"{name[:40]!r}: {RESULT} is {written!r}, not {MET} or {UNMET}")
     weight = value.get(WEIGHT)
     if weight is not None and not _is_weight(weight):
         raise Unparsed(f"{name[:40]!r}: the weight {weight!r} is not in (0, 1]")
-    return _Entry(name=name, reason=reason, met=result.strip() == MET, weight=weight)
+    return _Entry(name=name, reason=reason, met=result == MET, weight=weight)
 
 
 def _is_weight(value: Any) -> bool:

@@ -18,6 +18,7 @@ _DOUBLE = re.compile(
     rf"\\?\[\\?\[{_EDGE}(?P<number>-?\d+(?:\.\d+)?)(?:\s*/\s*10)?{_EDGE}\\?\]\\?\]",
     re.IGNORECASE,
 )
+_JOINED = re.compile(rf"{_EDGE}(?:[-–—~/,、|&]|\b(?:to|or|and)\b){_EDGE}{_DOUBLE.pattern}", re.I)
 _FIRST_INTEGER = re.compile(r"\[([0-9]+)\]")
 _EXACT_DIGITS = 15
 
@@ -26,9 +27,9 @@ def bracketed_rating(text: str) -> Verdict:
     """The whole number from 1 to 10 in double brackets, as score `rating`.
 
     Whole numbers only, as the authors' code reads them (see `first_bracketed_integer`): a fraction
-    such as `[[7.5]]` is unreadable, and not rounded. The last one behind `Rating:` counts. Where
-    none is so marked, all in double brackets must be equal. Single brackets are no rating: they may
-    be citations or years.
+    such as `[[7.5]]` is unreadable, and not rounded. The last one behind `Rating:` counts, unless
+    it is the first of two, as in `[[7]]-[[8]]`. Where none is so marked, all in double brackets
+    must be equal. Single brackets are no rating: they may be citations or years.
     """
     value, start = _found(text)
     if not LOWEST_RATING <= value <= HIGHEST_RATING:
@@ -69,6 +70,9 @@ def _found(text: str) -> tuple[float, int]:
     if not marked and len(numbers) > 1:
         raise Unparsed("several numbers in double brackets, none behind 'Rating:'")
     last = (marked or matches)[-1]
+    other = _JOINED.match(text, last.end())
+    if other is not None and float(other["number"]) != float(last["number"]):
+        raise Unparsed(f"two ratings, {last['number']} and {other['number']}")
     if "." in last["number"]:
         raise Unparsed(f"rating {last['number']} is no whole number")
     return float(last["number"]), last.start()

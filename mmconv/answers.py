@@ -127,7 +127,7 @@ class DialogueInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedDialogue(DialogueInfo):
-    """A dialogue that became a job: how it is, and its result when it is done."""
+    """A dialogue that became a job: how it is, and its result once it was done."""
 
     result: DialogueResult | None
 

@@ -39,6 +39,7 @@ FailureKind = Literal[
     "quota",
     "not_found",
     "context",
+    "filter",
     "rejected",
     "memory",
     "image",
@@ -142,31 +143,54 @@ class Unparsed(MmconvError):
 
 
 class BackendError(MmconvError):
-    """A model did not answer. `kind` says why, in one of a few words; `ValueError` for another."""
+    """A model did not answer. `kind` says why, in one of a few words; `ValueError` for another.
 
-    def __init__(self, kind: FailureKind, message: str) -> None:
+    `input_tokens` and `output_tokens` are those that the attempt took all the same, as far as the
+    server told: they are paid.
+    """
+
+    def __init__(
+        self,
+        kind: FailureKind,
+        message: str,
+        *,
+        input_tokens: int | None = None,
+        output_tokens: int | None = None,
+    ) -> None:
         if kind not in get_args(FailureKind):
             known = ", ".join(get_args(FailureKind))
             raise ValueError(f"{kind!r} is no kind of failure; there are: {known}")
         super().__init__(message)
         self.kind: FailureKind = kind
+        self.input_tokens = input_tokens
+        self.output_tokens = output_tokens
 
 
 class Transient(BackendError):
     """A failure that may pass: asked again after `retry_after` seconds, or after a backoff.
 
-    Raises `ValueError` for a `retry_after` that is no finite number, such as a header's text.
+    `overloaded` says that the server has too much to do, as a `rate_limit` always does: all calls
+    of the model wait then. Raises `ValueError` for a `retry_after` that is no finite number, such
+    as a header's text.
     """
 
     def __init__(
-        self, kind: FailureKind, message: str, *, retry_after: float | None = None
+        self,
+        kind: FailureKind,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        overloaded: bool = False,
+        input_tokens: int | None = None,
+        output_tokens: int | None = None,
     ) -> None:
-        super().__init__(kind, message)
+        super().__init__(kind, message, input_tokens=input_tokens, output_tokens=output_tokens)
         if retry_after is not None and not (
             isinstance(retry_after, int | float) and isfinite(retry_after)
         ):
             raise ValueError(f"retry_after is {retry_after!r}, no number of seconds")
         self.retry_after = retry_after
+        self.overloaded = overloaded or kind == "rate_limit"
 
 
 class Refused(BackendError):

@@ -11,7 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TypeVar
 
 from mmconv.errors import PlanError
-from mmconv.values import Call, Message, Ref, Reply, Text
+from mmconv.values import CUT_OFF, Call, Message, Ref, Reply, Text
 
 Other = TypeVar("Other")
 
@@ -115,8 +115,13 @@ def _text(part: Text | Ref, replies: Mapping[str, Reply]) -> str:
 def _resolved(message: Message, replies: Mapping[str, Reply]) -> Message:
     if _is_resolved(message):
         return message
-    told = (replies[part.call].text if isinstance(part, Ref) else part for part in message.parts)
+    told = (_told(part, replies) if isinstance(part, Ref) else part for part in message.parts)
     return Message(role=message.role, parts=tuple(join_texts(told)))
+
+
+def _told(ref: Ref, replies: Mapping[str, Reply]) -> str:
+    reply = replies[ref.call]
+    return reply.text + ref.cut_off if reply.finish in CUT_OFF else reply.text
 
 
 def _is_resolved(message: Message) -> bool:

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from mmconv.errors import FailureKind
+from mmconv.errors import BackendError, FailureKind
 from mmconv.values import Failure, Outcome, Reply
 
 WINDOW_SECONDS = 30.0
@@ -22,9 +22,12 @@ class SeatTally:
 
     `stored` calls were not asked for themselves: the store held their reply, or an equal call that
     was under way brought it. `needless` calls would have compared equal texts, and nothing is lost
-    with them. `input_tokens` and `output_tokens` are of the calls asked now; the totals include
-    those of `stored` ones. `unasked` are the `skipped` ones that were never asked, because this run
-    asks nothing. `unmetered` are the `asked` ones of which the backend told no number of tokens.
+    with them. `input_tokens` and `output_tokens` are of the calls asked now, and of their attempts
+    that brought no reply and were counted all the same; the totals include those of `stored` ones.
+    `unasked` are the `skipped` ones that were never asked, because this run asks nothing.
+    `unmetered` are the `asked` ones of which the backend told no number of tokens, and
+    `total_unmetered` has the `stored` ones too. `timed_out` are attempts that no reply came to in
+    time: whether they are paid nobody tells.
     `examples` has one message for each kind of failure; `last_failure` is the latest one;
     `last_retry` and `retried_for` are kind and message of the latest attempt that was asked again,
     or "".
@@ -39,6 +42,8 @@ class SeatTally:
     retried: int = 0
     truncated: int = 0
     unmetered: int = 0
+    total_unmetered: int = 0
+    timed_out: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     total_input_tokens: int = 0
@@ -75,15 +80,25 @@ class SeatTally:
         self.last_retry = kind
         self.retried_for = message
 
+    def count_unanswered(self, error: BackendError) -> None:
+        """Count what an attempt took that brought no reply."""
+        self.timed_out += error.kind == "timeout"
+        self.input_tokens += error.input_tokens or 0
+        self.output_tokens += error.output_tokens or 0
+        self.total_input_tokens += error.input_tokens or 0
+        self.total_output_tokens += error.output_tokens or 0
+
     def _count_reply(self, reply: Reply, *, stored: bool) -> None:
         self.truncated += reply.finish == "length"
         self.total_input_tokens += reply.input_tokens or 0
         self.total_output_tokens += reply.output_tokens or 0
+        is_unmetered = reply.input_tokens is None or reply.output_tokens is None
+        self.total_unmetered += is_unmetered
         if stored:
             self.stored += 1
             return
         self.asked += 1
-        self.unmetered += reply.input_tokens is None or reply.output_tokens is None
+        self.unmetered += is_unmetered
         self.input_tokens += reply.input_tokens or 0
         self.output_tokens += reply.output_tokens or 0
 

@@ -16,6 +16,9 @@ from mmconv.errors import FailureKind
 
 Role = Literal["system", "user", "assistant"]
 Finish = Literal["stop", "length", "filter", "unknown"]
+CUT_OFF: tuple[Finish, ...] = ("length", "filter")
+"""How a reply finished that ends too early: by the limit on tokens, or by a content filter."""
+
 Reason = Literal["loss", "unasked", "same_text"]
 
 
@@ -41,9 +44,13 @@ class Image:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ref:
-    """The whole text of the first reply to the call with this id, also where a rescue was read."""
+    """The whole text of the first reply to the call with this id, also where a rescue was read.
+
+    `cut_off` follows the text of a reply that was cut off or held back.
+    """
 
     call: str
+    cut_off: str = ""
 
 
 Part: TypeAlias = Text | Image | Ref
@@ -87,11 +94,16 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What a judge's reply was read as: a label, scores by name, and the reasons given."""
+    """What a judge's reply was read as: a label, scores by name, and the reasons given.
+
+    `lacks` counts what the judge was asked for and the verdict has not, or not on the scale: scores
+    of turns, criteria. Such a verdict is asked for again, and used where none lacks less.
+    """
 
     label: str | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
     rationale: str = ""
+    lacks: int = 0
 
 
 Parser: TypeAlias = Callable[[str], Verdict]
@@ -102,14 +114,16 @@ Parser: TypeAlias = Callable[[str], Verdict]
 class Call:
     """One request to one seat; what it depends on is the `Ref`s inside its messages.
 
-    `rescues` are asked in order, each only if no reply before it could be read by its parser; they
-    may hold a `Ref` to this call. `overflow` says what happens when the prompt does not fit the
-    model's context: the call fails, or its oldest messages are dropped and counted, all but system
-    prompts and `pinned`, a prompt that the first user's message begins with. `prompt` names
-    the prompt file that filled the messages, with its hash, for the record. `compares` holds two
-    lists of texts from the messages: where they come out equal there is nothing to ask, and the
-    call ends as `Skipped` by reason of `same_text`. `expected_tokens` is how long the reply is
-    likely to be, where that was measured; only forecasts read it.
+    `rescues` are asked in order, each only if no reply before it could be read by its parser as a
+    verdict that lacks nothing; they may hold a `Ref` to this call. `verdict_last` says that replies
+    close with the verdict, so that one that was cut off is read only if its last words are one.
+    `overflow` says what happens when the prompt does not fit the model's context: the call fails,
+    or its oldest messages are dropped and counted, all but system prompts and `pinned`, a prompt
+    that the first user's message begins with. `prompt` names the prompt file that filled the
+    messages, with its hash, for the record. `compares` holds two lists of texts from the messages:
+    where they come out equal there is nothing to ask, and the call ends as `Skipped` by reason of
+    `same_text`. `expected_tokens` is how long the reply is likely to be, where that was measured;
+    only forecasts read it.
     """
 
     id: str
@@ -117,6 +131,7 @@ class Call:
     messages: tuple[Message, ...]
     sampling: Sampling = Sampling()
     parser: Parser | None = None
+    verdict_last: bool = True
     rescues: tuple[Call, ...] = ()
     overflow: Literal["fail", "drop_oldest"] = "fail"
     pinned: str = ""
@@ -203,6 +218,8 @@ UNASKED = "not asked yet"
 SAME_TEXT = "same text"
 UNPARSED = "unparsed"
 """Why a score is None, where a judge's replies hold no readable verdict."""
+UNPAIRED = "unpaired: "
+"""What the reason of a sample begins with that makes no pair."""
 
 Outcome: TypeAlias = Reply | Failure | Skipped
 

@@ -1,50 +1,70 @@
 """Splits what a model thought aloud from its answer.
 
 Only reasoning that opens a reply is split off; an answer that talks about the tags keeps them.
-Servers that split for themselves put reasoning into a field of its own: nothing is done here then.
+Servers that split for themselves put reasoning into a field of its own.
 """
 
 from __future__ import annotations
 
 import re
 
-_OPENING = re.compile(r"\s*(?:<(think|thinking)>|◁think▷)")
-_CLOSING = re.compile(r"</(think|thinking)>|◁/think▷")
+_TAGS = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("◁think▷", "◁/think▷"),
+    ("[THINK]", "[/THINK]"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<seed:think>", "</seed:think>"),
+    ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
+)
+"""Tags of DeepSeek, Qwen, GLM and many others, Claude, Kimi, Mistral, Gemini, models trained with
+GRPO, Seed-OSS and gpt-oss."""
+
+_BETWEEN_CHANNELS = "<|end|><|start|>assistant"
+"""What stands before the closing tag of gpt-oss."""
+
 _LONE_CLOSING = re.compile(r"(?<![`'\"])(?:</(?:think|thinking)>|◁/think▷)")
 _WHOLE_ANSWER = re.compile(r"<answer>((?:(?!</?answer>).)*)(?:</answer>)?", re.DOTALL)
 _ANY_OPENING = re.compile(r"<(?:think|thinking)>|◁think▷")
 
 
-def split_reasoning(text: str) -> tuple[str | None, str]:
+def opened_by(prompt: str) -> str:
+    """The opening tag that a prompt ends with, as some chat templates write it; else empty."""
+    begun = prompt.rstrip()
+    return next((opening for opening, _ in _TAGS if begun.endswith(opening)), "")
+
+
+def is_of_tag(token: str) -> bool:
+    """Whether a special token is a tag, or one of those that make up a tag of gpt-oss."""
+    return bool(token) and any(token in tag for tags in _TAGS for tag in tags)
+
+
+def split_reasoning(text: str, *, others: bool = False, opened: str = "") -> tuple[str | None, str]:
     """The reasoning that opens `text`, or None, and the answer that follows it.
 
-    Tags are `<think>`, `<thinking>` and `◁think▷`. A closing tag alone ends reasoning whose opening
-    tag stood in the prompt; an opening tag alone means that the reply was cut short while
-    thinking: the answer is then empty. Empty reasoning is None. Of what follows reasoning,
-    `<answer>` and `</answer>` around all of it go, too (GLM-4.1V); the latter may not have come.
+    A closing tag alone (`</think>`, `</thinking>`, `◁/think▷`) ends reasoning whose opening tag
+    stood in the prompt, unless there is reasoning of `others` already: that the server has split
+    off. An opening tag alone, in the reply or at the end of the prompt (`opened`), means that the
+    reply was cut short while thinking: the answer is then empty. Empty reasoning is None. Of what
+    follows reasoning, `<answer>` and `</answer>` around all of it go, too (GLM-4.1V); the latter
+    may not have come.
     """
-    if "think" not in text:
+    begun = text.lstrip()
+    if not begun.startswith(opened):
+        begun = opened + begun
+    for opening, closing in _TAGS:
+        if begun.startswith(opening):
+            reasoning, _, answer = begun.removeprefix(opening).partition(closing)
+            return _split(reasoning.removesuffix(_BETWEEN_CHANNELS), answer)
+    lone = None if others else _LONE_CLOSING.search(text)
+    if lone is None or _ANY_OPENING.search(text, 0, lone.start()):
         return None, text
-    opening = _OPENING.match(text)
-    if opening is None:
-        return _split_at_lone_closing(text)
-    closing = next(
-        (tag for tag in _CLOSING.finditer(text, opening.end()) if tag[1] == opening[1]), None
-    )
-    if closing is None:
-        return text[opening.end() :].strip() or None, ""
-    return _split(text, opening.end(), closing)
+    return _split(text[: lone.start()], text[lone.end() :])
 
 
-def _split_at_lone_closing(text: str) -> tuple[str | None, str]:
-    closing = _LONE_CLOSING.search(text)
-    if closing is None or _ANY_OPENING.search(text, 0, closing.start()):
-        return None, text
-    return _split(text, 0, closing)
-
-
-def _split(text: str, begin: int, closing: re.Match[str]) -> tuple[str | None, str]:
-    answer = text[closing.end() :].strip()
+def _split(reasoning: str, answer: str) -> tuple[str | None, str]:
+    answer = answer.strip()
     if tagged := _WHOLE_ANSWER.fullmatch(answer):
         answer = tagged[1].strip()
-    return text[begin : closing.start()].strip() or None, answer
+    return reasoning.strip() or None, answer

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from mmconv.values import Cell, Outcome, Reply
+from mmconv.errors import FailureKind
+from mmconv.values import Cell, Failure, Outcome, Reply
 
 if TYPE_CHECKING:
     from mmconv.stats import Column
@@ -22,6 +23,9 @@ TOKENS = "tokens"
 METRICS = (TRUNCATED, FILTERED, EMPTY, TOKENS)
 """`truncated` (by `max_tokens`), `filtered` (held back or ended by a content filter) and `empty`
 (nothing but blanks) are 0 or 1; `tokens` counts what was generated."""
+
+HELD_BACK: FailureKind = "filter"
+"""How an answer failed of which a filter left nothing: filtered it is, and the rest is missing."""
 
 SHARES = {TRUNCATED: "cut off (%)", FILTERED: "filtered (%)", EMPTY: "empty (%)"}
 """The metrics that are 0 or 1, each with the column of its share."""
@@ -39,7 +43,10 @@ class Select(Protocol):
 def endings(outcome: Outcome) -> Iterator[tuple[str, float | None, str | None]]:
     """Each metric of an answer with its value, or with None and why there is none."""
     if not isinstance(outcome, Reply):
-        yield from ((metric, None, outcome.why) for metric in METRICS)
+        is_filtered = isinstance(outcome, Failure) and outcome.kind == HELD_BACK
+        for metric in METRICS:
+            known = is_filtered and metric == FILTERED
+            yield (metric, 1.0, None) if known else (metric, None, outcome.why)
         return
     yield TRUNCATED, float(outcome.finish == "length"), None
     yield FILTERED, float(outcome.finish == "filter"), None

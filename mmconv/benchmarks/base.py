@@ -78,7 +78,10 @@ class FileBenchmark(ABC):
 
     Calls ask seats of any name; the one that is evaluated sits on `candidate`, which every
     benchmark has. A sample has a score of each metric per condition, turn and `tags`, be it None
-    and why; one without any of a metric that others have is told to be missing. `scale` is the
+    and why. The mean of a metric, in tables as in ranks and comparisons of runs, is over samples,
+    each with the mean of its own scores: all weigh alike, however many turns they have. One that
+    lacks some of its scores is missing, like one without any of a metric that others have; a class
+    that wants other means adds a table, or scores metrics of other names. `scale` is the
     lowest and the highest value of scores, or a mapping of each metric to its own, or to None where
     it has none: other values are refused, and intervals of means end there. A metric of which all
     values are 0 or 1 has a share's interval, unless its scale is another. Of metrics that `least`
@@ -146,7 +149,7 @@ class FileBenchmark(ABC):
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """Hashes of data, prompts and the files of one's own classes; records left out; `least`."""
+        """Hashes of data, prompts and one's own code; records left out; `least` and `scale`."""
         own = {sys.modules[kind.__module__] for kind in type(self).__mro__}
         own -= {sys.modules[kind.__module__] for kind in FileBenchmark.__mro__}
         # what is typed into a notebook lies in no file
@@ -157,6 +160,7 @@ class FileBenchmark(ABC):
             "code": hash_files(sorted(files)),
             "left_out": bad_records_list(self._intake.bad),
             "least": [*self.least],
+            "scale": dict(self.scale) if isinstance(self.scale, Mapping) else self.scale,
         }
 
     def load(self) -> Iterator[Fields]:
@@ -202,7 +206,7 @@ class FileBenchmark(ABC):
         return tuple(replace(score, tags={**images, **score.tags}) for score in scores)
 
     def tables(self, scores: Scores) -> Sequence[Table]:
-        """The mean of every metric under every condition, with its interval.
+        """The mean of every metric under every condition, with its interval; n counts samples.
 
         A class of one's own may add tables to these, made by `mmconv.stats`; `scores` can be read
         more than once there. What the condition `hinted` adds to `free` is::
@@ -238,12 +242,12 @@ class FileBenchmark(ABC):
 
     def _cell(self, frame: ScoreFrame, metric: str, condition: str, samples: set[str]) -> Cell:
         """The mean of a metric; `samples` are those that have any score under the condition."""
-        from mmconv.stats import as_cell, bounded, summarise, summarise_share
+        from mmconv.benchmarks.comparing import plain_mean
+        from mmconv.stats import as_cell, bounded, measure
 
         column = frame.select(metric=metric, condition=condition)
         ends = ends_of(self.scale, metric)
-        is_share = column.is_binary and (ends is None or tuple(ends) == (0, 1))
-        summary = bounded((summarise_share if is_share else summarise)(column), *(ends or ()))
+        summary = bounded(measure(plain_mean(column, metric, condition, ends)), *(ends or ()))
         unscored = len(samples.difference(column.samples)) if len(column) else 0
         missing = {**summary.missing, **({NOT_SCORED: unscored} if unscored else {})}
         return as_cell(replace(summary, missing=missing))

@@ -21,6 +21,7 @@ import click
 
 from mmconv import __version__
 from mmconv.cli.file_errors import tell_file_error
+from mmconv.cli.visible_text import visible
 from mmconv.errors import ConfigError, DataError, InputError, MmconvError, OwnCodeError
 
 COMMANDS = {
@@ -148,7 +149,7 @@ def main() -> None:
         check_packages()
         sys.exit(commands.main(standalone_mode=False))
     except MmconvError as error:
-        click.echo(f"Error: {error}", err=True)
+        click.echo(visible(f"Error: {error}"), err=True)
         if isinstance(error, OwnCodeError):
             click.echo("`mmconv --traceback COMMAND ...` shows the whole traceback.", err=True)
         if isinstance(error, DataError) and error.is_cut:

@@ -11,6 +11,7 @@ import click
 from images import Library
 from mmconv.assemble import build_model, build_seat, check_key, check_sight
 from mmconv.cli.option_values import FILE
+from mmconv.cli.visible_text import visible
 from mmconv.config import ModelSpec, SamplingSpec, load_model
 from mmconv.errors import ConfigError, ImageError
 from mmconv.runner import Seat
@@ -117,11 +118,11 @@ async def _answer(seat: Seat, said: tuple[Message, ...]) -> Reply | None:
         messages, sampling, priority=0, affinity="chat", pinned=None, tally=SeatTally()
     )
     if isinstance(reply, Failure):
-        click.echo(f"({reply.kind}: {reply.message})", err=True)
+        click.echo(visible(f"({reply.kind}: {reply.message})"), err=True)
         return None
     if reply.reasoning:
-        click.secho(reply.reasoning, dim=True)
-    click.echo(reply.text)
+        click.secho(visible(reply.reasoning), dim=True)
+    click.echo(visible(reply.text))
     if reply.finish == "length":
         click.echo(f"(cut off after {sampling.max_tokens} tokens: see --max-tokens)", err=True)
     return reply

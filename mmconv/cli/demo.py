@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 from pathlib import Path
 
@@ -68,5 +69,11 @@ def command(out: Path, samples: int, candidate: str) -> None:
     result = asyncio.run(run_new(spec, Place(out=out)))
     if result.complete:
         click.echo("\n".join(["", *map(folded, lead_sentences(result.tables))]))
-        click.echo(f"A transcript: {sys.argv[0]} show {result.folder} 1")
+        click.echo(f"A transcript: {shlex.join([*_program(), 'show', str(result.folder), '1'])}")
     sys.exit(exit_code(result, store=""))
+
+
+def _program() -> list[str]:
+    """How this command was started: `python -m mmconv` names a file that cannot be."""
+    started = sys.argv[0]
+    return ["python", "-m", "mmconv"] if Path(started).name == "__main__.py" else [started]

@@ -11,6 +11,7 @@ from mmconv.benchmarks.cmteval.confusables import read_confusables
 from mmconv.benchmarks.cmteval.perturbation import VARIANTS, Perturbation
 from mmconv.cli.option_values import FILE
 from mmconv.errors import ConfigError
+from mmconv.whole_files import whole
 
 
 @click.command(name="perturb")
@@ -58,10 +59,11 @@ def command(
     )
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        if out.suffix.lower() == ".json":
-            out.write_bytes(orjson.dumps(records, option=orjson.OPT_INDENT_2) + b"\n")
-        else:
-            out.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in records))
+        with whole(out) as part:
+            if out.suffix.lower() == ".json":
+                part.write_bytes(orjson.dumps(records, option=orjson.OPT_INDENT_2) + b"\n")
+            else:
+                part.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in records))
     except OSError as error:
         raise ConfigError(f"--out {out}: {error.strerror or error}") from error
     click.echo(

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from mmconv.config import RunSpec
-from mmconv.report.summary import session_cost, tell_dollars
+from mmconv.report.summary import tell_session_cost
 from mmconv.tally import Pace, SeatTally, Tally
 
 LINE_SECONDS = 10.0
@@ -47,8 +47,8 @@ def line(spec: RunSpec, tally: Tally, seconds: float) -> str:
         parts.append(f"{failures.total():,} failed ({_kinds(failures)})")
     if skipped := sum(seat.skipped for seat in seats):
         parts.append(f"{skipped:,} skipped")
-    if (dollars := session_cost(spec, tally)) is not None:
-        parts.append(f"${tell_dollars(dollars)}")
+    if price := tell_session_cost(spec, tally):
+        parts.append(price)
     return ", ".join(parts)
 
 

@@ -31,7 +31,7 @@ from mmconv.identity import Shard
     type=click.FloatRange(0, 1),
     default=MAX_FAILURES,
     show_default=True,
-    help="Leave with exit code 1 if a larger share of calls failed, or of verdicts was unreadable.",
+    help="Leave with exit code 1 if a larger share of calls failed, or of verdicts is not whole.",
 )
 def command(target: str, out: Path, store: str, shard: str, **chosen: Any) -> None:
     """Run a benchmark from a run file, or by name with options; running it again resumes.

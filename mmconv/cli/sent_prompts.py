@@ -39,7 +39,7 @@ def as_messages(asked: Asked, outcome: Outcome) -> Iterator[str]:
         yield f"[{message.role}{_ORIGINS[origin]}]"
         for part in message.parts:
             if isinstance(part, Text):
-                yield from (INDENT + row for row in part.text.splitlines())
+                yield from (INDENT + row for row in part.text.split("\n"))
             elif isinstance(part, Image):
                 yield INDENT + _picture(part, outcome)
 

@@ -18,6 +18,7 @@ from mmconv.cli.file_errors import writing
 from mmconv.cli.progress import counted, line, progress
 from mmconv.cli.run_folders import open_new
 from mmconv.cli.tabling import print_tables
+from mmconv.cli.visible_text import visible
 from mmconv.config import RunSpec
 from mmconv.errors import OwnCodeError
 from mmconv.evaluation import Evaluation, Place, Result
@@ -116,7 +117,7 @@ def _losses(result: Result) -> Iterator[str]:
     for name, seat in result.tally.seats.items():
         for kind, count in seat.failures.items():
             failed = f"{counted(count, 'call')} of {name} failed ({kind})"
-            yield f"{failed}, for instance: {seat.examples[kind]}"
+            yield visible(f"{failed}, for instance: {seat.examples[kind]}")
     if unasked := result.tally.unasked:
         never = "was never asked" if unasked == 1 else "were never asked"
         yield f"{counted(unasked, 'call')} {never}: this run is not finished"
@@ -142,10 +143,12 @@ def exit_code(result: Result, store: str, max_failures: float = MAX_FAILURES) ->
             err=True,
         )
         return EXIT_FAILURES
-    unread = result.shortfall.unread / max(1, result.shortfall.verdicts)
+    short = result.shortfall
+    unread = (short.unread + short.incomplete) / max(1, short.verdicts)
     if unread > max_failures:
         click.echo(
-            f"{unread:.1%} of the verdicts could not be read (allowed: {max_failures:.1%}); "
+            f"{unread:.1%} of the verdicts could not be read, or not in full "
+            f"(allowed: {max_failures:.1%}); "
             f"`mmconv show {result.folder} SAMPLE` prints what the judge said.",
             err=True,
         )
@@ -159,7 +162,7 @@ def tell_stopped(store: str, halt: Halt | None) -> int:
     Where a model is still being loaded the process ends here.
     """
     if halt is not None:
-        click.echo(halt.told, err=True)
+        click.echo(visible(halt.told), err=True)
     click.echo(f"Stopped; what was answered is kept. Resume with:\n  {typed(store)}", err=True)
     code = EXIT_INTERRUPTED if halt is None or halt.failure is None else EXIT_FAILURES
     end_with_loads(code)

@@ -14,6 +14,7 @@ from typing import TypeVar
 import click
 
 from mmconv.cli.option_values import FILE
+from mmconv.cli.progress import counted
 from mmconv.cli.run_folders import open_made
 from mmconv.cli.sent_prompts import (
     INDENT,
@@ -23,6 +24,7 @@ from mmconv.cli.sent_prompts import (
     as_raw,
     open_renderers,
 )
+from mmconv.cli.visible_text import visible
 from mmconv.errors import ConfigError
 from mmconv.evaluation import Evaluation
 from mmconv.plans import Finished
@@ -63,7 +65,7 @@ async def _show(folder: Path, sample: str, condition: str, *, with_judge: bool, 
         if not sample:
             # A line of each is kept: all prompts and replies of a run may not fit into memory.
             for line in await _finished(evaluation, sample, condition, _how_far):
-                click.echo(line)
+                click.echo(visible(line))
             return
         found = await _finished(evaluation, sample, condition, lambda finished: finished)
         prompts: PromptPrinter = as_messages
@@ -72,7 +74,8 @@ async def _show(folder: Path, sample: str, condition: str, *, with_judge: bool, 
     if not found:
         raise ConfigError(f"{folder} has no sample {sample!r}; `mmconv show {folder}` lists them")
     for finished in found:
-        click.echo("\n".join(transcript(finished, prompts, with_judge=with_judge)))
+        told = "\n".join(transcript(finished, prompts, with_judge=with_judge))
+        click.echo(visible(told))
 
 
 def _how_far(finished: Finished) -> str:
@@ -122,7 +125,7 @@ def _open_raw(evaluation: Evaluation, found: Sequence[Finished], with_judge: boo
     for seat, renderer in renderers.items():
         model = models[seat]
         for line in about_raw(model.provider, renderer):
-            click.echo(f"{seat} ({model.label}): {line}")
+            click.echo(visible(f"{seat} ({model.label}): {line}"))
     return as_raw(renderers)
 
 
@@ -147,7 +150,7 @@ def transcript(
             yield from prompts(each.asked, outcome)
         yield from _came_back(outcome)
         if call.parser is not None and isinstance(outcome, Reply):
-            yield f"read as: {judged_as(call.parser, outcome.text)}"
+            yield f"read as: {judged_as(call, outcome)}"
 
 
 def _came_back(outcome: Outcome) -> Iterator[str]:
@@ -158,16 +161,18 @@ def _came_back(outcome: Outcome) -> Iterator[str]:
     else:
         if outcome.reasoning is not None:
             yield "[thought aloud, kept apart]"
-            yield from (INDENT + row for row in outcome.reasoning.splitlines())
+            yield from (INDENT + row for row in outcome.reasoning.split("\n"))
         yield "[reply]"
-        yield from (INDENT + row for row in outcome.text.splitlines())
+        yield from (INDENT + row for row in outcome.text.split("\n"))
         yield _facts(outcome)
 
 
 def _facts(reply: Reply) -> str:
     parts = [f"{reply.seconds:.2f} s"]
     if reply.output_tokens is not None:
-        parts.insert(0, f"{reply.input_tokens} tokens in, {reply.output_tokens} out")
+        parts.insert(
+            0, f"{counted(reply.input_tokens or 0, 'token')} in, {reply.output_tokens} out"
+        )
     if reply.finish != "stop":
         parts.append("CUT OFF at max_tokens" if reply.finish == "length" else reply.finish)
     if reply.dropped:

@@ -159,7 +159,7 @@ class Client:
         ended = wait(
             lambda: read(QueuedDialogue, self._transport.json("GET", path)), progress=progress
         )
-        if ended.result is None:
+        if ended.state != "done" or ended.result is None:
             raise ServiceError(f"{ended.id} is {ended.state}: {ended.error or 'no result'}")
         return ended.result
 

@@ -104,7 +104,7 @@ def _grader(
         )
     own = prompts["convbench_reference" if offline else "convbench"]
     judges = build_judges(options, own, offline=offline)
-    grader = ConvBenchGrader(options=options, prompts=own, judges=judges, seed=0)
+    grader = ConvBenchGrader(options=options, prompts=own, judges=judges)
     return AsConvBench(grader=grader, row=_row(request, pictures))
 
 

@@ -171,6 +171,8 @@ def _differences(saved: Manifest, today: Manifest) -> Iterator[str]:
 def _other_data(saved: Manifest, today: Manifest) -> Iterator[str]:
     for name in _differing(saved.facts.get("data"), today.facts.get("data")):
         yield f"{name} is not the file that the run was made from"
+    for name in _differing(saved.facts.get("opponents"), today.facts.get("opponents")):
+        yield f"the dialogues of {name} are not those that the run was made against"
 
 
 def _other_models(saved: Manifest | None, today: Manifest) -> Iterator[str]:

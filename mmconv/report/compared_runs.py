@@ -70,6 +70,9 @@ def mismatches(first: FinishedRun, other: FinishedRun) -> Iterator[tuple[str, st
     if first.spec.trials != other.spec.trials:
         trials = f"{first.spec.trials} in {first.label}, {other.spec.trials} in {other.label}"
         yield "data", f"the trials of each sample differ: {trials}, and trial is paired with trial"
+    for name, moved in _other_opponents(first, other).items():
+        where = f"in {first.label} than in {other.label}"
+        yield "data", f"the opponent {name} differs: {moved} of its dialogues are others {where}"
     for seat in sorted({*first.spec.seats, *other.spec.seats} - {CANDIDATE}):
         if _seat(first, seat) != _seat(other, seat):
             told = [_model(run.spec.seats.get(seat)) for run in (first, other)]
@@ -244,6 +247,24 @@ def _other_data(first: FinishedRun, other: FinishedRun) -> str:
         names = ", ".join(_differing(*facts))
         return f"the data differ: {names} has other contents in {first.label} than in {other.label}"
     return f"the data differ: {named[0]} in {first.label}, {named[1]} in {other.label}"
+
+
+def _other_opponents(first: FinishedRun, other: FinishedRun) -> Counter[str]:
+    """How many dialogues differ of opponents of both runs, in samples that both compare."""
+    one, two = _opponents(first), _opponents(other)
+    return Counter(key[0] for key, digest in one.items() if two.get(key, digest) != digest)
+
+
+def _opponents(run: FinishedRun) -> dict[tuple[str, str], str]:
+    """Hashes of stored dialogues by opponent and sample; earlier manifests have none."""
+    facts = run.manifest.facts.get("opponents")
+    named = facts.items() if isinstance(facts, Mapping) else ()
+    return {
+        (name, sample): str(digest)
+        for name, digests in named
+        if isinstance(digests, Mapping)
+        for sample, digest in digests.items()
+    }
 
 
 def _seat(run: FinishedRun, seat: str) -> tuple[Any, ...]:

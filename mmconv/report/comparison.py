@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mmconv.benchmarks.comparing import find_quantities
-from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.report.compared_runs import (
     check_alike,
@@ -47,6 +46,11 @@ _NONE_SIGNIFICANT = (
     "By Holm's correction over the differences of this table that have an interval ({n}), none is "
     "apart from 0 at the 5 % level."
 )
+
+ONCE = "Differences between quantities that are made of the same numbers are corrected for once."
+"""What tables add where there are such."""
+
+_TRIALS = "A sample counts once for each of its trials."
 
 _TABLES: Mapping[Kind, tuple[str, str]] = {
     "score": ("differences", "Scores"),
@@ -122,7 +126,11 @@ def compare(folders: Sequence[Path], *, despite: Collection[str] = ()) -> Compar
             for run in (first, *rest)
         ]
     )
-    own = [_warned(table, notes) for table in merged if table.name not in taken]
+    # a benchmark of one's own may have named a table like one that is made here
+    own = [
+        _warned(replace(table, name=f"own_{table.name}") if table.name in taken else table, notes)
+        for table in merged
+    ]
     # of many runs nobody reads differences before the scores that differ
     leading = 0 if len(rest) == 1 else 1
     return Comparison(
@@ -144,17 +152,15 @@ def compare(folders: Sequence[Path], *, despite: Collection[str] = ()) -> Compar
     )
 
 
-def quantities_by_key(frame: ScoreFrame, spec: RunSpec) -> dict[_Key, Quantity]:
-    """What a run is compared by, by name and group."""
-    found = find_quantities(spec.benchmark)(frame, spec)
+def quantities_by_key(frame: ScoreFrame, run: FinishedRun) -> dict[_Key, Quantity]:
+    """What a run, of which these are the scores, is compared by; by name and group."""
+    found = find_quantities(run.spec.benchmark, run.manifest.facts.get("scale"))(frame, run.spec)
     return {(each.name, each.group): each for each in found}
 
 
 def _measure(run: FinishedRun) -> _Measured:
     frame = ScoreFrame(run.scores())
-    return _Measured(
-        run=run, samples=frame.clusters(), quantities=quantities_by_key(frame, run.spec)
-    )
+    return _Measured(run=run, samples=frame.clusters(), quantities=quantities_by_key(frame, run))
 
 
 def _beside(first: _Measured, run: FinishedRun, despite: Collection[str]) -> _Other:
@@ -221,6 +227,7 @@ def _runs(first: _Measured, others: Sequence[_Other], warnings: tuple[str, ...])
             *warnings,
             *(note for other in others for note in other.overlap),
             *other_settings(first.run, *(other.run for other in others)),
+            *([_TRIALS] if any(run.spec.trials > 1 for run, _, _ in sizes.values()) else []),
         ),
         digits=0,
     )
@@ -237,7 +244,7 @@ def _differences(
     keys = [key for key, each in first.quantities.items() if each.kind == kind and key in compared]
     alone = len(others) == 1
     rows: dict[str, dict[str, Cell]] = {}
-    p_values: dict[_Key, float] = {}
+    tested: dict[_Key, Contrast] = {}
     for quantity in dict.fromkeys(name for name, _ in keys):
         for other in others:
             row = other.row(quantity, alone=alone)
@@ -246,12 +253,12 @@ def _differences(
                     cell = as_cell(found.summary, first.quantities[key].scale)
                     rows.setdefault(row, {})[key[1]] = cell
                     if found.p is not None:
-                        p_values[row, key[1]] = found.p
-    significant = _significant(p_values)
+                        tested[row, key[1]] = found
+    significant, count = _significant(tested)
     for row in dict.fromkeys(row for row, _ in significant):
         groups = (group for name, group in significant if name == row)
         rows[row][DIFFERS] = Cell(value=", ".join(groups))
-    told = (_SIGNIFICANT if significant else _NONE_SIGNIFICANT).format(n=len(p_values))
+    told = (_SIGNIFICANT if significant else _NONE_SIGNIFICANT).format(n=count)
     runs = others[0].run.label if alone else "each run"
     name, what = _TABLES[kind]
     table = Table(
@@ -262,7 +269,8 @@ def _differences(
         notes=(
             *warnings,
             *(note for other in others for note in other.overlap),
-            *([told] if p_values else []),
+            *([told] if tested else []),
+            *([ONCE] if count < len(tested) else []),
             PAIRED,
             INTERVALS,
             *([CAUTIOUS] if any(first.quantities[key].cautious for key in keys) else []),
@@ -272,10 +280,17 @@ def _differences(
     return table, significant
 
 
-def _significant(p_values: Mapping[_Key, float]) -> list[_Key]:
-    """The rows and groups whose difference is significant, corrected for all of them."""
+def _significant(tested: Mapping[_Key, Contrast]) -> tuple[list[_Key], int]:
+    """The rows and groups whose difference is significant, corrected for all different ones.
+
+    Beside them, how many different ones there are.
+    """
+    p_values: dict[tuple[int | None, float | None], float] = {
+        (each.made_of, each.p): each.p for each in tested.values() if each.p is not None
+    }
     corrected = holm(p_values)
-    return [key for key in p_values if corrected[key] < LEVEL]
+    told = [key for key, each in tested.items() if corrected[each.made_of, each.p] < LEVEL]
+    return told, len(p_values)
 
 
 def _warned(table: Table, warnings: tuple[str, ...]) -> Table:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from datetime import datetime
+from itertools import chain, count
 from math import fsum
 from typing import Any, Literal
 
@@ -108,16 +109,19 @@ def usage_by(names: Mapping[str, str], finished: Finished) -> dict[str, ModelUsa
 def score_names(scores: Sequence[Score]) -> list[str]:
     """A name for each score of a sample, such as `rating_1`, `win_overall`, `fit`.
 
-    Scores of one metric and turn are told apart by those of their tags in which they differ.
+    Scores of one metric and turn are told apart by those of their tags in which they differ, and
+    by numbers where names would still be equal, since letters and digits alone enter them.
     """
     plain = [_plain_name(score) for score in scores]
-    names = []
+    names: list[str] = []
     for score, name in zip(scores, plain, strict=True):
         alike = [each.tags for each, other in zip(scores, plain, strict=True) if other == name]
         parts = [
             value for tag, value in score.tags.items() if len({each.get(tag) for each in alike}) > 1
         ]
-        names.append(re.sub(r"\W+", "_", "_".join([name, *parts])))
+        told = re.sub(r"\W+", "_", "_".join([name, *parts]))
+        numbered = (f"{told}_{number}" for number in count(2))
+        names.append(next(each for each in chain([told], numbered) if each not in names))
     return names
 
 

@@ -26,6 +26,7 @@ from mmconv.report.comparison import quantities_by_key
 from mmconv.report.ranks import rank_ranges
 from mmconv.report.shortfalls import Notable, find_notable, read_shortfall
 from mmconv.report.side_by_side import Named, merge_tables
+from mmconv.report.summary import tell_unmetered
 from mmconv.run_folder.layout import SeatSummary
 from mmconv.run_folder.saved_run import FinishedRun
 from mmconv.stats import Quantity, ScoreFrame, tell_intervals
@@ -152,7 +153,7 @@ def _read(run: FinishedRun) -> _Entry:
         run=run,
         tables={table.name: table for table in run.tables},
         samples=frame.clusters(),
-        quantities=quantities_by_key(frame, run.spec),
+        quantities=quantities_by_key(frame, run),
         answers=ending_cells(lambda *, metric: frame.select(turn=None, metric=metric, **own)),
         amiss=find_notable(read_shortfall(run.folder), run.tables),
     )
@@ -245,8 +246,22 @@ def _usage(entries: Sequence[_Entry]) -> Table:
         title="How the answers ended, and what the runs took",
         columns=tuple(dict.fromkeys(name for row in rows.values() for name in row)),
         rows=rows,
-        notes=(*settings, *([told] if uncounted else []), USAGE),
+        notes=(
+            *settings,
+            *([told] if uncounted else []),
+            *(note for entry in entries for note in _unpriced(entry)),
+            USAGE,
+        ),
     )
+
+
+def _unpriced(entry: _Entry) -> Iterator[str]:
+    """The seats whose models have a price, but whose calls did not all tell their tokens."""
+    seats = {} if entry.run.summary is None else entry.run.summary.seats
+    for seat, counts in seats.items():
+        if counts.total_cost_usd is None and entry.run.spec.seats[seat].price is not None:
+            told = tell_unmetered(counts.total_unmetered, counts.asked + counts.stored)
+            yield f"{entry.run.label}: {seat}: {told}."
 
 
 def _usage_row(entry: _Entry) -> dict[str, Cell]:

@@ -20,7 +20,7 @@ from mmconv.plans import Finished
 from mmconv.report.records import OrderedLines, write_parquet
 from mmconv.report.schemas import columns_of
 from mmconv.report.shortfalls import Shortfall, tell_notable
-from mmconv.report.tables import all_to_markdown, write_tables
+from mmconv.report.tables import all_to_markdown, in_markdown, write_tables
 from mmconv.run_folder.layout import MANIFEST, SCORES, TABLES, TRANSCRIPTS
 from mmconv.run_folder.records import CallRecord, ScoreRecord
 from mmconv.run_folder.saved_run import read_scores
@@ -112,7 +112,7 @@ class RunFolder:
         """
         write_tables(self.path / TABLES, tables)
         head = [f"# {self.path.name}", ""]
-        head += [f"- **{name}**: {value}" for name, value in facts.items()]
+        head += [f"- **{name}**: {in_markdown(value)}" for name, value in facts.items()]
         head += [
             f"- **more tables**: {', '.join(f'`{TABLES}/{table.name}.md`' for table in tables)}"
         ]

@@ -11,15 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from mmconv.values import SAME_TEXT, UNASKED, UNPARSED
+from mmconv.values import SAME_TEXT, UNASKED, UNPAIRED, UNPARSED
 
 _RunAndWords: TypeAlias = tuple[str, str]
 
-_UNPAIRED = "unpaired: "
-"""`mmconv.stats.UNPAIRED`, which would bring numpy along."""
-
 _WORDS: tuple[tuple[str, str], ...] = (
     (UNPARSED, "with an unreadable verdict"),
+    ("failed: filter", "held back by a content filter"),
     (r"failed: (.+)", r"failed (\1)"),
     (f"skipped: {UNASKED}", UNASKED),
     (f"skipped: {SAME_TEXT}", "of the same text"),
@@ -37,7 +35,7 @@ _OF_A_RUN = re.compile(rf"(.+): ((?:{'|'.join(pattern for pattern, _ in _WORDS)}
 
 def in_words(reason: str) -> _RunAndWords:
     """Whose reason it is, in a comparison of runs, else an empty text; and the reason in words."""
-    bare = reason.removeprefix(_UNPAIRED)
+    bare = reason.removeprefix(UNPAIRED)
     told = _known_words(bare)
     if told is None and (of_a_run := _OF_A_RUN.fullmatch(bare)):
         return of_a_run[1], _known_words(of_a_run[2]) or of_a_run[2]

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from mmconv.benchmarks.answers import EMPTY, FILTERED, TRUNCATED
+from mmconv.benchmarks.answers import EMPTY, FILTERED, HELD_BACK, TRUNCATED
 from mmconv.config import CANDIDATE
-from mmconv.report.verdicts import AGAIN, EXTRACTED, UNREADABLE, fate_of, group_tries
+from mmconv.report.verdicts import AGAIN, EXTRACTED, LACKING, UNREADABLE, fate_of, group_tries
 from mmconv.run_folder.layout import TRANSCRIPTS
 from mmconv.run_folder.saved_run import read_by_sample
 from mmconv.values import SAME_TEXT, Table
@@ -31,6 +31,9 @@ NOTABLE_ENDINGS = 0.05
 
 MOST_TURNS = 6
 """So many turns are named in a sentence, those with the largest share first."""
+
+UNTOLD = "untold"
+"""Answers of which nobody knows why they ended."""
 
 _Turn: TypeAlias = tuple[str, str]
 """A condition and the call for the answer."""
@@ -53,9 +56,12 @@ class Shortfall:
     """Counts of a run: calls, verdicts that were given, and what went amiss.
 
     `skipped` calls were not asked. `unread` verdicts are those of which no reply could be read; of
-    those read, `again` took a later reply of the judge, `extracted` that to the extraction prompt.
-    The candidate's replies are in `answers` by turn, and in `ended` by the metrics of
-    `mmconv.benchmarks.answers` too; `limits` has how many tokens those that were cut off have.
+    those read, `again` took a later reply of the judge, `extracted` that to the extraction prompt;
+    `incomplete` ones lack scores that the judge was asked for. `cut_off` counts verdicts of these
+    kinds, by kind, of which the judge's first reply was cut off.
+    The candidate's replies, and what a filter left nothing of, are in `answers` by turn, and in
+    `ended` by the metrics of `mmconv.benchmarks.answers` and `UNTOLD` too; `limits` has how many
+    tokens those that were cut off have.
     """
 
     calls: int = 0
@@ -65,6 +71,8 @@ class Shortfall:
     unread: int = 0
     again: int = 0
     extracted: int = 0
+    incomplete: int = 0
+    cut_off: Counter[str] = field(default_factory=Counter)
     answers: Counter[_Turn] = field(default_factory=Counter)
     ended: dict[str, Counter[_Turn]] = field(default_factory=dict)
     limits: set[int | None] = field(default_factory=set)
@@ -79,7 +87,7 @@ class Shortfall:
         self.failed += sum(call["state"] == "failure" for call in asked)
         self.skipped += sum(call["state"] == "skipped" for call in asked)
         for call in asked:
-            if call["seat"] == CANDIDATE and call["state"] == "reply":
+            if call["seat"] == CANDIDATE and (call["state"] == "reply" or _is_held_back(call)):
                 self._add_answer(call)
         for tries in group_tries(asked).values():
             if any(call["parse"] for call in tries):
@@ -88,14 +96,17 @@ class Shortfall:
                 self.unread += fate == UNREADABLE
                 self.again += fate == AGAIN
                 self.extracted += fate == EXTRACTED
+                self.incomplete += fate == LACKING
+                self.cut_off[fate] += tries[0]["finish"] == "length"
 
     def _add_answer(self, call: dict[str, Any]) -> None:
         turn = call["condition"], call["call"]
         self.answers[turn] += 1
         ends = {
             TRUNCATED: call["finish"] == "length",
-            FILTERED: call["finish"] == "filter",
-            EMPTY: not call["text"].strip(),
+            FILTERED: call["finish"] == "filter" or call["state"] != "reply",
+            EMPTY: call["state"] == "reply" and not call["text"].strip(),
+            UNTOLD: call["finish"] == "unknown",
         }
         for metric, is_so in ends.items():
             self.ended.setdefault(metric, Counter())[turn] += is_so
@@ -109,8 +120,18 @@ class Shortfall:
         scores = "so that scores of these turns tell of"
         for metric, ends, what in (
             (TRUNCATED, "were cut off", f", {scores} the limit {of_tokens}, not of the model"),
-            (FILTERED, "were held back by a filter", f", {scores} that filter, not of the model"),
+            (
+                FILTERED,
+                "were held back by a filter",
+                ", so that scores of these turns are missing or tell of that filter, not of the "
+                "model",
+            ),
             (EMPTY, "are empty", f" and judged all the same, {scores} answers that are not there"),
+            (
+                UNTOLD,
+                "ended for no known reason",
+                ": their server tells none, or one of its own, so that they may have been cut off",
+            ),
         ):
             counts = self.ended.get(metric, Counter())
             shares = {turn: counts[turn] / self.answers[turn] for turn in counts}
@@ -137,14 +158,30 @@ class Shortfall:
             yield Notable(f"{told} have no reply", f": {parts}")
         if self.unread > least * self.verdicts:
             told = _of(self.unread, self.verdicts, "verdicts")
-            yield Notable(f"{told} could not be read", ": scores that need them are missing")
+            yield Notable(
+                f"{told} could not be read",
+                f"{self._cut_off(UNREADABLE)}: scores that need them are missing",
+            )
+        if self.incomplete > least * self.verdicts:
+            told = _of(self.incomplete, self.verdicts, "verdicts")
+            yield Notable(
+                f"{told} lack a turn or a criterion, or have a score off the scale",
+                f"{self._cut_off(LACKING)}: scores that need those are missing",
+            )
         ways = {"when the judge was asked again": self.again}
         ways["by the extraction prompt"] = self.extracted
         later = {way: count for way, count in ways.items() if count}
         if sum(later.values()) > NOTABLE_LATER * self.verdicts:
             told = _of(sum(later.values()), self.verdicts, "verdicts")
             each = later if len(later) == 1 else [f"{way} ({n:,})" for way, n in later.items()]
-            yield Notable(f"{told} were read only {' or '.join(each)}")
+            yield Notable(
+                f"{told} were read only {' or '.join(each)}", self._cut_off(AGAIN, EXTRACTED)
+            )
+
+    def _cut_off(self, *fates: str) -> str:
+        """How many of the verdicts with these fates were cut off at first, and by what."""
+        count = sum(self.cut_off[fate] for fate in fates)
+        return f" ({count:,} of them cut off at judge_max_tokens)" if count else ""
 
 
 def read_shortfall(folder: Path) -> Shortfall:
@@ -174,6 +211,10 @@ def headline_gap(tables: Iterable[Table]) -> Iterator[Notable]:
         worst = max(sizes, key=lambda column: gaps[column] / sizes[column])
         if gaps[worst] > NOTABLE * sizes[worst]:
             yield Notable(f"{name}, {worst}, lacks {_of(gaps[worst], sizes[worst], 'scores')}")
+
+
+def _is_held_back(call: dict[str, Any]) -> bool:
+    return call["state"] == "failure" and str(call["problem"]).startswith(f"{HELD_BACK} ")
 
 
 def _of(part: int, whole: int, what: str) -> str:

@@ -1,7 +1,8 @@
 """The tables of several runs as one: a row of each run under each other, numbers as they were.
 
 Nothing is estimated anew. A row that names its run's candidate stays the only one of its kind; any
-other row stands once for each run, the run's label behind its name.
+other row stands once for each run, the run's label behind its name. A candidate may be called like
+a word of the benchmark: what the table of another candidate's run has too is no name.
 """
 
 from __future__ import annotations
@@ -19,15 +20,19 @@ _JUDGED = "judged by "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """A run's tables, by the label that it has among others; in them it is `candidate`."""
+    """A run's tables, by the label that it has among others; in them it is `candidate`.
+
+    `shared` are texts that do not name the candidate, whatever words are in them.
+    """
 
     label: str
     candidate: str
     tables: Sequence[Table]
+    shared: frozenset[str] = frozenset()
 
     def renamed(self, text: str, name: str) -> str:
         """The text with another name where the candidate's stands."""
-        return self._pattern.sub(lambda _: name, text)
+        return self._pattern.sub(lambda _: name, text) if self.is_named(text) else text
 
     def row_name(self, row: str) -> str:
         """What a row is called where those of other runs stand beside it."""
@@ -35,7 +40,7 @@ class Named:
 
     def is_named(self, text: str) -> bool:
         """Whether the text names the candidate."""
-        return self._pattern.search(text) is not None
+        return text not in self.shared and self._pattern.search(text) is not None
 
     @property
     def _pattern(self) -> re.Pattern[str]:
@@ -53,6 +58,7 @@ def merge_tables(runs: Sequence[Named]) -> list[Table]:
 
 
 def _merge(having: Sequence[tuple[Named, Table]]) -> Table:
+    having = [(replace(run, shared=_shared(run, having)), table) for run, table in having]
     _, first = having[0]
     return replace(
         first,
@@ -65,6 +71,16 @@ def _merge(having: Sequence[tuple[Named, Table]]) -> Table:
         rows=_rows(having),
         notes=_notes(having),
         digits=max(table.digits for _, table in having),
+    )
+
+
+def _shared(run: Named, having: Sequence[tuple[Named, Table]]) -> frozenset[str]:
+    """What the tables of other candidates have."""
+    others = (table for other, table in having if other.candidate != run.candidate)
+    return frozenset(
+        text
+        for table in others
+        for text in (table.title.partition(_JUDGED)[0], *table.columns, *table.rows)
     )
 
 

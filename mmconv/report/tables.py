@@ -35,7 +35,7 @@ from mmconv.run_folder.tables import INDEX
 from mmconv.values import Cell, Table
 from mmconv.whole_files import whole
 
-_MARKDOWN = re.compile(r"([\\`*_|<])")
+_MARKDOWN = re.compile(r"([\\`*_|<$~]|\](?=\()|&(?=#?\w+;))")
 
 
 def to_csv(table: Table) -> str:
@@ -92,15 +92,20 @@ def to_markdown(table: Table, elsewhere: str | None = None) -> str:
 
     rules = ("---" if is_text(table, column) else "---:" for column in table.columns)
     lines = [
-        f"**{_in_markdown(table.title)}**",
+        f"**{in_markdown(table.title)}**",
         "",
-        line(["", *map(_in_markdown, table.columns)]),
+        line(["", *map(in_markdown, table.columns)]),
         line(["---", *rules]),
     ]
     for name, row in table.rows.items():
         cells = (" ".join(filter(None, cell_parts(row.get(c), table))) for c in table.columns)
-        lines.append(line([_in_markdown(name), *map(_in_markdown, cells)]))
+        lines.append(line([in_markdown(name), *map(in_markdown, cells)]))
     return "\n".join([*lines, *notes_below(table, _item, elsewhere)]) + "\n"
+
+
+def in_markdown(text: str) -> str:
+    """The text on one line, in which no sign has a meaning of Markdown or of GitHub's formulas."""
+    return _MARKDOWN.sub(r"\\\1", one_line(text))
 
 
 def all_to_markdown(tables: Sequence[Table], folder: str) -> str:
@@ -118,7 +123,7 @@ def all_to_markdown(tables: Sequence[Table], folder: str) -> str:
             own = (*own, f"See note{many} {', '.join(map(str, referred))} at the end.")
         texts.append(to_markdown(replace(table, notes=own), f"{folder}/{table.name}.md"))
     if numbers:
-        listed = (f"{number}. {_in_markdown(note)}" for note, number in numbers.items())
+        listed = (f"{number}. {in_markdown(note)}" for note, number in numbers.items())
         texts.append("\n".join(["**Notes**", "", *listed]) + "\n")
     return "\n\n".join(texts)
 
@@ -224,8 +229,4 @@ def _json_cell(cell: Cell) -> dict[str, Any]:
 
 
 def _item(note: str) -> str:
-    return f"- {_in_markdown(note)}"
-
-
-def _in_markdown(text: str) -> str:
-    return _MARKDOWN.sub(r"\\\1", one_line(text))
+    return f"- {in_markdown(note)}"

@@ -45,14 +45,14 @@ class _Column:
 
     @classmethod
     def of(cls, title: str, cells: Sequence[str], *, is_text: bool) -> _Column:
-        widest = max(map(_width, cells), default=0)
+        widest = max(map(display_width, cells), default=0)
         words = [word for cell in cells for word in cell.split()] if is_text else cells
-        least = max(map(_width, (*title.split(), *words)), default=0)
+        least = max(map(display_width, (*title.split(), *words)), default=0)
         return cls(
             title=title,
             cells=tuple(cells),
             is_text=is_text,
-            natural=max(_width(title), widest),
+            natural=max(display_width(title), widest),
             least=max(least, min(widest, _READABLE)) if is_text else least,
         )
 
@@ -105,16 +105,32 @@ def fold(text: str, width: float, indent: str = "") -> list[str]:
 
     A text that fits is one line, blanks and all.
     """
-    if _width(text) <= width:
+    if display_width(text) <= width:
         return [text]
     lines, line = [], ""
     for word in text.split():
         longer = f"{line} {word}" if line.strip() else line + word
-        if line.strip() and _width(longer) > width:
+        if line.strip() and display_width(longer) > width:
             lines.append(line)
             longer = indent + word
         line = longer
     return [*lines, line]
+
+
+def fold_anywhere(text: str, width: int) -> list[str]:
+    """The text in lines as `fold` makes them, but ended within a word that is longer than `width`.
+
+    That is behind a hyphen or the like, if one stands in the second half of the line.
+    """
+    line, *others = fold(text, width)
+    if display_width(line) > width:
+        end = next(
+            place for place in range(len(line), 0, -1) if display_width(line[:place]) <= width
+        )
+        end = max(line.rfind(sign, end // 2, end) for sign in "-_/.,:") + 1 or end
+        others = [line[end:], *others]
+        line = line[:end]
+    return [line, *(fold_anywhere(" ".join(others), width) if others else [])]
 
 
 def _column(table: Table, column: str) -> _Column:
@@ -122,7 +138,7 @@ def _column(table: Table, column: str) -> _Column:
     parts = [cell_parts(row.get(column), table) for row in table.rows.values()]
     if is_text(table, column):
         return _Column.of(one_line(column), [value for value, _, _ in parts], is_text=True)
-    widths = [max(map(_width, each)) for each in zip(*parts, strict=True)]
+    widths = [max(map(display_width, each)) for each in zip(*parts, strict=True)]
     cells = [
         " ".join(_right(text, size) for text, size in zip(cell, widths, strict=True) if size)
         for cell in parts
@@ -189,14 +205,14 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _left(text: str, width: int) -> str:
-    return text + " " * (width - _width(text))
+    return text + " " * (width - display_width(text))
 
 
 def _right(text: str, width: int) -> str:
-    return " " * (width - _width(text)) + text
+    return " " * (width - display_width(text)) + text
 
 
-def _width(text: str) -> int:
+def display_width(text: str) -> int:
     """Columns on a terminal: Chinese characters take two, combining marks none."""
     if text.isascii():
         return len(text)

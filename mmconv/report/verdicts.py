@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from mmconv.config import CANDIDATE
-from mmconv.run_folder.transcripts import PARSED
+from mmconv.run_folder.transcripts import INCOMPLETE, PARSED
 from mmconv.values import SAME_TEXT
 
 Tries: TypeAlias = list[dict[str, Any]]
@@ -19,11 +19,12 @@ Tries: TypeAlias = list[dict[str, Any]]
 AT_ONCE = "read at once"
 AGAIN = "read when asked again"
 EXTRACTED = "read by the extraction prompt"
+LACKING = "incomplete"
 UNREADABLE = "unreadable"
 FAILED = "failed"
 NOT_ASKED = "not asked"
 NEEDLESS = "of the same text"
-FATES = (AT_ONCE, AGAIN, EXTRACTED, UNREADABLE, FAILED, NOT_ASKED, NEEDLESS)
+FATES = (AT_ONCE, AGAIN, EXTRACTED, LACKING, UNREADABLE, FAILED, NOT_ASKED, NEEDLESS)
 """What can become of a verdict; nothing is lost with one that would have compared equal texts."""
 
 _EXTRACTION = "extract"
@@ -47,14 +48,17 @@ def group_tries(calls: Iterable[dict[str, Any]]) -> dict[tuple[str, str], Tries]
 
 
 def deciding_try(tries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The first of the tries whose reply could be read, or None."""
-    return next((each for each in tries if each["parse"] == PARSED), None)
+    """The first of the tries whose verdict lacks least, or None where no reply could be read."""
+    read = [each for each in tries if _lacks(each) is not None]
+    return min(read, key=lambda each: _lacks(each) or 0, default=None)
 
 
 def fate_of(tries: Sequence[Mapping[str, Any]]) -> str:
     """Which of `FATES` the verdict met that these calls asked for."""
     read = deciding_try(tries)
     if read is not None:
+        if _lacks(read):
+            return LACKING
         _, rescue = _parted(read)
         return EXTRACTED if rescue == _EXTRACTION else AGAIN if rescue else AT_ONCE
     if any(each["problem"] == SAME_TEXT for each in tries):
@@ -63,6 +67,14 @@ def fate_of(tries: Sequence[Mapping[str, Any]]) -> str:
     if "reply" in states:
         return UNREADABLE
     return FAILED if "failure" in states else NOT_ASKED
+
+
+def _lacks(call: Mapping[str, Any]) -> int | None:
+    """How many things the verdict lacks; None where the reply could not be read."""
+    parse = call["parse"] or ""
+    if parse.startswith(INCOMPLETE):
+        return int(parse.removeprefix(INCOMPLETE))
+    return 0 if parse == PARSED else None
 
 
 def _parted(call: Mapping[str, Any]) -> tuple[str, str]:

@@ -100,7 +100,11 @@ class Manifest(BaseModel):
 
 
 class SeatSummary(BaseModel):
-    """What a seat was asked and what that cost, in US dollars where its model has a price."""
+    """What a seat was asked and what that cost, in US dollars where its model has a price.
+
+    None is known of a model with a price where `unmetered` calls told no tokens. What `timed_out`
+    attempts cost is in none of them.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -115,9 +119,12 @@ class SeatSummary(BaseModel):
     failures: Mapping[str, int]
     input_tokens: int
     output_tokens: int
+    unmetered: int = 0
+    timed_out: int = 0
     cost_usd: float | None
     total_input_tokens: int
     total_output_tokens: int
+    total_unmetered: int = 0
     total_cost_usd: float | None
 
 

@@ -10,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from judges import read_reply
 from mmconv.errors import Unparsed
 from mmconv.plans import Asked, Finished
 from mmconv.trials import read_trial
-from mmconv.values import Failure, Image, Message, Outcome, Parser, Ref, Reply, Score, Skipped, Text
+from mmconv.values import Call, Failure, Image, Message, Outcome, Ref, Reply, Score, Skipped, Text
 
 PARSED = "parsed"
 """The field `parse` of a call whose reply could be read."""
+
+INCOMPLETE = "incomplete: lacks "
+"""The same of one whose verdict lacks something; how many things, follows."""
 
 
 def call_records(finished: Finished) -> Iterator[dict[str, Any]]:
@@ -32,18 +36,19 @@ def call_records(finished: Finished) -> Iterator[dict[str, Any]]:
             "prompt": each.call.prompt,
             **_sent(each.asked),
             **_came_back(each.outcome),
-            **_read(each.call.parser, each.outcome),
+            **_read(each.call, each.outcome),
         }
 
 
-def judged_as(parser: Parser, text: str) -> str:
+def judged_as(call: Call, reply: Reply) -> str:
     """How a judge's reply is read, in a few words."""
     try:
-        verdict = parser(text)
+        verdict = read_reply(call, reply)
     except Unparsed as error:
         return f"unparsed: {error}"
     scores = ", ".join(f"{name} {value:g}" for name, value in verdict.scores.items())
-    return verdict.label or scores
+    lacks = f" ({INCOMPLETE}{verdict.lacks})" if verdict.lacks else ""
+    return (verdict.label or scores) + lacks
 
 
 def score_record(score: Score) -> dict[str, Any]:
@@ -119,16 +124,16 @@ def _problem(outcome: Outcome) -> str | None:
     return outcome.because if isinstance(outcome, Skipped) else None
 
 
-def _read(parser: Parser | None, outcome: Outcome) -> dict[str, Any]:
+def _read(call: Call, outcome: Outcome) -> dict[str, Any]:
     """How a judge's reply was read; all None where the call has no parser or no reply."""
     label, scores, rationale, parse = None, None, None, None
-    if parser is not None and isinstance(outcome, Reply):
+    if call.parser is not None and isinstance(outcome, Reply):
         try:
-            verdict = parser(outcome.text)
+            verdict = read_reply(call, outcome)
         except Unparsed as error:
             parse = f"unparsed: {error}"
         else:
-            parse = PARSED
+            parse = f"{INCOMPLETE}{verdict.lacks}" if verdict.lacks else PARSED
             label, rationale = verdict.label, verdict.rationale
             scores = [{"name": name, "value": value} for name, value in verdict.scores.items()]
     return {"parse": parse, "label": label, "scores": scores, "rationale": rationale}

@@ -15,13 +15,15 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from mmconv.errors import MmconvError, PlanError, Unparsed
+from judges import is_settled
+from mmconv.errors import MmconvError, PlanError
 from mmconv.graph import chain_lengths, check, dependencies, is_needless, resolve
 from mmconv.keys import content_key
 from mmconv.plans import Asked, Finished, Plan
 from mmconv.protocols import Replies
 from mmconv.runner.halting import Streaks
-from mmconv.runner.seat import Seat, Stopped
+from mmconv.runner.seat import Seat
+from mmconv.runner.slots import Stopped
 from mmconv.tally import Halt, Tally
 from mmconv.values import SAME_TEXT, UNASKED, Call, Failure, Outcome, Reply, Skipped
 
@@ -338,18 +340,11 @@ class _OpenPlan:
 
 
 def _next_rescue(call: Call, root: Call, outcome: Outcome) -> Call | None:
-    """The rescue to ask after `call`, if its reply cannot be read and one is left."""
+    """The rescue to ask after `call`, if its reply gives no whole verdict and one is left."""
     if call.parser is None or not root.rescues:
         return None
-    if call is root and not isinstance(outcome, Reply):
+    if is_settled(call, outcome) if isinstance(outcome, Reply) else call is root:
         return None
-    if isinstance(outcome, Reply):
-        try:
-            call.parser(outcome.text)
-        except Unparsed:
-            pass
-        else:
-            return None
     position = 0 if call is root else root.rescues.index(call) + 1
     return root.rescues[position] if position < len(root.rescues) else None
 

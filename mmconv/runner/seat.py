@@ -1,35 +1,23 @@
-"""Seats and the models that sit on them: slots, retries, sampling overrides.
+"""Seats and the models that sit on them: retries and sampling overrides.
 
-The number of slots adapts to the server: a rate limit halves it, answers win it back one by one.
 A waiting retry holds no slot. The model is opened at the first call that is really asked.
 """
 
 from __future__ import annotations
 
 import asyncio
-import heapq
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import count
 from typing import Any
 
 from mmconv.conversation import without_oldest
 from mmconv.errors import ImageError, Refused, Transient
 from mmconv.protocols import Backend
+from mmconv.runner.slots import LONGEST_WAIT, Slots, Stopped, longest_delay
 from mmconv.tally import SeatTally
 from mmconv.values import Failure, Message, Reply, Sampling, Text
-
-FIRST_DELAY = 0.5
-LONGEST_DELAY = 60.0
-
-LONGEST_WAIT = 600.0
-"""Seconds that a server may ask to be left alone; a call that would wait longer fails at once."""
-
-
-class Stopped(Exception):
-    """Raised to calls that wait for a slot when the run is being stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +54,8 @@ class Model:
     """A model with its slots and retries, opened at the first call that is really asked.
 
     `fingerprint` names it in content keys; `open_backend` loads or connects it, once. `attempts`
-    bounds how often one call is asked.
+    bounds how often one call is asked; what an overloaded server refuses counts only where it
+    answers nobody else (see `Slots.is_given_up`).
     """
 
     def __init__(
@@ -78,7 +67,7 @@ class Model:
         self._backend: Backend | None = None
         self._opening = asyncio.Lock()
         self._stopping = asyncio.Event()
-        self._slots = _Slots()
+        self._slots = Slots()
         # Jitter spreads retries over time; it decides no result, so it needs no seed.
         self._random = random.Random()
 
@@ -106,32 +95,36 @@ class Model:
         and what is pinned, as often as it must; the reply counts them. Without, it fails.
         """
         backend = await self._ready()
-        attempt = dropped = 0
+        attempt = dropped = refused = 0
         while True:
             attempt += 1
             epoch = await self._slots.acquire(priority)
             try:
                 try:
                     reply = await backend.generate(messages, sampling, affinity=affinity)
+                except Transient as error:
+                    # before the slot is given on, so that nobody follows into the same refusal
+                    waits = self._slots.note_failure(epoch, error)
+                    raise
                 finally:
                     self._slots.release()
             except ImageError as error:
                 return Failure(kind="image", message=str(error), attempts=attempt)
             except Refused as error:
+                tally.count_unanswered(error)
                 shorter = None if pinned is None else without_oldest(messages, pinned)
                 if error.kind != "context" or shorter is None:
                     return Failure(kind=error.kind, message=str(error), attempts=attempt)
                 messages, dropped, attempt = shorter, dropped + 1, attempt - 1
             except Transient as error:
-                if error.kind == "rate_limit":
-                    self._slots.shrink(epoch)
-                if (wait := error.retry_after or 0.0) > LONGEST_WAIT:
-                    message = f"{error} (it asks to wait for {wait:,.0f} s)"
-                    return Failure(kind=error.kind, message=message, attempts=attempt)
-                if attempt >= self._attempts:
-                    return Failure(kind=error.kind, message=str(error), attempts=attempt)
+                tally.count_unanswered(error)
+                refused += error.overloaded
+                if (last := self._last_words(error, attempt, refused)) is not None:
+                    return Failure(kind=error.kind, message=last, attempts=attempt)
                 tally.count_retry(error.kind, str(error))
-                await self._wait(self._delay(attempt, error.retry_after))
+                if not waits:
+                    spent = refused if error.overloaded else attempt - refused
+                    await self._wait(self._delay(spent, error.retry_after))
             else:
                 self._slots.grow()
                 return replace(reply, dropped=dropped) if dropped else reply
@@ -184,80 +177,17 @@ class Model:
                 await self._stopping.wait()
             raise Stopped
 
+    def _last_words(self, error: Transient, attempt: int, refused: int) -> str | None:
+        """What a call fails with that is not asked again; None where it is."""
+        if (wait := error.retry_after or 0.0) > LONGEST_WAIT:
+            return f"{error} (it asks to wait for {wait:,.0f} s)"
+        if error.overloaded:
+            is_last = self._slots.is_given_up(spent=attempt >= self._attempts)
+        else:
+            is_last = attempt - refused >= self._attempts
+        return str(error) if is_last else None
+
     def _delay(self, attempt: int, retry_after: float | None) -> float:
         """Exponential backoff with full jitter, never sooner than the server asked for."""
-        # Larger powers than a float can hold would wait no longer.
-        longest = min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(attempt, 64))
-        backoff = self._random.uniform(0, longest)
+        backoff = self._random.uniform(0, longest_delay(attempt))
         return backoff if retry_after is None else retry_after + min(backoff, 1.0)
-
-
-class _Slots:
-    """A semaphore that serves the smallest priority first and whose size follows the server.
-
-    Every slot is held in an epoch; a rate limit ends the epoch, so that the many requests that hit
-    it together halve the slots once.
-    """
-
-    def __init__(self) -> None:
-        self._most = 1
-        self._limit = 1.0
-        self._held = 0
-        self._epoch = 0
-        self._closed = False
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
-        self._ticket = count()
-
-    def open(self, most: int) -> None:
-        self._most = most
-        self._limit = float(most)
-
-    async def acquire(self, priority: int) -> int:
-        """Wait for a slot, which is to be released; returns its epoch. May raise `Stopped`."""
-        if self._closed:
-            raise Stopped
-        if self._held < int(self._limit) and not self._waiting:
-            self._held += 1
-        else:
-            await self._turn(priority)
-        return self._epoch
-
-    def release(self) -> None:
-        self._held -= 1
-        self._serve()
-
-    def shrink(self, epoch: int) -> None:
-        if epoch == self._epoch:
-            self._epoch += 1
-            self._limit = max(1.0, self._limit / 2)
-
-    def grow(self) -> None:
-        """Win back one slot for every round of answers."""
-        if self._limit < self._most:
-            self._limit = min(float(self._most), self._limit + 1 / self._limit)
-            self._serve()
-
-    def close(self) -> None:
-        self._closed = True
-        for _, _, future in self._waiting:
-            if not future.done():
-                future.set_exception(Stopped())
-        self._waiting.clear()
-
-    async def _turn(self, priority: int) -> None:
-        """Wait until a slot is held for this call."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (priority, next(self._ticket), future))
-        try:
-            await future
-        except asyncio.CancelledError:
-            if future.done() and not future.cancelled() and future.exception() is None:
-                self.release()
-            raise
-
-    def _serve(self) -> None:
-        while self._waiting and self._held < int(self._limit):
-            _, _, future = heapq.heappop(self._waiting)
-            if not future.done():
-                self._held += 1
-                future.set_result(None)

@@ -48,6 +48,9 @@ PATIENCE_SECONDS = 10.0
 """How long a stream's head waits for the reply, so that a failure has a status of its own; and how
 often after that a comment shows the client, and what lies between, that the server is at work."""
 
+ELSEWHERE = ("openai", "vllm")
+"""Providers whose servers draw anew by themselves; some of them refuse a seed."""
+
 STREAMED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 """What keeps proxies from collecting a stream before they pass it on."""
 
@@ -100,7 +103,8 @@ async def answer(shared: Service, caller: Caller, asked: ChatRequest) -> Reply:
     sampling = replace(Sampling(temperature=None), **seat.sampling)
     check_bounds(asked, shared.settings.sizes)
     sampling = replace(sampling, **_chosen(shared, asked))
-    if sampling.seed is None and sampling.temperature != 0:
+    drawn_here = shared.models.specs[asked.model].provider not in ELSEWHERE
+    if sampling.seed is None and sampling.temperature != 0 and drawn_here:
         # Backends draw the same for the same request, and a client without a seed wants another.
         sampling = replace(sampling, seed=random.getrandbits(31))
     with incoming(shared) as images:

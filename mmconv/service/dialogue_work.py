@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from mmconv.dialogues.reading import read_dialogue
 from mmconv.dialogues.request import DialogueRequest
 from mmconv.dialogues.results import DialogueResult
 from mmconv.errors import ConfigError
+from mmconv.keys import hash_json
 from mmconv.plans import Finished, Plan
 from mmconv.runner import Runner, Seat
 from mmconv.service.incoming import Incoming, incoming
@@ -29,8 +30,10 @@ from mmconv.service.metrics import RunnerMetrics
 from mmconv.service.model_failures import words_of_failure
 from mmconv.service.offline_judges import convbench_only
 from mmconv.service.problems import Problem
-from mmconv.service.prompt_files import prompt_set
+from mmconv.service.prompt_files import prompt_folder, prompt_set
+from mmconv.service.run_requests import decisive, named_model
 from mmconv.service.run_work import counted, stopped_by_itself
+from mmconv.service.settings import Settings
 from mmconv.service.state import Service
 from mmconv.store.jobs import Ending, Job
 from mmconv.values import Failure, Image, Outcome
@@ -78,7 +81,7 @@ class DialogueWork:
     async def _hold(self, images: Incoming) -> Ending | None:
         request = DialogueRequest.model_validate_json(self._job.spec)
         names = names_of(request)
-        seats = self._shared.models.lend(_spec(self._shared, request, names))
+        seats = self._shared.models.lend(_spec(self._shared.settings, request))
         dialogue = await put_together(self._shared, request, images)
         plans = await planned(dialogue)
         finished: list[Finished] = []
@@ -157,12 +160,21 @@ def names_of(asked: DialogueRequest) -> dict[str, str]:
     return {CANDIDATE: asked.model} | ({} if asked.judge is None else {JUDGE: asked.judge})
 
 
-def _spec(shared: Service, asked: DialogueRequest, names: Mapping[str, str]) -> RunSpec:
+def name_dialogue(settings: Settings, owner: str, spec: str) -> str:
+    """The job's id: a hash of whose it is, what it asks, and all that this depends on here.
+
+    `spec` is the request as JSON. Raises `Problem` 404, and `ValidationError` for one of another
+    version.
+    """
+    seats = decisive(_spec(settings, DialogueRequest.model_validate_json(spec)))
+    prompts = [str(prompt_folder(settings, name)) for name in PROMPTS]
+    return f"{KIND}-{hash_json([owner, spec, seats, prompts])[:12]}"
+
+
+def _spec(settings: Settings, asked: DialogueRequest) -> RunSpec:
     """The dialogue's seats as a run would name them; raises `Problem` 404."""
-    for seat, name in names.items():
-        shared.model(name, seat)
     return RunSpec(
         benchmark=KIND,
-        seats={seat: shared.models.specs[name] for seat, name in names.items()},
+        seats={seat: named_model(settings, name, seat) for seat, name in names_of(asked).items()},
         sampling={CANDIDATE: asked.sampling},
     )

@@ -20,7 +20,6 @@ from mmconv.config import CANDIDATE
 from mmconv.dialogues.plans import Dialogue
 from mmconv.dialogues.request import DialogueRequest
 from mmconv.dialogues.results import DialogueResult
-from mmconv.keys import hash_json
 from mmconv.plans import Finished
 from mmconv.service.access import Asker, Caller, Chatter, Shared
 from mmconv.service.bodies import JsonRoute
@@ -28,6 +27,7 @@ from mmconv.service.bounds import check_bounds, check_volume, refuse_faults
 from mmconv.service.dialogue_work import (
     JUDGE,
     KIND,
+    name_dialogue,
     names_of,
     own_seat,
     planned,
@@ -109,7 +109,8 @@ async def add_dialogue(
     job, for which a token needs the scope run: it is answered with 202 and a job without
     `conditions` and `deltas`. Ask at its `location` until its state is done; its `result` is the
     dialogue then. With `wait` in the query, as in `?wait=600`, the answer comes when the job is
-    done, with 200 and the dialogue, or with 202 when it failed, was stopped, or takes longer.
+    done, with 200 and the dialogue, or with 202 when it failed, was stopped, or takes longer; at
+    once where the token has as many watchers as it may.
 
     Calls that fail are part of a dialogue; where not one was answered, the first failure is told as
     chat tells it, and the job has failed.
@@ -174,7 +175,11 @@ async def _hold_and_wait(
     made = await _hold(shared, caller, asked)
     if isinstance(made, DialogueResult) or not made.is_active or not seconds:
         return made
-    return await wait(shared, caller, made, seconds)
+    try:
+        return await wait(shared, caller, made, seconds)
+    except Problem:
+        # It is queued all the same, though too many requests of the caller's wait already.
+        return made
 
 
 async def _hold(shared: Service, caller: Caller, asked: DialogueRequest) -> DialogueResult | Job:
@@ -216,7 +221,7 @@ async def _submit(shared: Service, caller: Caller, dialogue: Dialogue, calls: in
         )
     request = _by_id(dialogue)
     spec = request.model_dump_json(exclude_unset=True)
-    name = f"{KIND}-{hash_json([caller.name, spec])[:12]}"
+    name = name_dialogue(shared.settings, caller.name, spec)
     known = await shared.queue.get(name)
     if known is None or not stands(known):
         _require_keys(shared, request)

@@ -1,6 +1,6 @@
 """The images that one request names: `image:<id>` or the id, a data URI, or a URL if allowed.
 
-What did not lie here before is held until the request ends, and does not count as the caller's.
+Each is held until the request ends, also where it is removed meanwhile; that counts as nobody's.
 No path is ever read for a client.
 """
 
@@ -82,10 +82,9 @@ class Incoming:
 
     async def _kept(self, sha256: str, param: str) -> Image:
         uploads = self._shared.uploads
-        facts = uploads.recall(sha256) or await at_work(self._shared, param, uploads.find, sha256)
-        if facts is None:
+        if not await asyncio.to_thread(uploads.holds, sha256):
             raise Problem(404, "no image of this id is here", param=param, code="image_not_found")
-        return facts.image
+        return await self._hold(partial(uploads.read, sha256), param)
 
     async def _hold(self, read: Callable[[], bytes], param: str) -> Image:
         def hold() -> Facts:

@@ -26,13 +26,17 @@ FAILED: Mapping[FailureKind, tuple[int, str]] = {
     "quota": (502, "what was paid for at the model's server is used up"),
     "not_found": (502, "the model's server does not have the model"),
     "context": (400, "the messages are longer than the model's context"),
+    "filter": (400, "a content filter held the answer back"),
     "rejected": (400, "the model refused the request"),
     "memory": (400, "the request does not fit into the model's memory"),
     "image": (400, "an image of the request cannot be read"),
 }
 """How a model failed -> the status, and what a client is told where our own words would not do."""
 
-CODES: Mapping[FailureKind, str] = {"context": "context_length_exceeded"}
+CODES: Mapping[FailureKind, str] = {
+    "context": "context_length_exceeded",
+    "filter": "content_filter",
+}
 """OpenAI's own words for failures, where it has one; else the kind is the code."""
 
 

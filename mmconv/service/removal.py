@@ -18,12 +18,10 @@ import orjson
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict
 
-from mmconv.errors import InputError
 from mmconv.service.desk import Desk
 from mmconv.service.problems import Problem
 from mmconv.service.run_faults import not_here
 from mmconv.service.run_requests import RunRequest, decisive, resolve
-from mmconv.service.run_work import open_run
 from mmconv.service.settings import Settings
 from mmconv.service.state import Service
 from mmconv.store.jobs import Job
@@ -51,7 +49,7 @@ async def remove_run(shared: Service, desk: Desk, job: Job) -> None:
     Raises `Problem` 409 for a run that is under way, and for one whose folder is not here: it would
     be left where it lies, and nothing would tell of it any more.
     """
-    name = await _folder_name(shared, desk, job)
+    name = _folder_name(job)
     out = shared.settings.out
     if name and not job.is_active and _has_written(job) and not (out / name).is_dir():
         raise not_here(
@@ -90,14 +88,10 @@ async def _remove(shared: Service, job: Job, clear: Callable[[Job, Iterable[Job]
         )
 
 
-async def _folder_name(shared: Service, desk: Desk, job: Job) -> str | None:
-    """The name of the run's folder; None where nothing tells it any more."""
-    if job.result is not None:
-        return str(orjson.loads(job.result)["folder"])
-    try:
-        return (await open_run(shared.settings, desk.benchmarks, job)).run_id
-    except InputError:
-        return None
+def _folder_name(job: Job) -> str | None:
+    """The name of the run's folder; None where it was never begun."""
+    told = job.progress if job.result is None else orjson.loads(job.result)
+    return told.get("folder")
 
 
 def _has_written(job: Job) -> bool:
@@ -107,7 +101,7 @@ def _has_written(job: Job) -> bool:
 
 def _has(settings: Settings, other: Job, name: str, job: Job) -> bool:
     """Whether another run has the folder of this name, or is about to write it."""
-    if other.result is not None and orjson.loads(other.result)["folder"] == name:
+    if _folder_name(other) == name:
         return True
     return other.is_active and _stands_for_same(settings, other, job)
 

@@ -14,6 +14,7 @@ from mmconv.errors import InputError
 from mmconv.evaluation import Evaluation
 from mmconv.report.page.content import About
 from mmconv.run_folder.layout import TABLES
+from mmconv.run_folder.saved_run import read_manifest
 from mmconv.run_folder.tables import INDEX
 from mmconv.service.desk import RUN, Desk
 from mmconv.service.problems import Problem
@@ -53,9 +54,11 @@ async def find_run(shared: Service, run: str, param: str = "run") -> Job:
 
 
 async def about_run(shared: Service, desk: Desk, job: Job) -> About:
-    """What a run's data say of its samples; nothing where they are there no more."""
+    """What a run's data say of its samples; nothing where they are others, or there no more."""
     try:
-        evaluation = await readable_run(shared, desk, job)
+        evaluation = await readable_run(shared, desk, job, other_models=True)
+        if "data" in await asyncio.to_thread(_changed, finished_folder(shared, job), evaluation):
+            return {}
         return await asyncio.to_thread(evaluation.about)
     except (InputError, Problem):
         return {}
@@ -82,8 +85,34 @@ def _not_finished(job: Job) -> Problem:
     return Problem(409, told, param="run", code="not_finished")
 
 
-async def readable_run(shared: Service, desk: Desk, job: Job) -> Evaluation:
-    """The run, ready to be read; raises `Problem` where what it names is there no more."""
+async def is_outdated(shared: Service, desk: Desk, job: Job) -> bool:
+    """Whether a finished run's data, prompts or models were changed in place since.
+
+    What cannot be read any more is not known to have changed.
+    """
+    try:
+        folder = finished_folder(shared, job)
+        evaluation = await open_run(shared.settings, desk.benchmarks, job)
+        moved = evaluation.run_id != folder.name
+        return moved or bool(await asyncio.to_thread(_changed, folder, evaluation))
+    except (InputError, Problem):
+        return False
+
+
+def _changed(folder: Path, evaluation: Evaluation) -> list[str]:
+    """Which of data and prompts are not those that the results in the folder were made from."""
+    before = read_manifest(folder).model_dump(mode="json")["facts"]
+    today = evaluation.manifest().model_dump(mode="json")["facts"]
+    return [name for name in ("data", "prompts") if before.get(name) != today.get(name)]
+
+
+async def readable_run(
+    shared: Service, desk: Desk, job: Job, *, other_models: bool = False
+) -> Evaluation:
+    """The run, ready to be read; raises `Problem` where what it names is there no more.
+
+    With `other_models` only what it says of its data counts.
+    """
     data = shared.settings.data.get(RunRequest.model_validate_json(job.spec).data)
     with reading_data(data.options if data else {}):
-        return await open_run(shared.settings, desk.benchmarks, job)
+        return await open_run(shared.settings, desk.benchmarks, job, other_models=other_models)

@@ -89,7 +89,10 @@ def resolve(settings: Settings, request: RunRequest) -> RunSpec:
     return RunSpec(
         benchmark=data.benchmark,
         options={**_own_options(settings, data, request.options), **data.options},
-        seats={seat: _model(settings, seat, name) for seat, name in request.seats.items()},
+        seats={
+            seat: named_model(settings, name, f"seats.{seat}")
+            for seat, name in request.seats.items()
+        },
         prompts=prompt_folder(settings, data.benchmark),
         **request.unnamed(),
     )
@@ -113,10 +116,13 @@ def decisive(spec: RunSpec) -> dict[str, Any]:
     return spec.model_dump(mode="json", exclude={"seats": {"__all__": set(OPERATIONAL)}})
 
 
-def _model(settings: Settings, seat: str, name: str) -> ModelSpec:
-    """The model, under its public name where its file gives none: tables print it."""
+def named_model(settings: Settings, name: str, param: str) -> ModelSpec:
+    """The model, under its public name where its file gives none: tables and failures tell it.
+
+    Raises `Problem` 404; `param` is the field of the request that named it.
+    """
     if name not in settings.models:
-        raise no_model(name, f"seats.{seat}")
+        raise no_model(name, param)
     model = settings.models[name]
     return model if model.name else model.model_copy(update={"name": name})
 

@@ -42,7 +42,7 @@ class RunWork:
     def progress(self) -> dict[str, Any]:
         """The fields of `Progress`, and the name of the run's folder as soon as it is known."""
         if self._runner is None or self._evaluation is None or self._counted is None:
-            return asdict(Progress())
+            return {**self._job.progress, **asdict(Progress())}
         now = time.monotonic()
         self._counted.tell(self._runner.tally)
         tally, total = self._runner.tally, self._evaluation.plan_count
@@ -80,8 +80,10 @@ class RunWork:
         )
 
 
-async def open_run(settings: Settings, benchmarks: Benchmarks, job: Job) -> Evaluation:
-    """The evaluation that a job stands for.
+async def open_run(
+    settings: Settings, benchmarks: Benchmarks, job: Job, *, other_models: bool = False
+) -> Evaluation:
+    """The evaluation that a job stands for; with `other_models` by today's settings.
 
     Raises `ConfigError` where the operator has configured otherwise by now what it names,
     `InputError` where the data cannot be read.
@@ -91,7 +93,7 @@ async def open_run(settings: Settings, benchmarks: Benchmarks, job: Job) -> Eval
         spec = resolve(settings, request)
     except Problem as problem:
         raise ConfigError(problem.message) from problem
-    if name_run(request, spec) != job.id:
+    if name_run(request, spec) != job.id and not other_models:
         raise ConfigError("what this run names is configured otherwise by now; post it again")
     return await benchmarks.evaluation(spec)
 

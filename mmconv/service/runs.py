@@ -20,7 +20,7 @@ from mmconv.service.docs_answers import REMOVED, documented, placed
 from mmconv.service.job_pages import job_page
 from mmconv.service.problems import Problem, json_response
 from mmconv.service.removal import Deletion, remove_run
-from mmconv.service.run_access import RUN_ID, RunId, Word, find_run
+from mmconv.service.run_access import RUN_ID, RunId, Word, find_run, is_outdated
 from mmconv.service.run_faults import refusal
 from mmconv.service.run_requests import RunRequest, name_run, require_keys, resolve
 from mmconv.service.run_shapes import RunList, run_info
@@ -56,6 +56,7 @@ async def start_run(
 ) -> Response:
     """Queue a run; posting it again finds it, and resumes it if it was stopped or lost calls.
 
+    So does a run whose data, prompts or models were changed in place since: what is new is asked.
     Another token's is only found. What is to be resumed, its owner or an admin must post.
     Options and data are checked before it is queued. An `Idempotency-Key` stands for its run for 24
     hours, and is refused for another one.
@@ -70,6 +71,7 @@ async def start_run(
             await desk.benchmarks.get(spec)
         except InputError as error:
             raise refusal(error, spec) from error
+    outdated = known is not None and stands(known) and await is_outdated(shared, desk, known)
     submitted = await shared.queue.submit(
         NewJob(
             id=run,
@@ -82,6 +84,7 @@ async def start_run(
         key=idempotency_key,
         most=caller.limits.concurrent_runs,
         for_others=caller.may("admin"),
+        afresh=outdated,
     )
     return answer_submission(submitted, caller)
 
@@ -116,7 +119,9 @@ def answer_submission(submitted: Submission, caller: Caller) -> Response:
 
 
 def _not_owned(job: Job) -> Problem:
-    how = "has lost calls" if job.state == "done" else f"is {job.state}"
+    how = f"is {job.state}"
+    if job.state == "done":
+        how = "has lost calls" if job.lost else "was made from files that have changed since"
     if job.stopping:
         how = "is stopping"
     return Problem(

@@ -14,12 +14,13 @@ from typing import Any
 
 import orjson
 
+from mmconv.benchmarks.describing import file_options
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.run_folder.layout import MANIFEST, SCORES, SPEC, SUMMARY, TABLES, TRANSCRIPTS
 from mmconv.run_folder.saved_run import read_lines
 from mmconv.run_folder.tables import INDEX
 from mmconv.service.run_files import clean_call
-from mmconv.service.run_requests import RunRequest
+from mmconv.service.run_requests import RunRequest, description
 from mmconv.service.settings import Settings
 from mmconv.store.jobs import Job
 
@@ -41,7 +42,7 @@ def shown_folder(settings: Settings, job: Job, run: Path) -> Path:
     shown.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=shown.parent, prefix=f".{job.id}-") as name:
         draft = Path(name)
-        _fill(draft, run, _with_names(settings, job))
+        _fill(draft, run, _with_names(settings, job, run))
         shutil.rmtree(shown, ignore_errors=True)
         # Where another thread or process was faster, it had the same content.
         with suppress(OSError):
@@ -97,12 +98,21 @@ def _copy_transcripts(source: Path, target: Path) -> None:
                 (target.parent / name).symlink_to((source.parent / name).absolute())
 
 
-def _with_names(settings: Settings, job: Job) -> dict[str, Any]:
-    """The run's specification with names for what lies on this machine."""
+def _with_names(settings: Settings, job: Job, run: Path) -> dict[str, Any]:
+    """The run's specification with names for what lies on this machine.
+
+    Of a benchmark of ours all options are in it: what is made of a run reads them.
+    """
     request = RunRequest.model_validate_json(job.spec)
+    known = description(job.benchmark or "")
+    own = request.options
+    if known is not None:
+        files = file_options(known.options)
+        given = orjson.loads((run / SPEC).read_bytes())["spec"]["options"]
+        own = {name: request.data if name in files else each for name, each in given.items()}
     spec = RunSpec(
         benchmark=job.benchmark or "",
-        options={"data": request.data, **request.options},
+        options={"data": request.data, **own},
         seats={seat: _named(settings, name) for seat, name in request.seats.items()},
         **request.unnamed(),
     )

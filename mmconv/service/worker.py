@@ -28,6 +28,9 @@ log = logging.getLogger(__name__)
 POLL_SECONDS = 1.0
 """How often an idle worker looks for jobs that other processes queued or left behind."""
 
+TEND_SECONDS = 60.0
+"""How often the jobs that wait are looked through, also by a worker that has no room for them."""
+
 AWAY_SECONDS = 1.0
 """How long the database is left alone after it has failed a job."""
 
@@ -66,8 +69,8 @@ class Worker:
     """Takes jobs whose kind has an opener, `at_once` of each at most, until `draining` is set.
 
     So jobs of a kind that take long keep none of another from being begun.
-    Jobs that lack something here (`lacks`) are left to other workers. `failing` says that it could
-    not look for jobs when it last tried; it goes on trying.
+    Jobs that lack something here (`lacks`) are left to other workers, and fail where there is none
+    for long. `failing` says that it could not look for jobs when it last tried; it goes on trying.
     """
 
     def __init__(
@@ -87,6 +90,7 @@ class Worker:
         self._lacks = lacks
         self.failing = False
         self._told = 0.0
+        self._tended = -TEND_SECONDS
         self._tasks: dict[asyncio.Task[None], tuple[str, Work]] = {}
 
     @property
@@ -107,8 +111,7 @@ class Worker:
     async def work(self) -> None:
         """Take jobs until the process drains; then ask for nothing more."""
         while not self._draining.is_set():
-            kinds = self._kinds_with_room
-            job = await self._take(kinds) if kinds else None
+            job = await self._take(self._kinds_with_room)
             if job is None:
                 await self._rest()
             else:
@@ -133,6 +136,9 @@ class Worker:
 
     async def _take(self, kinds: list[str]) -> Job | None:
         try:
+            await self._tend()
+            if not kinds:
+                return None
             await self._free_orphans()
             found = await self._queue.take(self._presence.name, kinds, self._fits)
             self.failing = False
@@ -143,6 +149,11 @@ class Worker:
             log.warning("no jobs can be taken: %s", error, exc_info=None if known else error)
             return None
         return found
+
+    async def _tend(self) -> None:
+        if time.monotonic() > self._tended + TEND_SECONDS:
+            await self._queue.tend(self._lacks)
+            self._tended = time.monotonic()
 
     async def _free_orphans(self) -> None:
         """Free the jobs of workers that share a folder with this one and are gone."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, TypeVar
 
 from mmconv.stats.column import Column
@@ -62,11 +62,13 @@ class Contrast:
     """A difference between two runs, in the columns' own unit.
 
     `p` is the two-sided p-value of no difference, None where there is no interval; it belongs to
-    the interval: below 0.05 exactly where that leaves 0 out.
+    the interval: below 0.05 exactly where that leaves 0 out. `made_of` is the same for
+    differences between quantities that are made of the same numbers in both runs.
     """
 
     summary: Summary
-    p: float | None = field(default=None)
+    p: float | None = None
+    made_of: int | None = None
 
 
 def measure(quantity: Quantity) -> Summary:
@@ -95,7 +97,9 @@ def contrast(left: Quantity, right: Quantity, names: tuple[str, str]) -> Contras
     weights = _weights(left)
     spread = find_spread([(column, weights[key]) for key, column in pairs.items()])
     p = None if spread is None else _p_value(summary, spread.freedom)
-    return Contrast(summary=bounded(summary, -left.reach, left.reach), p=p)
+    reach = max(left.reach, right.reach)
+    made_of = hash((names, _terms(left), _terms(right)))
+    return Contrast(summary=bounded(summary, -reach, reach), p=p, made_of=made_of)
 
 
 def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
@@ -126,6 +130,15 @@ def _weights(quantity: Quantity) -> dict[str, float]:
     relative = quantity.weights or dict.fromkeys(quantity.columns, 1.0)
     whole = math.fsum(relative.values())
     return {key: weight / whole for key, weight in relative.items()}
+
+
+def _terms(quantity: Quantity) -> Hashable:
+    """What a quantity is made of, whatever it and its columns are called."""
+    weights = _weights(quantity)
+    return frozenset(
+        (weights[key], column.samples, column.numbers.tobytes())
+        for key, column in quantity.columns.items()
+    )
 
 
 def _missing(pairs: Mapping[str, Column]) -> dict[str, int]:

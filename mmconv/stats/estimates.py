@@ -26,10 +26,7 @@ import numpy as np
 
 from mmconv.stats.column import Column
 from mmconv.stats.spread import find_spread
-from mmconv.values import Cell, Summary, Table
-
-UNPAIRED = "unpaired: "
-"""What the reason of a sample begins with that makes no pair."""
+from mmconv.values import UNPAIRED, Cell, Summary, Table
 
 FEWEST_CLUSTERS = 5
 """What has fewer clusters than this has no interval, however it is made.

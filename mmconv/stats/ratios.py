@@ -16,7 +16,6 @@ import numpy as np
 from mmconv.stats.column import Codes, Column, Numbers, number_names
 from mmconv.stats.estimates import (
     FEWEST_CLUSTERS,
-    ROUNDING,
     effective_size,
     summarise,
     t_quantile,
@@ -51,7 +50,6 @@ def summarise_ratio(
         return none
     ratio = float(total[0] / total[1])
     off = over.numbers - ratio * under.numbers
-    off[np.abs(off) <= ROUNDING * np.abs(pairs).max()] = 0.0
     linear = summarise(replace(over, numbers=off))
     if linear.stderr is None:
         return replace(none, mean=ratio)
@@ -65,7 +63,7 @@ def summarise_ratio(
     errors = _covariance(pairs, codes, len(names))
     means, errors = _with_added(pairs.mean(axis=0), errors, size, np.array(possible))
     ends = _fieller(means, errors, t_quantile(len(names) - 1))
-    return replace(summary, low=min(ends[0], ratio), high=max(ends[1], ratio)) if ends else summary
+    return replace(summary, low=ends[0], high=ends[1]) if ends else summary
 
 
 def _covariance(pairs: Numbers, codes: Codes, groups: int) -> Numbers:

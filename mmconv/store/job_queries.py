@@ -6,6 +6,8 @@ in them.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -31,6 +33,9 @@ from mmconv.store.schema import job_keys, jobs
 
 MOST_STARTS = 10
 """How often a job is begun without getting on before it counts as what ends its workers."""
+
+UNFIT_SECONDS = 900.0
+"""How long a job waits that no server can carry out."""
 
 
 def now_of(connection: Connection) -> datetime:
@@ -168,9 +173,47 @@ def settle_orphans(connection: Connection, now: datetime) -> None:
     connection.execute(hopeless.values(state="failed", error=error, **ended))
 
 
+def sort_free(
+    connection: Connection, lacks: Callable[[Job], str | None]
+) -> tuple[list[str], dict[str, str]]:
+    """The ids of the free jobs that lack nothing, and of the others with what they lack."""
+    fit, unfit = [], {}
+    for name, _, _ in free_jobs(connection):
+        # One that cannot be read is told of where it is to be taken.
+        with suppress(ValueError):
+            job = find_job(connection, name)
+            missing = None if job is None else lacks(job)
+            if missing is None:
+                fit.append(name)
+            else:
+                unfit[name] = missing
+    return fit, unfit
+
+
+def settle_unfit(connection: Connection, fit: Sequence[str], unfit: Mapping[str, str]) -> None:
+    """Tell of free jobs that fit, and fail others of which that was told too long ago."""
+    now = now_of(connection)
+    connection.execute(update(jobs).where(jobs.c.id.in_(fit), is_free(now)).values(updated=now))
+    forgotten = and_(is_free(now), jobs.c.updated < now - timedelta(seconds=UNFIT_SECONDS))
+    ended = {"worker": None, "lease": None, "stopping": False, "updated": now, "ended": now}
+    for name, missing in unfit.items():
+        error = (
+            f"no server has had {missing} for {UNFIT_SECONDS / 60:g} minutes: "
+            "post it again when one has"
+        )
+        failed = update(jobs).where(jobs.c.id == name, forgotten)
+        connection.execute(failed.values(state="failed", error=error, **ended))
+
+
 def is_held(job_id: str, worker: str) -> ColumnElement[bool]:
     """The condition that this worker holds the job."""
     return and_(jobs.c.id == job_id, jobs.c.worker == worker, jobs.c.state == "running")
+
+
+def is_behind(last: Job) -> ColumnElement[bool]:
+    """The condition that a job comes after this one in a list, the newest first."""
+    same = and_(jobs.c.created == last.created, jobs.c.id < last.id)
+    return or_(jobs.c.created < last.created, same)
 
 
 def narrowed(query: Select[Any], chosen: Filter) -> Select[Any]:

@@ -42,7 +42,8 @@ class Job:
     `stopping` says that it is to stop and has not yet. `worker` holds it while it runs. `progress`
     is what the worker told last; `lost` counts calls without a reply at the end of a done one.
     `result` (JSON) is the outcome of a job that has no folder. `created` is when it was first
-    submitted, `queued` when it was last.
+    submitted, `queued` when it was last, and `updated` when anything was told of it last: while it
+    waits, also that a server can carry it out.
     """
 
     id: str

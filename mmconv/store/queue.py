@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any, TypeVar
 
 import orjson
-from sqlalchemy import Connection, and_, case, delete, or_, select, update
+from sqlalchemy import Connection, case, delete, select, update
 
 from mmconv.store.job_queries import (
+    UNFIT_SECONDS,
     count_active,
     find_job,
     free_jobs,
+    is_behind,
     is_full,
     is_held,
     job_of_key,
@@ -29,6 +32,8 @@ from mmconv.store.job_queries import (
     now_of,
     queued,
     settle_orphans,
+    settle_unfit,
+    sort_free,
     stands,
     taken,
 )
@@ -77,6 +82,7 @@ class Queue:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mmconv-queue")
         self._reader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mmconv-look")
         self._unfit: set[str] = set()
+        self._opened = time.monotonic()
 
     async def submit(
         self,
@@ -85,13 +91,15 @@ class Queue:
         key: str | None = None,
         most: int | None = None,
         for_others: bool = False,
+        afresh: bool = False,
     ) -> Submission:
         """Queue a job, or find the one that it is; a stopped, failed or lossy one is queued again.
 
-        Only its first owner may do that, whose it stays, and `for_others` anybody.
+        So is any that is done, with `afresh`. Only its first owner may do that, whose it stays, and
+        `for_others` anybody.
         `key` is the owner's idempotency key for it; `most` active jobs are allowed to the owner.
         """
-        submitted = await self._query(lambda: self._submit(new, key, most, for_others))
+        submitted = await self._query(lambda: self._submit(new, key, most, for_others, afresh))
         if submitted.admission in ("new", "resumed"):
             self.news.set()
         return submitted
@@ -122,6 +130,14 @@ class Queue:
         through this object.
         """
         return await self._query(lambda: self._take(worker, kinds, fits))
+
+    async def tend(self, lacks: Callable[[Job], str | None]) -> None:
+        """Tell of the jobs that wait and lack nothing here that a server can carry them out.
+
+        `lacks` says in words what a job needs that is not here. One of which no server has told it
+        for `UNFIT_SECONDS`, while this process was there, fails.
+        """
+        await self._query(lambda: self._tend(lacks))
 
     async def renew(
         self, job_id: str, worker: str, progress: Mapping[str, Any], *, advanced: bool
@@ -174,7 +190,7 @@ class Queue:
         return await asyncio.get_running_loop().run_in_executor(thread or self._thread, work)
 
     def _submit(
-        self, new: NewJob, key: str | None, most: int | None, for_others: bool
+        self, new: NewJob, key: str | None, most: int | None, for_others: bool, afresh: bool
     ) -> Submission:
         with self._engine.begin() as connection:
             # Active jobs are counted, then one is added: by one process at a time.
@@ -188,7 +204,7 @@ class Queue:
             admission: Admission = "resumed"
             if found is None:
                 admission = "new"
-            elif stands(found):
+            elif stands(found) and not (afresh and found.state == "done"):
                 admission = "known"
             if admission == "resumed" and found and found.owner != new.owner and not for_others:
                 return Submission(admission="not_owned", job=found)
@@ -212,12 +228,7 @@ class Queue:
                 last = find_job(connection, after)
                 if last is None or chosen.owner not in (None, last.owner):
                     raise KeyError(after)
-                query = query.where(
-                    or_(
-                        jobs.c.created < last.created,
-                        and_(jobs.c.created == last.created, jobs.c.id < last.id),
-                    )
-                )
+                query = query.where(is_behind(last))
             newest = query.order_by(jobs.c.created.desc(), jobs.c.id.desc()).limit(limit)
             return [read_job(row) for row in connection.execute(newest)]
 
@@ -268,6 +279,16 @@ class Queue:
             self._unfit.add(name)
         return None
 
+    def _tend(self, lacks: Callable[[Job], str | None]) -> None:
+        with self._engine.connect() as connection:
+            fit, unfit = sort_free(connection, lacks)
+        # Those who can carry them out may have been away as this process was.
+        if time.monotonic() - self._opened < UNFIT_SECONDS:
+            unfit = {}
+        if fit or unfit:
+            with self._engine.begin() as connection:
+                settle_unfit(connection, fit, unfit)
+
     def _renew(
         self, job_id: str, worker: str, progress: Mapping[str, Any], advanced: bool
     ) -> Holding:
@@ -300,10 +321,11 @@ class Queue:
                     starts=0,
                     progress=orjson.dumps(ending.progress).decode(),
                     lost=ending.lost,
-                    result=ending.result,
                     error=ending.error,
                     updated=now,
                     ended=now,
+                    # what an earlier session has finished is there still
+                    **({} if ending.result is None else {"result": ending.result}),
                 )
             )
             return bool(connection.execute(ended).rowcount)

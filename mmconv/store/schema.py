@@ -207,6 +207,11 @@ def connect(url: str, *, create: bool = True) -> Engine:
         reason = getattr(error, "orig", None) or error
         raise StoreError(f"cannot open the store {shown}: {reason}{_closed(parsed)}") from error
     event.listen(engine, "handle_error", _store_error)
+    if engine.dialect.driver == "psycopg":
+        # Migrations may take long, and the driver is an extra.
+        from mmconv.store.patience import bound_silence
+
+        bound_silence(engine)
     return engine
 
 

@@ -77,14 +77,14 @@ def open_renderer(spec: ModelSpec, images: ImageSource) -> HfRenderer:
             "that nobody knows how it writes prompts; download it, or name its folder"
         )
     with _libraries(spec):
-        from model_zoo.hf.prompting import read_wording
+        from model_zoo.hf.prompting import check_wording, read_wording
         from model_zoo.hf.raw import HfRenderer
         from model_zoo.hf.writer import foreign_code, load_writer, naming
     with foreign_code(spec, options), naming(spec):
         writer, _ = load_writer(spec.model, options, download=False)
-    return HfRenderer(
-        writer=writer, wording=read_wording(options), policy=_policy(options), images=images
-    )
+    wording = read_wording(options)
+    check_wording(spec.label, writer, wording)
+    return HfRenderer(writer=writer, wording=wording, policy=_policy(options), images=images)
 
 
 def _policy(options: HfOptions) -> Policy:
@@ -96,7 +96,11 @@ def _load(spec: ModelSpec, options: HfOptions) -> Checkpoint:
     with _libraries(spec):
         import_module("model_zoo.hf.backend")
         from model_zoo.hf.loading import load_checkpoint
-    return load_checkpoint(spec, options)
+        from model_zoo.hf.prompting import check_wording, read_wording
+    wording = read_wording(options)
+    checkpoint = load_checkpoint(spec, options)
+    check_wording(spec.label, checkpoint, wording, checkpoint.embeddings)
+    return checkpoint
 
 
 @contextmanager

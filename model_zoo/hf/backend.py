@@ -15,15 +15,15 @@ from images.policy import Policy, prepare_pixels
 from mmconv.errors import Transient
 from mmconv.protocols import ImageSource
 from mmconv.values import Image, Message, Reply, Sampling, SeenImage
-from model_zoo.hf.batching import Budget, Request
+from model_zoo.hf.batching import Budget, Request, company
 from model_zoo.hf.decoding import Completion, Decoder
-from model_zoo.hf.encoding import Tensors, check_context, encode
+from model_zoo.hf.encoding import Tensors, check_context, check_vocabulary, encode
 from model_zoo.hf.load_lock import LOAD_LOCK
 from model_zoo.hf.loading import Checkpoint, release_memory
 from model_zoo.hf.options import HfOptions
 from model_zoo.hf.prompting import check_images, images_of, read_wording, render
 from model_zoo.hf.queue import BatchQueue
-from model_zoo.reasoning import split_reasoning
+from model_zoo.reasoning import opened_by, split_reasoning
 
 
 class HfBackend:
@@ -49,7 +49,10 @@ class HfBackend:
         self.wording = read_wording(options)
         # twice a batch: the next one is prepared while one is answered
         self.max_concurrency = max_concurrency or 2 * options.max_batch
-        budget = Budget(rows=options.max_batch, tokens=options.max_batch_tokens)
+        positions = None if checkpoint.encoder_decoder else checkpoint.context
+        budget = Budget(
+            rows=options.max_batch, tokens=options.max_batch_tokens, positions=positions
+        )
         self.decoder = Decoder(checkpoint, budget, options.threads)
         self.queue = BatchQueue(self.decoder.answer, budget)
         # processors and fast tokenizers are not made for several threads at once
@@ -61,10 +64,11 @@ class HfBackend:
         """Answer once, in a batch with whatever else is asked at the time.
 
         Raises `mmconv.errors.Refused`: the prompt is too long ("context"), does not fit into
-        memory even alone ("memory"), or the model's template or processor does not take it, or its
-        scores are not finite ("rejected"). Raises `mmconv.errors.Transient` ("connection") where
-        the backend is closed, and `mmconv.errors.ConfigError` where the model has no use for what
-        options or sampling say. `seconds` is the batch's time divided by its prompts.
+        memory even alone ("memory"), or the model's template or processor does not take it, or it
+        holds a token that the model does not know, or its scores are not finite ("rejected").
+        Raises `mmconv.errors.Transient` ("connection") where the backend is closed, and
+        `mmconv.errors.ConfigError` where the model has no use for what options or sampling say.
+        `seconds` is the batch's time divided by its prompts.
         """
         checkpoint = self._open_checkpoint()
         check_images(checkpoint, messages)
@@ -74,20 +78,27 @@ class HfBackend:
             ]
             # it may have been closed meanwhile
             self._open_checkpoint()
-            tensors = await asyncio.get_running_loop().run_in_executor(
+            tensors, opened = await asyncio.get_running_loop().run_in_executor(
                 self.encoding, self._encode, checkpoint, messages, pictures
             )
         length = int(tensors["input_ids"].shape[1])
         check_context(checkpoint, length, sampling.max_tokens)
+        check_vocabulary(checkpoint, tensors)
         self._open_checkpoint()
         completion = await self.queue.ask(
-            Request(tensors=tensors, length=length, sampling=sampling)
+            Request(
+                tensors=tensors,
+                length=length,
+                sampling=sampling,
+                images=tuple(image.sha256 for image in images_of(messages)),
+                company=company(checkpoint.model.config, length, sampling.max_tokens),
+            )
         )
         seen = [
             SeenImage(sha256=image.sha256, width=picture.width, height=picture.height)
             for image, picture in zip(images_of(messages), pictures, strict=True)
         ]
-        return _reply(completion, length, tuple(seen))
+        return _reply(completion, opened, length, tuple(seen))
 
     async def aclose(self) -> None:
         """Stop at the next token, fail what waits and free the model's memory."""
@@ -110,18 +121,19 @@ class HfBackend:
 
     def _encode(
         self, checkpoint: Checkpoint, messages: Sequence[Message], pictures: Sequence[Any]
-    ) -> Tensors:
+    ) -> tuple[Tensors, str]:
+        """The inputs, and the tag by which the prompt opens the model's reasoning, or nothing."""
         with LOAD_LOCK.running():
             rendered = render(checkpoint, messages, self.wording)
             tensors = encode(checkpoint, rendered, pictures)
-        if checkpoint.token_types:
-            return tensors
-        # generic tokenizers add them, and models that have no use for them raise
-        return {name: value for name, value in tensors.items() if name != "token_type_ids"}
+        if not checkpoint.token_types:
+            # generic tokenizers add them, and models that have no use for them raise
+            tensors = {name: value for name, value in tensors.items() if name != "token_type_ids"}
+        return tensors, opened_by(rendered.text)
 
 
-def _reply(completion: Completion, length: int, seen: tuple[SeenImage, ...]) -> Reply:
-    reasoning, answer = split_reasoning(completion.text)
+def _reply(completion: Completion, opened: str, length: int, seen: tuple[SeenImage, ...]) -> Reply:
+    reasoning, answer = split_reasoning(completion.text, opened=opened)
     return Reply(
         text=answer,
         reasoning=reasoning,

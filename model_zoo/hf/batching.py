@@ -47,16 +47,24 @@ _MERGED |= {"pixel_values", "image_grid_thw", "batch_num_images", _PLACES}
 _MERGED |= {"image_grids", "image_num_crops", "aspect_ratio_ids", "aspect_ratio_mask"}
 """Tensors that are known to mean the same behind those of other prompts."""
 
+_MASK_BLIND = frozenset({"rwkv", "recurrent_gemma"})
+"""Architectures whose states run through padding as through text."""
+
 Side = Literal["left", "right"]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Request:
-    """A prompt that waits for its reply; `length` is in tokens."""
+    """A prompt that waits for its reply; `length` is in tokens.
+
+    `images` are the sha256 of its pictures. `company` is what else must agree within a batch.
+    """
 
     tensors: Tensors
     length: int
     sampling: Sampling
+    images: tuple[str, ...] = ()
+    company: Hashable = None
     answer: asyncio.Future[Any] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -65,30 +73,68 @@ class Request:
     def __post_init__(self) -> None:
         sampling = self.sampling
         settings = (sampling.temperature, sampling.top_p, sampling.stop)
-        self.group = (settings, _shapes(self.tensors))
+        self.group = (settings, self.company, _shapes(self.tensors))
 
 
 @dataclass(slots=True, kw_only=True)
 class Budget:
     """What a batch may hold: `rows` prompts, `tokens` in all (rows times the longest row).
 
-    Grows smaller when the model runs out of memory.
+    Grows smaller when the model runs out of memory. `positions` bounds the longest row: one that is
+    done goes on, filled up, for as long as others do.
     """
 
     rows: int
     tokens: int
+    positions: int | None = None
 
     def holds(self, requests: Sequence[Request]) -> bool:
         """Whether these requests may form one batch; one alone always may."""
         if len(requests) == 1:
             return True
+        if self.positions is not None and _row_tokens(requests) > self.positions:
+            return False
         return len(requests) <= self.rows and batch_tokens(requests) <= self.tokens
 
 
 def batch_tokens(requests: Sequence[Request]) -> int:
     """The tokens of a batch, padding included."""
+    return len(requests) * _row_tokens(requests)
+
+
+def _row_tokens(requests: Sequence[Request]) -> int:
+    """The tokens of each row of a batch: the longest prompt's and the longest reply's."""
     longest = max(request.length for request in requests)
-    return len(requests) * (longest + max(request.sampling.max_tokens for request in requests))
+    return longest + max(request.sampling.max_tokens for request in requests)
+
+
+def company(config: Any, length: int, max_tokens: int) -> Hashable:
+    """What must agree within a batch of a model for reasons of its own; None for most.
+
+    Models that take no notice of the mask answer one prompt at a time. Long-RoPE turns by other
+    factors once the longest row is longer than the model was first trained on, for all rows: those
+    that never are share a batch, those that always are, and of the others those that cross at the
+    same token.
+    """
+    if config.model_type in _MASK_BLIND:
+        return object()
+    turn = _long_rope(config.get_text_config(decoder=True))
+    if turn is None:
+        return None
+    if length > turn:
+        return "long"
+    # a batch runs to the highest of its limits
+    return ("short", max_tokens) if length + max_tokens <= turn else length
+
+
+def _long_rope(config: Any) -> int | None:
+    """Where a text configuration changes its rotary factors, in tokens; None if it does not."""
+    told = getattr(config, "rope_parameters", None) or {}
+    for each in (told, *told.values()):
+        if isinstance(each, dict) and each.get("rope_type") == "longrope":
+            first = each.get("original_max_position_embeddings")
+            return first or getattr(config, "original_max_position_embeddings", None)
+    return None
 
 
 def choose_batch(waiting: Sequence[Request], budget: Budget) -> list[Request]:

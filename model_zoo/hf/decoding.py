@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -33,6 +34,7 @@ from model_zoo.hf.sampling import (
     stream_seed,
     warpers,
 )
+from model_zoo.reasoning import is_of_tag
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +66,11 @@ class Decoder:
         self.closing = threading.Event()
         # preparing prompts uses the tokenizer in another thread, and it does not like company
         self.tokenizer = copy.deepcopy(checkpoint.tokenizer)
+        self.tag_ids = {
+            number
+            for token, number in self.tokenizer.get_vocab().items()
+            if is_of_tag(token) and not self.tokenizer.decode([number], skip_special_tokens=True)
+        }
 
     def answer(self, batch: Sequence[Request]) -> list[Completion | Refused]:
         """One completion per request, in order, or why there is none."""
@@ -127,7 +134,7 @@ class Decoder:
         Beside them how many, from the first, come of scores that were numbers.
         """
         limits = [request.sampling.max_tokens for request in batch]
-        ends = RowLimits(limits, batch[0].sampling.stop, self._read, self.closing)
+        ends = RowLimits(limits, self._stops(batch[0]), self._read, self.closing)
         watch = ScoreWatch()
         with torch.inference_mode():
             inputs = self._inputs(batch)
@@ -172,7 +179,7 @@ class Decoder:
     def _settings(self, max_new_tokens: int) -> Any:
         """The checkpoint's settings, without what `_processors` does row by row.
 
-        And without guidance, which Janus has for drawing.
+        And with the cache that checkpoints saved in training go without.
         """
         settings = copy.deepcopy(self.checkpoint.settings)
         settings.update(
@@ -181,7 +188,7 @@ class Decoder:
             do_sample=False,
             num_beams=1,
             num_return_sequences=1,
-            guidance_scale=None,
+            use_cache=True,
             return_dict_in_generate=False,
             repetition_penalty=1.0,
             temperature=None,
@@ -191,6 +198,9 @@ class Decoder:
             eos_token_id=sorted(self.checkpoint.stop_ids) or None,
             pad_token_id=self.checkpoint.pad_id,
         )
+        if not self.checkpoint.encoder_decoder:
+            # it would count the prompt, padding included
+            settings.min_length = 0
         return settings
 
     def _processors(self, batch: Sequence[Request], inputs: dict[str, Any]) -> list[Any]:
@@ -205,7 +215,9 @@ class Decoder:
         warping = warpers(batch[0].sampling, settings)
         if warping is not None:
             seeds = [
-                stream_seed(request.sampling, request.tensors["input_ids"][0].tolist())
+                stream_seed(
+                    request.sampling, request.tensors["input_ids"][0].tolist(), request.images
+                )
                 for request in batch
             ]
             chosen.append(RowSampler(warping, seeds, self.checkpoint.device))
@@ -225,7 +237,7 @@ class Decoder:
                 "bfloat16 or float32 (if they are, its weights are damaged)",
             )
         text = self._read(ids if end is None else ids[:-1])
-        places = [place for stop in request.sampling.stop if (place := text.find(stop)) >= 0]
+        places = [place for stop in self._stops(request) if (place := text.find(stop)) >= 0]
         if places:
             text = text[: min(places)]
         return Completion(
@@ -235,5 +247,12 @@ class Decoder:
             seconds=seconds,
         )
 
+    def _stops(self, request: Request) -> tuple[str, ...]:
+        return (*request.sampling.stop, *self.checkpoint.stop_strings)
+
     def _read(self, ids: Sequence[int]) -> str:
-        return str(self.tokenizer.decode(ids, skip_special_tokens=True))
+        """The text of token ids: without special tokens, but for those that mark reasoning."""
+        runs = groupby(ids, lambda each: each in self.tag_ids)
+        return "".join(
+            self.tokenizer.decode(list(run), skip_special_tokens=not marks) for marks, run in runs
+        )

@@ -1,7 +1,8 @@
 """Turns one written prompt and its pixels into the tensors that the model takes.
 
 Every prompt is encoded alone, by the checkpoint's own processor: a batch is put together from these
-tensors later, so that a prompt's tensors never depend on its neighbours. Nothing is truncated.
+tensors later, so that a prompt's tensors never depend on its neighbours. Nothing is truncated, nor
+padded, whatever the tokenizer was saved with.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ def encode(
         "text": [rendered.text],
         "return_tensors": "pt",
         "add_special_tokens": rendered.special_tokens,
+        # processors take what is not said from the calls that the tokenizer was saved after
+        "truncation": False,
+        "padding": False,
     }
     if pixels:
         arguments["images"] = [list(pixels)]
@@ -42,6 +46,26 @@ def encode(
         raise Refused("memory", told) from None
     except ValueError as error:
         raise Refused("rejected", f"the processor does not take this prompt: {error}") from error
+
+
+def check_vocabulary(checkpoint: Checkpoint, tensors: Tensors) -> None:
+    """Raise `mmconv.errors.Refused` for a token that the model has no embedding of.
+
+    Computing one ends in an error that names no token, and on a GPU is the end of the process. What
+    stands for images may lie outside of the table: models put something else in its place.
+    """
+    if checkpoint.embeddings is None:
+        return
+    ids = set(tensors["input_ids"][0].tolist())
+    ids -= {getattr(checkpoint.model.config, "image_token_id", None)}
+    outside = [token for token in ids if token >= checkpoint.embeddings]
+    if outside:
+        names = ", ".join(map(repr, checkpoint.tokenizer.convert_ids_to_tokens(sorted(outside))))
+        raise Refused(
+            "rejected",
+            f"the prompt holds {names}, and the model has embeddings of its first "
+            f"{checkpoint.embeddings} tokens only",
+        )
 
 
 def check_context(checkpoint: Checkpoint, length: int, max_tokens: int) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import gc
 import inspect
 import logging
+import math
+import re
 import sys
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -23,7 +25,7 @@ from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError
 from model_zoo.checkpoints import file_at_hand
 from model_zoo.hf.load_lock import LOAD_LOCK
-from model_zoo.hf.options import HfOptions, Kind
+from model_zoo.hf.options import HfOptions, Kind, refuse_adapter
 from model_zoo.hf.writer import (
     Writer,
     foreign_code,
@@ -58,6 +60,20 @@ torch's allocator fails while it puts the message together.
 _MISFIT_SIGN = "ignore_mismatched_sizes"
 """What transformers speaks of where weights have not the shapes that the configuration gives."""
 
+_OF_WEIGHTS = re.compile(
+    r"(^|\.)(weight_scale\w*|scale_inv|weight_packed|qweight|qzeros|SCB)$|absmax|quant_state|lora_"
+)
+"""What is in the names of weights without which others mean something else: scales, adapters."""
+
+_NOT_IN_BATCHES = (
+    *("stop_strings", "forced_eos_token_id", "max_time", "guidance_scale"),
+    *("cache_implementation", "prompt_lookup_num_tokens", "penalty_alpha", "dola_layers"),
+)
+"""Settings that tell falsely why a row ended, are for drawing, or only change how it is computed.
+
+The last of them fail with more than one row, or without a library of their own.
+"""
+
 _DAMAGE_SIGNS = ("PytorchStreamReader", "unexpected EOF")
 """How torch says that a file of weights is cut short, in its present format and in its old one."""
 
@@ -68,33 +84,38 @@ class Checkpoint(Writer):
 
     `context` is the number of positions, in tokens, or None if it has no limit. `encoder_decoder`
     says that prompt and reply do not share them. `settings` are the checkpoint's generation
-    settings. `device` is where inputs go. `token_types` says that the model takes token_type_ids.
+    settings; by these, `stop_strings` end a reply. `device` is where inputs go. `token_types` says
+    that the model takes token_type_ids. `embeddings` is how many tokens the model has embeddings
+    of, or None if that cannot be seen.
     """
 
     model: Any
     device: torch.device
     token_types: bool
     settings: Any
+    stop_strings: tuple[str, ...]
     context: int | None
     encoder_decoder: bool
+    embeddings: int | None
 
     @property
     def stop_ids(self) -> frozenset[int]:
-        """The token ids that end a reply."""
+        """The token ids that end a reply: those of the settings, and the tokenizer's own.
+
+        Models that were trained on to end otherwise often keep the settings that they had.
+        """
         stop = self.settings.eos_token_id
-        if stop is None:
-            stop = self.tokenizer.eos_token_id
-        if stop is None:
-            return frozenset()
-        return frozenset([stop] if isinstance(stop, int) else stop)
+        told = [stop] if isinstance(stop, int) else list(stop or [])
+        own = self.tokenizer.eos_token_id
+        return frozenset(told if own is None else [*told, own])
 
     @property
     def pad_id(self) -> int:
-        """The token id that fills up rows; any will do, it is masked."""
+        """The token id that fills up rows; any that has an embedding will do, it is masked."""
         for candidate in (self.settings.pad_token_id, self.tokenizer.pad_token_id):
-            if candidate is not None:
+            if candidate is not None and 0 <= candidate < (self.embeddings or math.inf):
                 return int(candidate)
-        return min(self.stop_ids, default=0)
+        return 0
 
 
 def load_checkpoint(spec: ModelSpec, options: HfOptions) -> Checkpoint:
@@ -162,13 +183,16 @@ def release_memory() -> None:
 
 
 def _load(name: str, options: HfOptions) -> Checkpoint:
+    refuse_adapter(name, options.revision)
     writer, kind = load_writer(name, options)
     source, told = origin(name, options)
+    _check_quantization(name, _library.AutoConfig.from_pretrained(source, **told), options)
     auto_class = getattr(_library, _AUTO_CLASSES[kind])
     model, found = auto_class.from_pretrained(
         source, **told, **_placement(options), output_loading_info=True
     )
     _check_complete(name, found["missing_keys"])
+    _check_used(name, found["unexpected_keys"])
     return as_checkpoint(model.eval(), writer.tokenizer, writer.processor)
 
 
@@ -181,6 +205,37 @@ def _check_complete(name: str, missing: Collection[str]) -> None:
             f"{', ...' if len(missing) > 3 else ''}) and would be random; is it of another class, "
             "or was it saved in part?"
         )
+
+
+def _check_used(name: str, left_out: Collection[str]) -> None:
+    """Raise `ConfigError` where transformers left out weights that change what others mean."""
+    lost = sorted(filter(_OF_WEIGHTS.search, left_out))
+    if lost:
+        raise ConfigError(
+            f"model {name}: {len(lost)} of the weights that it holds would be left out "
+            f"({', '.join(lost[:3])}{', ...' if len(lost) > 3 else ''}), scales or adapters that "
+            "make it another model: merge an adapter into its base (merge_and_unload of peft), use "
+            "the provider vllm for what was quantized in a way that transformers does not know"
+        )
+
+
+def _check_quantization(name: str, config: Any, options: HfOptions) -> None:
+    """Raise `ConfigError` where transformers would ignore a quantization, or the one asked for."""
+    text = config.get_text_config(decoder=True)
+    for each in (config, text):
+        told = getattr(each, "quantization_config", None)
+        if told is None:
+            continue
+        if options.quantization is not None:
+            raise ConfigError(
+                f"model {name}: its weights are quantized already (quantization_config in its "
+                "config.json); leave options.quantization out"
+            )
+        if not _library.quantizers.AutoHfQuantizer.supports_quant_method(told):
+            raise ConfigError(
+                f"model {name}: its weights are quantized by {told['quant_method']!r}, which "
+                "transformers does not know; use the provider vllm, or weights quantized otherwise"
+            )
 
 
 def _placement(options: HfOptions) -> dict[str, Any]:
@@ -231,10 +286,32 @@ def as_checkpoint(model: Any, tokenizer: Any, processor: Any | None) -> Checkpoi
         tokenizer=tokenizer,
         processor=processor,
         settings=speaker.generation_config,
+        stop_strings=_take_out(speaker.generation_config),
         context=getattr(text, "max_position_embeddings", None),
         encoder_decoder=bool(speaker.config.is_encoder_decoder),
+        embeddings=_embeddings(model),
         one_image=one_image,
     )
+
+
+def _take_out(settings: Any) -> tuple[str, ...]:
+    """Clear what batches cannot obey; returns the stop strings, which are obeyed in another way.
+
+    Cleared at the source: generate fills in from it what the settings of a call leave open.
+    """
+    stop = settings.stop_strings or ()
+    for name in _NOT_IN_BATCHES:
+        setattr(settings, name, None)
+    return (stop,) if isinstance(stop, str) else tuple(stop)
+
+
+def _embeddings(model: Any) -> int | None:
+    """How many tokens have an embedding; None where a model keeps them otherwise."""
+    try:
+        weight = model.get_input_embeddings().weight
+    except (AttributeError, NotImplementedError):
+        return None
+    return int(weight.shape[0])
 
 
 def _entry_device(model: Any) -> torch.device:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -25,11 +26,17 @@ from model_zoo.chat_templates import (
     read_template,
     without_template,
 )
-from model_zoo.checkpoints import checkpoint_fingerprint, require_pinned, require_sight
+from model_zoo.checkpoints import (
+    checkpoint_fingerprint,
+    commit_at_hand,
+    file_at_hand,
+    require_pinned,
+    require_sight,
+)
 
 Kind = Literal["image-text", "text", "encoder-decoder"]
 
-_ANSWER_VERSION = 2
+_ANSWER_VERSION = 3
 """Raised when this provider starts to answer the same request otherwise."""
 
 _SPEED_ONLY = frozenset({"device_map", "max_batch_tokens", "max_batch", "threads"})
@@ -101,10 +108,25 @@ def check_sight(spec: ModelSpec) -> None:
 
 
 def check_ready(spec: ModelSpec) -> None:
-    """Raise `ConfigError` for a checkpoint's folder that has no chat template and needs one."""
+    """Raise `ConfigError` for a checkpoint's folder that lacks a chat template that it needs.
+
+    And for one with an adapter that would be left out.
+    """
     options = read_options(spec)
+    refuse_adapter(spec.model, options.revision)
     if options.chat_template is None and lacks_template(spec.model):
         require_template(spec.model, model_type(spec.model))
+
+
+def refuse_adapter(model: str, revision: str | None) -> None:
+    """Raise `ConfigError` for a checkpoint with an adapter, which without peft is left out."""
+    file = file_at_hand(model, "adapter_config.json", revision)
+    if file is not None and file.exists() and find_spec("peft") is None:
+        raise ConfigError(
+            f"model {model}: holds an adapter (adapter_config.json), which is left out without "
+            "peft; merge it into its base (merge_and_unload of peft), remove it, or run: pip "
+            "install peft"
+        )
 
 
 def require_template(model: str, architecture: str | None) -> None:
@@ -116,11 +138,13 @@ def require_template(model: str, architecture: str | None) -> None:
 def facts(spec: ModelSpec) -> dict[str, str]:
     """What a run's manifest tells of the model: which chat template writes its conversations.
 
-    And on which day, where it asks for one.
+    And on which day, where it asks for one, and of a hub name which commit is at hand.
     """
     options = read_options(spec)
     given = read_template(options.chat_template)
     told = {"chat_template": name_template(spec.model, options.revision, given)}
     if asks_the_date(given or find_template(spec.model, options.revision)):
         told["date"] = options.date.isoformat()
+    if commit := commit_at_hand(spec.model, options.revision):
+        told["commit"] = commit
     return told

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +59,38 @@ def read_wording(options: HfOptions) -> Wording:
         variables=options.template_kwargs,
         day=options.date,
     )
+
+
+def check_wording(
+    name: str, writer: Writer, wording: Wording, embeddings: int | None = None
+) -> None:
+    """Raise `mmconv.errors.ConfigError` for a template whose tokens the checkpoint does not have.
+
+    `name` is the model's, `embeddings` how many tokens it has embeddings of (None: not known).
+    """
+    tokenizer = writer.tokenizer
+    template = _template_of(writer, wording.template)[1] or ""
+    named = [token for token in ("bos_token", "eos_token") if token in template]
+    # a tokenizer that names others may go without these on purpose
+    if named and not tokenizer.special_tokens_map:
+        raise ConfigError(
+            f"model {name}: its chat template writes {' and '.join(named)}, but its tokenizer has "
+            "none, so that prompts would go without; put the tokenizer_config.json that belongs to "
+            "it into its folder, or spell the tokens out in options.chat_template"
+        )
+    if embeddings is None:
+        return
+    with suppress(Refused):  # what it does not take is told of each prompt
+        text = render(writer, [Message(role="user", parts=(Text(text="Why?"),))], wording).text
+        ids = set(tokenizer(text, add_special_tokens=False)["input_ids"])
+        outside = sorted(token for token in ids if token >= embeddings)
+        if outside:
+            names = ", ".join(tokenizer.convert_ids_to_tokens(outside))
+            raise ConfigError(
+                f"model {name}: its chat template writes {names}, but its weights know the first "
+                f"{embeddings} tokens only: the tokenizer grew and the model did not; give the "
+                "tokenizer that the weights were trained with, or options.chat_template"
+            )
 
 
 def images_of(messages: Sequence[Message]) -> tuple[Image, ...]:

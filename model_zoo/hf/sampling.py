@@ -27,12 +27,13 @@ _SLACK_TOKENS = 4
 """Among the tokens of a stop string may be some that have no text, as special ones."""
 
 
-def stream_seed(sampling: Sampling, prompt: Sequence[int]) -> int:
+def stream_seed(sampling: Sampling, prompt: Sequence[int], images: Sequence[str] = ()) -> int:
     """The seed of a row's random stream: from seed, trial and prompt, never from the batch.
 
-    A `seed` of None counts as 0: a request that is asked again gets the same reply.
+    `images` are the sha256 of the prompt's pictures, whose placeholders in it are all alike. A
+    `seed` of None counts as 0: a request that is asked again gets the same reply.
     """
-    told = f"{sampling.seed or 0}|{sampling.trial}|{','.join(map(str, prompt))}"
+    told = f"{sampling.seed or 0}|{sampling.trial}|{','.join([*map(str, prompt), *images])}"
     return int.from_bytes(hashlib.sha256(told.encode()).digest()[:8], "little") >> 1
 
 

@@ -1,24 +1,29 @@
 """Any server that speaks OpenAI's chat completions: vLLM, SGLang, transformers serve, hosted ones.
 
-What is said to the server is in `request`, how its answers are read in `response`, the connection
-in `client`. No model is loaded and no server is started here, and nothing is asked twice: that is
-the runner's business. Importing this package loads neither aiohttp nor openai.
+What is said to the server is in `request`, how its answers are read in `replies` and `failures`,
+the connection in `client`. No model is loaded and no server is started here, and what failed is not
+asked again: that is the runner's business. Importing this package loads neither aiohttp nor openai.
 """
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 from mmconv.config import ModelSpec, secret, validate
-from mmconv.errors import ConfigError, Transient
+from mmconv.errors import ConfigError, FailureKind, Transient
 from mmconv.keys import hash_json
 from mmconv.protocols import Backend, ImageSource
+from model_zoo.openai_api.endpoint import Endpoint
+from model_zoo.openai_api.failures import read_failure
 from model_zoo.openai_api.proxies import find_proxy
 from model_zoo.openai_api.request import OpenAIOptions
-from model_zoo.openai_api.response import Endpoint, read_failure
 
 _DEFAULT_URL = "https://api.openai.com/v1"
 _DEFAULT_KEY_ENV = "OPENAI_API_KEY"
+
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
+"""What names of variables are like, and hardly a key."""
 
 
 def fingerprint(spec: ModelSpec) -> str:
@@ -33,6 +38,8 @@ def fingerprint(spec: ModelSpec) -> str:
             options.max_tokens_field,
             options.guided_json,
             options.extra_body,
+            # no part of older names, which stay what they are without it
+            *([options.empty_answer] if options.empty_answer else []),
         ]
     )
 
@@ -83,9 +90,13 @@ async def probe(spec: ModelSpec) -> tuple[str, ...]:
                 answer.status_code, answer.headers, answer.content, endpoint
             ) from error
         except openai.APITimeoutError as error:
-            raise Transient("timeout", f"{endpoint.url}: {error}") from error
+            raise _unreached("timeout", error, endpoint) from error
         except openai.APIConnectionError as error:
-            raise Transient("connection", f"{endpoint.url}: {error.__cause__ or error}") from error
+            raise _unreached("connection", error.__cause__ or error, endpoint) from error
+
+
+def _unreached(kind: FailureKind, error: BaseException, endpoint: Endpoint) -> Transient:
+    return Transient(kind, endpoint.excerpt(f"{endpoint.url}: {error}"))
 
 
 def _options(spec: ModelSpec) -> OpenAIOptions:
@@ -95,13 +106,27 @@ def _options(spec: ModelSpec) -> OpenAIOptions:
 def _endpoint(spec: ModelSpec) -> Endpoint:
     url = _url(spec)
     variable = spec.api_key_env or (None if spec.base_url else _DEFAULT_KEY_ENV)
-    key = (secret(variable) or "").strip()
+    key = _key(spec, variable).strip()
     if not key.isprintable():
         raise ConfigError(
             f"environment variable {variable} holds a key with a line break or another control "
             "character in it; export the key alone and run again"
         )
-    return Endpoint(url=url, model=spec.model, key_env=variable, key=key or None)
+    return Endpoint(
+        url=url, model=spec.model, named=spec.base_url or "", key_env=variable, key=key or None
+    )
+
+
+def _key(spec: ModelSpec, variable: str | None) -> str:
+    try:
+        return secret(variable) or ""
+    except ConfigError:
+        if variable is None or _VARIABLE.fullmatch(variable):
+            raise
+        raise ConfigError(
+            f"model {spec.label}: no environment variable is called what api_key_env says, which "
+            "may be the key itself and is not shown; name the variable that holds the key there"
+        ) from None
 
 
 def _url(spec: ModelSpec) -> str:

@@ -36,6 +36,8 @@ class OpenAIOptions(BaseModel):
     """What the server calls the bound of a reply's tokens."""
     guided_json: bool = False
     """Sends a call's JSON schema, where it has one, for the server to hold the reply to."""
+    empty_answer: str = ""
+    """What stands in a conversation for an answer without words, where the server refuses those."""
     extra_body: Mapping[str, Any] = Field(default_factory=dict)
     """Added to every request, and wins over what stands there."""
     image_cache_mb: int = Field(default=16, ge=0)
@@ -70,7 +72,8 @@ def encode_request(
     body: dict[str, Any] = {
         "model": model,
         "messages": [
-            {"role": message.role, "content": _content(message.parts, uris)} for message in messages
+            {"role": message.role, "content": _content(message, uris, options.empty_answer)}
+            for message in messages
         ],
         options.max_tokens_field: sampling.max_tokens,
     }
@@ -95,12 +98,14 @@ def _drawn(sampling: Sampling) -> Iterator[tuple[str, Any]]:
 
 
 def _content(
-    parts: Sequence[Part], uris: Mapping[str, orjson.Fragment]
+    message: Message, uris: Mapping[str, orjson.Fragment], empty_answer: str
 ) -> str | list[dict[str, Any]]:
-    texts = [part.text for part in parts if isinstance(part, Text)]
-    if len(texts) == len(parts):
-        return "".join(texts)
-    return [_part(part, uris) for part in parts]
+    texts = [part.text for part in message.parts if isinstance(part, Text)]
+    if len(texts) < len(message.parts):
+        return [_part(part, uris) for part in message.parts]
+    text = "".join(texts)
+    is_empty = message.role == "assistant" and not text.strip()
+    return empty_answer or text if is_empty else text
 
 
 def _part(part: Part, uris: Mapping[str, orjson.Fragment]) -> dict[str, Any]:

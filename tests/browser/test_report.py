@@ -88,6 +88,14 @@ async def test_an_address_opens_a_sample_and_a_link_in_the_list_another(
     await expect_sample(page, "34")
 
 
+async def test_an_address_of_no_sample_says_so(run: Path, opened: Opener) -> None:
+    page = await opened(run, "#sample=999")
+    await expect(page.locator("#detail")).to_have_text("There is no sample 999 in this page.")
+    assert page.url.endswith("#sample=999")
+    await page.fill("#query", "(33)")
+    await expect_sample(page, "34")
+
+
 async def test_buttons_go_to_the_next_sample_and_back(run: Path, opened: Opener) -> None:
     page = await opened(run)
     await page.get_by_role("button", name="Next").click()
@@ -283,6 +291,33 @@ async def test_samples_beside_the_page_are_loaded_from_there(apart: Path, opened
     await expect(page.locator("#detail .answer")).to_have_count(9)
     await page.fill("#query", "picture")
     await expect(page.locator("#detail mark").first).to_be_visible()
+
+
+async def test_what_a_search_could_not_read_is_told(
+    apart: Path, opened: Opener, tmp_path: Path
+) -> None:
+    alone = Path(shutil.copy(apart, tmp_path))
+    page = await opened(alone, expected="ERR_FILE_NOT_FOUND")
+    await page.fill("#query", "picture")
+    told = (
+        "0 of 12 samples (12 could not be searched: report.samples/0.js is not beside this page.)"
+    )
+    await expect(page.locator("#count")).to_have_text(told)
+
+
+async def test_right_to_left_texts_begin_at_the_right(run: Path, opened: Opener) -> None:
+    page = await opened(run)
+    for name in (".answer .text", ".asked p"):
+        text = page.locator(f"#detail {name}").first
+        left = await text.evaluate(
+            """each => {
+                each.textContent = "سؤال؟";
+                const range = document.createRange();
+                range.selectNodeContents(each);
+                return range.getBoundingClientRect().right - each.getBoundingClientRect().right;
+            }"""
+        )
+        assert left == 0
 
 
 async def test_runs_are_read_side_by_side(compared: Path, opened: Opener) -> None:

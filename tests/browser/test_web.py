@@ -163,11 +163,12 @@ async def test_two_runs_are_compared(url: str, opened: Opener) -> None:
     await page.get_by_role("button", name="Compare 2 runs").click()
     await expect(page.locator("h1")).to_have_text("2 runs of ConvBench compared", timeout=LONG)
     await expect(page.locator("#findings table").first).to_contain_text("careful")
-    # a sentence on scores and one on deltas before the tables, and the paper's symbols in them
+    # sentences on scores, deltas and failures before the tables, and the paper's symbols in them
     leads = page.locator("#findings .lead")
-    await expect(leads).to_have_count(2)
+    await expect(leads).to_have_count(3)
     await expect(leads.first).to_contain_text("against")
-    await expect(leads.last).to_contain_text("by what perfect turns change")
+    await expect(leads.nth(1)).to_contain_text("by what perfect turns change")
+    await expect(leads.last).to_contain_text("by how many samples fail")
     await expect(page.locator("#differences tbody th").nth(6)).to_have_text("S\u03022")
     await expect(page.locator("#findings section:not(#provenance)").first).to_be_visible()
     shown = await page.locator("#findings section:not(#provenance)").all_inner_texts()

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from judges.judging import Extraction, Judge, Reading, read_verdict
-from judges.parsers import choice, extracted_choice
+from judges.judging import Extraction, Judge, Reading, is_settled, read_reply, read_verdict
+from judges.parsers import choice, extracted_choice, rating
+from judges.parsers_botchat import UniEvalParser, comparison
+from judges.parsers_mtbench101 import bracketed_rating
 from judges.template import parse_prompt
 from mmconv import graph
-from mmconv.errors import PromptError
+from mmconv.errors import PromptError, Unparsed
 from mmconv.values import (
     Call,
     Failure,
+    Finish,
     Image,
     Message,
     Outcome,
+    Parser,
     Ref,
     Reply,
     Sampling,
     Skipped,
     Text,
+    Verdict,
 )
 
 PICTURE = Image(sha256="00" * 32, media_type="image/png", width=1, height=1)
@@ -154,3 +161,96 @@ def test_a_reading_keeps_the_reasons() -> None:
     assert isinstance(reading, Reading)
     assert reading.verdict is not None
     assert reading.verdict.rationale == "A is right."
+
+
+UNIEVAL = UniEvalParser(utterances=16)
+
+
+@pytest.mark.parametrize("finish", ["length", "filter"])
+@pytest.mark.parametrize(
+    ("parser", "text"),
+    [
+        (
+            rating,
+            "The first turn was judged well.\nRating: 9\nThat is too kind, because the answer",
+        ),
+        (rating, "So the answer is good.\nRating: 1"),
+        (rating, "So the answer is good.\nRating: 9 would be"),
+        (choice, "Turn by turn. For accuracy, Response A is better. As for the creati"),
+        (choice, "In accuracy, Response A is better, but in"),
+        (rating, "So the answer is good.\nRating: 4."),
+        (choice, "For accuracy, Response A is better.\nAs for the creati"),
+        (choice, "For accuracy, Response A is better.\nOverall, Response B is better."),
+        (bracketed_rating, "Rating: [[7]] would be too kind.\nFor"),
+        (bracketed_rating, "Well.\nRating: [[1"),
+        (extracted_choice, "Final Answer: Response A\n\nJudgement: Both"),
+        (UNIEVAL, "Choice: Yes\nIndex: 1"),
+        (comparison, "Choice: Conversation 1"),
+        (rating, ""),
+    ],
+)
+def test_a_reply_that_was_cut_off_before_its_verdict_has_none(
+    parser: Parser, text: str, finish: Finish
+) -> None:
+    first = parser in (UNIEVAL, comparison)
+    call = Call(id="judge", seat="judge", messages=(), parser=parser, verdict_last=not first)
+    reply = Reply(text=text, finish=finish)
+    how = {"length": "cut off before", "filter": "held back by a filter before"}[finish]
+    with pytest.raises(Unparsed, match=f"^{how} its verdict$"):
+        read_reply(call, reply)
+    assert not is_settled(call, reply)
+    assert read_verdict(call, {"judge": reply}).why == "unparsed"
+
+
+@pytest.mark.parametrize(
+    ("parser", "text", "found"),
+    [
+        (rating, "It is good.\nRating: 7/10", 7.0),
+        (rating, "It is good.\n**Rating: 7**", 7.0),
+        (rating, "It is good.\n**Rating: 7.5/10**", 7.5),
+        (choice, "It is good.\n**Overall, Response B is better.** ", "B"),
+        (rating, "It is good.\nRating: 10\n\n", 10.0),
+        (choice, "It is good. Response A is better", "A"),
+        (bracketed_rating, "It is good.\nRating: [[7]]", 7.0),
+        (UNIEVAL, "Choice: Yes\nIndex: 5\nReason: it is sti", 4.0),
+        (UNIEVAL, "Choice: No\nIndex: None\nReason: since chat 3", 16.0),
+        (comparison, "Choice: Conversation 1\nReason: Conversation 2", "first"),
+    ],
+)
+def test_a_reply_that_was_cut_off_behind_its_verdict_has_one(
+    parser: Parser, text: str, found: float | str
+) -> None:
+    first = parser in (UNIEVAL, comparison)
+    call = Call(id="judge", seat="judge", messages=(), parser=parser, verdict_last=not first)
+    reply = Reply(text=text, finish="length")
+    verdict = read_reply(call, reply)
+    assert found in (verdict.label, *verdict.scores.values())
+    assert is_settled(call, reply)
+
+
+def test_where_the_verdict_stands_holds_for_repeats_too() -> None:
+    first = replace(JUDGE, verdict_last=False).call("judge_1", PROMPT, SLOTS)
+    calls = (first, *first.rescues)
+    assert [call.verdict_last for call in calls] == [False, False, False, True]
+    assert all(call.verdict_last for call in (CALL, *CALL.rescues))
+
+
+@pytest.mark.parametrize(
+    ("texts", "read"), [("20", 1), ("210", 2), ("212", 1), ("100", 1), ("11", 0), ("x21", 2)]
+)
+def test_the_first_verdict_of_those_that_lack_least_is_read(texts: str, read: int) -> None:
+    def parser(text: str) -> Verdict:
+        if text == "x":
+            raise Unparsed("x")
+        return Verdict(label=text, lacks=int(text))
+
+    judge = Judge(parser=parser, sampling=SAMPLING, retries=len(texts) - 1)
+    call = judge.call("judge", PROMPT, SLOTS)
+    calls = (call, *call.rescues)
+    replies = [Reply(text=text) for text in texts]
+    outcomes = dict(zip((each.id for each in calls), replies, strict=True))
+    reading = read_verdict(call, outcomes)
+    assert reading.call == calls[read].id
+    assert [is_settled(each, reply) for each, reply in zip(calls, replies, strict=True)] == [
+        text == "0" for text in texts
+    ]

@@ -293,3 +293,25 @@ def test_long_lines_are_read_in_linear_time(parser: Parser, verdict: str, piece:
     start = time.process_time()
     assert parser(text).label == ("A" if "Response" in verdict else None)
     assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Final Answer: Response A or Response B",
+        "Final Answer: Response A or B",
+        "Final Answer: Response B/A",
+        "Final Answer: Response A, Response B",
+    ],
+)
+def test_an_extraction_that_names_both_sides_is_none(text: str) -> None:
+    with pytest.raises(Unparsed, match="both sides in one line"):
+        extracted_choice(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Final Answer: Response B. A clear case.", "Final Answer: Response B\nResponse A lost."],
+)
+def test_what_follows_an_extraction_is_no_second_choice(text: str) -> None:
+    assert extracted_choice(text).label == "B"

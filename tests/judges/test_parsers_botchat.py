@@ -33,7 +33,9 @@ def test_human_utterances(text: str, ours: int, theirs: int) -> None:
     assert authors_human(text).scores == {"human": theirs}
 
 
-@pytest.mark.parametrize("index", ["[5]", "5, since\n7 follows", "5."])
+@pytest.mark.parametrize(
+    "index", ["[5]", "5, since\n7 follows", "5.", "(5)", "5th", "chat 5", "５", "5; Reason: 3 odd"]
+)
 def test_what_stands_around_an_index_is_not_of_it(index: str) -> None:
     assert UNIEVAL(f"Choice: Yes\nIndex: {index}").scores == {"human": 4}
 
@@ -48,6 +50,12 @@ def test_what_stands_around_an_index_is_not_of_it(index: str) -> None:
         ("Choice: Yes\nIndex: 3.5", "'Index: 3.5' is no one utterance"),
         ("Choice: Yes\nIndex: 12-14", "'Index: 12-14' is no one utterance"),
         ("Choice: Yes\nIndex: 7, 3", "'Index: 7, 3' is no one utterance"),
+        ("Choice: Yes\nIndex: 5 to 7", "'Index: 5 to 7' is no one utterance"),
+        ("Choice: Yes\nIndex: 5 or 6", "'Index: 5 or 6' is no one utterance"),
+        ("Choice: Yes\nIndex: 5/6", "'Index: 5/6' is no one utterance"),
+        ("Choice: Yes\nIndex: 5th and 7th", "'Index: 5th and 7' is no one utterance"),
+        ("Choice: Yes\nIndex: 5 & 6", "'Index: 5 & 6' is no one utterance"),
+        ("Choice: (Yes or No)", "found neither"),
         ("Choice: No\nIndex: 3-5", "'Choice: No', but 'Index: 3-5'"),
         ("Choice: Yes\nIndex: 17", "out of range 1-16"),
         ("Choice: No\nIndex: 4", "'Choice: No', but 'Index: 4'"),
@@ -90,6 +98,19 @@ COMPARISONS = [
     ("Choice: Conversation 1 and Conversation 2", None, "first"),
     ("Choice: Conversation 1 or 2", None, "first"),
     ("Choice: Both\nChoice: Neither", None, "both"),
+    ("Choice: (Conversation 1)", "first", "first"),
+    ("Choice: [Neither]", "neither", "neither"),
+    ("Choice: Conversation １", "first", None),
+    ("Final Choice: Both", "both", None),
+    ("Choice: Conversation 1, which is stiff. Conversation 2 is not.", "first", "first"),
+    ("Choice: Neither Conversation 1 nor Conversation 2", "neither", "first"),
+    ("Choice: (Conversation 1, Conversation 2, Both or Neither)", None, "first"),
+    ("Choice: Conversation 1, 2", None, "first"),
+    ("Choice: Conversation 1+Conversation 2", None, "first"),
+    ("Choice: Conversation 1; Conversation 2", None, "first"),
+    ("Choice: Conversation 1 (and Conversation 2)", None, "first"),
+    ("Choice: Conversation 1、Conversation 2", None, "first"),
+    ("Choice: Conversation 1 vs. Conversation 2: Conversation 2", None, "first"),
     ("Choice: the first one", None, None),
     ("My choice is Both.", None, None),
 ]

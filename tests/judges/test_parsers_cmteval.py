@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from judges.parsers_cmteval import turn_scores
+from judges.parsers_cmteval import TurnsParser, turn_scores
 from mmconv.errors import Unparsed
 
 SOUND = """{"评估结果": [
@@ -27,6 +27,15 @@ READ = {"1/merged": 0, "1/IS": 4, "1/Adp": 5, "2/merged": 0, "2/IS": 3, "2/Adp":
         pytest.param(SOUND.replace("全面", '他说"好"，很全面'), id="bare quotation marks"),
         pytest.param(SOUND.replace("全面", "全\n面"), id="a line break in a text"),
         pytest.param(SOUND.replace('":', '"：'), id="full-width colons"),
+        pytest.param(
+            SOUND.replace("4,", '"4 (满分5)",').replace("3,", '"3（满分：5分）",'), id="of 5"
+        ),
+        pytest.param(SOUND.replace("统筹能力", "统筹能力（IS）"), id="keys with a remark"),
+        pytest.param(SOUND.replace("力", "力 (x)").replace("全面", '"好"'), id="and bare marks"),
+        pytest.param(
+            SOUND.replace('"1"', '"第一轮"').replace('"2"', '"二"'), id="Chinese numerals"
+        ),
+        pytest.param(SOUND.replace("]", ', {"轮次": "整体", "统筹能力": 4}]'), id="the whole, too"),
         pytest.param(SOUND[: SOUND.index("重复") + 1], id="cut off within the last reason"),
         pytest.param(SOUND.replace("}\n]}", "},\n]}"), id="a comma too many"),
         pytest.param(SOUND.replace('"评估结果"', '"origin_id": "{7}", "结果"'), id="other names"),
@@ -56,6 +65,7 @@ def test_reasons_go_by_turn() -> None:
         ("第5至7轮", [5, 6, 7]),
         ("5、7", [5, 7]),
         ("1-2,4", [1, 2, 4]),
+        ("第三至五轮", [3, 4, 5]),
     ],
 )
 def test_merged_turns_are_spread_and_marked(span: str, turns: list[int]) -> None:
@@ -106,7 +116,10 @@ def test_equal_entries_for_one_turn_agree() -> None:
         pytest.param(SOUND.replace('"2"', '"2-N"'), id="a range without an end"),
         pytest.param(SOUND.replace('"2"', '"8-5"'), id="a range backwards"),
         pytest.param(SOUND.replace('"2"', '"2-202"'), id="a range without measure"),
-        pytest.param(SOUND.replace('"2"', '"全部"'), id="no number"),
+        pytest.param('{"轮次": "全部", "统筹能力": 4, "适应能力": 5}', id="the whole alone"),
+        pytest.param(SOUND.replace('"2"', '"一二"'), id="no numeral"),
+        pytest.param(SOUND.replace('"2"', '"0"'), id="counted from 0"),
+        pytest.param(SOUND.replace('"2"', '"0-1"'), id="a range from 0"),
         pytest.param(SOUND.replace('"2"', "2.5"), id="half a turn"),
         pytest.param("[" * 5000 + "{" + "}" * 5000, id="deep"),
     ],
@@ -114,3 +127,35 @@ def test_equal_entries_for_one_turn_agree() -> None:
 def test_anything_else_is_unparsed(reply: str) -> None:
     with pytest.raises(Unparsed):
         turn_scores(reply)
+
+
+@pytest.mark.parametrize(
+    ("reply", "lacks"),
+    [
+        (SOUND, 0),
+        (SOUND.replace('"2"', '"3"'), 2),
+        (SOUND.replace(" 4,", " 6,", 1), 1),
+        (SOUND.replace(" 4,", " 3.5,", 1), 1),
+        (SOUND.replace(" 4,", " null,", 1), 1),
+        (SOUND[: SOUND.index(', "适应能力": 4')], 1),
+        (SOUND[: SOUND.index('"2"')], 2),
+    ],
+)
+def test_scores_that_a_judgement_lacks_are_counted(reply: str, lacks: int) -> None:
+    verdict = TurnsParser(turns=2)(reply)
+    assert verdict.lacks == lacks
+    assert verdict.scores == turn_scores(reply).scores
+    assert TurnsParser(turns=3)(SOUND).lacks == 2
+
+
+@pytest.mark.parametrize(
+    ("written", "turn"), [("十", 10), ("第十二轮", 12), ("二十", 20), ("三十四", 34)]
+)
+def test_chinese_numerals_name_turns(written: str, turn: int) -> None:
+    scores = turn_scores(SOUND.replace('"2"', f'"{written}"')).scores
+    assert scores == {
+        **{name: READ[name] for name in READ if name[0] == "1"},
+        f"{turn}/merged": 0,
+        f"{turn}/IS": 3,
+        f"{turn}/Adp": 4,
+    }

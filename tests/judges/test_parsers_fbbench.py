@@ -45,6 +45,7 @@ def test_a_full_reply_gives_every_criterion_and_no_faults() -> None:
         "reweighted": 0,
     }
     assert verdict.rationale.splitlines()[0] == f"{A}: 有依据"
+    assert verdict.lacks == 0
 
 
 @pytest.mark.parametrize(
@@ -55,8 +56,20 @@ def test_a_full_reply_gives_every_criterion_and_no_faults() -> None:
         f"好的。{FULL} 以上就是我的评判。",
         FULL.replace("有依据", "第一行\n第二行"),
         FULL.replace('"是"', '" 是 "'),
+        FULL.replace('"是"', '"是。"'),
+        FULL.replace("有依据", "回答中的 ```{ return 0; }``` 是对的", 1),
+        f"评判如下：{FULL}\n总结：{{好}}",
     ],
-    ids=["fenced", "fenced with words", "words around", "raw line break", "blanks"],
+    ids=[
+        "fenced",
+        "fenced with words",
+        "words around",
+        "raw line break",
+        "blanks",
+        "full stops",
+        "code in a reason",
+        "braces behind it",
+    ],
 )
 def test_decoration_is_tolerated(text: str) -> None:
     verdict = WEIGHED(text)
@@ -111,6 +124,7 @@ def test_matching(
     scores = WEIGHED(text).scores
     assert {number for number in (1, 2, 3) if f"criterion {number}" in scores} == found
     assert (scores["renamed"], scores["missing"], scores["added"]) == (renamed, missing, added)
+    assert WEIGHED(text).lacks == missing
 
 
 def test_a_criterion_that_stands_twice_must_have_one_result() -> None:
@@ -153,6 +167,9 @@ def test_the_authors_add_in_order_with_the_noise_of_floats() -> None:
         ("我认为都满足。", "a JSON object"),
         ("{评判：满足}", "none that can be read"),
         ("{}", "no criterion"),
+        (f"{FULL}\n更正：{FULL}", "results behind it, too"),
+        (f"{FULL}\n更正：{FULL[:-1]}", "results behind it, too"),
+        (FULL[:-1], "none that can be read"),
         ('{"甲": "是"}', "holds no object"),
         (reply(甲=entry("是", None, reason="")), "has no 评判理由"),
         (reply(甲=entry("部分满足", None)), "not 是 or 否"),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mmconv.errors import PlanError
 from mmconv.graph import chain_lengths, check, dependencies, resolve
-from mmconv.values import Call, Image, Message, Part, Ref, Reply, Text
+from mmconv.values import Call, Finish, Image, Message, Part, Ref, Reply, Text
 
 PICTURE = Image(sha256="cd" * 32, media_type="image/png", width=2, height=3)
 
@@ -84,3 +84,13 @@ def test_a_call_counts_the_longest_chain_behind_it() -> None:
     calls = (call("a"), call("short", "a"), call("b", "a"), call("c", "a", "b"), call("d"))
     needs = {each.id: dependencies(each) for each in calls}
     assert chain_lengths(needs) == {"a": 3, "short": 1, "b": 2, "c": 1, "d": 1}
+
+
+@pytest.mark.parametrize(
+    ("finish", "told"), [("stop", "Well,"), ("unknown", "Well,"), ("length", "Well, (cut off)")]
+)
+def test_a_reference_may_say_that_its_reply_was_cut_off(finish: Finish, told: str) -> None:
+    parts = (Ref(call="a", cut_off=" (cut off)"), Text(text=" | "), Ref(call="a"))
+    message = Message(role="user", parts=parts)
+    [resolved] = resolve((message,), {"a": Reply(text="Well,", finish=finish)})
+    assert resolved.text == f"{told} | Well,"

@@ -287,7 +287,7 @@ def test_rows_reduce_to_samples(
     column = Column.of(
         [3.0, None, 1.0, 5.0, None, None],
         samples=["a", "b", "a", "b", "c", "c"],
-        clusters=["x", "y", "x", "y", "y", "y"],
+        clusters=["x", "y", "z", "z", "y", "y"],
         reasons=[None, "timeout", None, None, "unparsed", "timeout"],
     )
     reduced = column.per_sample(how, partial=partial)

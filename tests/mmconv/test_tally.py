@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mmconv.tally import Pace, SeatTally, Tally
+from mmconv.values import Reply
 
 
 def test_the_pace_is_that_of_the_last_seconds() -> None:
@@ -13,3 +16,12 @@ def test_the_pace_is_that_of_the_last_seconds() -> None:
         pace.mark(now, Tally(finished=finished, seats={"candidate": SeatTally(asked=asked)}))
         told.append((*pace.rates, pace.seconds_left(250)))
     assert (told[0], told[1], told[-1]) == ((0, 0, None), (10, 0, 15), (1, 2, 100))
+
+
+@pytest.mark.parametrize(("tokens", "unmetered"), [((7, 5), 0), ((7, None), 1), ((None, 5), 1)])
+def test_a_reply_without_either_number_of_tokens_is_unmetered(
+    tokens: tuple[int | None, int | None], unmetered: int
+) -> None:
+    tally = SeatTally()
+    tally.count(Reply(text="Yes.", input_tokens=tokens[0], output_tokens=tokens[1]), stored=False)
+    assert (tally.asked, tally.unmetered) == (1, unmetered)

@@ -1,109 +1,31 @@
-"""The chat-completions provider over loopback connections: what is sent, what goes wrong."""
+"""The chat-completions provider over loopback connections: what is sent, and when."""
 
 from __future__ import annotations
 
 import asyncio
 import io
-import socket
 from base64 import b64decode
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import PIL.Image
 import pytest
 from aiohttp import ClientRequest, web
-from aiohttp.test_utils import TestServer
 
-from mmconv.config import ModelSpec
-from mmconv.errors import ImageError, Refused, Transient
-from mmconv.keys import hash_bytes
-from mmconv.protocols import Backend
-from mmconv.values import Image, Message, Part, Sampling, SeenImage
-from model_zoo import openai_api
-from model_zoo.openai_api.response import read_reply
+from mmconv.errors import ImageError, Refused
+from mmconv.values import Sampling, SeenImage
+from model_zoo.openai_api.replies import read_reply
 from tests.model_zoo.conftest import message
+from tests.model_zoo.openai_support import (
+    ONCE,
+    Pictures,
+    ask,
+    asked,
+    opened,
+    say_red,
+)
 
-Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
-ONCE = Sampling()
 KEY_ENV = "MMCONV_TEST_KEY"
-
-
-@dataclass
-class Pictures:
-    """An image source that counts what is read."""
-
-    files: dict[str, bytes] = field(default_factory=dict)
-    reads: int = 0
-
-    def add(self, side: int, seed: int = 0) -> Image:
-        pixels = np.random.default_rng(seed).integers(0, 255, (side, side, 3), dtype=np.uint8)
-        file = io.BytesIO()
-        PIL.Image.fromarray(pixels).save(file, "PNG")
-        sha256 = hash_bytes(file.getvalue())
-        self.files[sha256] = file.getvalue()
-        return Image(sha256=sha256, media_type="image/png", width=side, height=side)
-
-    def read(self, sha256: str) -> bytes:
-        self.reads += 1
-        try:
-            return self.files[sha256]
-        except KeyError:
-            raise ImageError(f"{sha256} is gone") from None
-
-
-@dataclass
-class Server:
-    """A scripted server: keeps what it was sent, answers with `answer`."""
-
-    answer: Answer
-    bodies: list[dict[str, Any]] = field(default_factory=list)
-    headers: list[dict[str, str]] = field(default_factory=list)
-
-    async def receive(self, request: web.Request) -> web.StreamResponse:
-        self.headers.append(dict(request.headers))
-        self.bodies.append(await request.json())
-        return await self.answer(request)
-
-
-async def say_red(_request: web.Request) -> web.Response:
-    message = {"role": "assistant", "content": "Red."}
-    return web.json_response({"choices": [{"message": message, "finish_reason": "stop"}]})
-
-
-@asynccontextmanager
-async def opened(
-    answer: Answer = say_red,
-    pictures: Pictures | None = None,
-    *,
-    host: str = "127.0.0.1",
-    **fields: Any,
-) -> AsyncIterator[tuple[Backend, Server]]:
-    server = Server(answer)
-    app = web.Application(client_max_size=2**24)
-    app.router.add_post("/v1/chat/completions", server.receive)
-    async with TestServer(app, host=host) as running:
-        backend = await openai_api.open_backend(
-            spec(base_url=str(running.make_url("/v1/")), **fields), pictures or Pictures()
-        )
-        try:
-            yield backend, server
-        finally:
-            await backend.aclose()
-
-
-def spec(**fields: Any) -> ModelSpec:
-    return ModelSpec(**{"provider": "openai", "model": "some/model", "timeout": 5.0, **fields})
-
-
-def asked(*parts: str | Part) -> tuple[Message, ...]:
-    return (message("user", *parts),)
-
-
-async def ask(backend: Backend, messages: Sequence[Message], sampling: Sampling = ONCE) -> str:
-    return (await backend.generate(messages, sampling, affinity="a")).text
 
 
 async def test_a_conversation_is_sent_as_plain_text() -> None:
@@ -131,6 +53,18 @@ async def test_a_conversation_is_sent_as_plain_text() -> None:
         }
     ]
     assert "Authorization" not in server.headers[0]
+
+
+async def test_an_answer_without_words_is_sent_as_a_server_takes_it() -> None:
+    history = (message("user", "What?"), message("assistant", " \n"), message("user", " "))
+    async with opened() as (backend, server):
+        await ask(backend, history)
+    async with opened(options={"empty_answer": "(no answer)"}) as (backend, asked_so):
+        await ask(backend, history)
+    sent = [each["content"] for each in server.bodies[0]["messages"]]
+    assert sent == ["What?", " \n", " "]
+    sent[1] = "(no answer)"
+    assert [each["content"] for each in asked_so.bodies[0]["messages"]] == sent
 
 
 SENT: dict[str, tuple[dict[str, Any], Sampling, dict[str, Any]]] = {
@@ -325,73 +259,3 @@ async def test_a_cookie_is_not_sent_back() -> None:
         await ask(backend, asked("Hm?"))
         await ask(backend, asked("Hm?"))
     assert ["Cookie" in headers for headers in server.headers] == [False, False]
-
-
-async def test_a_rate_limit_comes_with_its_wait() -> None:
-    async def busy(_request: web.Request) -> web.Response:
-        return web.Response(status=429, text="busy", headers={"Retry-After": "3"})
-
-    async with opened(busy) as (backend, server):
-        with pytest.raises(Transient, match="busy") as raised:
-            await ask(backend, asked("Hm?"))
-    assert (raised.value.kind, raised.value.retry_after) == ("rate_limit", 3.0)
-    assert len(server.bodies) == 1
-
-
-async def test_redirects_are_not_followed() -> None:
-    async def moved(_request: web.Request) -> web.Response:
-        raise web.HTTPTemporaryRedirect("/v1/elsewhere")
-
-    async with opened(moved) as (backend, _):
-        with pytest.raises(Refused, match="HTTP 307"):
-            await ask(backend, asked("Hm?"))
-
-
-async def test_a_silent_server_is_a_timeout() -> None:
-    released = asyncio.Event()
-
-    async def hang(request: web.Request) -> web.StreamResponse:
-        await released.wait()
-        return await say_red(request)
-
-    async with opened(hang, timeout=0.1) as (backend, _):
-        with pytest.raises(Transient, match=r"no reply in 0\.1 s") as raised:
-            await ask(backend, asked("Hm?"))
-        released.set()
-    assert raised.value.kind == "timeout"
-
-
-async def drop(request: web.Request) -> web.Response:
-    assert request.transport is not None
-    request.transport.abort()
-    return web.Response()
-
-
-async def drop_midway(request: web.Request) -> web.Response:
-    answer = web.StreamResponse(headers={"Content-Length": "100"})
-    await answer.prepare(request)
-    await answer.write(b'{"choices"')
-    return await drop(request)
-
-
-@pytest.mark.parametrize("dropping", [drop, drop_midway])
-async def test_a_dropped_connection_is_told(dropping: Answer) -> None:
-    async with opened(dropping) as (backend, _):
-        with pytest.raises(Transient) as raised:
-            await ask(backend, asked("Hm?"))
-    assert raised.value.kind == "connection"
-
-
-def unused_url() -> str:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
-
-
-async def test_a_server_that_is_not_there_is_told() -> None:
-    backend = await openai_api.open_backend(spec(base_url=unused_url()), Pictures())
-    with pytest.raises(Transient, match="Connect") as raised:
-        await ask(backend, asked("Hm?"))
-    assert raised.value.kind == "connection"
-    await backend.aclose()
-    await backend.aclose()

@@ -107,6 +107,17 @@ async def test_the_password_of_a_proxy_is_sent_and_never_told(
     assert "hush" not in str(raised.value)
 
 
+async def test_what_only_the_environment_knows_of_a_url_is_not_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MMCONV_TEST_URL", "http://hidden.invalid:99/tok-hush/v1")
+    for asking in (ask, probe):
+        with pytest.raises(Transient, match=r"\$\{MMCONV_TEST_URL\}") as raised:
+            await asking("${MMCONV_TEST_URL}")
+        assert "hidden" not in str(raised.value)
+        assert "hush" not in str(raised.value)
+
+
 @pytest.mark.parametrize("told", ["socks5://me:hush@host:1080", "http://me:hush@host:port", "//"])
 async def test_a_proxy_that_speaks_no_http_is_told(
     told: str, monkeypatch: pytest.MonkeyPatch

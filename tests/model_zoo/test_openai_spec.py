@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from traceback import format_exception
 from typing import Any
 
 import pytest
@@ -34,6 +35,7 @@ def test_fingerprint_names_what_changes_replies() -> None:
         fingerprint(max_tokens_field="max_completion_tokens"),
         fingerprint(guided_json=True),
         fingerprint(extra_body={"top_k": 1}),
+        fingerprint(empty_answer="(no answer)"),
     ]
     assert len(set(distinct)) == len(distinct)
 
@@ -102,6 +104,13 @@ async def test_a_key_that_no_request_can_carry_is_told(monkeypatch: pytest.Monke
     with pytest.raises(ConfigError, match="MMCONV_TEST_KEY holds a key with a line br") as raised:
         openai_api.check_key(spec(base_url="http://host/v1", api_key_env="MMCONV_TEST_KEY"))
     assert "sk-" not in str(raised.value)
+
+
+def test_a_key_in_the_place_of_its_variable_is_not_shown() -> None:
+    slip = spec(base_url="http://host/v1", api_key_env="sk-proj-REALSECRET")
+    with pytest.raises(ConfigError, match="api_key_env says, which may be the key") as raised:
+        openai_api.check_key(slip)
+    assert "REALSECRET" not in "".join(format_exception(raised.value))
 
 
 def test_importing_it_loads_no_client() -> None:

@@ -12,6 +12,16 @@ SPLIT = {
     "after white space": ("\n <think>a</think> b", "a", "b"),
     "thinking": ("<thinking>a</thinking>\nb", "a", "b"),
     "Kimi": ("◁think▷a◁/think▷b", "a", "b"),
+    "Mistral": ("[THINK]a[/THINK]b", "a", "b"),
+    "Gemini": ("<thought>\na</thought>\nb", "a", "b"),
+    "trained to reason": ("<reasoning>a</reasoning>\n<answer>b</answer>", "a", "b"),
+    "Seed": ("<seed:think>a</seed:think>b", "a", "b"),
+    "gpt-oss": (
+        "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b",
+        "a",
+        "b",
+    ),
+    "gpt-oss, cut short": ("<|channel|>analysis<|message|>It could", "It could", ""),
     "opened by the template": ("It is red.\n</think>\n\nRed.", "It is red.", "Red."),
     "Kimi opened by the template": ("a◁/think▷b", "a", "b"),
     "nothing thought": ("<think>\n\n</think>\n\nRed.", None, "Red."),
@@ -44,12 +54,24 @@ KEPT = {
     "tagged answer without a thought": "<answer>b</answer>",
     "white space kept": "\n I think so. \n",
     "another tag": "<thinks>a</thinks>b",
+    "other models' tags in the middle": "Magistral writes [THINK]a[/THINK] before it answers.",
+    "an element of that name": "In TEI, <thought>a</thought> is what somebody thinks.",
+    "channels in the middle": "It is `<|channel|>analysis<|message|>` and then thoughts.",
+    "other models' closing tags": "It ends with </thought>, </reasoning> or [/THINK].",
 }
 
 
 @pytest.mark.parametrize(("text", "reasoning", "answer"), SPLIT.values(), ids=SPLIT)
 def test_reasoning_is_split_off(text: str, reasoning: str | None, answer: str) -> None:
     assert split_reasoning(text) == (reasoning, answer)
+
+
+def test_only_an_opening_tag_counts_where_a_server_has_split_reasoning_off() -> None:
+    assert split_reasoning("It ends with </think> here.", others=True) == (
+        None,
+        "It ends with </think> here.",
+    )
+    assert split_reasoning("<think>a</think>b", others=True) == ("a", "b")
 
 
 @pytest.mark.parametrize("text", KEPT.values(), ids=KEPT)

@@ -34,7 +34,6 @@ from mmconv.benchmarks.botchat.players import (
     spoken,
     stored_players,
 )
-from mmconv.benchmarks.botchat.recorded import dialogue_file
 from mmconv.benchmarks.botchat.scoring import (
     Scored,
     score_alone,
@@ -103,14 +102,20 @@ class BotChat:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """Hashes of data and prompts, conventions in force, and what the survey left out."""
-        files = (self._options.data, *map(dialogue_file, self._options.opponents))
+        """Hashes of data and prompts, conventions in force, and what the survey left out.
+
+        `opponents` are those with stored dialogues, each with a hash of its dialogue by sample.
+        """
         return {
-            "data": hash_files(files),
+            "data": hash_files([self._options.data]),
             "prompts": self._prompts.digests(),
             "samples": self._survey.intake.good,
             "compared": len(self._survey.paired),
-            "opponents": [player.name for player in self._opponents],
+            "opponents": {
+                player.name: player.digests()
+                for player in self._opponents
+                if player.speaker is None
+            },
             "dup_detect": self._options.dup_detect.model_dump(),
             "left_out": bad_records_list(self._survey.intake.bad),
         }
@@ -238,14 +243,14 @@ class BotChat:
         scored = self._scored(sample, condition, player.name)
         count = self._options.utterances if player.speaker else max(self._options.cuts)
         lines = player.lines(sample, count)
-        said = spoken(lines, outcomes)
+        said = None if player.lacks(sample) else spoken(lines, outcomes)
         yield from score_loop(scored, said, self._options.dup_detect)
         for number in range(SEED + 1, count + 1):
             if player.speaker is not None:
                 outcome = outcomes[player.speaker.call_id(number)]
                 yield from score_utterance(scored, number, outcome)
-            elif said is not None:
-                yield from score_length(scored, number, said[number - 1])
+            else:
+                yield from score_length(scored, number, said[number - 1] if said else None)
 
     def _score_human(self, sample: Sample, condition: str) -> Iterator[Score]:
         """The same of the human dialogue, as far as it is compared."""
@@ -282,6 +287,12 @@ class BotChat:
                 "PairEval is left out, since it needs opponents: name runs or files in "
                 "options.opponents, or give models on seats of their own."
             )
+        for player in self._opponents:
+            if lacking := 0 if player.speaker else len(self._survey.paired - player.stored.keys()):
+                yield (
+                    f"{player.name} lacks a whole dialogue of {lacking} of the "
+                    f"{len(self._survey.paired)} compared samples: its pairs of them are missing."
+                )
         if self._options.prompt_role == "user":
             yield "The system prompt stands in the first user message."
         yield from self._survey.intake.notes()

@@ -33,13 +33,19 @@ class Grader:
         judge = Judge(
             parser=UniEvalParser(utterances=len(lines)),
             sampling=self.sampling,
+            verdict_last=False,
             retries=self.retries,
         )
         return judge.call(UNIEVAL, self.prompts["unieval"], {"conversation": conversation(lines)})
 
     def compared(self, duel: Duel) -> Call:
         """A comparison of two dialogues, in the duel's order; equal ones are not sent."""
-        judge = Judge(parser=comparison, sampling=self.sampling, retries=self.retries)
+        judge = Judge(
+            parser=comparison,
+            sampling=self.sampling,
+            verdict_last=False,
+            retries=self.retries,
+        )
         lines = (duel.own, duel.other) if duel.order == "1" else (duel.other, duel.own)
         slots = {
             f"conversation_{number}": conversation(each)

@@ -18,7 +18,6 @@ AUTHORS_COLUMN = "authors: "
 """What the columns of the authors' convention begin with."""
 
 _LONG_ENOUGH = f"whose human dialogue has at least {SHORTEST_HUMAN} utterances"
-_OF_MUTUAL = "222 of the 547 of MuTual-Test"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +30,8 @@ class Layout:
 
     judge: str
     dup_detect: DupDetect
+    compared: str
     notes: tuple[str, ...] = ()
-    compared: str = _OF_MUTUAL
     cut: int | None = None
 
     @property

@@ -18,6 +18,7 @@ from mmconv.benchmarks.botchat.dialogue_files import HUMAN, StoredDialogue
 from mmconv.benchmarks.botchat.options import BotChatOptions
 from mmconv.benchmarks.botchat.recorded import stored_dialogues
 from mmconv.errors import ConfigError, DataError
+from mmconv.keys import hash_json
 from mmconv.values import Outcome, Ref, Reply
 
 GTEVAL = "GTEval"
@@ -25,23 +26,35 @@ PAIREVAL = "PairEval"
 ORDERS = ("1", "2")
 """Which conversation of the prompt is the model's; both are judged, and both count."""
 
+_DIGITS = 16
+"""How many digits of a dialogue's hash are kept: manifests have one for each."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Player:
     """A model with its dialogues: those that `speaker` makes in the run, or `stored` ones by index.
 
-    The candidate's dialogue is made for every sample, another speaker's where it is compared.
+    The candidate's dialogue is made for every sample, another speaker's where it is compared. A
+    stored player may lack some.
     """
 
     name: str
     speaker: Speaker | None = None
     stored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
+    def digests(self) -> dict[str, str]:
+        """A short hash of every stored dialogue by its sample's index."""
+        return {index: hash_json(said)[:_DIGITS] for index, said in sorted(self.stored.items())}
+
+    def lacks(self, sample: Sample) -> bool:
+        """Whether it has no dialogue of the sample, and makes none."""
+        return self.speaker is None and sample.index not in self.stored
+
     def lines(self, sample: Sample, count: int) -> tuple[Line, ...]:
-        """The first `count` utterances of its dialogue."""
+        """The first `count` utterances of its dialogue; none where it lacks the dialogue."""
         if self.speaker is not None:
             return self.speaker.lines(sample.seed, count)
-        return written(self.stored[sample.index][:count])
+        return written(self.stored.get(sample.index, ())[:count])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +62,7 @@ class Duel:
     """One comparison: `model`'s lines with those of `opponent`, which may be the human dialogue.
 
     `order` says which conversation of the prompt is the model's; `searched` are the model's and
-    the opponent's lines that DupDetect looks at.
+    the opponent's lines that DupDetect looks at. `lacking` is who lacks a dialogue, None if nobody.
     """
 
     protocol: str
@@ -60,6 +73,7 @@ class Duel:
     own: tuple[Line, ...]
     other: tuple[Line, ...]
     searched: tuple[tuple[Line, ...], tuple[Line, ...]]
+    lacking: str | None = None
 
     @property
     def call_id(self) -> str:
@@ -70,8 +84,8 @@ class Duel:
 
     @property
     def is_void(self) -> bool:
-        """Whether the two dialogues are known to be the same text before anything is asked."""
-        return self.own == self.other
+        """Whether nothing is asked: a dialogue is lacking, or both are the same text for sure."""
+        return self.lacking is not None or self.own == self.other
 
 
 def human_duels(sample: Sample, candidate: Player, options: BotChatOptions) -> Iterator[Duel]:
@@ -112,6 +126,7 @@ def _duels(
             own=model.lines(sample, length),
             other=opponent.lines(sample, length),
             searched=(model.lines(sample, searched), opponent.lines(sample, searched)),
+            lacking=next((player.name for player in pair if player.lacks(sample)), None),
         )
 
 
@@ -131,17 +146,21 @@ def spoken(lines: Sequence[Line], outcomes: Mapping[str, Outcome]) -> tuple[str,
 def stored_players(options: BotChatOptions, indexes: frozenset[str]) -> Iterator[Player]:
     """The models in the files of opponents, with their dialogues of these indexes.
 
-    Raises `DataError` for a dialogue that is missing or too short, all in one message.
+    A run's folder may lack dialogues, as calls of the run failed. Raises `DataError` for a model
+    without any that is long enough, and for what is missing or too short in a file, all in one
+    message.
     """
+    length = max(options.cuts)
     for path in options.opponents:
         stored: dict[str, dict[str, StoredDialogue]] = {}
         for dialogue in stored_dialogues(path):
             if dialogue.model != HUMAN and dialogue.index in indexes:
                 stored.setdefault(dialogue.model, {})[dialogue.index] = dialogue
-        _check_stored(path, stored, indexes, max(options.cuts))
+        _check_stored(path, stored, indexes, length)
         for model, dialogues in stored.items():
             texts = {index: each.utterances for index, each in dialogues.items()}
-            yield Player(name=model, stored=texts)
+            whole = {index: said for index, said in texts.items() if len(said) >= length}
+            yield Player(name=model, stored=whole)
 
 
 def check_names(players: Sequence[Player]) -> None:
@@ -174,17 +193,27 @@ def _check_stored(
             "Name the folder of a BotChat run over the same data, or a file of dialogues in the "
             "authors' way: an index, and a column for each model.",
         )
-    problems = [
-        f"{model}: no dialogue of {name_few(missing)}"
+    short = {
+        model: [each for each in dialogues.values() if len(each.utterances) < length]
         for model, dialogues in stored.items()
-        if (missing := sorted(indexes - dialogues.keys()))
-    ]
-    problems += [
-        f"{each.where}: {model} has {len(each.utterances)} utterances, not {length}"
-        for model, dialogues in stored.items()
-        for each in dialogues.values()
-        if len(each.utterances) < length
-    ]
+    }
+    if path.is_dir():
+        needed = f"a dialogue of {length} utterances for a sample with a long human part"
+        problems = [
+            f"{model}: none of {len(each)} dialogues has {length} utterances"
+            for model, each in short.items()
+            if len(each) == len(stored[model])
+        ]
+    else:
+        needed = f"{length} utterances for each sample with a long human part"
+        problems = [
+            f"{model}: no dialogue of {name_few(missing)}"
+            for model, dialogues in stored.items()
+            if (missing := sorted(indexes - dialogues.keys()))
+        ] + [
+            f"{each.where}: {model} has {len(each.utterances)} utterances, not {length}"
+            for model, dialogues in short.items()
+            for each in dialogues
+        ]
     if problems:
-        advice = f"Every model needs {length} utterances for each sample with a long human part."
-        raise DataError(str(path), problems, advice)
+        raise DataError(str(path), problems, f"Every model needs {needed}.")

@@ -14,7 +14,7 @@ from mmconv.benchmarks.botchat.dialogue_files import StoredDialogue, read_dialog
 from mmconv.benchmarks.botchat.options import SEED
 from mmconv.benchmarks.registry import TITLES
 from mmconv.errors import DataError
-from mmconv.run_folder.layout import SPEC, TRANSCRIPTS
+from mmconv.run_folder.layout import SPEC
 from mmconv.run_folder.records import CallRecord, MessageRecord
 from mmconv.run_folder.saved_run import RUN_AGAIN, read_calls, read_spec
 from mmconv.trials import read_trial
@@ -29,11 +29,6 @@ def stored_dialogues(path: Path) -> Iterator[StoredDialogue]:
     and for a file in it that is cut short, or was not written by this version of mmconv.
     """
     return _recorded(path) if path.is_dir() else read_dialogues(path)
-
-
-def dialogue_file(path: Path) -> Path:
-    """The file that the dialogues are read from."""
-    return path / TRANSCRIPTS if path.is_dir() else path
 
 
 def _recorded(folder: Path) -> Iterator[StoredDialogue]:

@@ -67,14 +67,18 @@ def rescore(
     for path in files:
         reading.read(recognise(path), rescoring)
     judges = ", ".join(dict.fromkeys(reading.judges)) or "nobody"
-    layout = Layout(judge=f"judged by {judges}", dup_detect=settings)
+    compared = f"{len(reading.compared)} in the files"
+    layout = Layout(judge=f"judged by {judges}", dup_detect=settings, compared=compared)
     tables = build_tables(reading.frame, layout)
     return rescoring.rescored((*tables, *_faults(reading.counts)))
 
 
 @dataclass(slots=True, kw_only=True)
 class _Reading:
-    """What has been read so far: scores, judges, and counts of oddities by protocol and model."""
+    """What has been read so far: scores, judges, and counts of oddities by protocol and model.
+
+    `compared` are the indexes of the samples that comparisons are of.
+    """
 
     settings: DupDetect
     frame: ScoreFrame = field(default_factory=ScoreFrame)
@@ -82,6 +86,7 @@ class _Reading:
     counts: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
     seen: dict[tuple[str, ...], str] = field(default_factory=dict)
     pairs: dict[frozenset[str], str] = field(default_factory=dict)
+    compared: set[str] = field(default_factory=set)
 
     def read(self, file: Judgements, rescoring: Rescoring) -> None:
         """Take in one file."""
@@ -97,6 +102,7 @@ class _Reading:
                     compared = read_compared(record, file.judge)
                     name = (compared.left, compared.right, compared.index)
                     self._once(record.where, name)
+                    self.compared.add(compared.index)
                     self._add(self._compared(compared))
                 case "dialogues":
                     self._add(self._dialogues(record, indexes))
@@ -172,7 +178,7 @@ class _Reading:
 
 
 def _outcome(reply: str | None) -> Outcome:
-    return Skipped(because="an empty cell") if reply is None else Reply(text=reply)
+    return Skipped(because="a judgement") if reply is None else Reply(text=reply)
 
 
 def _faults(counts: dict[tuple[str, str], Counter[str]]) -> Iterator[Table]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from judges import read_verdict
 from judges.parsers_botchat import (
+    AUTHORS_UTTERANCES,
     FIRST,
     HUMAN,
     SECOND,
@@ -33,6 +34,7 @@ from mmconv.values import (
     Parser,
     Reply,
     Score,
+    Skipped,
     Verdict,
 )
 
@@ -82,7 +84,8 @@ def score_alone(
 ) -> Iterator[Score]:
     """UniEval by both readings: pass rates at `lengths`, and ours at the human dialogue's length.
 
-    `human_length` is None for a dialogue that is not compared with a human one.
+    `human_length` is None for a dialogue that is not compared with a human one. The authors' code
+    takes no dialogue for longer than `AUTHORS_UTTERANCES`, and has no rate beyond.
     """
     ours = _ours(call, outcomes)
     yield scored.score("human", ours, reading=OURS)
@@ -91,6 +94,8 @@ def score_alone(
     theirs = _theirs(call, outcomes)
     for reading, value in ((OURS, ours), (AUTHORS, theirs)):
         for length in lengths:
+            if reading == AUTHORS and length > AUTHORS_UTTERANCES:
+                continue
             yield scored.score("pass", _passed(value, length), length, reading=reading)
 
 
@@ -104,10 +109,12 @@ def score_duel(
     """A comparison by both readings, with the judge alone and with DupDetect first.
 
     A pair of the same text has no points, as the authors have it, and nobody is asked; `call` is
-    None where that was known before.
+    None where that was known before, or where a dialogue is lacking.
     """
     own, other = spoken(duel.own, outcomes), spoken(duel.other, outcomes)
-    same = own is not None and own == other
+    why, void = SAME_TEXT, own is not None and own == other
+    if duel.lacking is not None:
+        why, void = Skipped(because=f"a whole dialogue of {duel.lacking}").why, True
     tags = {
         "protocol": duel.protocol,
         "opponent": duel.opponent,
@@ -116,11 +123,11 @@ def score_duel(
     }
     decided = _looped(duel, outcomes, settings)
     for reading in (OURS, AUTHORS):
-        value: _Value = (None, SAME_TEXT)
-        if call is not None and not same:
+        value: _Value = (None, why)
+        if call is not None and not void:
             value = _points(duel, call, outcomes, reading)
         yield scored.score("duel", value, None, reading=reading, dup=JUDGE, **tags)
-        if decided is not None and not same:
+        if decided is not None and not void:
             value = (decided, None)
         yield scored.score("duel", value, None, reading=reading, dup=DUP, **tags)
 
@@ -157,10 +164,11 @@ def score_utterance(scored: Scored, number: int, outcome: Outcome) -> Iterator[S
         yield scored.score(metric, (None, outcome.why), number)
 
 
-def score_length(scored: Scored, number: int, utterance: str) -> Iterator[Score]:
-    """How long an utterance is, whoever said it."""
-    yield scored.score("characters", (float(len(utterance)), None), number)
-    yield scored.score("words", (float(len(utterance.split())), None), number)
+def score_length(scored: Scored, number: int, utterance: str | None) -> Iterator[Score]:
+    """How long an utterance is, whoever said it; unscored where there is none."""
+    for metric, counted in (("characters", utterance), ("words", utterance and utterance.split())):
+        value = (None, UNFINISHED) if counted is None else (float(len(counted)), None)
+        yield scored.score(metric, value, number)
 
 
 def _ours(call: Call, outcomes: Mapping[str, Outcome]) -> _Value:

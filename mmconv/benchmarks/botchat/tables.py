@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
+from judges.parsers_botchat import AUTHORS_UTTERANCES
 from mmconv.benchmarks.botchat.conditions import changes_table
 from mmconv.benchmarks.botchat.dialogue_tables import dialogue_tables
 from mmconv.benchmarks.botchat.layout import (
@@ -48,6 +49,10 @@ Matches: TypeAlias = Mapping[str, Match]
 _HUMAN_LENGTH = "human length"
 _SUFFIX = {JUDGE: "", DUP: "_dupdetect"}
 _BEFORE = {JUDGE: "the judge alone", DUP: "DupDetect before the judge"}
+_SIXTEEN = (
+    f"The authors' code takes a dialogue without AI for one of {AUTHORS_UTTERANCES} human "
+    "utterances, and has no rate beyond."
+)
 _NOT_INSTALLED = "Elo and Bradley-Terry ratings need the package evalica, which is not installed."
 
 
@@ -69,6 +74,7 @@ def build_tables(frame: ScoreFrame, layout: Layout) -> list[Table]:
 def _unieval(frame: ScoreFrame, layout: Layout) -> Table:
     rows: dict[str, dict[str, Cell]] = {}
     lengths: dict[str, None] = {}
+    official: dict[str, None] = {}
     for label, entrant in entrants(frame, "pass"):
         ours, theirs = {}, {}
         for length in frame.turns():
@@ -76,8 +82,10 @@ def _unieval(frame: ScoreFrame, layout: Layout) -> Table:
             if len(column):
                 read = entrant.column(frame, "pass", turn=length, reading=AUTHORS)
                 ours[f"N={length}"] = share(column)
-                theirs[f"{AUTHORS_COLUMN}N={length}"] = official_share(read)
+                if len(read):
+                    theirs[f"{AUTHORS_COLUMN}N={length}"] = official_share(read)
         lengths |= dict.fromkeys(ours)
+        official |= dict.fromkeys(theirs)
         cut = entrant.column(frame, "pass_at_human_length")
         rows[label] = ours | ({_HUMAN_LENGTH: share(cut)} if len(cut) else {}) | theirs
     cut_columns = (_HUMAN_LENGTH,) if any(_HUMAN_LENGTH in row for row in rows.values()) else ()
@@ -85,12 +93,13 @@ def _unieval(frame: ScoreFrame, layout: Layout) -> Table:
         name="unieval",
         title=f"UniEval: dialogues not taken for AI in their first N utterances (%), "
         f"{layout.judge}",
-        columns=(*lengths, *cut_columns, *(f"{AUTHORS_COLUMN}{length}" for length in lengths)),
+        columns=(*lengths, *cut_columns, *official),
         rows=rows,
         digits=1,
         notes=(
             "The authors' code takes a reply without an index for one that finds no AI, even "
             'after "Choice: Yes".',
+            *((_SIXTEEN,) if len(official) < len(lengths) else ()),
             *((layout.human_length_note,) if cut_columns else ()),
             *layout.notes,
         ),

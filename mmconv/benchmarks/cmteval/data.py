@@ -200,7 +200,7 @@ def _turn(record: Record, number: int) -> tuple[UserTurn, list[str]]:
         reader.faults.append(f"{NUMBER} is {written}, but this is turn {number} of the list")
     query = reader.required(QUERY)
     label = reader.required(ACT)
-    acts = [part.strip() for part in label.split("+")] if label else []
+    acts = [part.strip() for part in label.replace("＋", "+").split("+")] if label else []
     reader.faults += [_unknown(ACT, act, ACTS) for act in acts if act not in ACTS]
     strategy = reader.optional(STRATEGY)
     if strategy is not None and strategy not in STRATEGIES:

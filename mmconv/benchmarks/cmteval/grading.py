@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from judges import Judge, PromptSet
-from judges.parsers_cmteval import turn_scores
+from judges.parsers_cmteval import TurnsParser
 from judges.template import Slot
 from mmconv.benchmarks.cmteval.data import Dialogue, split_long_text
 from mmconv.benchmarks.cmteval.fields import Subset
@@ -42,8 +42,9 @@ class Grader:
     def call(self, dialogue: Dialogue) -> Call:
         """The call that scores every turn; Long-Text has a prompt of its own."""
         judge = Judge(
-            parser=turn_scores,
+            parser=TurnsParser(turns=len(dialogue.turns)),
             sampling=judge_sampling(self.options, dialogue.subset),
+            verdict_last=False,
             retries=self.options.judge_retries,
         )
         slots: dict[str, Slot] = {"conversation": tuple(_conversation(dialogue))}

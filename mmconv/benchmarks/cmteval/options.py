@@ -27,7 +27,7 @@ class GradingOptions(BenchmarkOptions):
     judge_settings: Literal["paper", "code"] = "paper"
     """How the judge draws: as the paper says, or as the authors' scripts do."""
     judge_retries: int = Field(default=1, ge=0, le=5)
-    """How often an unreadable verdict is asked for again; at temperature 0 it may come again."""
+    """How often a verdict that is unreadable or lacks scores is asked for again."""
     judge_max_tokens: int = Field(default=8192, gt=0)
     """The judge's longest reply, in tokens."""
 

@@ -14,9 +14,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from judges.parsers_cmteval import DIMENSIONS
 from mmconv.benchmarks.cmteval.fields import SUBSETS
 from mmconv.benchmarks.cmteval.quantities import OVERALL, Place
-from mmconv.benchmarks.cmteval.scoring import AUTHORS_DEFAULT, DEFAULTED, DIMENSIONS
+from mmconv.benchmarks.cmteval.scoring import AUTHORS_DEFAULT, DEFAULTED
 from mmconv.stats import Column, ScoreFrame
 from mmconv.values import Cell, Table
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from judges.parsers_cmteval import HIGHEST, LOWEST
 from mmconv.benchmarks.cmteval.fields import SUBSETS
-from mmconv.benchmarks.cmteval.scoring import HIGHEST, LOWEST
 from mmconv.stats import (
     Column,
     Quantity,

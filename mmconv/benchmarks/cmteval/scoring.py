@@ -16,15 +16,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from judges import Reading, read_verdict
+from judges.parsers_cmteval import DIMENSIONS, HIGHEST, LOWEST, is_on_scale
 from mmconv.benchmarks.answers import endings
 from mmconv.benchmarks.cmteval.data import Dialogue, UserTurn
 from mmconv.benchmarks.cmteval.fields import ACTS, PATTERNS, PERSONAS, STRATEGIES
 from mmconv.benchmarks.cmteval.grading import JUDGEMENT
 from mmconv.benchmarks.cmteval.options import CONDITION
 from mmconv.values import UNPARSED, Call, Outcome, Score
-
-LOWEST, HIGHEST = 1, 5
-DIMENSIONS = ("IS", "Adp")
 
 AUTHORS_DEFAULT = 3.0
 """What the authors' script gives to a turn, or a whole reply, without a score that it can read."""
@@ -144,7 +142,7 @@ def _found(reading: Reading, turn: int, name: str) -> tuple[float | None, str | 
 
 def _on_scale(reading: Reading, turn: int, name: str) -> tuple[float | None, str | None]:
     value, why = _found(reading, turn, name)
-    if value is not None and not (value.is_integer() and LOWEST <= value <= HIGHEST):
+    if value is not None and not is_on_scale(value):
         return None, OFF_SCALE
     return value, why
 

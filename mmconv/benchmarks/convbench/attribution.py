@@ -11,10 +11,11 @@ alone, any other needs the one under perfect reasoning too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
+from typing import Any
 
 from mmconv.benchmarks.convbench.options import ConvBenchOptions
 from mmconv.benchmarks.convbench.quantities import PAIRWISE, Grading, column
@@ -47,9 +48,11 @@ class Thresholds:
     win: float
 
     @classmethod
-    def chosen(cls, options: ConvBenchOptions) -> Thresholds:
-        """Those of a run."""
-        return cls(rating=options.failure_rating, win=options.failure_win)
+    def chosen(cls, options: Mapping[str, Any]) -> Thresholds:
+        """Those among the options that a run was given; it may lack others, as copies do."""
+        known = {name: field.default for name, field in ConvBenchOptions.model_fields.items()}
+        in_force = {**known, **options}
+        return cls(rating=float(in_force["failure_rating"]), win=float(in_force["failure_win"]))
 
     def of(self, grading: Grading) -> float:
         """The one in a grading's own unit."""

@@ -139,7 +139,7 @@ class ConvBench:
             candidate=seats["candidate"].label,
             judge=seats["judge"].label if "judge" in seats else "nobody",
             official=official,
-            failure=Thresholds.chosen(self._options),
+            failure=Thresholds.chosen(self._spec.options),
             notes=self.notes,
         )
         return [*build_tables(scores, layout), *bad_records_table(self._survey.bad)]

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from mmconv.benchmarks.convbench.attribution import Thresholds, failing
-from mmconv.benchmarks.convbench.options import ConvBenchOptions
 from mmconv.benchmarks.convbench.quantities import (
     DELTAS,
     GRADINGS,
@@ -18,15 +17,13 @@ from mmconv.benchmarks.convbench.quantities import (
     Grading,
     column,
 )
-from mmconv.benchmarks.describing import read_options
 from mmconv.config import RunSpec
 from mmconv.stats import Column, Quantity, ScoreFrame, pair
 
 
 def compared_quantities(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
     """R1, R2, S1 to S0_tilde, the deltas and what fails, as far as they were judged."""
-    options = read_options(ConvBenchOptions, spec.options, spec.benchmark)
-    thresholds = Thresholds.chosen(options)
+    thresholds = Thresholds.chosen(spec.options)
     for grading in GRADINGS:
         columns = {
             name: column(frame, grading, condition, turn)

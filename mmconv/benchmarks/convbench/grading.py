@@ -27,6 +27,9 @@ OVERALL = 0
 
 NOT_JUDGED = "(not judged: in this setting the turn is the human reference)"
 
+CUT_OFF_HERE = "\n(here the judgement was cut off)"
+"""What the judge of the whole conversation reads behind a turn's judgement that is not whole."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedJudgement:
@@ -53,7 +56,6 @@ class Grader:
     options: GradingOptions
     prompts: PromptSet
     judges: Mapping[str, Judge]
-    seed: int
 
     def judgements(self, row: Row, condition: str) -> Iterator[PlannedJudgement]:
         """What is judged of one conversation; 4, 3, 2 in the paper's settings, per grading."""
@@ -78,7 +80,7 @@ class Grader:
         if self.options.order == "both":
             return ("A", "B")
         if self.options.order == "random":
-            digest = hashlib.sha256(f"{self.seed}/{row.id}".encode()).digest()
+            digest = hashlib.sha256(f"{self.options.side_seed}/{row.id}".encode()).digest()
             return ("A",) if digest[0] % 2 == 0 else ("B",)
         if row.position is None:
             raise PlanError(f"row {row.id} has no position in the authors' file")
@@ -103,11 +105,11 @@ class Grader:
         """What the overall judge reads of the turns, or what stands for skipped ones.
 
         It is what the judge first said, as in the authors' code, also where that could not be read
-        as a verdict and a later reply was.
+        as a verdict and a later reply was; only where it was cut off the prompt says so.
         """
         own = own_turns(condition)
         return {
-            f"judgement_{turn}": Ref(call=replace(overall, turn=turn).call)
+            f"judgement_{turn}": Ref(call=replace(overall, turn=turn).call, cut_off=CUT_OFF_HERE)
             if turn in own
             else self._skipped(overall)
             for turn in (1, 2, 3)

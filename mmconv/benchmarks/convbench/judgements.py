@@ -85,7 +85,7 @@ class ConvBenchJudgement(JudgementRequest):
             judge_max_tokens=self.max_tokens,
         )
         judges = build_judges(options, supplies.prompts, offline=supplies.offline)
-        grader = Grader(options=options, prompts=supplies.prompts, judges=judges, seed=0)
+        grader = Grader(options=options, prompts=supplies.prompts, judges=judges)
         calls = grader.calls(self._row(supplies.picture), "free")
         found = next(call for call in calls if call.id == graded.call)
         return with_answers(found, self._answers())

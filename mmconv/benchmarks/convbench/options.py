@@ -31,7 +31,9 @@ class GradingOptions(BenchmarkOptions):
     grading: Several[GradingName] = ("direct", "pairwise")
     """Ratings from 1 to 10 in which the reference is 10, and forced choices against the human."""
     order: Literal["authors", "random", "both"] = "random"
-    """The candidate's side in pairs: by the authors' file, by the seed, or each side in turn."""
+    """The candidate's side in pairs: by the authors' file, drawn, or each side in turn."""
+    side_seed: int = 0
+    """What sides are drawn by (`order: random`): the same for all runs that are compared."""
     focus_points: bool = True
     """Whether the judge of the creation turn reads the focus points."""
     turn_judgements: bool = True

@@ -1,6 +1,6 @@
 """The sides that ConvBench's authors fixed for pairwise grading (their pairwise.npy).
 
-Drawing sides by a seed, or judging both, needs no file and is not done here.
+Drawing sides, or judging both, needs no file and is not done here.
 """
 
 from __future__ import annotations

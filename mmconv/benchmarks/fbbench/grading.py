@@ -53,6 +53,7 @@ class Grader:
         judge = Judge(
             parser=ChecklistParser(checklist=sample.checklist),
             sampling=replace(self.sampling, schema=draw_schema(sample.checklist)),
+            verdict_last=False,
             retries=self.retries,
         )
         return judge.call(JUDGEMENT, prompt, slots)

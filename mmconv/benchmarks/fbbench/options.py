@@ -45,7 +45,7 @@ class FBBenchOptions(BenchmarkOptions):
     maintenance: Maintenance = "any"
     """A response is maintained if any criterion is met, or only if all are."""
     judge_retries: int = Field(default=2, ge=0, le=5)
-    """How often an unreadable verdict is asked for again; at temperature 0 it may come again."""
+    """How often a verdict that is unreadable or lacks scores is asked for again."""
     generate_only: bool = False
     """Ask the candidate only, and no judge."""
     skip_bad_records: bool = False

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from mmconv.report.page.dialogues import Reader
 from mmconv.report.page.display import Grid
 from mmconv.report.page.plots import Plot
+from mmconv.report.summary import ALIKE
 from mmconv.run_folder.saved_run import FinishedRun
 from mmconv.values import Table
 
@@ -46,9 +47,10 @@ class View:
 
     `lead` is the sentence that matters most; `words` puts a verdict into words; `marks` maps a
     sample to what an analysis says of it; `levels` names the turns, `labels` the conditions and
-    metrics; `scale` is the metric that the list of samples shows, by default the first; `given`
-    stands over an answer in a history that no model of the run gave; `used` tables are set in the
-    view's own way, and not printed again.
+    metrics; `lists` are tags of several values, with what stands between these; `scale` is the
+    metric that the list of samples shows, by default the first; `given` stands over an answer in a
+    history that no model of the run gave; `used` tables are set in the view's own way, and not
+    printed again.
     """
 
     lead: tuple[str, ...]
@@ -57,6 +59,7 @@ class View:
     marks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     levels: Mapping[int, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
+    lists: Mapping[str, str] = field(default_factory=dict)
     scale: str = ""
     given: str = "given, not the model's own"
     used: frozenset[str] = frozenset()
@@ -80,7 +83,17 @@ class Content:
     def warnings(self) -> tuple[str, ...]:
         """What every reader must know: the cautions, then what the runs themselves tell."""
         told = (note for run in self.runs for note in run.manifest.notes)
-        return tuple(dict.fromkeys([*self.cautions, *told]))
+        alike = (
+            f"{self.prefix(run)}{ALIKE}"
+            for run in self.runs
+            if any(ALIKE in table.notes for table in run.tables)
+        )
+        return tuple(dict.fromkeys([*self.cautions, *told, *alike]))
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The conditions of all runs."""
+        return tuple(dict.fromkeys(name for run in self.runs for name in run.manifest.conditions))
 
     def prefix(self, run: FinishedRun) -> str:
         """What goes before a name that is the run's, where there are several runs."""

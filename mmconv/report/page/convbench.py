@@ -24,12 +24,13 @@ from mmconv.benchmarks.convbench.quantities import (
 )
 from mmconv.report.page.content import Section, View
 from mmconv.report.page.display import Grid, Line, Shown, grid, same_size, shown, why_missing
-from mmconv.report.page.plots import Plot, Series, point_of, sideways, upright
+from mmconv.report.page.plots import Plot, Series, point_of, sideways, span, upright
 from mmconv.report.page.sentences import (
     Keys,
     attribution_sentences,
     count_failures,
     delta_sentences,
+    no_failures,
 )
 from mmconv.report.page.symbols import typeset, typeset_name, typeset_table
 from mmconv.report.raised import MARK, mark_name
@@ -199,7 +200,7 @@ def _deltas_plot(deltas: Table, grading: Grading) -> Plot:
         f"{TURNS[turn]}, {typeset_name(name)}" for turn, name in zip(turns, names, strict=True)
     ]
     series = Series(name="difference", colour="series-2", points=points)
-    return sideways(f"Gains, {grading.title}", titles, series, zero=True)
+    return sideways(f"Gains, {grading.title}", titles, series, span(points), zero=True)
 
 
 def _in_column(table: Table, column: str) -> list[Cell | None]:
@@ -211,13 +212,15 @@ def _attribution(named: Mapping[str, Table], said: Sequence[str]) -> Iterator[Se
     if table is None:
         return
     below = [each for name in ("failures", "attribution") if (each := named.get(name))]
-    told = (LOST,) if _is_of_chances(table) else attribution_sentences(table, table.columns[0])
+    column = table.columns[0]
+    told = (LOST,) if _is_of_chances(table) else attribution_sentences(table, column)
+    none = no_failures(table, named.get("failures"), column)
     yield Section(
         id="attribution",
         title="Which level the failures come from",
         short="Attribution",
-        sentences=tuple(sentence for sentence in told if sentence not in said),
-        plots=tuple(plot for column in table.columns for plot in _blame_plots(table, column)),
+        sentences=tuple(sentence for sentence in (*none, *told) if sentence not in said),
+        plots=tuple(_blame_plots(table)),
         folded=tuple(grid(each, notes=()) for each in (table, *below)),
         notes=tuple(note for note in _own_notes(table, *below) if note not in told),
     )
@@ -235,19 +238,27 @@ def _is_of_chances(table: Table) -> bool:
     return LOST in table.notes and not table.columns[0].startswith(DIRECT.name)
 
 
-def _blame_plots(table: Table, column: str) -> Iterator[Plot]:
+def _blame_plots(table: Table) -> Iterator[Plot]:
     """Net shares may be below 0 or above 100, so they are points and no parts of a whole.
 
     Those without an interval are of very few failures and may lie anywhere: they are left out.
     """
-    cells = {name: row[column] for name, row in table.rows.items() if column in row}
-    told = {name: cell for name, cell in cells.items() if cell.low is not None}
-    if told:
-        titles = [name.replace(DUE, " \N{LEFTWARDS ARROW} ").capitalize() for name in told]
-        points = tuple(map(point_of, told.values()))
-        series = Series(name="share of the failures", colour="series-2", points=points)
-        title = f"Source of {column} (%), n = {count_failures(table, column)}"
-        yield sideways(title, titles, series, zero=True)
+    columns = {
+        column: {
+            name: point_of(row[column])
+            for name, row in table.rows.items()
+            if column in row and row[column].low is not None
+        }
+        for column in table.columns
+    }
+    everywhere = [point for told in columns.values() for point in told.values()]
+    for column, told in columns.items():
+        if told:
+            titles = [name.replace(DUE, " \N{LEFTWARDS ARROW} ").capitalize() for name in told]
+            points = tuple(told.values())
+            series = Series(name="share of the failures", colour="series-2", points=points)
+            title = f"Source of {column} (%), n = {count_failures(table, column)}"
+            yield sideways(title, titles, series, span(everywhere), zero=True)
 
 
 def _categories(named: Mapping[str, Table]) -> Iterator[Section]:
@@ -263,9 +274,9 @@ def _categories(named: Mapping[str, Table]) -> Iterator[Section]:
             title="Scores by task category",
             short="Categories",
             sentences=(
-                "The stronger the colour, the higher the score; the small number is n, and cells "
-                f"of fewer than {FEWEST_CLUSTERS} are hatched. The name of a category leads to its "
-                "samples.",
+                "The stronger the colour, the higher the score; the small number is n (2/3 where 1 "
+                f"of 3 is missing), and cells of fewer than {FEWEST_CLUSTERS} are hatched. The "
+                "name of a category leads to its samples.",
             ),
             maps=tuple(maps),
         )
@@ -299,13 +310,15 @@ def _shaded(cell: Cell | None, table: Table, grading: Grading) -> Shown | None:
     text = shown(cell, table)
     if text is None or cell is None:
         return None
-    bare = replace(text, interval="", counts="", why=_hint(text))
+    size, missing = cell.n or 0, sum(cell.missing.values())
+    of_all = f"/{size + missing:,}" if missing else ""
+    counted = f"{size:,}{of_all}" if size or missing else ""
+    bare = replace(text, interval="", counts="", why=_hint(text), size=counted)
     if not isinstance(cell.value, float):
         return bare
-    size = cell.n or 0
-    span = (grading.highest - grading.lowest) * grading.scale
-    shade = (cell.value - grading.lowest * grading.scale) / span
-    return replace(bare, shade=shade, size=f"{size:,}", few=size < FEWEST_CLUSTERS)
+    length = (grading.highest - grading.lowest) * grading.scale
+    shade = (cell.value - grading.lowest * grading.scale) / length
+    return replace(bare, shade=shade, few=size < FEWEST_CLUSTERS)
 
 
 def _hint(cell: Shown) -> str:

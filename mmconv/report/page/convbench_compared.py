@@ -5,7 +5,7 @@ The numbers are those of the comparison's tables; see `mmconv.report.comparison`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from mmconv.report.comparison import Comparison
@@ -24,16 +24,24 @@ def view(comparison: Comparison, tables: Sequence[Table]) -> View:
         for table in tables
         if table.name in COMPARED
     }
+    if len(labels) > 2:
+        # of several runs one sentence each, by what stands first
+        lead = next(iter(told.values()), ())
+    else:
+        lead = tuple(sentence for sentences in told.values() for sentence in sentences)
     sections = generic.sections([typeset_table(table) for table in tables])
     return replace(
         convbench.view(()),
-        lead=tuple(sentence for sentences in told.values() for sentence in sentences[:1]),
-        sections=tuple(_explained(section, told) for section in sections),
+        lead=lead,
+        sections=tuple(_explained(section, told, lead) for section in sections),
     )
 
 
-def _explained(section: Section, told: Mapping[str, Sequence[str]]) -> Section:
+def _explained(
+    section: Section, told: Mapping[str, Sequence[str]], said: Collection[str]
+) -> Section:
     """A section of differences with its further sentences, and what its symbols stand for."""
     if section.id not in told:
         return section
-    return replace(section, sentences=tuple(told[section.id][1:]), notes=(LEGEND, *section.notes))
+    further = tuple(sentence for sentence in told[section.id] if sentence not in said)
+    return replace(section, sentences=further, notes=(LEGEND, *section.notes))

@@ -67,6 +67,9 @@ def _turns(answers: Iterable[Record]) -> list[Record]:
                 _last(turns)["answers"].append({"given": True, **_said(message)})
             else:
                 _open(turns)["asked"].append(_said(message))
+        if _turn_number(_last(turns)) not in (None, _number(call)):
+            # a model that talks with itself is asked by its own last answer
+            turns.append({"asked": [], "answers": []})
         _last(turns)["answers"].append(_answer(call))
         thread = [*contents, (call["text"] or "",)]
     for place, turn in enumerate(turns):
@@ -86,8 +89,13 @@ def _last(turns: list[Record]) -> Record:
 
 
 def _turn_number(turn: Record) -> int | None:
-    found = (_NUMBER.search(each["call"]) for each in turn["answers"] if "call" in each)
-    return next((int(match[1]) for match in found if match), None)
+    numbers = (_number(each) for each in turn["answers"] if "call" in each)
+    return next((number for number in numbers if number is not None), None)
+
+
+def _number(call: Record) -> int | None:
+    found = _NUMBER.search(call["call"])
+    return int(found[1]) if found else None
 
 
 def _parts(message: Record) -> tuple[str, ...]:

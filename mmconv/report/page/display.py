@@ -18,8 +18,9 @@ from mmconv.values import Cell, Table
 class Shown:
     """One cell as texts; `shade` (0 to 1) says how strongly it is coloured, None: not at all.
 
-    `why` tells of what is missing; a cell of `words` is a text, any other a number. A shaded cell
-    has its `size`, how many values it is over, and a mark if these are `few`.
+    `why` tells of what is missing; a cell of `words` is a text, any other a number. A cell of a
+    heat map has its `size`, how many values it is over, of all where some are missing, and a mark
+    if these are `few`.
     """
 
     value: str

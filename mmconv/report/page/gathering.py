@@ -26,16 +26,23 @@ SHORT_NAME = 16
 class Gathering:
     """Goes through a content's samples; the index and the sections are whole afterwards.
 
-    `names` is how many digits of its hash name a picture.
+    `names` is how many digits of its hash name a picture; `keys` are the samples' own, without
+    their trials.
     """
 
     content: Content
     names: int
     index: Index = field(init=False)
     losses: Losses = field(default_factory=Losses)
+    keys: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.index = Index(marks=self.content.view.marks)
+        view = self.content.view
+        grids = (grid for section in view.sections for grid in section.maps)
+        links = (line.link for grid in grids for line in grid.lines if line.link)
+        linked = frozenset(link.partition("=")[0] for link in links)
+        labels = [run.label for run in self.content.runs] if len(self.content.runs) > 1 else ()
+        self.index = Index(marks=view.marks, lists=view.lists, linked=linked, labels=labels)
 
     def samples(self) -> Iterator[tuple[Record, list[str]]]:
         """Each sample as it is shown, and the hashes of its pictures in their order."""
@@ -45,6 +52,7 @@ class Gathering:
             pictures = shown["pictures"]
             shown["pictures"] = [sha256[: self.names] for sha256 in pictures]
             self.index.add(sample, scores, shown)
+            self.keys.add(read_trial(sample).key)
             for run, held in zip(content.runs, calls, strict=True):
                 self.losses.add(sample, held, content.prefix(run))
             yield shown, pictures
@@ -67,9 +75,8 @@ class Gathering:
 
     def document(self, block: int) -> Record:
         """The index of the samples, which come in blocks of so many."""
-        runs = self.content.runs
-        conditions = [name for run in runs for name in run.manifest.conditions]
-        settings = reading_settings(self.content.view, [run.label for run in runs], conditions)
+        labels = [run.label for run in self.content.runs]
+        settings = reading_settings(self.content.view, labels, self.content.conditions)
         return self.index.document() | settings | {"block": block}
 
 

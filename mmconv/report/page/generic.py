@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mmconv.report.page.content import Section, View
 from mmconv.report.page.display import grid
-from mmconv.report.page.plots import Plot, Series, point_of, sideways
+from mmconv.report.page.plots import Plot, Series, point_of, sideways, span
 from mmconv.values import Table
 
 MOST_PLOTS = 4
@@ -45,10 +45,22 @@ def verdict_words(call: str, label: str | None, scores: Mapping[str, float]) -> 
 
 
 def _plots(table: Table) -> Iterator[Plot]:
-    for column in _columns(table)[:MOST_PLOTS]:
-        points = tuple(point_of(row.get(column)) for row in table.rows.values())
-        series = Series(name=column, colour="series-1", points=points)
-        yield sideways(column, list(table.rows), series, zero=table.signed)
+    """Plots of columns; those of one unit have one axis, so that positions can be compared."""
+    points = {
+        column: tuple(point_of(row.get(column)) for row in table.rows.values())
+        for column in _columns(table)[:MOST_PLOTS]
+    }
+    for column, drawn in points.items():
+        alike = [
+            each for other in points if _unit(other) == _unit(column) for each in points[other]
+        ]
+        series = Series(name=column, colour="series-1", points=drawn)
+        yield sideways(column, list(table.rows), series, span(alike), zero=table.signed)
+
+
+def _unit(column: str) -> str:
+    """What stands in brackets at the end of a column's title, as in `direct (1-10)`."""
+    return column.rpartition("(")[2] if column.endswith(")") else ""
 
 
 def _columns(table: Table) -> list[str]:

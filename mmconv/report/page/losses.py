@@ -12,12 +12,13 @@ from typing import Any, TypeAlias
 
 from mmconv.report.page.dialogues import Record, call_order
 from mmconv.report.shortfalls import Shortfall
-from mmconv.report.summary import tell_dollars
+from mmconv.report.summary import tell_dollars, tell_unmetered
 from mmconv.report.verdicts import (
     AGAIN,
     EXTRACTED,
     FAILED,
     FATES,
+    LACKING,
     NOT_ASKED,
     UNREADABLE,
     fate_of,
@@ -28,7 +29,7 @@ from mmconv.run_folder.layout import SeatSummary
 from mmconv.values import Cell, Table
 
 ANSWERS = ("answered", "cut off", "empty", "filtered", "context dropped", "failed", "not asked")
-LOST = (UNREADABLE, FAILED, NOT_ASKED)
+LOST = (LACKING, UNREADABLE, FAILED, NOT_ASKED)
 Rows: TypeAlias = dict[tuple[str, str], Counter[str]]
 """Condition and call -> how often which fate was met."""
 
@@ -43,7 +44,7 @@ COSTS: Mapping[str, Callable[[SeatSummary], float | str]] = {
     "tries again": lambda seat: float(seat.retried),
     "tokens in": lambda seat: float(seat.total_input_tokens),
     "tokens out": lambda seat: float(seat.total_output_tokens),
-    "US dollars": lambda seat: _dollars(seat.total_cost_usd),
+    "US dollars": lambda seat: _dollars(seat),
 }
 """The columns of the table of costs."""
 
@@ -138,8 +139,12 @@ def cost_table(seats: Mapping[str, SeatSummary], run: str = "") -> Table:
     )
 
 
-def _dollars(cost: float | None) -> str:
-    return "no price given" if cost is None else tell_dollars(cost)
+def _dollars(seat: SeatSummary) -> str:
+    if seat.total_cost_usd is not None:
+        return tell_dollars(seat.total_cost_usd)
+    if seat.total_unmetered:
+        return tell_unmetered(seat.total_unmetered, seat.asked + seat.stored)
+    return "no price given"
 
 
 def _fates(call: Mapping[str, Any]) -> list[str]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from warnings import catch_warnings, filterwarnings
 
+from mmconv.report.text import display_width, fold_anywhere
 from mmconv.values import Cell
 
 if TYPE_CHECKING:
@@ -23,6 +25,15 @@ VARIABLES = ("ink", "muted", "line", "series-1", "series-2", "series-3", "series
 
 WIDTH = 5.0
 """Inches of 72 units; the page scales a plot to the room that it has."""
+
+LABEL = 26
+"""Signs of a place's name in one line beside a plot, of which Chinese ones count twice."""
+
+LINE = 12
+"""Units from one line of a name to the next."""
+
+HOLLOW = "hollow: no interval"
+"""What the caption says of points without an interval, which are not the surest of all."""
 
 _STAND_INS = {name: f"#0100{place:02x}" for place, name in enumerate(VARIABLES, start=16)}
 _FONT = re.compile(r"font-family: [^;\"]*;? ?")
@@ -59,13 +70,25 @@ class Series:
 class Plot:
     """A drawn plot: SVG to stand in HTML, and its title for the page to print.
 
-    `told` says in words what is drawn, for those who do not see it.
+    `told` says in words what is drawn, for those who do not see it; `note` explains a sign.
     """
 
     title: str
     svg: str
     told: str
+    note: str = ""
     legend: tuple[tuple[str, str], ...] = ()
+
+
+Ends = tuple[float, float]
+
+
+def span(points: Iterable[Point | None]) -> Ends:
+    """From where to where the points with their intervals lie; plots that share it compare."""
+    there = [point for point in points if point is not None]
+    ends = [end for point in there for end in (point.value, point.low, point.high)]
+    known = [end for end in ends if end is not None]
+    return min(known), max(known)
 
 
 def upright(title: str, places: Sequence[str], series: Sequence[Series], ends: Ends) -> Plot:
@@ -81,29 +104,48 @@ def upright(title: str, places: Sequence[str], series: Sequence[Series], ends: E
     axes.set_xlim(-0.6, len(places) - 0.4)
     axes.set_ylim(*ends)
     axes.grid(axis="y", color=_STAND_INS["line"], linewidth=0.8)
-    legend = tuple((each.name, each.colour) for each in series)
-    return Plot(
-        title=title, svg=_svg(figure, title), told=_description(places, series), legend=legend
+    return _plot(title, figure, places, series)
+
+
+def sideways(
+    title: str, places: Sequence[str], series: Series, ends: Ends, *, zero: bool = False
+) -> Plot:
+    """Points beside named places, from above, on a scale that spans the ends and a little more.
+
+    With `zero` it spans 0 too, where a line marks no difference.
+    """
+    labels = [fold_anywhere(place, LABEL) for place in places]
+    rows = max((len(lines) for lines in labels), default=1)
+    longest = max((display_width(line) for lines in labels for line in lines), default=0)
+    figure, axes = _empty(
+        WIDTH, 0.5 + (0.2 + 0.16 * rows) * len(places), left=0.25 + 0.075 * longest
     )
-
-
-def sideways(title: str, places: Sequence[str], series: Series, *, zero: bool) -> Plot:
-    """Points beside named places, from above; with `zero` a line marks no difference."""
-    longest = max(map(len, places), default=0)
-    figure, axes = _empty(WIDTH, 0.5 + 0.36 * len(places), left=min(2.2, 0.25 + 0.075 * longest))
     for place, point in enumerate(series.points):
         if point is not None:
             _draw(axes, place, point, series.colour, upright=False)
+    low, high = ends
     if zero:
+        low, high = min(low, 0.0), max(high, 0.0)
         axes.axvline(0, color=_STAND_INS["muted"], linewidth=1)
-    axes.set_yticks(range(len(places)), places)
+    margin = 0.08 * (high - low) or 0.5
+    axes.set_xlim(low - margin, high + margin)
+    for place, lines in enumerate(labels):
+        _name(axes, place, lines)
+    axes.set_yticks([])
     axes.set_ylim(len(places) - 0.4, -0.6)
-    axes.margins(x=0.08)
     axes.grid(axis="x", color=_STAND_INS["line"], linewidth=0.8)
-    return Plot(title=title, svg=_svg(figure, title), told=_description(places, [series]))
+    return _plot(title, figure, places, [series])
 
 
-Ends = tuple[float, float]
+def _plot(title: str, figure: Figure, places: Sequence[str], series: Sequence[Series]) -> Plot:
+    bare = any(point is not None and point.low is None for each in series for point in each.points)
+    return Plot(
+        title=title,
+        svg=_svg(figure, title),
+        told=_description(places, series),
+        note=HOLLOW if bare else "",
+        legend=tuple((each.name, each.colour) for each in series),
+    )
 
 
 def _empty(width: float, height: float, *, left: float) -> tuple[Figure, Axes]:
@@ -133,13 +175,36 @@ def _draw(axes: Axes, place: float, point: Point, colour: str, *, upright: bool)
         line = (twice, ends) if upright else (ends, twice)
         axes.plot(*line, color=paint, linewidth=2.2, solid_capstyle="round", alpha=0.55)
     spot = (place, point.value) if upright else (point.value, place)
-    axes.plot(*spot, "o", color=paint, markersize=6.5)
+    filled = paint if point.low is not None else "none"
+    axes.plot(*spot, "o", color=paint, markerfacecolor=filled, markeredgewidth=1.5, markersize=6)
+
+
+def _name(axes: Axes, place: float, lines: Sequence[str]) -> None:
+    """The name of a place, left of the plot: to the letter, though between $ may stand a formula.
+
+    Each line is a text of its own that ends there; Matplotlib would place those of one text by the
+    widths that they have in its own font.
+    """
+    for number, line in enumerate(lines):
+        axes.annotate(
+            line,
+            xy=(0, place),
+            xycoords=axes.get_yaxis_transform(),
+            xytext=(-6, ((len(lines) - 1) / 2 - number) * LINE),
+            textcoords="offset points",
+            ha="right",
+            va="center_baseline",
+            annotation_clip=False,
+            parse_math=False,
+            color=_STAND_INS["muted"],
+            fontsize=10,
+        )
 
 
 def _description(places: Sequence[str], series: Sequence[Series]) -> str:
     return "; ".join(
         f"{each.name}, {place}: {point.value:.2f}"
-        + (f" ({point.low:.2f} to {point.high:.2f})" if point.low is not None else "")
+        + (" (no interval)" if point.low is None else f" ({point.low:.2f} to {point.high:.2f})")
         for each in series
         for place, point in zip(places, each.points, strict=True)
         if point is not None
@@ -153,7 +218,12 @@ def _svg(figure: Figure, title: str) -> str:
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     file = io.StringIO()
     # ids within a figure come from the salt, and all figures stand in one page
-    with rc_context({"svg.fonttype": "none", "font.family": "DejaVu Sans", "svg.hashsalt": title}):
+    fonts = rc_context(
+        {"svg.fonttype": "none", "font.family": "DejaVu Sans", "svg.hashsalt": title}
+    )
+    with fonts, catch_warnings():
+        # the page sets names in fonts of its own
+        filterwarnings("ignore", r"Glyph \d+ .* missing from font")
         figure.savefig(file, format="svg", metadata=nothing)
     text = file.getvalue()
     text = text[text.index("<svg") :]

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import orjson
 
+from mmconv.keys import hash_json
 from mmconv.run_folder.layout import Manifest
 from mmconv.run_folder.saved_run import FinishedRun
 
@@ -65,7 +66,12 @@ def _facts(facts: Mapping[str, Any]) -> Iterator[tuple[str, Entries]]:
         yield "Data", single
     for name, value in facts.items():
         if isinstance(value, Mapping) and value:
-            yield f"Hashes: {name}", tuple((key, str(each)) for key, each in value.items())
+            yield f"Hashes: {name}", tuple((key, _hash(each)) for key, each in value.items())
+
+
+def _hash(value: Any) -> str:
+    """A hash as it is, and one hash of those that stand together under a name."""
+    return hash_json(value) if isinstance(value, Mapping) else str(value)
 
 
 def _is_short(value: Any) -> bool:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from mmconv import __version__
 from mmconv.config import CANDIDATE
 from mmconv.report.page.blocks import BLOCK, Blocks
-from mmconv.report.page.content import Content
 from mmconv.report.page.gathering import Gathering
 from mmconv.report.page.provenance import provenance
 
@@ -41,7 +40,7 @@ def render(gathering: Gathering, blocks: Blocks, index: str) -> str:
         .render(
             title=content.title,
             over=" · ".join(dict.fromkeys(run.folder.name for run in content.runs)),
-            facts=_facts(content, blocks.size),
+            facts=_facts(gathering),
             **_findings(gathering),
             held=_held(blocks),
             index=index,
@@ -71,7 +70,8 @@ def _findings(gathering: Gathering) -> dict[str, Any]:
     }
 
 
-def _facts(content: Content, size: int) -> list[tuple[str, str]]:
+def _facts(gathering: Gathering) -> list[tuple[str, str]]:
+    content = gathering.content
     seats: dict[str, dict[str, None]] = {}
     for run in content.runs:
         for seat, model in run.spec.seats.items():
@@ -79,8 +79,10 @@ def _facts(content: Content, size: int) -> list[tuple[str, str]]:
     others = [(seat, ", ".join(labels)) for seat, labels in seats.items() if seat != CANDIDATE]
     many = "s" if len(content.runs) > 1 else ""
     facts = [(f"model{many}", ", ".join(run.label for run in content.runs))]
-    conditions = ", ".join(content.runs[0].manifest.conditions)
-    return [*facts, *others, ("samples", str(size)), ("conditions", conditions)]
+    trials = max(run.spec.trials for run in content.runs)
+    samples = f"{len(gathering.keys)}{f' in {trials} trials' if trials > 1 else ''}"
+    conditions = ", ".join(content.conditions)
+    return [*facts, *others, ("samples", samples), ("conditions", conditions)]
 
 
 def _held(blocks: Blocks) -> str:

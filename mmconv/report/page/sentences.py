@@ -52,7 +52,7 @@ def _sentences(deltas: Table, equal: Keys | None) -> Iterator[str]:
                     yield f"{start} stays as it is on average {_interval(cell, deltas)}."
                 elif cell.low is None:
                     why = "" if equal is None else f": {_why_none((name, grading.title) in equal)}"
-                    yield f"{start} {change} (no interval{why})."
+                    yield f"{start} {change} ({_n(cell)}; no interval{why})."
                 else:
                     yield f"{start} {change} {_sureness(cell, deltas, meaning)}."
                 break
@@ -65,7 +65,7 @@ def _why_none(equal: bool) -> str:
 
 def _gain_or_loss(cell: Cell, value: float, grading: Grading, table: Table) -> str:
     if value == 0 and cell.low is None:
-        return f"stays as it is on average over {cell.n} samples"
+        return "stays as it is on average"
     size = number(abs(value), replace(table, signed=False))
     return f"{'gains' if value > 0 else 'loses'} {size} {_UNITS[grading.name]}"
 
@@ -75,7 +75,7 @@ def _sureness(cell: Cell, table: Table, meaning: str) -> str:
     low, high = cell.low or 0.0, cell.high or 0.0
     interval = _interval(cell, table)
     if low <= 0 <= high:
-        return f"{interval}: with {_of_all(cell)} samples, this cannot be told from chance"
+        return f"{interval}: with {_n(cell)}, this cannot be told from chance"
     if low > 0:
         return f"{interval}: part of what is wrong in {meaning}"
     return f"{interval}: what is given does not help this model"
@@ -106,6 +106,25 @@ def count_failures(table: Table, column: str) -> str:
         if column in row and row[column].low is not None:
             levels.setdefault(name.partition(DUE)[0], row[column])
     return ", ".join(f"{_of_all(cell)} in {level}" for level, cell in levels.items())
+
+
+def no_failures(net: Table, failures: Table | None, column: str) -> tuple[str, ...]:
+    """Of which levels nothing failed in a column, from `attribution_net`, which has no row of them.
+
+    The table `failures` says over how many samples; runs of before have none.
+    """
+    rows = {} if failures is None else failures.rows
+    failed = {name.partition(DUE)[0] for name, row in net.rows.items() if column in row}
+    nothing = {
+        level: row[column]
+        for name, row in rows.items()
+        if (level := name.removesuffix(FAILED)) != name
+        and level not in failed
+        and column in row
+        and row[column].n
+    }
+    grading = column.removesuffix(" failures")
+    return tuple(f"No {each} failed ({grading}, {_n(cell)})." for each, cell in nothing.items())
 
 
 def _blamed(level: str, cells: Mapping[str, Cell], table: Table) -> str:
@@ -186,6 +205,11 @@ def _too_few(level: str, cell: Cell) -> str:
 
 def _followed(cell: Cell) -> str:
     return f"{_of_all(cell)} failures{' followed' if any(cell.missing.values()) else ''}"
+
+
+def _n(cell: Cell) -> str:
+    """How many scores a cell is over, each trial's of a sample by itself."""
+    return f"n = {_of_all(cell)}"
 
 
 def _of_all(cell: Cell) -> str:
@@ -312,11 +336,11 @@ def _differences(
         doubt = "" if level in sure else ", which may be chance among so many differences"
         yield f"{level} is {size} {unit} {way} ({interval}){doubt}"
     if chance:
-        samples = max(cell.n or 0 for cell in found.values())
+        most = max(cell.n or 0 for cell in found.values())
         what = (
             f"difference in {_listed(chance, 'or')}" if len(chance) < len(found) else "difference"
         )
-        yield f"with {samples} samples, no {what} can be told from chance"
+        yield f"with n = {most}, no {what} can be told from chance"
 
 
 def _without_intervals(found: Collection[str], same: Collection[str]) -> Iterator[str]:

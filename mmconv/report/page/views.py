@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from mmconv.benchmarks.fbbench.scoring import LABEL_SEPARATOR
 from mmconv.benchmarks.registry import TITLES
 from mmconv.report.comparison import Comparison, quantities_by_key
 from mmconv.report.page import convbench, convbench_compared, generic
@@ -27,17 +28,25 @@ class _Views(NamedTuple):
 
 def _view_of_convbench(run: FinishedRun) -> View:
     """Its scores tell why what has no interval has none."""
-    quantities = quantities_by_key(ScoreFrame(run.scores()), run.spec)
+    quantities = quantities_by_key(ScoreFrame(run.scores()), run)
     equal = {key for key, quantity in quantities.items() if measure(quantity).stderr == 0}
     return convbench.view(run.tables, equal)
 
 
+def _generic(**lists: str) -> _Views:
+    """By its tables alone; for `lists` see `View`."""
+
+    def view(tables: Sequence[Table]) -> View:
+        return replace(generic.view(tables), lists=lists)
+
+    return _Views(view(()), lambda run: view(run.tables), lambda _, tables: view(tables))
+
+
 _OWN: Mapping[str, _Views] = {
-    "convbench": _Views(convbench.view(()), _view_of_convbench, convbench_compared.view)
+    "convbench": _Views(convbench.view(()), _view_of_convbench, convbench_compared.view),
+    "fbbench": _generic(deficiency=LABEL_SEPARATOR, feedback=LABEL_SEPARATOR),
 }
-_GENERIC = _Views(
-    generic.view(()), lambda run: generic.view(run.tables), lambda _, tables: generic.view(tables)
-)
+_GENERIC = _generic()
 
 
 def view_of(benchmark: str) -> View:

@@ -17,6 +17,7 @@ from mmconv.benchmarks.answers import (
 )
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.evaluation import Place, open_evaluation
+from mmconv.report.reasons import in_words
 from mmconv.values import Failure, Finish, Reply, Table
 from tests.mmconv.benchmarks.few_records import DATA
 
@@ -68,6 +69,14 @@ def test_tokens_are_told_or_not() -> None:
     assert ended(Reply(text="No.", output_tokens=2))[TOKENS] == 2.0
     [told] = [each for each in endings(Reply(text="No.")) if each[0] == TOKENS]
     assert told == (TOKENS, None, "not told by the server")
+
+
+def test_what_a_filter_left_nothing_of_is_filtered_and_else_missing() -> None:
+    failed = Failure(kind="filter", message="held back", attempts=1)
+    found = {metric: (value, why) for metric, value, why in endings(failed)}
+    assert found.pop(FILTERED) == (1.0, None)
+    assert set(found.values()) == {(None, "failed: filter")}
+    assert in_words("failed: filter") == ("", "held back by a content filter")
 
 
 def test_what_failed_did_not_end() -> None:

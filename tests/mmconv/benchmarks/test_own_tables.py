@@ -17,6 +17,7 @@ from mmconv.stats import (
     ScoreFrame,
     as_cell,
     contrast,
+    measure,
     paired_share_difference,
     summarise,
     summarise_share,
@@ -89,6 +90,56 @@ def test_zeros_and_ones_are_compared_as_shares_where_both_runs_have_nothing_else
         getattr(paired_share_difference(lefts, rights), end) for end in ("low", "high")
     )
     assert contrast(first, more, ("a", "c")).summary.mean == pytest.approx(2 - 25 / 40)
+
+
+def rounds(of_long: float | None, of_short: float) -> Iterator[Score]:
+    """30 samples of one turn, but every third of 6; a None is the last of these alone."""
+    for number in range(30):
+        values = [of_short] if number % 3 else [*[of_long or 0.0] * 5, of_long]
+        for turn, value in enumerate(values, start=1):
+            why = "no answer" if value is None else None
+            given: dict[str, Any] = {"sample": str(number), "turn": turn, "value": value}
+            yield Score(condition="free", metric="correct", why=why, **given)
+
+
+def test_the_mean_that_is_shown_is_the_one_that_runs_are_compared_and_ranked_by(
+    tmp_path: Path,
+) -> None:
+    given = [[*rounds(1.0, 0.0)], [*rounds(0.0, 1.0)]]
+    shown = [build(tmp_path, Scaled).tables(each)[0].rows["correct"]["free"] for each in given]
+    spec: Any = None
+    first, other = (next(plain_means(ScoreFrame(each), spec, Scaled.scale)) for each in given)
+    assert shown == [as_cell(measure(each)) for each in (first, other)]
+    assert [cell.value for cell in shown] == pytest.approx([1 / 3, 2 / 3])
+    found = contrast(first, other, ("a", "b")).summary
+    assert found.mean == pytest.approx(1 / 3)
+    assert found.n == 30
+    [table] = build(tmp_path, Scaled).tables([*rounds(None, 1.0)])
+    cell = table.rows["correct"]["free"]
+    assert (cell.value, cell.n, cell.missing) == (1.0, 20, {"no answer": 10})
+
+
+@pytest.mark.parametrize(
+    ("scale", "values", "end", "cut"),
+    [
+        ((1, 10), [9.0, *[10.0] * 9], 9.0, True),
+        ([1, None], [9.0, *[10.0] * 9], 9.0, False),
+        (None, [9.0, *[10.0] * 9], 9.0, False),
+        (None, [1.0] * 10, 1.0, True),
+        (None, [*[2.0] * 4, *[0.0] * 6], 1.0, False),
+    ],
+)
+def test_differences_end_where_the_scale_does(
+    scale: Any, values: list[float], end: float, cut: bool
+) -> None:
+    """Without a scale shares end at 0 and 1, but not where they are none in the other run."""
+    spec: Any = None
+    least = 1.0 if end > 1 else 0.0
+    runs = [ScoreFrame(scores("rating", each)) for each in ([least] * 10, values)]
+    first, other = (next(plain_means(run, spec, scale)) for run in runs)
+    high = contrast(first, other, ("a", "b")).summary.high
+    assert high is not None
+    assert high == end if cut else high > end
 
 
 def test_what_pictures_have_to_do_with_clusters_is_told_where_samples_show_several(

@@ -33,10 +33,12 @@ class Noting:
     ) -> Reply:
         asked.append((tuple(messages), sampling))
         if messages[-1].parts[-1] == Text(text="fail"):
-            raise Refused("rejected", "not that")
+            raise Refused("rejected", "not \x1b[2Jthat")
         if messages[-1].parts[-1] == Text(text="interrupt"):
             os.kill(os.getpid(), signal.SIGINT)
             await asyncio.sleep(60)
+        if messages[-1].parts[-1] == Text(text="title"):
+            return Reply(text="\x1b]0;mine\aWell.", reasoning="\u202emy\x1b[2J")
         return Reply(text="Well.", finish="length", input_tokens=1, output_tokens=1)
 
     async def aclose(self) -> None:
@@ -81,6 +83,11 @@ def test_what_is_not_typed_by_a_person_is_not_prompted_for(tmp_path: Path) -> No
     ]
 
 
+def test_a_model_does_not_command_the_terminal(tmp_path: Path) -> None:
+    told = chat(tmp_path, "title\n")
+    assert told.stdout == "\\u202emy\\x1b[2J\n\\x1b]0;mine\\x07Well.\n"
+
+
 def test_an_empty_line_ends_it(tmp_path: Path) -> None:
     chat(tmp_path, "hello\n\nnot said\n")
     assert len(asked) == 1
@@ -105,7 +112,7 @@ def test_a_failure_is_told_and_no_part_of_the_conversation(tmp_path: Path) -> No
     picture = tmp_path / "halves.png"
     picture.write_bytes(encode(halves(), "PNG"))
     told = chat(tmp_path, "fail\nagain\nmore\n", "--image", str(picture))
-    assert "(rejected: not that)" in told.output
+    assert r"(rejected: not \x1b[2Jthat)" in told.output
     assert [len(messages) for messages, _ in asked] == [1, 1, 3]
     assert [isinstance(messages[-1].parts[0], Image) for messages, _ in asked] == [
         True,

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from mmconv.cli.progress import counted, line, progress
-from mmconv.config import ModelSpec, RunSpec
+from mmconv.config import ModelSpec, PriceSpec, RunSpec
 from mmconv.errors import FailureKind
 from mmconv.tally import SeatTally, Tally
 from mmconv.values import Failure, Reply
@@ -64,7 +64,28 @@ def test_replies_whose_tokens_nobody_told_are_counted_if_they_were_asked_now() -
         seat.count(reply, stored=True)
         seat.count(reply, stored=False)
     seat.count(Reply(text="", input_tokens=1, output_tokens=1), stored=False)
-    assert seat.unmetered == 2
+    assert (seat.unmetered, seat.total_unmetered) == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [
+        (SeatTally(input_tokens=1000, output_tokens=100), "$0.002"),
+        (
+            SeatTally(asked=1200, unmetered=1100),
+            "price not known: 1,100 of 1,200 calls without tokens",
+        ),
+        (SeatTally(input_tokens=1000, timed_out=1), "$0.001 without 1 attempt that timed out"),
+        (SeatTally(input_tokens=1000, timed_out=9), "$0.001 without 9 attempts that timed out"),
+    ],
+)
+def test_the_price_is_told_as_far_as_it_is_known(counts: SeatTally, told: str) -> None:
+    priced = MODEL.model_copy(update={"price": PriceSpec(input=1, output=10)})
+    free = MODEL.model_copy(update={"price": PriceSpec(input=0, output=0)})
+    spec = RunSpec(benchmark="riddles", seats={"candidate": priced, "judge": free})
+    # what is free costs nothing, however many tokens it takes
+    seats = {"candidate": counts, "judge": SeatTally(asked=3, unmetered=3, timed_out=3)}
+    assert line(spec, Tally(seats=seats), 10.0).endswith(f"/s, {told}")
 
 
 async def test_what_came_from_the_store_at_once_tells_nothing_of_the_time_left(

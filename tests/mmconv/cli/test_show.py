@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -154,10 +155,12 @@ def here(tmp_path: Path) -> Iterator[Path]:
     os.chdir(before)
 
 
-def run(candidate: str) -> None:
+def run(candidate: str, *options: str) -> None:
     data = ("--data", "data/data.jsonl", "--images", "data/images", "--limit", "1", "--no-page")
     short = ("--set", "sampling.candidate.max_tokens=4", "--conditions", "free")
-    done = typed("run", "convbench", *data, "--candidate", candidate, *short, "--generate-only")
+    done = typed(
+        "run", "convbench", *data, "--candidate", candidate, *short, "--generate-only", *options
+    )
     assert done.exit_code == 0, done.output
 
 
@@ -170,6 +173,22 @@ def test_of_other_providers_it_says_that_it_does_not_know(here: Path) -> None:
     listing = typed("show", str(folder), "--raw")
     assert listing.exit_code == 2
     assert "--raw is for one sample: `mmconv show" in listing.output
+
+
+def test_what_was_said_is_shown_to_the_letter_and_not_obeyed(here: Path) -> None:
+    said = "\x1b[31mred\x1b[0m\x0bhere\u2028there\r\n\u202elast\n"
+    run("fake/scripted", "--set", f"seats.candidate.options.script={json.dumps({'(?s).*': said})}")
+    [folder] = (here / "runs").glob("convbench-*")
+    told = typed("show", str(folder), "1").output
+    shown = r"    \x1b[31mred\x1b[0m\x0bhere" + "\u2028" + r"there\x0d"
+    # once as the reply, once in the question of each later turn
+    assert told.count(f"{shown}\n    \\u202elast\n    \n") == 3 + 3
+    assert not set("\x1b\x0b\r\u202e") & set(told)
+
+
+def test_a_token_is_one() -> None:
+    lines = list(transcript(finished(Reply(text="", input_tokens=1, output_tokens=2))))
+    assert lines[-1] == "1 token in, 2 out, 0.00 s"
 
 
 def test_a_checkpoint_of_this_machine_writes_them_without_its_weights(

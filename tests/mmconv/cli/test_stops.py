@@ -7,6 +7,7 @@ import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -15,9 +16,12 @@ from click.testing import CliRunner, Result
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
 from mmconv.cli.budget import Budget
+from mmconv.cli.session import tell_stopped
 from mmconv.config import ModelSpec, PriceSpec, RunSpec
-from mmconv.errors import ConfigError
-from mmconv.tally import SeatTally, Tally
+from mmconv.errors import ConfigError, FailureKind, Transient
+from mmconv.tally import Halt, SeatTally, Tally
+from mmconv.values import Failure
+from model_zoo import fake
 from tests.mock_server import mock_server
 
 ROWS = 8
@@ -171,3 +175,18 @@ def test_one_call_is_told_as_one() -> None:
         "1 call of candidate failed (server), for instance: made to fail"
         in run(*FAKE_JUDGE, *seat).stderr
     )
+
+
+def test_what_a_server_says_does_not_command_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def cleared(kind: FailureKind, message: str, **rest: Any) -> Transient:
+        return Transient(kind, f"\x1b[2J{message}", **rest)
+
+    monkeypatch.setattr(fake, "Transient", cleared)
+    failing = "{provider: fake, model: failing, attempts: 1, options: {rate: 1, kinds: [server]}}"
+    seat = ("--set", f"seats.candidate={failing}", "--limit", "1", "--conditions", "reasoning")
+    assert r"for instance: \x1b[2Jmade to fail" in run(*FAKE_JUDGE, *seat).stderr
+    refused = Failure(kind="quota", message="\x1b[2Jpay", attempts=1)
+    tell_stopped("", Halt(reason="stopped", failure=refused))
+    assert r"\x1b[2Jpay" in capsys.readouterr().err

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -16,8 +16,10 @@ import orjson
 import pytest
 
 import mmconv.client
+from mmconv.answers import QueuedDialogue
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.client import Client, Progress, Run, RunInfo, ServiceError, StoredImage
+from mmconv.client.waiting import wait
 from mmconv.run_folder.transcripts import score_record
 from mmconv.values import Score
 from tests.images.pictures import encode, halves
@@ -321,3 +323,14 @@ def test_a_script_that_imports_it_loads_no_server_and_no_model_library() -> None
     code = f"import sys, mmconv.client; sys.exit(str([m for m in {heavy} if m in sys.modules]))"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ended.stderr.strip() == "[]"
+
+
+def test_an_older_result_of_a_dialogue_that_failed_is_not_taken_for_the_new_one(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(look: Callable[[], QueuedDialogue], *, progress: bool) -> QueuedDialogue:
+        return replace(wait(look, progress=progress), state="failed", error="away")
+
+    monkeypatch.setattr("mmconv.client.client.wait", fail)
+    with pytest.raises(ServiceError, match="is failed: away"):
+        client.dialogue("echo", [{"instruction": str(number)} for number in range(21)])

@@ -82,7 +82,7 @@ def test_convbench_prompts_ask_what_a_run_asks(side: Literal["A", "B"] | None) -
     row = replace(ROW, image=PICTURE, focus_points="A slogan?", position=side)
     options = GradingOptions(order="authors" if side else "both")
     prompts = PromptSet("convbench")
-    grader = Grader(options=options, prompts=prompts, judges=build_judges(options, prompts), seed=0)
+    grader = Grader(options=options, prompts=prompts, judges=build_judges(options, prompts))
     for condition, found in calls(asked).items():
         run = (
             *candidate_calls(row, condition, Sampling()),

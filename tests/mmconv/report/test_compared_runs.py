@@ -13,6 +13,7 @@ from mmconv.report.compared_runs import (
     open_runs,
     other_settings,
 )
+from mmconv.report.comparison import compare
 from mmconv.run_folder.layout import Manifest
 from mmconv.run_folder.saved_run import FinishedRun
 from tests.mmconv.benchmarks.cmteval.dialogues import record, write
@@ -162,3 +163,15 @@ async def test_files_of_the_same_role_are_told_by_their_paths(tmp_path: Path) ->
     assert told == (
         f"the data differ: {tmp_path / 'one.json'} in alpha, {tmp_path / 'two.json'} in beta"
     )
+
+
+async def test_it_is_said_that_samples_are_counted_with_their_trials(tmp_path: Path) -> None:
+    for trials in (1, 2):
+        runs = [
+            await make_run("fbbench", tmp_path, candidate, trials=trials, limit=2)
+            for candidate in (ALPHA, BETA)
+        ]
+        table = compare(runs).tables[0]
+        assert table.rows["alpha"]["common"].value == 2.0 * trials
+        told = "A sample counts once for each of its trials."
+        assert (told in table.notes) is (trials == 2)

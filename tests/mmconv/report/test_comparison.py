@@ -9,10 +9,10 @@ import orjson
 import pytest
 from scipy.special import stdtr, stdtrit
 
-from mmconv.benchmarks.comparing import find_quantities, plain_means
+from mmconv.benchmarks.comparing import find_quantities
 from mmconv.benchmarks.registry import TITLES
-from mmconv.config import RunSpec
-from mmconv.report.comparison import DIFFERS, Comparison, compare
+from mmconv.config import ModelSpec, RunSpec
+from mmconv.report.comparison import DIFFERS, ONCE, Comparison, compare
 from mmconv.report.page.views import comparison_content
 from mmconv.run_folder.saved_run import read_finished, read_scores
 from mmconv.run_folder.tables import read_tables
@@ -27,6 +27,7 @@ from mmconv.stats import (
 )
 from mmconv.stats.parts import CAUTIOUS
 from mmconv.values import Cell, Score, Table
+from tests.example_benchmark import Riddles
 from tests.mmconv.report.runs import ALPHA, BETA, FAILING, SIZE, make_run
 
 
@@ -211,6 +212,17 @@ async def test_several_runs_are_corrected_and_runs_of_one_model_told_apart(tmp_p
     assert any(f"have an interval ({counted})" in note for note in differences.notes)
 
 
+def rate(run: Path, values: Callable[[int, int], float]) -> None:
+    """Rate each turn of every sample in the free setting; what else there is goes."""
+    records = [orjson.loads(line) for line in (run / "scores.jsonl").read_bytes().splitlines()]
+    kept = [
+        record | {"value": values(record["turn"], int(record["sample"])), "why": None}
+        for record in records
+        if (record["metric"], record["condition"]) == ("rating", "free")
+    ]
+    (run / "scores.jsonl").write_bytes(b"\n".join([*map(orjson.dumps, kept), b""]))
+
+
 def p_value(cell: Cell) -> float:
     """Of a mean of twelve samples, from the interval by Student's t."""
     assert isinstance(cell.value, float)
@@ -223,16 +235,6 @@ async def test_differences_are_marked_that_stay_significant_among_all_of_their_t
     tmp_path: Path,
 ) -> None:
     first, second = [await make_run("convbench", tmp_path, each) for each in (ALPHA, BETA)]
-
-    def rate(run: Path, values: Callable[[int, int], float]) -> None:
-        """Rate each turn of every sample in the free setting; what else there is goes."""
-        records = [orjson.loads(line) for line in (run / "scores.jsonl").read_bytes().splitlines()]
-        kept = [
-            record | {"value": values(record["turn"], int(record["sample"])), "why": None}
-            for record in records
-            if (record["metric"], record["condition"]) == ("rating", "free")
-        ]
-        (run / "scores.jsonl").write_bytes(b"\n".join([*map(orjson.dumps, kept), b""]))
 
     # perception differs beyond doubt, reasoning just so, creation by chance, S0 by the same
     clear = {1: (3, 3, 4, 2), 2: (2, 1, -1, 1), 3: (1, -1, 0, 0), 0: (2, 2, 2, 2)}
@@ -282,6 +284,17 @@ async def test_runs_that_score_dialogues_otherwise_share_only_what_is_the_same(
     assert lacking in tables["differences"].notes
 
 
+async def test_differences_of_the_same_numbers_count_once(tmp_path: Path) -> None:
+    first, second = [await make_run("convbench", tmp_path, each) for each in (ALPHA, BETA)]
+    rate(first, lambda turn, sample: 5.0)
+    rate(second, lambda turn, sample: 5.0 + (sample % 4) * (turn % 2))
+    table = by_name(compare([first, second]))["differences"]
+    told = {name for name, row in table.rows.items() if row["direct (1-10)"].low is not None}
+    assert told == {"R1", "R2", "S1", "S3"}
+    assert any(note.startswith("differs: ") and "(3)" in note for note in table.notes)
+    assert ONCE in table.notes
+
+
 async def test_all_rules_for_intervals_are_told_beside_differences(tmp_path: Path) -> None:
     first, second = [await make_run("fbbench", tmp_path, each) for each in (ALPHA, BETA)]
     notes = by_name(compare([first, second]))["differences"].notes
@@ -289,12 +302,41 @@ async def test_all_rules_for_intervals_are_told_beside_differences(tmp_path: Pat
 
 
 def test_a_benchmark_without_contrasts_of_its_own_is_compared_by_its_means() -> None:
-    assert find_quantities("mine.riddles:Riddles") is plain_means
     spec = RunSpec(benchmark="mine.riddles:Riddles", seats={"candidate": ALPHA})
-    found = {(each.name, each.group): each for each in plain_means(ScoreFrame(_riddles()), spec)}
+    means = find_quantities(spec.benchmark)(ScoreFrame(_riddles()), spec)
+    found = {(each.name, each.group): each for each in means}
     assert found.keys() == {("fit", "free"), ("length, turn 1", "free"), ("length", "free")}
     [column] = found["fit", "free"].columns.values()
     assert column.values == [1.0, 2.0]
+
+
+async def test_differences_of_a_benchmark_of_ones_own_end_with_its_scale(tmp_path: Path) -> None:
+    runs = [await _riddle_run(tmp_path, each) for each in (ALPHA, BETA)]
+    for run, values in zip(runs, ([1.0] * 8, [9.0, *[10.0] * 7]), strict=True):
+        records = [orjson.loads(line) for line in (run / "scores.jsonl").read_bytes().splitlines()]
+        kept = [each for each in records if each["metric"] == "fit"]
+        for record, value in zip(kept, values, strict=True):
+            record["value"] = value
+        (run / "scores.jsonl").write_bytes(b"\n".join([*map(orjson.dumps, kept), b""]))
+    cell = by_name(compare(runs))["differences"].rows["fit"]["free"]
+    assert (cell.value, cell.high) == (8.875, 9.0)
+
+
+async def test_a_table_of_ones_own_is_shown_whatever_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Riddles, "name", "failure_differences")
+    runs = [await _riddle_run(tmp_path, each) for each in (ALPHA, BETA)]
+    tables = by_name(compare(runs))
+    assert {*tables["own_failure_differences"].rows} == {"fit, alpha", "fit, beta"}
+    assert {*tables["differences"].rows} == {"fit"}
+
+
+async def _riddle_run(folder: Path, candidate: ModelSpec) -> Path:
+    data = folder / "riddles.jsonl"
+    data.write_bytes(b"\n".join(orjson.dumps({"id": n, "riddle": f"{n}?"}) for n in range(8)))
+    name = "tests.example_benchmark:Riddles"
+    return await make_run(name, folder, candidate, options={"data": str(data)})
 
 
 def _riddles() -> Iterator[Score]:

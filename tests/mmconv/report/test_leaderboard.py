@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -12,7 +14,7 @@ from mmconv.config import ModelSpec, PriceSpec
 from mmconv.errors import ConfigError
 from mmconv.report.leaderboard import MISSING, RANK, WARNED, Leaderboard, make_leaderboard
 from mmconv.run_folder.tables import read_tables
-from mmconv.values import Cell, Table
+from mmconv.values import Cell, Reply, Table
 from tests.example_benchmark import Riddles
 from tests.mmconv.benchmarks.botchat.samples import dialogue, opponents, record, write
 from tests.mmconv.report.page_runs import simulated_run
@@ -264,6 +266,26 @@ async def test_what_a_run_cost_is_told_where_its_models_have_prices(tmp_path: Pa
     tokens = rows["alpha"]["candidate: thousand tokens out"].value
     assert tokens == seat["total_output_tokens"] / 1000
     assert "candidate: US dollars" not in rows["beta"]
+
+
+async def test_a_price_is_not_known_of_calls_that_told_no_tokens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("model_zoo.fake.Reply", partial(_without_tokens, Reply))
+    priced = ALPHA.model_copy(update={"price": PriceSpec(input=1.0, output=2.0)})
+    runs = [await make_run("convbench", tmp_path, each) for each in (priced, BETA)]
+    seat = orjson.loads((runs[0] / "summary.json").read_bytes())["seats"]["candidate"]
+    assert (seat["cost_usd"], seat["total_cost_usd"]) == (None, None)
+    calls = seat["asked"] + seat["stored"]
+    assert seat["total_unmetered"] == calls
+    spent = by_name(make_leaderboard(runs))["leaderboard_runs"]
+    assert "candidate: US dollars" not in spent.rows["alpha"]
+    told = f"candidate: price not known: {calls} of {calls} calls without tokens."
+    assert [note for note in spent.notes if "price not known" in note] == [f"alpha: {told}"]
+
+
+def _without_tokens(make: type[Reply], **told: Any) -> Reply:
+    return make(**told | {"input_tokens": None, "output_tokens": None})
 
 
 async def test_a_benchmark_of_ones_own_has_a_column_for_each_of_its_numbers(

@@ -112,8 +112,8 @@ async def test_a_page_tells_why_a_delta_has_no_interval(
     cell = deltas["rows"]["S2_hat - S2"]["direct (1-10)"]
     cell |= {"value": 0.0, "n": 12, "low": None, "high": None}
     (run / "tables" / "deltas.json").write_bytes(orjson.dumps(deltas))
-    text = write_page(run).read_text(encoding="utf-8")
-    assert f"reasoning stays as it is on average over 12 samples (no interval: {why})." in text
+    text = write_page(run).read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
+    assert f"reasoning stays as it is on average (n = 12; no interval: {why})." in text
 
 
 @pytest.mark.parametrize("benchmark", ["fbbench", "cmteval", "mtbench101", "botchat"])

@@ -111,7 +111,7 @@ def test_a_comparison_tells_how_much_more_a_run_gains() -> None:
     sure = {("S2_hat - S2", DIRECT.title)}
     assert comparison_sentences(table, ("pocket", "blurred"), sure, ()) == (
         "blurred against pocket, by what perfect turns change: the gain of reasoning by perfect "
-        "perception is 1.20 points of 10 higher (95 % interval +0.40 to +2.00); with 80 samples, "
+        "perception is 1.20 points of 10 higher (95 % interval +0.40 to +2.00); with n = 80, "
         "no difference in the gain of creation by perfect perception can be told from chance.",
     )
 
@@ -135,8 +135,8 @@ def test_a_comparison_tells_which_failures_are_fewer() -> None:
         "new against old, by how many samples fail: the share of failed creations is 12.50 "
         f"percentage points of the samples lower (95 % interval {minus}20.00 to {minus}5.00); what "
         "comes from perception is 11.00 percentage points of the samples lower (95 % interval "
-        f"{minus}19.00 to {minus}3.00), which may be chance among so many differences; with 80 "
-        "samples, no difference in what comes from creation itself can be told from chance.",
+        f"{minus}19.00 to {minus}3.00), which may be chance among so many differences; with n "
+        "= 80, no difference in what comes from creation itself can be told from chance.",
     )
 
 
@@ -164,3 +164,49 @@ def test_what_differs_is_marked_at_its_number() -> None:
     values = [[cell and cell.value for cell in line.cells] for line in grid.lines]
     assert values == [["86.00 *", "86.00"], ["86.00", "86.00"]]
     assert "*: the difference is apart from 0" in grid.notes
+
+
+def test_levels_in_which_nothing_failed_are_named() -> None:
+    """A plot of lost comparisons alone would be taken for the answer."""
+    columns = (DIRECT.failures, PAIRWISE.failures)
+    lost = Cell(value=30.0, low=10.0, high=50.0, n=20)
+    net = Table(
+        name="attribution_net",
+        title="",
+        columns=columns,
+        rows={
+            "creation failed: due to creation": {columns[1]: lost},
+            "reasoning failed: due to reasoning": {columns[0]: Cell(value=None, n=2)},
+        },
+    )
+    none = Cell(value=0.0, low=0.0, high=9.0, n=38, missing={"no score": 2})
+    untold = Table(
+        name="failures",
+        title="",
+        columns=columns,
+        rows={
+            "creation failed": {columns[0]: none, columns[1]: lost},
+            "creation failed: due to creation": {columns[0]: none},
+            "reasoning failed": {columns[0]: none},
+        },
+    )
+    first, *_ = view([net, untold]).sections[0].sentences
+    assert first == "No creation failed (direct, n = 38 of 40)."
+    without = replace(untold, rows={"creation failed": {columns[0]: Cell(value=None, n=0)}})
+    assert "No creation" not in " ".join(view([net, without]).sections[0].sentences)
+
+
+def test_a_category_s_cell_says_how_many_are_missing_to_those_without_a_pointer_too() -> None:
+    cells = {
+        "direct, free": Cell(value=5.5, n=2, missing={"unparsed": 1}),
+        "pairwise, free": Cell(value=None, n=0, missing={"unparsed": 3}),
+    }
+    table = Table(
+        name="categories_perception", title="", columns=tuple(cells), rows={"Count": cells}
+    )
+    [section] = view([table]).sections
+    [line] = section.maps[0].lines
+    assert [(cell.value, cell.size) for cell in line.cells if cell] == [
+        ("5.50", "2/3"),
+        ("–", "0/3"),
+    ]

@@ -42,14 +42,14 @@ def deltas(**cells: Cell) -> Table:
         (Cell(value=-0.83, low=-1.25, high=-0.41, n=90), "reasoning loses 0.83 points of 10"),
         (
             Cell(value=0.1, low=-0.2, high=0.4, n=90),
-            "with 90 samples, this cannot be told from chance",
+            "with n = 90, this cannot be told from chance",
         ),
         (
             Cell(value=0.1, low=-0.2, high=0.4, n=25, missing={"unpaired: unparsed": 35}),
-            "with 25 of 60 samples, this cannot be told from chance",
+            "with n = 25 of 60, this cannot be told from chance",
         ),
-        (Cell(value=0.0, n=12), "reasoning stays as it is on average over 12 samples (no interval"),
-        (Cell(value=2.0, n=12), "reasoning gains 2.00 points of 10 (no interval"),
+        (Cell(value=0.0, n=12), "reasoning stays as it is on average (n = 12; no interval"),
+        (Cell(value=2.0, n=12), "reasoning gains 2.00 points of 10 (n = 12; no interval"),
     ],
 )
 def test_a_delta_s_sentence_says_no_more_than_its_interval(cell: Cell, expected: str) -> None:
@@ -60,10 +60,10 @@ def test_a_delta_s_sentence_says_no_more_than_its_interval(cell: Cell, expected:
 def test_a_delta_s_sentence_tells_why_there_is_no_interval() -> None:
     table = deltas(reasoning=Cell(value=0.0, n=53), creation=Cell(value=2.0, n=12))
     reasoning, creation = delta_sentences([table], {("S2_hat - S2", DIRECT.title)})
-    assert reasoning.endswith("over 53 samples (no interval: every sample differs by the same).")
-    assert creation.endswith("(no interval: fewer than 5 images).")
+    assert reasoning.endswith("(n = 53; no interval: every sample differs by the same).")
+    assert creation.endswith("(n = 12; no interval: fewer than 5 images).")
     for sentence in delta_sentences([table]):
-        assert sentence.endswith("(no interval).")
+        assert sentence.endswith("; no interval).")
 
 
 def test_a_delta_without_a_value_has_no_sentence() -> None:
@@ -217,7 +217,7 @@ def test_a_comparison_says_what_differs_and_what_cannot_be_told() -> None:
     minus = "\N{MINUS SIGN}"
     told = (
         f"blurred against pocket, with nothing given: perception is 2.50 points of 10 lower (95 % "
-        f"interval {minus}3.70 to {minus}1.30); with 12 samples, no difference in reasoning or "
+        f"interval {minus}3.70 to {minus}1.30); with n = 12, no difference in reasoning or "
         "creation can be told from chance; for the whole conversation there is no interval: "
     )
     for equal, why in (

@@ -14,6 +14,7 @@ from mmconv.benchmarks.registry import TITLES
 from mmconv.errors import ConfigError, DataError
 from mmconv.report.comparison import compare
 from mmconv.report.leaderboard import make_leaderboard
+from mmconv.run_folder.saved_run import read_scores
 from tests.mmconv.report.runs import ALPHA, BETA, JUDGE, make_run
 from tests.pictures import picture
 
@@ -60,7 +61,7 @@ async def test_other_data_judges_and_prompts_are_refused_unless_the_user_says_so
 
 
 JUDGING: dict[str, dict[str, Any]] = {
-    "convbench": {"order": "both", "failure_rating": 8},
+    "convbench": {"order": "both", "side_seed": 1, "failure_rating": 8},
     "botchat": {"dup_detect": {"threshold": 0.5}},
     "cmteval": {"judge_settings": "code"},
     "fbbench": {"maintenance": "all"},
@@ -88,6 +89,23 @@ async def test_runs_that_were_judged_otherwise_are_refused(benchmark: str, tmp_p
     # what is set to its default is what it is without being set
     same = description.options.model_construct().model_dump(mode="json", include={*judging})
     compare([first, await make_run(benchmark, tmp_path, BETA, options=same)])
+
+
+async def test_runs_of_other_seeds_are_judged_on_the_same_sides(tmp_path: Path) -> None:
+    runs = [await make_run("convbench", tmp_path, seed=seed) for seed in (0, 1)]
+    sides = [
+        {
+            each.sample: each.tags["side"]
+            for each in read_scores(run / "scores.jsonl")
+            if each.metric == "win"
+        }
+        for run in runs
+    ]
+    assert sides[0] == sides[1]
+    assert {*sides[0].values()} == {"A", "B"}
+    drawn = await make_run("convbench", tmp_path, BETA, options={"side_seed": 1})
+    with pytest.raises(ConfigError, match=r"options\.side_seed is 0 and 1"):
+        compare([runs[0], drawn])
 
 
 async def test_of_data_the_file_that_changed_is_named(tmp_path: Path) -> None:

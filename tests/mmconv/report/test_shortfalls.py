@@ -68,6 +68,11 @@ def test_verdicts_are_told_that_no_reply_or_only_a_later_one_gave() -> None:
     ]
 
 
+def test_a_few_verdicts_that_only_a_later_reply_gave_are_no_news() -> None:
+    again = judged("unparsed: no", "parsed")
+    assert list(counted(*[WELL] * 97, *[again] * 3).sentences()) == []
+
+
 def test_the_headline_s_gap_is_that_of_the_first_row() -> None:
     def table(**row: Cell) -> Table:
         rows = {"R1": row, "S1": {"direct": Cell(value=1.0, n=1, missing={"unparsed": 59})}}
@@ -81,6 +86,9 @@ def test_the_headline_s_gap_is_that_of_the_first_row() -> None:
     assert [each.sentence for each in found] == told
     assert list(headline_gap([table(meaning=meaning, direct=whole)])) == []
     assert list(headline_gap([])) == []
+    larger = Cell(value=1.0, n=900, missing={"unparsed": 100})
+    found = headline_gap([table(direct=larger, pairwise=gap)])
+    assert [each.sentence for each in found] == told
 
 
 def ended(name: str, count: int, well: int = 0, **fields: Any) -> list[list[dict[str, Any]]]:
@@ -115,10 +123,28 @@ def test_answers_that_a_filter_held_back_or_that_are_empty_are_told() -> None:
     filtered, empty = counted(*records).endings()
     assert filtered.sentence == (
         "More than 5 % of a turn's answers were held back by a filter, so that scores of these "
-        "turns tell of that filter, not of the model: free, turn 1 (6 of 10, 60.0 %)."
+        "turns are missing or tell of that filter, not of the model: free, turn 1 (6 of 10, 60.0 "
+        "%)."
     )
     assert empty.sentence.endswith(
         "tell of answers that are not there: free, turn 2 (1 of 2, 50.0 %)."
+    )
+
+
+def test_what_a_filter_left_nothing_of_is_counted_with_the_answers() -> None:
+    nothing: dict[str, Any] = {"state": "failure", "text": None, "finish": None}
+    records = ended("turn_1", 1, finish="filter")
+    records += ended("turn_1", 2, well=1, problem="filter after 1 attempt: no", **nothing)
+    records += ended("turn_1", 5, problem="rejected after 1 attempt: a filter", **nothing)
+    [told] = counted(*records).endings()
+    assert told.sentence.endswith("free, turn 1 (3 of 4, 75.0 %).")
+
+
+def test_answers_that_ended_for_no_known_reason_are_told() -> None:
+    [told] = counted(*ended("turn_1", 1, well=1, finish="unknown")).endings()
+    assert told.sentence == (
+        "More than 5 % of a turn's answers ended for no known reason: their server tells none, or "
+        "one of its own, so that they may have been cut off: free, turn 1 (1 of 2, 50.0 %)."
     )
 
 
@@ -129,3 +155,21 @@ def test_only_the_candidate_s_answers_count_and_only_their_worst_turns_are_named
     [told] = counted(*many).endings()
     assert told.sentence.endswith("free, turn 5 (1 of 1, 100.0 %); and 2 more turns.")
     assert told.short == "More than 5 % of a turn's answers are empty"
+
+
+def test_verdicts_that_were_cut_off_are_told_by_what_became_of_them() -> None:
+    def cut(*replies: str) -> list[dict[str, Any]]:
+        first, *others = judged(*replies)
+        return [first | {"finish": "length"}, *others]
+
+    unread = judged("unparsed: no"), cut("unparsed: cut off before its verdict")
+    partial = cut("incomplete: lacks 1"), judged("incomplete: lacks 2", "incomplete: lacks 1")
+    later = cut("unparsed: cut off", "parsed"), cut("unparsed: cut off", "unparsed: no", "parsed")
+    assert list(counted(*unread, *partial, *later, cut("parsed")).sentences()) == [
+        "2 of 7 verdicts (28.6 %) could not be read (1 of them cut off at judge_max_tokens): "
+        "scores that need them are missing.",
+        "2 of 7 verdicts (28.6 %) lack a turn or a criterion, or have a score off the scale (1 of "
+        "them cut off at judge_max_tokens): scores that need those are missing.",
+        "2 of 7 verdicts (28.6 %) were read only when the judge was asked again (1) or by the "
+        "extraction prompt (1) (2 of them cut off at judge_max_tokens).",
+    ]

@@ -32,3 +32,22 @@ def test_a_title_without_a_judge_has_the_labels_alone() -> None:
         [Named(label=label, candidate="a", tables=tables) for label in ("x", "y")]
     )
     assert merged.title == "How the answers of x, y ended"
+
+
+def test_words_of_the_benchmark_are_nobody_s_name() -> None:
+    table = Table(
+        name="scores",
+        title="Scores (free setting), judged by arbiter",
+        columns=("direct (1-10)",),
+        rows={"S1 (perception)": {"direct (1-10)": Cell(value=1.0)}},
+    )
+    runs = [
+        Named(label=each, candidate=each, tables=[table])
+        for each in ("direct", "perception", "free")
+    ]
+    [merged] = merge_tables(runs)
+    assert merged.title == table.title
+    assert merged.columns == table.columns
+    assert {name: [*row] for name, row in merged.rows.items()} == {
+        f"S1 (perception), {run.label}": ["direct (1-10)"] for run in runs
+    }

@@ -80,6 +80,22 @@ def test_markdown_has_one_line_per_row_and_escapes_its_own_signs() -> None:
     )
 
 
+def test_markdown_makes_no_formula_link_or_sign_of_a_name() -> None:
+    table = Table(
+        name="t",
+        title="a $x$ b",
+        columns=("~c~",),
+        rows={"[d](e) &lt; f & g": {"~c~": Cell(value=1.0, low=0.0, high=2.0)}},
+    )
+    assert to_markdown(table) == (
+        "**a \\$x\\$ b**\n"
+        "\n"
+        "|  | \\~c\\~ |\n"
+        "| --- | ---: |\n"
+        "| [d\\](e) \\&lt; f & g | 1.00 [0.00, 2.00] |\n"
+    )
+
+
 def test_a_report_numbers_the_notes_that_several_tables_have() -> None:
     shared = ("Brackets are intervals.", "A tie is no win.")
     tables = [

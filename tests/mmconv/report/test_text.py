@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmconv.report.text import all_to_text, fold, to_text
+from mmconv.report.text import all_to_text, fold, fold_anywhere, to_text
 from mmconv.values import Cell, Table
 
 WIDE = Table(
@@ -148,3 +148,18 @@ def test_no_line_is_wider_than_the_terminal(table: Table, width: int) -> None:
 
 def _words(text: str) -> Counter[str]:
     return Counter(word for word in text.split() if word.strip("-"))
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("short, name", ["short, name"]),
+        ("Llama-3.2-Vision, hard", ["Llama-3.2-", "Vision, hard"]),
+        ("a longwordwithout", ["a", "longwordwith", "out"]),
+        ("中文中文中文中文", ["中文中文中文", "中文"]),
+    ],
+)
+def test_a_word_that_is_too_long_is_broken_where_nothing_may_be_wider(
+    text: str, lines: list[str]
+) -> None:
+    assert fold_anywhere(text, 12) == lines

@@ -27,6 +27,7 @@ MET: dict[str, Tries] = {
     "read at once": [judged(NAME, "6")],
     "read when asked again": tries(retry_1="unparsed: no", retry_2="parsed"),
     "read by the extraction prompt": tries(retry_1="unparsed: no", extract="parsed"),
+    "incomplete": tries(retry_1="incomplete: lacks 2", retry_2="incomplete: lacks 12"),
     "unreadable": [*tries(), judged(f"{NAME}~retry_1", "", state="failure", parse=None)],
     "failed": lost("failure", "timeout"),
     "not asked": lost("skipped", "turn_1"),
@@ -53,6 +54,7 @@ def test_a_verdict_has_one_fate_that_all_counts_tell(fate: str) -> None:
     counts = {
         "read when asked again": shortfall.again,
         "read by the extraction prompt": shortfall.extracted,
+        "incomplete": shortfall.incomplete,
         "unreadable": shortfall.unread,
     }
     assert counts == {told: int(told == fate) for told in counts}
@@ -77,3 +79,12 @@ def test_tries_stand_as_they_were_asked_and_the_first_that_was_read_decides() ->
 def test_conditions_are_apart() -> None:
     calls = [judged(NAME, "6"), judged(NAME, "7", condition="perception")]
     assert [*group_tries(calls)] == [("free", NAME), ("perception", NAME)]
+
+
+def test_of_verdicts_that_lack_something_the_first_that_lacks_least_decides() -> None:
+    parses = {"retry_1": "incomplete: lacks 12", "retry_2": "incomplete: lacks 2"}
+    read = deciding_try(tries(**parses, retry_3="incomplete: lacks 2"))
+    assert read is not None
+    assert read["text"] == "retry_2"
+    whole = tries(**parses, retry_3="parsed")
+    assert fate_of(whole) == "read when asked again"

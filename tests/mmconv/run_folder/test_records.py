@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import orjson
+import pytest
 
 from judges.parsers import rating
+from mmconv.errors import Unparsed
 from mmconv.plans import Asked, Finished, Plan
 from mmconv.run_folder.records import CallRecord, ScoreRecord
-from mmconv.run_folder.transcripts import call_records, score_record
+from mmconv.run_folder.transcripts import call_records, judged_as, score_record
 from mmconv.values import (
     Call,
     Failure,
+    Finish,
     Image,
     Message,
     Ref,
@@ -20,6 +23,7 @@ from mmconv.values import (
     SeenImage,
     Skipped,
     Text,
+    Verdict,
 )
 
 PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=8, height=6)
@@ -73,3 +77,32 @@ def test_scores_are_written_with_the_fields_that_are_told() -> None:
         )
         assert list(record) == list(ScoreRecord.model_fields)
         assert ScoreRecord.model_validate(record).tags[0].value == "GR"
+
+
+@pytest.mark.parametrize(
+    ("text", "finish", "parse", "read"),
+    [
+        ("7", "stop", "parsed", "rating 7"),
+        ("rated 7!", "length", "parsed", "rating 7"),
+        ("7", "length", "unparsed: cut off before its verdict", None),
+        ("7 of 9", "stop", "incomplete: lacks 2", "rating 7 (incomplete: lacks 2)"),
+        ("none", "stop", "unparsed: no number", None),
+    ],
+)
+def test_a_judge_s_reply_is_recorded_as_it_is_read(
+    text: str, finish: Finish, parse: str, read: str | None
+) -> None:
+    def parser(text: str) -> Verdict:
+        if "7" not in text:
+            raise Unparsed("no number")
+        return Verdict(scores={"rating": 7.0}, lacks=2 * text.endswith("9"))
+
+    call = Call(id="judge", seat="judge", messages=(), parser=parser)
+    reply = Reply(text=text, finish=finish)
+    plan = Plan(order=0, sample="1", condition="free", calls=(call,))
+    asked = Asked(call=call, key="k", messages=(), sampling=Sampling())
+    ended = Finished(plan=plan, outcomes={"judge": reply}, asked={"judge": asked})
+    [record] = call_records(ended)
+    assert record["parse"] == parse
+    assert record["scores"] == (None if read is None else [{"name": "rating", "value": 7.0}])
+    assert judged_as(call, reply) == (read or parse)

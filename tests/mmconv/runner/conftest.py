@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mmconv.runner import seat
+from mmconv.runner import slots
 from tests.mmconv.store.conftest import store
 
 __all__ = ["store", "without_jitter"]
@@ -11,4 +11,4 @@ __all__ = ["store", "without_jitter"]
 @pytest.fixture
 def without_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
     """A retry waits for as long as the server asks, and no longer."""
-    monkeypatch.setattr(seat, "FIRST_DELAY", 0.0)
+    monkeypatch.setattr(slots, "FIRST_DELAY", 0.0)

@@ -10,7 +10,7 @@ import pytest
 
 from mmconv.protocols import Backend
 from mmconv.runner import Model
-from mmconv.runner.seat import Stopped
+from mmconv.runner.slots import Stopped
 from mmconv.values import Message, Reply, Sampling
 
 

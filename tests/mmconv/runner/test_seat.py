@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from mmconv.errors import Refused, Transient
-from mmconv.runner import Model, Seat, seat
-from mmconv.runner.seat import Stopped
+from mmconv.runner import Model, Seat, slots
+from mmconv.runner.slots import Stopped
 from mmconv.tally import SeatTally
 from mmconv.values import Failure, Message, Reply, Sampling, Text
 
@@ -65,7 +65,9 @@ def limit(future: asyncio.Future[Reply]) -> None:
     future.set_exception(Transient("rate_limit", "429", retry_after=0.0))
 
 
-def ask(model: Model, name: str, pinned: str | None = None) -> asyncio.Task[Reply | Failure]:
+def ask(
+    model: Model, name: str, pinned: str | None = None, tally: SeatTally | None = None
+) -> asyncio.Task[Reply | Failure]:
     said = tuple(Message(role="user", parts=(Text(text=f"{name} {turn}"),)) for turn in range(3))
     return asyncio.create_task(
         model.ask(
@@ -74,7 +76,7 @@ def ask(model: Model, name: str, pinned: str | None = None) -> asyncio.Task[Repl
             priority=int(name),
             affinity=name,
             pinned=pinned,
-            tally=SeatTally(),
+            tally=tally or SeatTally(),
         )
     )
 
@@ -106,14 +108,15 @@ async def test_a_burst_of_rate_limits_halves_the_slots_once_and_answers_win_them
 
 
 @pytest.mark.usefixtures("without_jitter")
-async def test_every_later_burst_halves_them_again_but_one_is_left() -> None:
-    backend = Held(4)
+async def test_a_later_burst_halves_them_again_if_something_was_answered_in_between() -> None:
+    backend = Held(12)
     model = Model("held", backend.open, attempts=99)
-    calls = [ask(model, str(number)) for number in range(4)]
+    calls = [ask(model, str(number)) for number in range(60)]
     await turns()
-    assert [await backend.settle(limit) for _ in range(4)] == [4, 2, 1, 1]
-    for call in calls:
-        call.cancel()
+    assert [await backend.settle(limit) for _ in range(3)] == [12, 6, 6]
+    assert [await backend.settle(end) for end in (answer, limit, answer)] == [6, 6, 4]
+    while not all(call.done() for call in calls):
+        await backend.settle(answer)
 
 
 async def test_a_slot_given_to_a_call_that_is_cancelled_goes_to_the_next() -> None:
@@ -143,22 +146,6 @@ async def test_the_server_is_left_alone_for_as_long_as_it_asks() -> None:
     await backend.asked.wait()
     assert asyncio.get_running_loop().time() - asked_at >= 0.1
     call.cancel()
-
-
-async def test_a_wait_that_is_too_long_is_a_failure_at_once(waits: list[float]) -> None:
-    backend = Held(1)
-    call = ask(Model("held", backend.open), "0")
-    await turns()
-    backend.waiting["0"].set_exception(Transient("rate_limit", "quota", retry_after=600.0))
-    await turns()
-    assert len(waits) == 1
-    backend.waiting["0"].set_exception(Transient("rate_limit", "quota", retry_after=601.0))
-    await turns()
-    assert call.done()
-    assert call.result() == Failure(
-        kind="rate_limit", message="quota (it asks to wait for 601 s)", attempts=2
-    )
-    assert len(waits) == 1
 
 
 @pytest.mark.parametrize(
@@ -206,6 +193,24 @@ async def test_shortening_a_prompt_uses_up_no_attempt() -> None:
     assert await call == Reply(text="yes", dropped=2)
 
 
+@pytest.mark.usefixtures("without_jitter")
+async def test_what_attempts_without_a_reply_took_is_counted() -> None:
+    backend, tally = Held(1), SeatTally()
+    call = ask(Model("held", backend.open), "0", tally=tally)
+    await turns()
+    for problem in (
+        Transient("malformed", "no text", input_tokens=1000, output_tokens=100),
+        Transient("timeout", "no reply in 1 s"),
+        Refused("rejected", "held back", input_tokens=1000, output_tokens=7),
+    ):
+        backend.waiting["0"].set_exception(problem)
+        await turns()
+    assert isinstance(await call, Failure)
+    assert (tally.input_tokens, tally.output_tokens) == (2000, 107)
+    assert (tally.total_input_tokens, tally.total_output_tokens) == (2000, 107)
+    assert (tally.timed_out, tally.unmetered) == (1, 0)
+
+
 async def test_a_model_that_nobody_opened_before_the_end_stays_closed() -> None:
     backend = Held(1)
     model = Model("held", backend.open)
@@ -238,7 +243,7 @@ def test_the_seed_of_a_run_is_that_of_answers_which_are_drawn(
 
 
 async def test_a_call_may_be_asked_again_for_days(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seat, "LONGEST_DELAY", 0.0)
+    monkeypatch.setattr(slots, "LONGEST_DELAY", 0.0)
 
     async def generate(*_: object, **__: object) -> Reply:
         raise Transient("connection", "nobody there")

@@ -24,7 +24,8 @@ DIALOGUE: dict[str, Any] = {"model": "lost", "turns": TURNS, "conditions": [0, 1
 def models() -> Iterator[dict[str, Any]]:
     """A judge, and a model that its server does not have at this address."""
     with mock_server() as url:
-        lost = {"provider": "openai", "model": "lost", "base_url": url.replace("/v1", "/v2")}
+        address = url.replace("/v1", "/v2")
+        lost = {"provider": "openai", "model": "checkpoints/llava", "base_url": address}
         yield {"lost": lost, "judge": {"provider": "fake", "model": "judge"}}
 
 

@@ -14,6 +14,8 @@ from mmconv.runner import Seat
 from mmconv.service.models import Models, guides_output
 from mmconv.tally import SeatTally
 from mmconv.values import Message, Reply, Sampling, Text
+from model_zoo.openai_api.client import ChatClient
+from tests.mmconv.service.conftest import Serve
 from tests.mmconv.service.run_settings import until
 
 SLOW: dict[str, Any] = {
@@ -253,3 +255,22 @@ def test_options_are_checked_at_the_start(tmp_path: Path) -> None:
 )
 def test_whose_replies_are_held_to_a_schema(spec: dict[str, Any], guided: bool) -> None:
     assert guides_output(ModelSpec.model_validate(spec)) is guided
+
+
+async def test_a_servers_model_gets_the_seed_that_the_client_sends_and_no_other(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[Any] = []
+
+    async def answer(_self: Any, _messages: Any, sampling: Any, **_: Any) -> Reply:
+        sent.append(sampling.seed)
+        return Reply(text="x", finish="stop", seconds=0.1)
+
+    monkeypatch.setattr(ChatClient, "generate", answer)
+    away = {"provider": "openai", "model": "far", "base_url": "http://127.0.0.1:9/v1"}
+    served = await serve(models={"far": away})
+    for fields in ({}, {"seed": 3}):
+        body = {"model": "far", "messages": [{"role": "user", "content": "hi"}]} | fields
+        answered = await served.client.post("/v1/chat/completions", json=body)
+        assert answered.status_code == 200, answered.text
+    assert sent == [None, 3]

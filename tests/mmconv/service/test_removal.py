@@ -269,3 +269,37 @@ async def test_a_folder_that_another_run_has_too_stays(serve: Serve, tmp_path: P
         answer = await client.get(f"/v1/runs/{other}/scores")
         assert (answer.status_code == 200) == left
         assert bool(list(served.shared.settings.out.glob("*/scores.jsonl"))) == left
+
+
+async def test_a_run_that_is_stopped_goes_with_its_folder_whatever_its_model_is_by_now(
+    serve: Serve, tmp_path: Path
+) -> None:
+    data = drawn(tmp_path)
+    served = await serve(data=data, models=MODELS)
+    seats = {"candidate": "slow", "judge": "judge"}
+    run = (await served.client.post("/v1/runs", json=request(seats=seats))).json()["id"]
+    await begun(served.client, run)
+    await served.client.delete(f"/v1/runs/{run}")
+    folder = (await ended(served.client, run))["folder"]
+    out = served.shared.settings.out
+    assert (out / folder / "spec.json").exists()
+    later = await serve(data=data, models=MODELS | {"slow": MODELS["echo"]})
+    gone = await later.client.delete(f"/v1/runs/{run}", params={"purge": True})
+    assert gone.status_code == 204
+    assert not (out / folder).exists()
+
+
+async def test_an_image_that_is_removed_meanwhile_is_there_for_who_needs_it(
+    served: Served,
+) -> None:
+    client = served.client
+    await send(client, "ann", PNG)
+    turns = [{"instruction": str(number), "images": [NAME]} for number in range(6)]
+    talk = {"model": "slow", "turns": turns}
+    asked = asyncio.create_task(client.post("/v1/dialogues", json=talk, headers=bearer("ann")))
+    await asyncio.sleep(0.3)
+    assert (await delete(client, "ann", f"/v1/images/{NAME}")).status_code == 204
+    assert hash_bytes(served.shared.pictures.read(NAME)) == NAME
+    told = (await asked).json()["conditions"][0]["turns"]
+    assert [turn["failed"] for turn in told] == [None] * 6
+    assert files(served) == set()

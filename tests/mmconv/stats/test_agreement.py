@@ -81,6 +81,11 @@ def test_fleiss_kappa_takes_units_with_the_usual_number_of_ratings() -> None:
     assert fleiss_kappa(odd) == fleiss_kappa(even)
 
 
+def test_of_two_numbers_of_ratings_that_are_as_usual_the_larger_counts() -> None:
+    ratings = matrix([1, 2, 3, 4], [1, 2, 3, 4], [NONE, 2, NONE, 4])
+    assert evenly_rated(ratings).tolist() == [False, True, False, True]
+
+
 @pytest.mark.parametrize(
     ("level", "alpha"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)]
 )
@@ -149,6 +154,12 @@ def test_what_ratings_leave_undefined_is_nan() -> None:
         assert math.isnan(krippendorff_alpha(ratings, "ordinal"))
     assert math.isnan(agreement_among(nobody))
     assert math.isnan(agreement_between(nobody[:1], nobody[1:]))
+
+
+def test_draws_of_one_value_leave_alpha_undefined_however_numbers_are_rounded() -> None:
+    ratings = matrix(*[[0.1, 0.7, 1.1, 2.3]] * 3)
+    alpha = agreement.krippendorff_alpha(ratings, 5 * np.eye(4), "interval")
+    assert np.isnan(alpha).all()
 
 
 def test_nobody_has_no_majority_whatever_others_say() -> None:

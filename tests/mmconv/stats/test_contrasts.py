@@ -20,6 +20,7 @@ from mmconv.stats import (
     pair,
     paired_difference,
     paired_share_difference,
+    summarise_share,
     summarise_share_change,
 )
 from mmconv.values import Summary
@@ -159,6 +160,15 @@ def test_a_mean_of_which_a_part_has_no_pair_is_not_subtracted() -> None:
         )
         assert found.summary.missing == missing
         assert contrast(other, whole, NAMES).summary.mean is None
+    twice = Quantity(
+        name="average",
+        columns={
+            "GR": Column.of([None], samples=["a"], reasons=["unparsed"]),
+            "MR": Column.of([None], samples=["a"], reasons=["failed: server"]),
+        },
+    )
+    # a sample counts once, by the first of its reasons
+    assert contrast(twice, twice, NAMES).summary.missing == {"unpaired: alpha: unparsed": 1}
 
 
 def alone(name: str, column: Column) -> Quantity:
@@ -194,6 +204,17 @@ def test_shares_that_do_not_change_widen_a_cautious_difference_by_their_own_inte
     assert plain.mean is not None and plain.high is not None and even.high is not None
     half = math.hypot(plain.high - plain.mean, 0.5 * even.high)
     assert (found.low, found.high) == pytest.approx((found.mean - half, found.mean + half))
+
+
+def test_every_part_without_spread_widens_a_cautious_mean() -> None:
+    parts = {"a": Column.of([1.0] * 8), "b": Column.of([0.0] * 8), "c": Column.of([0.0, 1.0] * 6)}
+    found, plain = measure(cautious([*parts], **parts)), combine(parts, dict.fromkeys(parts, 1 / 3))
+    below, above = (summarise_share(parts[name]) for name in "ab")
+    assert found.mean is not None and found.low is not None and found.high is not None
+    assert plain.high is not None and below.low is not None and above.high is not None
+    half = plain.high - found.mean
+    assert found.mean - found.low == pytest.approx(math.hypot(half, (1 - below.low) / 3))
+    assert found.high - found.mean == pytest.approx(math.hypot(half, above.high / 3))
 
 
 @pytest.mark.parametrize(("count", "before", "after"), [(20, 0.5, 0.8), (77, 7.0, 7.3)])
@@ -268,6 +289,20 @@ def test_a_change_of_changes_names_the_run_that_lacks_its_ends() -> None:
     found = contrast(change([1.0, 2.0], None), change([3.0, None], "unparsed"), NAMES).summary
     assert (found.mean, found.n) == (-2.0, 1)
     assert found.missing == {"unpaired: beta: unparsed": 1}
+
+
+def test_differences_are_made_of_the_same_numbers_whatever_these_are_called() -> None:
+    def made_of(name: str, *columns: Sequence[float]) -> int | None:
+        named = {f"{name}{place}": Column.of(each) for place, each in enumerate(columns)}
+        other = {key: Column.of([1.0, 2.0, 4.0]) for key in named}
+        before, after = (Quantity(name=name, columns=each) for each in (named, other))
+        return contrast(before, after, NAMES).made_of
+
+    found = made_of("CM", [1.0, 2.0, 3.0])
+    assert found == made_of("memory", [1.0, 2.0, 3.0])
+    # neither the same difference nor a part is the same
+    assert found != made_of("CM", [1.0, 2.0, 3.5])
+    assert found != made_of("CM", [1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
 
 
 def test_holm_multiplies_step_by_step_and_never_falls() -> None:

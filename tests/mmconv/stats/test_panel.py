@@ -130,6 +130,22 @@ def test_what_is_undefined_is_none_and_counted() -> None:
     assert cell.missing == {"unparsed": 1, "undefined for a pair or group of raters": 1}
 
 
+def test_what_many_draws_leave_undefined_has_no_interval() -> None:
+    """A third of the draws lack the only unit that the judge rates otherwise."""
+    cell = compare(panel([3.0] * 7 + [4.0], [*map(float, range(8))]), replicates=100)
+    found = cell["Spearman's rho"][EACH]
+    assert found.value is not None
+    assert (found.low, found.high) == (None, None)
+
+
+def test_units_that_a_measure_cannot_use_are_missing() -> None:
+    row = figures(panel(JUDGE, ANN, BEN, [*CAT[:4], NONE]))["Fleiss' kappa"]
+    assert (row[PEOPLE].n, row[PEOPLE].missing) == (
+        4,
+        {"unparsed": 1, "unequal numbers of ratings": 1},
+    )
+
+
 def test_the_same_seed_gives_the_same_interval() -> None:
     made = panel(JUDGE, ANN, BEN)
     first, again = (compare(made, replicates=50, seed=7) for _ in range(2))

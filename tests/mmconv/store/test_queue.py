@@ -102,6 +102,17 @@ async def test_what_did_not_go_well_is_queued_again(queue: Queue, ending: Ending
     assert (await take(queue, "two")).id == "a"
 
 
+async def test_what_was_finished_stays_where_a_later_session_fails(queue: Queue) -> None:
+    await queue.submit(new("a"))
+    for ending in (Ending(state="done", result="{}"), Ending(state="failed", error="away")):
+        assert (await queue.submit(new("a"), afresh=True)).admission in ("known", "resumed")
+        await take(queue, "one")
+        await queue.finish("a", "one", ending)
+    job = await queue.get("a")
+    assert job is not None
+    assert (job.state, job.result, job.error) == ("failed", "{}", "away")
+
+
 async def test_a_key_stands_for_one_job_of_its_owner(queue: Queue) -> None:
     assert (await queue.submit(new("a"), key="k")).admission == "new"
     assert (await queue.submit(new("a"), key="k")).admission == "known"

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from sqlalchemy import Connection, create_engine, delete, event, inspect, text, 
 from sqlalchemy.exc import IntegrityError
 
 from mmconv.errors import StoreError
+from mmconv.store import queue as queue_module
 from mmconv.store.jobs import Ending, Filter, Job
 from mmconv.store.queue import Queue
 from mmconv.store.schema import connect, jobs, read_address
@@ -238,3 +240,47 @@ def test_the_jobs_of_an_older_database_are_listed_by_the_index_too(url: str) -> 
     )
     assert listed["column_names"] == ["kind", "created", "id"]
     engine.dispose()
+
+
+@pytest.mark.parametrize("held", [False, True])
+async def test_a_job_that_fits_nowhere_fails_after_a_while_and_says_why(
+    queue: Queue, url: str, monkeypatch: pytest.MonkeyPatch, held: bool
+) -> None:
+    """Also one whose worker is gone; one that another server can carry out waits for it."""
+    for name in ("a", "b"):
+        await queue.submit(new(name))
+        if held:
+            await take(queue, "gone")
+    await queue.expire("gone")
+    other = Queue(url)
+    await queue.tend(lambda job: "model 'x'")
+    waits = "running" if held else "queued"
+    for seconds, wanted in ((3600, waits), (0, "failed")):
+        monkeypatch.setattr(queue_module, "UNFIT_SECONDS", seconds)
+        engine = connect(url)
+        with engine.begin() as connection:
+            connection.execute(update(jobs).values(updated=datetime.now(UTC) - timedelta(hours=1)))
+        engine.dispose()
+        await other.tend(lambda job: None if job.id == "b" else "model 'x'")
+        await queue.tend(lambda job: "model 'x'")
+        assert await state(queue, "a") == wanted
+        assert await state(queue, "b") == waits
+    job = await queue.get("a")
+    assert job is not None
+    assert job.error == "no server has had model 'x' for 15 minutes: post it again when one has"
+    assert (job.worker, job.lease) == (None, None)
+    assert job.ended is not None
+    again = await queue.submit(new("a"))
+    assert again.admission == "resumed"
+    await other.aclose()
+
+
+async def test_a_job_that_cannot_be_read_is_not_given_up(queue: Queue, url: str) -> None:
+    await queue.submit(new("a"))
+    engine = connect(url)
+    with engine.begin() as connection:
+        connection.execute(update(jobs).values(progress="{"))
+    engine.dispose()
+    await queue.tend(lambda job: None)
+    with pytest.raises(ValueError, match="unexpected end"):
+        await queue.get("a")

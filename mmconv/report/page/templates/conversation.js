@@ -43,7 +43,10 @@ const conversation = (() => {
 
   function question(message, how) {
     const text = marked(message.text, how.words);
-    if (message.role !== "system") return make("p", { class: "asked" }, ...text);
+    if (message.role !== "system") {
+      const pictures = (message.pictures ?? []).map((name) => how.picture?.(name) ?? "");
+      return make("div", { class: "asked" }, ...pictures, make("p", {}, ...text));
+    }
     return make("details", { class: "asked" }, make("summary", {}, "system prompt"), make("p", {}, ...text));
   }
 
@@ -74,7 +77,8 @@ const conversation = (() => {
   /* The turns of all columns, and what was said of whole conversations.
 
      `how` says how it is shown: `title` and `colour` of a column, `turnName` and `tags` of a turn,
-     `overall` and `given` as words, `words` that are marked, `open` for rationales that are. */
+     `overall` and `given` as words, `picture` of a question (a node by its name), `words` that are
+     marked, `open` for rationales that are. */
   function draw(columns, how) {
     const all = new Set(columns.flatMap((column) => column.turns.map((each) => each.n)));
     const boxes = [...all].sort((one, two) => one - two).map((number) => {

@@ -1,8 +1,9 @@
 /* The browser of samples: list, filters, search, keys, and the sample that is open.
 
    Where samples come from is a source: `index`, the document of all of them; `sample(at)`;
-   `picture(at, name, small)`, an address or null; `texts()`, all samples with their places, without
-   which there is no search; `more()`, which adds samples to the index, where there are more. */
+   `picture(at, name, small)`, an address or null; `texts()`, all samples with their places, or null
+   and why one cannot be had, without which there is no search; `more()`, which adds samples to the
+   index, where there are more. */
 "use strict";
 const samples = (() => {
   const SHOWN_AT_ONCE = 150;
@@ -15,6 +16,7 @@ const samples = (() => {
   let index = null;
   let chosen = null;
   let found = null;
+  let unread = { count: 0, why: "" };
   let order = [];
   let shownRows = SHOWN_AT_ONCE;
   let allOpen = false;
@@ -39,8 +41,9 @@ const samples = (() => {
       sample: async (at) => (await blockOf(at)).samples[at % document.block],
       async *texts() {
         for (let at = 0; at < document.samples.length; at += document.block) {
-          const held = await blockOf(at).catch(() => ({ samples: [] }));
-          yield* held.samples.map((sample, place) => [at + place, sample]);
+          const lost = document.samples.slice(at, at + document.block).fill(null);
+          const held = await blockOf(at).catch((error) => ({ samples: lost, why: error.message }));
+          yield* held.samples.map((sample, place) => [at + place, sample, held.why]);
         }
       },
     };
@@ -81,18 +84,27 @@ const samples = (() => {
   async function search() {
     const mine = ++searching;
     const wanted = words().map((word) => word.toLowerCase());
+    const missed = { count: 0, why: "" };
     if (!wanted.length || !source.texts) {
       found = null;
+      unread = missed;
       return true;
     }
     const hits = new Set();
-    for await (const [at, sample] of source.texts()) {
+    for await (const [at, sample, why] of source.texts()) {
       if (mine !== searching) return false;
+      if (!sample) {
+        missed.count += 1;
+        missed.why ||= why;
+        continue;
+      }
       const text = [sample.id, ...textsIn(sample)].join("\n").toLowerCase();
       if (wanted.every((word) => text.includes(word))) hits.add(at);
     }
+    if (mine !== searching) return false;
     found = hits;
-    return mine === searching;
+    unread = missed;
+    return true;
   }
 
   /* ---- the list ---- */
@@ -140,10 +152,13 @@ const samples = (() => {
   });
 
   function list() {
+    const held = [...byId("list").children].findIndex((each) => each.contains(document.activeElement));
     byId("list").replaceChildren(...order.slice(0, shownRows).map(row));
+    byId("list").children[held]?.firstElementChild.focus({ preventScroll: true });
     byId("more").hidden = order.length <= shownRows && !source.more;
     const whole = count(index.samples.length, "sample", Boolean(source.more));
-    byId("count").textContent = order.length === index.samples.length ? whole : `${order.length} of ${whole}`;
+    const part = order.length === index.samples.length ? whole : `${order.length} of ${whole}`;
+    byId("count").textContent = unread.count ? `${part} (${unread.count} could not be searched: ${unread.why})` : part;
   }
 
   async function more() {
@@ -186,8 +201,9 @@ const samples = (() => {
     return `var(--${COLOURS[place % COLOURS.length]})`;
   }
 
-  function how(entry) {
+  function how(entry, picture) {
     return {
+      picture,
       title: columnTitle,
       colour,
       turnName: chosen.turnName,
@@ -199,11 +215,13 @@ const samples = (() => {
     };
   }
 
+  const drawn = (entry, found) => (found
+    ? make("img", { src: found, alt: `The picture of sample ${entry.i}` })
+    : make("p", { class: "small" }, "The picture could not be had."));
+
   function head(entry, sample, images) {
     const box = make("div", { class: "detail-head" });
-    images.forEach((found) => box.append(found
-      ? make("img", { src: found, alt: `The picture of sample ${entry.i}` })
-      : make("p", { class: "small" }, "The picture could not be had.")));
+    box.append(...images.map((found) => drawn(entry, found)));
     const marks = (entry.m ?? []).map((mark) => make("li", { class: "mark" }, index.marks[mark]));
     const tags = chosen.tagsOf(entry).map(([name, value]) => make("li", { title: name }, value));
     box.append(make("div", { class: "about" },
@@ -238,8 +256,24 @@ const samples = (() => {
     const images = await Promise.all((sample.pictures ?? []).map((name) => from.picture(at, name, false)));
     if (!current()) return;
     const under = sample.columns.filter((column) => !chosen.condition() || column.condition === chosen.condition());
-    pane.replaceChildren(head(entry, sample, images),
-      ...conversation.draw(under.length ? under : sample.columns, how(entry)));
+    const columns = under.length ? under : sample.columns;
+    // Several pictures stand in the turns that they are of.
+    const names = sample.pictures ?? [];
+    const asked = names.length > 1 ? columns.flatMap((column) => column.turns).flatMap((turn) => turn.asked) : [];
+    const inTurns = asked.flatMap((message) => message.pictures ?? []);
+    const placeOf = (short) => names.findIndex((name) => name.startsWith(short));
+    const apart = images.filter((_, place) => !inTurns.some((short) => placeOf(short) === place));
+    const picture = (short) => (inTurns.includes(short) ? drawn(entry, images[placeOf(short)]) : "");
+    replace(pane, head(entry, sample, apart), ...conversation.draw(columns, how(entry, picture)));
+    byId("opened").textContent = `Sample ${entry.i}`;
+  }
+
+  /* Whoever was at one of the buttons is at the same one of the sample that is shown now. */
+  function replace(pane, ...children) {
+    const held = pane.contains(document.activeElement);
+    const place = [...pane.querySelectorAll(".steps button")].indexOf(document.activeElement);
+    pane.replaceChildren(...children);
+    if (held) (pane.querySelectorAll(".steps button")[place] ?? pane).focus({ preventScroll: true });
   }
 
   /* ---- moving about ---- */
@@ -264,12 +298,19 @@ const samples = (() => {
     detail();
   }
 
-  async function refresh() {
+  const isKnown = () => index.samples.some((sample) => sample.i === state.sample);
+
+  /* The list as it is chosen; a sample that is not in it stays open only if the address asks for
+     one that does not exist, which is told then. */
+  async function refresh(asked = false) {
+    const from = source;
+    while (asked && state.sample && !isKnown() && from === source && from.more) await from.more();
     if (!(await search())) return;
     order = chosen.arranged(found);
     shownRows = SHOWN_AT_ONCE;
     list();
-    if (!order.some((at) => index.samples[at].i === state.sample)) {
+    const isMissing = asked && state.sample && !isKnown();
+    if (!isMissing && !order.some((at) => index.samples[at].i === state.sample)) {
       state.sample = order.length ? index.samples[order[0]].i : "";
     }
     if (used) writeAddress();
@@ -298,7 +339,7 @@ const samples = (() => {
       if (!groups.has(group)) groups.set(group, new Map());
       groups.get(group).set(chosen.keys[number][id], value);
     });
-    const sorted = [...groups].map(([group, options]) => [group, [...options].sort((one, two) => one[1].localeCompare(two[1]))]);
+    const sorted = [...groups].map(([group, options]) => [group, [...options].sort((one, two) => one[1].localeCompare(two[1], "en", { numeric: true }))]);
     return choice(facet.name, capital(facet.name), [any("any"), ...sorted]);
   }
 
@@ -351,6 +392,13 @@ const samples = (() => {
     "?": () => byId("help").showModal(),
   };
 
+  /* Whether arrows move what is on the keyboard's place to the side. */
+  function scrolls(node) {
+    if (!node) return false;
+    const wide = node.scrollWidth > node.clientWidth && /auto|scroll/.test(getComputedStyle(node).overflowX);
+    return wide || scrolls(node.parentElement);
+  }
+
   function key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     if (event.target.matches("input, select, textarea")) {
@@ -358,6 +406,7 @@ const samples = (() => {
       return;
     }
     if (!source || !KEYS[event.key]) return;
+    if (event.key.startsWith("Arrow") && scrolls(event.target)) return;
     event.preventDefault();
     used = true;
     KEYS[event.key]();
@@ -370,7 +419,7 @@ const samples = (() => {
       state.q = event.target.value;
       used = true;
       clearTimeout(waiting);
-      waiting = setTimeout(refresh, 150);
+      waiting = setTimeout(() => refresh(), 150);
     });
     byId("filters").addEventListener("submit", (event) => event.preventDefault());
     byId("choices").addEventListener("change", (event) => {
@@ -391,8 +440,9 @@ const samples = (() => {
     if (!source || !readAddress()) return;
     used = true;
     showState();
-    await refresh();
+    await refresh(true);
     reveal(state.sample ? byId("detail") : byId("samples"));
+    byId("detail").focus({ preventScroll: true });
   }
 
   /* Show a source's samples, in place of those of another. */
@@ -409,7 +459,7 @@ const samples = (() => {
     const asked = first && readAddress();
     fields();
     showState();
-    await refresh();
+    await refresh(asked);
     if (asked) {
       used = true;
       byId("samples").scrollIntoView({ behavior: "instant" });

@@ -3,7 +3,10 @@
    `index` is the document of all samples, `state` what a reader has chosen, by the fields' names. */
 "use strict";
 const selection = (index, state) => {
-  const label = (name) => index.labels[name] ?? name;
+  // What tells scores of one metric apart stands behind its name.
+  const named = (metric, apart, name = metric) => (apart ? `${name} (${apart})` : name);
+  const labels = new Map(index.columns.map(([, , metric, , apart]) => [named(metric, apart), named(metric, apart, index.labels[metric])]));
+  const label = (name) => labels.get(name) ?? index.labels[name] ?? name;
   const turnName = (turn) =>
     turn === 0 ? (index.levels[0] ?? "whole conversation")
       : `turn ${turn}${index.levels[turn] ? `, ${index.levels[turn]}` : ""}`;
@@ -11,20 +14,21 @@ const selection = (index, state) => {
   /* ---- scores ---- */
 
   const keyOf = (run, condition, metric, turn) => `${run}|${condition}|${metric}|${turn}`;
-  const placeOf = new Map(index.columns.map((column, place) => [keyOf(...column), place]));
-  const metrics = [...new Set(index.columns.map(([, , metric]) => metric))].filter((name) => !index.endings.includes(name));
+  const placeOf = new Map(index.columns.map(([run, under, of, at, apart], place) => [keyOf(run, under, named(of, apart), at), place]));
+  const judged = index.columns.filter(([, , metric]) => !index.endings.includes(metric));
+  const metrics = [...new Set(judged.map(([, , metric, , apart]) => named(metric, apart)))];
   const scale = metrics.includes(index.scale) ? index.scale : (metrics[0] ?? "");
-  const turns = [...new Set(index.columns.filter(([, , metric, turn]) => metric === scale && turn !== null).map(([, , , turn]) => turn))]
+  const turns = [...new Set(index.columns.filter(([, , metric, turn, apart]) => named(metric, apart) === scale && turn !== null).map(([, , , turn]) => turn))]
     .sort((one, two) => (one || Infinity) - (two || Infinity)).map(String);
   const keys = index.facets.map((facet) =>
     facet.values.map(([at, value]) => (facet.turned ? `${at}:${value}` : value)));
 
   function columns({ run, condition, metric, turn }) {
     const places = [];
-    index.columns.forEach(([inRun, under, of, at], place) => {
+    index.columns.forEach(([inRun, under, of, at, apart], place) => {
       if (run !== undefined && inRun !== run) return;
       if (condition && under !== condition) return;
-      if (metric ? of !== metric : index.endings.includes(of)) return;
+      if (metric ? of !== metric && named(of, apart) !== metric : index.endings.includes(of)) return;
       if (turn && String(at) !== turn) return;
       places.push(place);
     });

@@ -55,7 +55,7 @@ def spoken(*conditions: str, model: str = "first") -> Iterator[Score]:
 
 def changes(*found: Iterator[Score]) -> Mapping[str, Mapping[str, Cell]]:
     frame = ScoreFrame(score for each in found for score in each)
-    layout = Layout(judge="judged by j", dup_detect=DupDetect())
+    layout = Layout(judge="judged by j", dup_detect=DupDetect(), compared="8 of the 8")
     return changes_table(frame, layout).rows
 
 

@@ -45,10 +45,11 @@ def test_unieval(tmp_path: Path) -> None:
     # theirs: 16, 8, 2, 16 human utterances; the last reply stops their code
     assert [row[f"authors: N={n}"].value for n in (4, 8, 12, 16)] == [75.0, 75.0, 50.0, 50.0]
     assert row["authors: N=4"].n == 4
-    assert row["authors: N=4"].missing == {"skipped: an empty cell": 1, "unknown": 1}
-    # ours: 16, 8, 2 and, the first index that is named, 2
-    assert [row[f"N={n}"].value for n in (4, 8, 12, 16)] == [50.0, 50.0, 25.0, 25.0]
-    assert row["N=4"].missing == {"unparsed": 1, "skipped: an empty cell": 1}
+    assert row["authors: N=4"].missing == {"skipped: a judgement": 1, "unknown": 1}
+    # ours: 16, 8, 2; without an index, or with two, there is none
+    values = [row[f"N={n}"].value for n in (4, 8, 12, 16)]
+    assert values == pytest.approx([200 / 3, 200 / 3, 100 / 3, 100 / 3])
+    assert row["N=4"].missing == {"unparsed": 2, "skipped: a judgement": 1}
     assert list(found["unieval"].rows) == ["gpt35", "GT"]
     faults = found["faults"].rows["gpt35, unieval"]
     assert (faults["rows"].value, faults["missing rows"].value) == (6, 541)
@@ -69,6 +70,7 @@ def test_gteval_in_both_orders(tmp_path: Path) -> None:
     assert [row[f"authors: {name}"].value for name in names] == [20.0, 40.0, 20.0, 60.0, 40.0]
     assert [row[name].value for name in names] == [25.0, 50.0, 25.0, 75.0, 50.0]
     assert (row["authors: win"].n, row["win"].n) == (10, 8)
+    assert any("utterances (5 in the files), each" in note for note in found["gteval"].notes)
     judged = found["judgements"].rows["GTEval: gpt35"]
     assert judged["unread by the authors"].value == 2
     assert found["gteval"].title.endswith("judged by gpt4")

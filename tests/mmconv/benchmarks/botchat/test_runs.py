@@ -57,6 +57,20 @@ async def test_the_authors_file_runs_to_its_end(tmp_path: Path) -> None:
         assert any("222 of the 547" in note for note in found[name].notes)
 
 
+async def test_longer_dialogues_have_no_rate_of_the_authors(tmp_path: Path) -> None:
+    """Their code takes a dialogue without AI for one of 16 human utterances, however long it is."""
+    data = write(tmp_path / "data.jsonl", [record(1)])
+    told = "has no rate beyond"
+    for utterances, beyond in ((20, True), (16, False), (8, False)):
+        chosen = spec(data, utterances=utterances, protocols=["unieval"])
+        table = tables(await evaluate(chosen, tmp_path / "runs"))["unieval"]
+        row = table.rows["first"]
+        assert row[f"N={utterances}"].n == 1
+        assert (f"authors: N={utterances}" not in table.columns) is beyond
+        assert row.keys() == set(table.columns)
+        assert any(told in note for note in table.notes) is beyond
+
+
 async def test_notes_say_whose_samples_a_row_has(tmp_path: Path) -> None:
     seats = {"candidate": SPEAKER, "judge": JUDGE, "rival": OTHER}
     differing, alike = "Rows are not of the same samples", "GT is the human dialogue"

@@ -56,6 +56,13 @@ class TestDialogues:
         assert [turn.strategy for turn in dialogue.turns] == ["A", "B", "D", None, None]
         assert dialogue.turns[2].label == "建议+反馈"
 
+    def test_a_full_width_plus_joins_acts_too(self, tmp_path: Path) -> None:
+        made = record("1")
+        made["会话内容"][2].update(言语行为="反馈＋追问")
+        source = standard(tmp_path, made)
+        [dialogue] = load_dialogues(source, survey(source))
+        assert dialogue.turns[2].acts == ("反馈", "追问")
+
     def test_one_element_lists_are_opened(self, tmp_path: Path) -> None:
         source = standard(tmp_path, [record("1")], [[record("2")]])
         assert [each.id for each in load_dialogues(source, survey(source))] == ["1", "2"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from judges import is_settled, read_verdict
 from mmconv.benchmarks.cmteval.benchmark import build
 from mmconv.benchmarks.cmteval.data import Dialogue
 from mmconv.benchmarks.cmteval.grading import JUDGEMENT_TOKENS
@@ -123,3 +124,14 @@ def test_the_expected_length_is_that_of_published_judgements() -> None:
     found = read_published(PUBLISHED, Rescoring())
     tokens = sum(estimate_tokens(each.reply) for each in found.judged)
     assert round(tokens / found.turns) == JUDGEMENT_TOKENS
+
+
+def test_a_judgement_that_was_cut_off_lacks_what_is_behind(tmp_path: Path) -> None:
+    _, calls = plans(write_folder(tmp_path))["standard/1"]
+    entries = [f'{{"轮次": "{n}", "统筹能力": 4, "适应能力": 5, "评分理由": "好' for n in (1, 2, 3)]
+    last_reason, last_turn = '"}, '.join(entries), '"}, '.join(entries[:2])
+    for text, lacks in ((last_reason, 0), (last_turn, 2), (last_turn[:-10], 2), ("", None)):
+        reply = Reply(text=f'{{"评估结果": [{text}', finish="length")
+        assert is_settled(calls[-1], reply) == (lacks == 0)
+        verdict = read_verdict(calls[-1], {"judge": reply}).verdict
+        assert (verdict.lacks if verdict else None) == lacks

@@ -203,6 +203,20 @@ class TestCommand:
             assert "something is there already; name a new file" in str(result.exception)
             assert out.read_bytes() == before
 
+    def test_of_a_file_that_could_not_be_written_nothing_is_left(
+        self, tmp_path: Path, look_alikes: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def half(path: Path, data: bytes) -> int:
+            with path.open("wb") as file:
+                file.write(data[: len(data) // 2])
+            raise OSError(28, "No space left on device")
+
+        file = write(tmp_path / "standard_data.json", [record("你好")])
+        monkeypatch.setattr(Path, "write_bytes", half)
+        result = self.run(file, tmp_path / "new" / "out.json", look_alikes)
+        assert "No space left on device" in str(result.exception)
+        assert [*(tmp_path / "new").iterdir()] == []
+
     def test_texts_that_nothing_is_changed_in_are_told(
         self, tmp_path: Path, look_alikes: Path
     ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
+from mmconv.cli.session import exit_code
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.evaluation import Result
 from tests.mmconv.benchmarks.cmteval.dialogues import REAL, write_folder
@@ -95,3 +96,30 @@ async def test_a_run_in_two_parts_equals_an_uninterrupted_one(tmp_path: Path) ->
     assert resumed.tables == whole.tables
     judge = resumed.tally.seats["judge"]
     assert (judge.stored, judge.asked) == (15, 15)
+
+
+async def test_a_judgement_that_lacks_a_turn_is_asked_again_and_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = {
+        "lowest": 1,
+        "highest": 5,
+        "closing": {
+            "统筹能力": '{"评估结果": [{"轮次": "1", "统筹能力": {rating}, "适应能力": 5}]}'
+        },
+    }
+    judge = ModelSpec(provider="fake", model="judge", options=options)
+    wanted = spec(write_folder(tmp_path / "data", dialogues=2), judge_retries=1)
+    wanted = wanted.model_copy(update={"seats": {"candidate": ECHO, "judge": judge}})
+    result = await evaluate(wanted, tmp_path / "runs")
+    assert result.tally.seats["judge"].asked == 12
+    assert (result.shortfall.incomplete, result.shortfall.verdicts) == (6, 6)
+    parses = {
+        each["parse"] for each in read(result, "transcripts.jsonl") if each["seat"] == "judge"
+    }
+    assert parses == {"incomplete: lacks 4"}
+    by_act = next(table for table in result.tables if table.name == "scores")
+    assert by_act.rows["echo, standard"]["DLS"].missing == {"missing in the judgement": 2}
+    assert exit_code(result, store="") == 1
+    assert "100.0% of the verdicts could not be read, or not in full" in capsys.readouterr().err
+    assert exit_code(result, store="", max_failures=1.0) == 0

@@ -30,7 +30,7 @@ def options(**fields: Any) -> ConvBenchOptions:
     return ConvBenchOptions(data=Path("data.jsonl"), images=Path("images"), **fields)
 
 
-def grader(prompts: Path | None = None, seed: int = 0, **fields: Any) -> Grader:
+def grader(prompts: Path | None = None, **fields: Any) -> Grader:
     sampling = Sampling(max_tokens=512)
     chosen = options(**fields)
     return Grader(
@@ -44,7 +44,6 @@ def grader(prompts: Path | None = None, seed: int = 0, **fields: Any) -> Grader:
                 parser=parsers.choice, sampling=sampling, image=chosen.judge_sees_image
             ),
         },
-        seed=seed,
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from judges import PromptSet
 from mmconv.benchmarks.convbench.chains import candidate_calls
-from mmconv.benchmarks.convbench.grading import NOT_JUDGED
+from mmconv.benchmarks.convbench.grading import CUT_OFF_HERE, NOT_JUDGED
 from mmconv.benchmarks.convbench.options import ALONE, GIVEN
 from mmconv.graph import check, resolve
 from mmconv.values import Call, Reply, Sampling
@@ -65,9 +65,9 @@ def test_the_order_decides_the_side() -> None:
     assert {name.partition("/")[0] for name in by_authors} == {"direct", "pairwise_B"}
     prompt = prompt_of(by_authors["pairwise_B/turn_1"])
     assert prompt.index("A kite.") < prompt.index("own 1")
-    drawn = {grader(seed=seed).sides(ROW) for seed in range(20)}
+    drawn = {grader(side_seed=seed).sides(ROW) for seed in range(20)}
     assert drawn == {("A",), ("B",)}
-    assert grader(seed=3).sides(ROW) == grader(seed=3).sides(ROW)
+    assert grader(side_seed=3).sides(ROW) == grader(side_seed=3).sides(ROW)
 
 
 def test_focus_points_only_for_the_creation_and_only_if_wanted() -> None:
@@ -147,3 +147,12 @@ def test_prompts_of_a_folder_are_sent_to_the_byte(tmp_path: Path) -> None:
         ("assistant", "Yes."),
         ("user", expected),
     ]
+
+
+def test_the_overall_judge_is_told_of_a_turn_s_judgement_that_was_cut_off() -> None:
+    overall = calls("free")["direct/overall"]
+    cut = {**replies(), "direct/turn_2": Reply(text="Rating: 9\nThat is", finish="length")}
+    prompt = texts(resolve(overall.messages, cut))[-1][1]
+    assert f"⟦judgement of turn 2⟧\nRating: 9\nThat is{CUT_OFF_HERE}\n⟦end of judg" in prompt
+    assert prompt.count(CUT_OFF_HERE) == 1
+    assert CUT_OFF_HERE not in prompt_of(overall)

@@ -21,7 +21,6 @@ from mmconv.values import Score, Table
 SPEC = RunSpec(
     benchmark="convbench",
     seats={"candidate": ModelSpec(provider="fake", model="echo", name="cand")},
-    options={"data": "data.jsonl", "images": "images"},
 )
 
 LAYOUT = Layout(

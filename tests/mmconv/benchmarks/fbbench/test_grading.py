@@ -9,10 +9,12 @@ import orjson
 import pytest
 
 from images import Library
+from judges import is_settled
 from mmconv.benchmarks.fbbench.benchmark import FBBench, build
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.errors import ConfigError
 from mmconv.graph import check
+from mmconv.values import Reply
 from tests.mmconv.benchmarks.fbbench.samples import (
     RELEASE,
     correction,
@@ -142,3 +144,18 @@ def test_there_is_one_condition(tmp_path: Path) -> None:
     spec = RunSpec(benchmark="fbbench", options=options, seats=seats, conditions=("free",))
     with pytest.raises(ConfigError, match="fbbench has no condition 'free'; there are: preset"):
         build(spec, Library())
+
+
+def test_a_judgement_that_was_cut_off_is_read_if_its_object_is_whole(tmp_path: Path) -> None:
+    planned = benchmark(write(tmp_path / "data.json", [correction()]))
+    [sample] = planned.load()
+    _, call = planned.plan(sample, "preset")
+    form = {
+        each.text: {"评判理由": "有", "评判结果": "是", "weight": each.weight}
+        for each in sample.checklist
+    }
+    whole = orjson.dumps(form, option=orjson.OPT_INDENT_2).decode()
+    for said, settled in ((whole, True), (f"{whole}\n以上", True), (whole[:-1], False)):
+        assert is_settled(call, Reply(text=said, finish="length")) == settled
+    del form[sample.checklist[1].text]
+    assert not is_settled(call, Reply(text=orjson.dumps(form).decode()))

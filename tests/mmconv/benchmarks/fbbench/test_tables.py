@@ -145,8 +145,10 @@ def test_a_sample_counts_for_each_of_its_types() -> None:
         scores(EC, "Coding", 1.0, 0.0, feedback="Clarifying Intent; Simple Questioning"),
         scores(EC, "Reasoning", 0.4, feedback="Simple Questioning"),
         scores(RM, "Reasoning", 1.0, feedback="Simple Questioning"),
+        scores(RM, "Reasoning", 0.0, feedback="Questioning"),
     )
     rows = tables["feedback"].rows
+    assert rows["Questioning"]["authors: response maintenance"].value == 0.0
     assert rows["Clarifying Intent"]["authors: error correction"].value == 50.0
     assert rows["Simple Questioning"]["authors: error correction"].value == 45.0
     assert rows["Simple Questioning"]["authors: response maintenance"].value == 100.0

@@ -1,4 +1,4 @@
-"""How servers' answers are read: replies and errors as the servers of the field send them."""
+"""How servers' errors are read, as the servers of the field send them."""
 
 from __future__ import annotations
 
@@ -11,22 +11,9 @@ import orjson
 import pytest
 
 from mmconv.errors import BackendError, FailureKind, Refused, Transient
-from mmconv.values import Finish
-from model_zoo.openai_api.response import Endpoint, read_failure, read_reply
-
-ENDPOINT = Endpoint(
-    url="http://host/v1", model="some/model", key_env="SOME_KEY", key="sk-secret-123"
-)
-
-
-def completion(message: Mapping[str, Any], finish: str | None = "stop", **more: Any) -> bytes:
-    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}
-    return orjson.dumps({"choices": [choice], **more})
-
-
-def read(data: bytes) -> tuple[str, str | None, Finish]:
-    reply = read_reply(data, ENDPOINT, seconds=1.5)
-    return reply.text, reply.reasoning, reply.finish
+from model_zoo.openai_api.endpoint import Endpoint
+from model_zoo.openai_api.failures import read_failure
+from tests.model_zoo.openai_support import ENDPOINT
 
 
 def failure(
@@ -34,146 +21,6 @@ def failure(
 ) -> BackendError:
     data = body if isinstance(body, bytes) else orjson.dumps(body)
     return read_failure(status, headers or {}, data, ENDPOINT)
-
-
-REPLIES: dict[str, tuple[bytes, tuple[str, str | None, Finish]]] = {
-    "plain": (completion({"content": "Red."}), ("Red.", None, "stop")),
-    "empty": (completion({"content": ""}), ("", None, "stop")),
-    "white space kept": (completion({"content": " Red.\n"}), (" Red.\n", None, "stop")),
-    "cut off": (completion({"content": "Re"}, "length"), ("Re", None, "length")),
-    "filtered": (completion({"content": "Re"}, "content_filter"), ("Re", None, "filter")),
-    "unknown finish": (completion({"content": "Red."}, "tool_calls"), ("Red.", None, "unknown")),
-    "no finish": (completion({"content": "Red."}, None), ("Red.", None, "unknown")),
-    "text parts": (
-        completion({"content": [{"type": "text", "text": "Re"}, {"type": "text", "text": "d."}]}),
-        ("Red.", None, "stop"),
-    ),
-    "reasoning of SGLang and older vLLM": (
-        completion({"content": "Red.", "reasoning_content": "Hm."}),
-        ("Red.", "Hm.", "stop"),
-    ),
-    "reasoning of vLLM": (
-        completion({"content": "Red.", "reasoning": "Hm."}),
-        ("Red.", "Hm.", "stop"),
-    ),
-    "reasoning inline": (
-        completion({"content": "<think>Hm.</think>Red.", "reasoning": None}),
-        ("Red.", "Hm.", "stop"),
-    ),
-    "cut off while thinking": (
-        completion({"content": None, "reasoning": "Hm"}, "length"),
-        ("", "Hm", "length"),
-    ),
-    "cut off while thinking, unseen": (completion({}, "length"), ("", None, "length")),
-    "nothing after the thoughts": (
-        completion({"content": None, "reasoning_content": "Hm."}),
-        ("", "Hm.", "stop"),
-    ),
-    "refusal in words": (
-        completion({"content": None, "refusal": "I will not."}),
-        ("I will not.", None, "stop"),
-    ),
-}
-
-
-@pytest.mark.parametrize(("data", "expected"), REPLIES.values(), ids=REPLIES)
-def test_a_reply_is_read(data: bytes, expected: tuple[str, str | None, Finish]) -> None:
-    assert read(data) == expected
-
-
-@pytest.mark.parametrize(
-    ("usage", "tokens"),
-    [
-        ({"usage": {"prompt_tokens": 12, "completion_tokens": 3}}, (12, 3)),
-        ({"usage": {"prompt_tokens": 12}}, (12, None)),
-        ({"usage": None}, (None, None)),
-        ({}, (None, None)),
-    ],
-)
-def test_tokens_are_counted_where_told(
-    usage: dict[str, Any], tokens: tuple[int | None, int | None]
-) -> None:
-    reply = read_reply(completion({"content": "a"}, **usage), ENDPOINT, seconds=1.5)
-    assert (reply.input_tokens, reply.output_tokens) == tokens
-    assert reply.seconds == 1.5
-
-
-MALFORMED: dict[str, bytes] = {
-    "nothing": b"",
-    "cut off": completion({"content": "Red."})[:-9],
-    "a web page": b"<html><body>Please log in</body></html>",
-    "a list": b"[]",
-    "a text": b'"Red."',
-    "no choices": b'{"choices": []}',
-    "choices null": b'{"choices": null}',
-    "no message": b'{"choices": [{"finish_reason": "stop"}]}',
-    "no content": completion({}),
-    "content null": completion({"content": None}),
-    "content a number": completion({"content": 7}),
-    "content of unknown parts": completion({"content": [{"text": "Red."}]}),
-    "reasoning a number": completion({"content": "Red.", "reasoning": 7}),
-    "an error without a status": b'{"error": {"message": "upstream is gone", "code": null}}',
-}
-
-
-@pytest.mark.parametrize("data", MALFORMED.values(), ids=MALFORMED)
-def test_what_is_no_reply_is_malformed(data: bytes) -> None:
-    with pytest.raises(Transient, match="not a chat completion") as raised:
-        read(data)
-    assert raised.value.kind == "malformed"
-
-
-def test_a_malformed_answer_is_quoted() -> None:
-    with pytest.raises(Transient, match="Please log in"):
-        read(MALFORMED["a web page"])
-
-
-def test_a_reply_that_was_filtered_away_is_refused() -> None:
-    with pytest.raises(Refused, match="content filter"):
-        read(completion({"content": None}, "content_filter"))
-
-
-BROKEN_OFF: dict[str, tuple[dict[str, Any], type[BackendError], FailureKind, str]] = {
-    "vLLM and SGLang, shut down": ({"finish_reason": "abort"}, Transient, "server", "abort"),
-    "without a status": (
-        {"finish_reason": "error", "error": {"message": "sk-secret-123 is gone"}},
-        Transient,
-        "server",
-        r"\[key\] is gone",
-    ),
-    "OpenRouter": (
-        {"finish_reason": "error", "error": {"code": 502, "message": "Provider gone"}},
-        Transient,
-        "server",
-        "HTTP 502: Provider gone",
-    ),
-    "OpenRouter, for good": (
-        {"finish_reason": "stop", "error": {"code": 403, "message": "Flagged"}},
-        Refused,
-        "forbidden",
-        "HTTP 403: Flagged",
-    ),
-}
-
-
-@pytest.mark.parametrize(
-    ("choice", "kind_of_error", "kind", "words"), BROKEN_OFF.values(), ids=BROKEN_OFF
-)
-def test_what_was_said_before_a_reply_was_broken_off_is_none(
-    choice: dict[str, Any], kind_of_error: type[BackendError], kind: FailureKind, words: str
-) -> None:
-    body = {"choices": [{"message": {"content": "The pict"}, **choice}]}
-    with pytest.raises(BackendError, match=words) as raised:
-        read(orjson.dumps(body))
-    assert type(raised.value) is kind_of_error
-    assert raised.value.kind == kind
-    assert "The pict" not in str(raised.value)
-
-
-def test_an_error_sent_with_status_200_is_an_error() -> None:
-    with pytest.raises(Transient, match="HTTP 429: slow down") as raised:
-        read(b'{"error": {"message": "slow down", "code": 429}}')
-    assert raised.value.kind == "rate_limit"
 
 
 TOO_LONG = {
@@ -198,6 +45,11 @@ TOO_LONG = {
     "Anthropic, with reply": "input length and `max_tokens` exceed context limit: 190000 + 20000 > "
     "200000, decrease input length or `max_tokens` and try again",
     "DashScope": "Range of input length should be [1, 30720]",
+    "Moonshot": "Invalid request: Your request exceeded model token limit: 8192",
+    "Cohere": "too many tokens: size limit exceeded by 11326 tokens.",
+    "TGI, newer": "`inputs` must have less than 1024 tokens. Given: 1100",
+    "GitHub": "prompt token count of 70000 exceeds the limit of 64000",
+    "Groq": "Please reduce the length of the messages or completion.",
     "Gemini": "The input token count (1200000) exceeds the maximum number of tokens "
     "allowed (1048576).",
 }
@@ -230,8 +82,29 @@ FAILURES: dict[str, tuple[int, object, type[BackendError], FailureKind, str]] = 
             }
         },
         Refused,
-        "rejected",
+        "filter",
         "HTTP 400: Rejected by our safety system.",
+    ),
+    "content policy of Azure": (
+        400,
+        {"error": {"message": "The response was filtered.", "code": "content_filter"}},
+        Refused,
+        "filter",
+        "filtered",
+    ),
+    "content policy, told as not allowed": (
+        403,
+        {"error": {"message": "Your input was flagged for violence.", "code": 403}},
+        Refused,
+        "filter",
+        "flagged",
+    ),
+    "an account that is flagged": (
+        403,
+        {"error": {"message": "Your account was flagged."}},
+        Refused,
+        "forbidden",
+        "SOME_KEY",
     ),
     "FastAPI": (422, {"detail": "Unexpected field seed"}, Refused, "rejected", "field seed"),
     "a list of problems": (422, {"detail": [{"msg": "bad"}]}, Refused, "rejected", '"msg":"bad"'),
@@ -278,7 +151,77 @@ FAILURES: dict[str, tuple[int, object, type[BackendError], FailureKind, str]] = 
         "quota",
         "too low",
     ),
-    "a body that is too large": (413, b"<html>Too large", Refused, "context", "Too large"),
+    "spending limit": (
+        400,
+        {
+            "error": {
+                "type": "invalid_request_error",
+                "message": "You have reached your specified API usage limits. You will regain "
+                "access on 2026-12-01.",
+            }
+        },
+        Refused,
+        "quota",
+        "usage limits",
+    ),
+    "arrears": (400, {"code": "Arrearage", "message": "Denied."}, Refused, "quota", "Denied."),
+    "an account that is not active": (
+        429,
+        {"error": {"message": "Not active.", "code": "billing_not_active"}},
+        Refused,
+        "quota",
+        "Not active.",
+    ),
+    "quota of Moonshot": (
+        429,
+        {"error": {"message": "Suspended.", "type": "exceeded_current_quota_error"}},
+        Refused,
+        "quota",
+        "Suspended.",
+    ),
+    "key of xAI": (
+        400,
+        {"code": "Client specified an invalid argument", "error": "Incorrect API key provided: s"},
+        Refused,
+        "authentication",
+        "variable SOME_KEY",
+    ),
+    "expired key, in a list": (
+        400,
+        [{"error": {"code": 400, "message": "API key expired. Please renew the API key."}}],
+        Refused,
+        "authentication",
+        "HTTP 400: API key expired.",
+    ),
+    "an empty list": (400, [], Refused, "rejected", "HTTP 400: []"),
+    "a body that is too large": (413, b"<html>Too large", Refused, "rejected", "more bytes than"),
+    "a prompt that is too large": (
+        413,
+        {"error": {"message": "The prompt is too long."}},
+        Refused,
+        "context",
+        "HTTP 413",
+    ),
+    "a rate, told as a body that is too large": (
+        413,
+        {"error": {"message": "Tokens per minute.", "code": "rate_limit_exceeded"}},
+        Transient,
+        "rate_limit",
+        "per minute",
+    ),
+    "a request that no minute has room for": (
+        413,
+        {
+            "error": {
+                "message": "Request too large for model on tokens per minute (TPM): Limit 6000, "
+                "Requested 9000",
+                "code": "rate_limit_exceeded",
+            }
+        },
+        Refused,
+        "rate_limit",
+        "Limit 6000",
+    ),
     "timeout": (408, b"", Transient, "server", "HTTP 408"),
     "conflict": (409, b"", Transient, "server", "HTTP 409"),
     "bug": (500, {"error": {"message": "Oops."}}, Transient, "server", "Oops."),
@@ -321,15 +264,40 @@ def test_the_key_is_in_no_message() -> None:
     words = {"error": {"message": "Incorrect key sk-secret-123."}}
     assert str(failure(401, words)).startswith("HTTP 401: Incorrect key [key].")
     assert "sk-secret" not in repr(ENDPOINT)
-    with pytest.raises(Transient) as raised:
-        read(b"<html>sk-secret-123")
-    assert "sk-secret" not in str(raised.value)
 
 
-def test_a_key_that_is_a_common_word_changes_no_reply() -> None:
-    body = {"choices": [{"message": {"content": "Any company."}, "finish_reason": "stop"}]}
-    local = Endpoint(url="http://host/v1", model="m", key="any")
-    assert read_reply(orjson.dumps(body), local, seconds=0.0).text == "Any company."
+def test_a_key_that_is_a_common_word_spoils_no_reading() -> None:
+    local = Endpoint(url="http://host/v1", model="m", key="x")
+    data = b'{"error": {"message": "This model\'s maximum context length is 4096 tokens."}}'
+    found = read_failure(400, {}, data, local)
+    assert found.kind == "context"
+    assert "maximum context length" in str(found)
+
+
+def test_a_key_at_the_end_of_an_excerpt_is_in_no_message() -> None:
+    assert "sk-sec" not in str(failure(400, b"x" * 490 + b"sk-secret-123"))
+
+
+def test_what_only_the_environment_knows_of_a_url_is_in_no_message() -> None:
+    hidden = Endpoint(url="http://gpu:99/tok-hush/v1", model="m", named="${GATEWAY}")
+    words = b"http://gpu:99/tok-hush/v1/chat, host gpu:99, /tok-hush/v1, gpu: no gpu-memory"
+    assert str(read_failure(404, {}, words, hidden)) == (
+        "HTTP 404: ${GATEWAY}/chat, host ${GATEWAY}, ${GATEWAY}, ${GATEWAY}: no gpu-memory (check "
+        "that the server serves a model named 'm', and that base_url ${GATEWAY} is right: it "
+        "usually ends in /v1)"
+    )
+    known = Endpoint(url="http://gpu/v1", model="m", named="http://gpu/v1/")
+    assert "host gpu, /v1" in str(read_failure(500, {}, b"host gpu, /v1", known))
+
+
+OVERLOADS = [(429, True), (503, True), (529, True), (500, False), (502, False)]
+
+
+@pytest.mark.parametrize(("status", "is_so"), OVERLOADS)
+def test_a_server_with_too_much_to_do_is_told_apart(status: int, is_so: bool) -> None:
+    found = failure(status)
+    assert isinstance(found, Transient)
+    assert found.overloaded == is_so
 
 
 WAITS: dict[str, tuple[Mapping[str, str], float | None]] = {
@@ -358,5 +326,31 @@ def test_the_wait_that_a_server_asks_for(
 def test_the_wait_until_a_date() -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
     found = failure(429, headers={"retry-after": date})
+    assert isinstance(found, Transient)
+    assert found.retry_after == pytest.approx(60, abs=5)
+
+
+def test_the_wait_that_gemini_asks_for_in_its_error() -> None:
+    details = [{"reason": "RATE"}, {"retryDelay": "41s"}]
+    body = [{"error": {"code": 429, "message": "Quota.", "details": details}}]
+    found = failure(429, body)
+    assert isinstance(found, Transient)
+    assert (found.retry_after, str(found)) == (41.0, "HTTP 429: Quota.")
+    told = failure(429, body, {"retry-after": "7"})
+    assert isinstance(told, Transient)
+    assert told.retry_after == 7.0
+
+
+@pytest.mark.parametrize("details", [None, [], [{}], ["RATE"], [{"retryDelay": 41}], 7])
+def test_details_without_a_wait_tell_none(details: object) -> None:
+    found = failure(429, {"error": {"message": "Quota.", "details": details}})
+    assert isinstance(found, Transient)
+    assert found.retry_after is None
+
+
+def test_the_wait_until_openrouter_s_moment() -> None:
+    moment = (datetime.now(UTC) + timedelta(seconds=60)).timestamp()
+    headers = {"X-RateLimit-Reset": str(int(1000 * moment))}
+    found = failure(429, {"error": {"message": "Free.", "metadata": {"headers": headers}}})
     assert isinstance(found, Transient)
     assert found.retry_after == pytest.approx(60, abs=5)

@@ -1,0 +1,55 @@
+"""Which model is asked where, and what of that may be told of a failure. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+_SHORTEST_SECRET = 8
+"""Characters; keys of local servers may be shorter, and are words like any other then."""
+
+_LONGEST_EXCERPT = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Which model is asked where; `key_env` names the variable that the key was read from.
+
+    `named` is the URL as the model's file has it, with variables of the environment in it.
+    """
+
+    url: str
+    model: str
+    named: str = ""
+    key_env: str | None = None
+    key: str | None = field(default=None, repr=False)
+
+    @property
+    def address(self) -> str:
+        """The URL as it may be told."""
+        return self.named or self.url
+
+    def excerpt(self, told: str | bytes) -> str:
+        """What is said of a failure, on one line, cut short and without what is secret.
+
+        That is the key, and what of the URL only the environment knows. Replies stay as they are.
+        """
+        if isinstance(told, bytes):
+            told = told.decode("utf-8", "replace")
+        if self.key is not None and len(self.key) >= _SHORTEST_SECRET:
+            told = told.replace(self.key, "[key]")
+        for part in self._unnamed():
+            # a host may be a short word, so that it is looked for as a whole one
+            begins = "" if part.startswith("/") else r"(?<![\w.-])"
+            told = re.sub(rf"{begins}{re.escape(part)}(?![\w-])", lambda _: self.named, told)
+        return " ".join(told[: 100 * _LONGEST_EXCERPT].split())[:_LONGEST_EXCERPT]
+
+    def _unnamed(self) -> Iterator[str]:
+        """The URL and its parts as far as `named` has them not, the longest first."""
+        if self.named:
+            parts = urlsplit(self.url)
+            for part in (self.url, parts.netloc, parts.hostname, parts.path):
+                if part and part not in self.named:
+                    yield part

@@ -1,0 +1,106 @@
+"""What tests of the chat-completions provider share: a scripted server, and asking it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import PIL.Image
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from mmconv.config import ModelSpec
+from mmconv.errors import ImageError
+from mmconv.keys import hash_bytes
+from mmconv.protocols import Backend
+from mmconv.values import Image, Message, Part, Sampling
+from model_zoo import openai_api
+from model_zoo.openai_api.endpoint import Endpoint
+from tests.model_zoo.conftest import message
+
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+ONCE = Sampling()
+
+
+@dataclass
+class Pictures:
+    """An image source that counts what is read."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    reads: int = 0
+
+    def add(self, side: int, seed: int = 0) -> Image:
+        pixels = np.random.default_rng(seed).integers(0, 255, (side, side, 3), dtype=np.uint8)
+        file = io.BytesIO()
+        PIL.Image.fromarray(pixels).save(file, "PNG")
+        sha256 = hash_bytes(file.getvalue())
+        self.files[sha256] = file.getvalue()
+        return Image(sha256=sha256, media_type="image/png", width=side, height=side)
+
+    def read(self, sha256: str) -> bytes:
+        self.reads += 1
+        try:
+            return self.files[sha256]
+        except KeyError:
+            raise ImageError(f"{sha256} is gone") from None
+
+
+@dataclass
+class Server:
+    """A scripted server: keeps what it was sent, answers with `answer`."""
+
+    answer: Answer
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+
+    async def receive(self, request: web.Request) -> web.StreamResponse:
+        self.headers.append(dict(request.headers))
+        self.bodies.append(await request.json())
+        return await self.answer(request)
+
+
+async def say_red(_request: web.Request) -> web.Response:
+    message = {"role": "assistant", "content": "Red."}
+    return web.json_response({"choices": [{"message": message, "finish_reason": "stop"}]})
+
+
+@asynccontextmanager
+async def opened(
+    answer: Answer = say_red,
+    pictures: Pictures | None = None,
+    *,
+    host: str = "127.0.0.1",
+    **fields: Any,
+) -> AsyncIterator[tuple[Backend, Server]]:
+    server = Server(answer)
+    app = web.Application(client_max_size=2**24)
+    app.router.add_post("/v1/chat/completions", server.receive)
+    async with TestServer(app, host=host) as running:
+        backend = await openai_api.open_backend(
+            spec(base_url=str(running.make_url("/v1/")), **fields), pictures or Pictures()
+        )
+        try:
+            yield backend, server
+        finally:
+            await backend.aclose()
+
+
+def spec(**fields: Any) -> ModelSpec:
+    return ModelSpec(**{"provider": "openai", "model": "some/model", "timeout": 5.0, **fields})
+
+
+def asked(*parts: str | Part) -> tuple[Message, ...]:
+    return (message("user", *parts),)
+
+
+async def ask(backend: Backend, messages: Sequence[Message], sampling: Sampling = ONCE) -> str:
+    return (await backend.generate(messages, sampling, affinity="a")).text
+
+
+ENDPOINT = Endpoint(
+    url="http://host/v1", model="some/model", key_env="SOME_KEY", key="sk-secret-123"
+)
