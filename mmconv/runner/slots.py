@@ -1,8 +1,9 @@
 """When a model's calls go out: how many at once, and how soon one after the other.
 
-A server that never refuses is sent as many calls at once as its slots are. One that is overloaded
-is left alone for as long as it asks, by all calls of the model; then calls go out one by one, at
-the pace at which it took them of late, which grows again slowly.
+A server that never refuses is sent as many calls at once as its slots are; of one that refuses now
+and then, the refused call alone waits. One that is overloaded, and refuses several in a row, is
+left alone for as long as it asks, by all calls of the model; then calls go out one by one, at the
+pace at which it took them of late, which grows again slowly.
 """
 
 from __future__ import annotations

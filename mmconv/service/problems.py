@@ -233,6 +233,8 @@ def invalid(errors: Sequence[Mapping[str, Any]], body: Any) -> Problem:
         return Problem(400, _not_json(error), code="invalid_json")
     param = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
     param = param.removeprefix(".")
+    if not param and error["type"] == "value_error":
+        return Problem(400, plainly(error))
     if not param:
         return Problem(400, "a JSON object is needed (Content-Type: application/json)")
     if error["type"] == "extra_forbidden":

@@ -1,4 +1,4 @@
-"""A trace in the log of requests that are refused for who asks: strangers, tokens without a scope.
+"""A trace in the log of requests that are refused for who asks, or how much: 401, 403 and 429.
 
 Never of what they sent: a token that is wrong by one letter is nearly one.
 """
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 MOST_TOLD, WINDOW_SECONDS = 30, 60.0
 """So many are told one by one within so long; of the others, their number."""
 
-REFUSED = (401, 403)
+REFUSED = (401, 403, 429)
 """The statuses of answers that are told of."""
 
 

@@ -229,6 +229,7 @@ class Worker:
         """Keep the lease; stop the work when it is asked to, or when the lease is lost."""
         pause = FIRST_BEAT
         kept, told = time.monotonic(), 0
+        logged = "held"
         while True:
             await asyncio.sleep(pause)
             pause = min(2 * pause, BEAT_SECONDS)
@@ -250,8 +251,10 @@ class Worker:
                     exc_info=None if known else error,
                 )
                 held = "held" if time.monotonic() - kept < LEASE_SECONDS else "lost"
-            if held != "held":
+            if held != logged:
                 log.info("%s %s: %s", job.kind, job.id, held)
+                logged = held
+            if held != "held":
                 work.stop()
 
 

@@ -79,6 +79,15 @@ def test_the_type_is_openais(status: int, kind: str) -> None:
     assert Problem(status, "x").body["error"]["type"] == kind
 
 
+async def test_a_request_that_contradicts_itself_is_told_in_its_own_words(served: Served) -> None:
+    asked = {"model": "echo", "messages": [{"role": "user", "content": "hi"}]}
+    both = {"max_tokens": 6, "max_completion_tokens": 5}
+    answer = await served.client.post("/v1/chat/completions", json={**asked, **both})
+    assert answer.status_code == 400
+    told = answer.json()["error"]["message"]
+    assert told == "max_tokens and max_completion_tokens differ; give one of them"
+
+
 def test_a_long_message_is_cut_where_one_sees_it() -> None:
     assert Problem(400, "x" * LONGEST).message == "x" * LONGEST
     assert Problem(400, "x" * (LONGEST + 1)).message == "x" * (LONGEST - 4) + " ..."

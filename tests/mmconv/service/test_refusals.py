@@ -31,6 +31,15 @@ async def test_refused_tokens_and_scopes_are_logged_without_the_token(
     assert "secret" not in caplog.text
 
 
+async def test_who_asks_too_often_is_logged(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    client = (await serve(tokens=[entry("ada", limits={"requests_per_minute": 1})])).client
+    with caplog.at_level(logging.WARNING):
+        answers = [await client.get("/v1/models", headers=bearer("ada")) for _ in range(2)]
+    assert answers[-1].status_code == 429
+    [line] = [each.getMessage() for each in caplog.records if "refused" in each.getMessage()]
+    assert line.endswith(" of ada (status 429)")
+
+
 @pytest.mark.parametrize(
     ("proxies", "told"), [([], "127.0.0.1"), (["127.0.0.0/8", "::1"], "203.0.113.9")]
 )
