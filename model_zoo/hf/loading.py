@@ -289,7 +289,7 @@ def as_checkpoint(model: Any, tokenizer: Any, processor: Any | None) -> Checkpoi
         stop_strings=_take_out(speaker.generation_config),
         context=getattr(text, "max_position_embeddings", None),
         encoder_decoder=bool(speaker.config.is_encoder_decoder),
-        embeddings=_embeddings(model),
+        embeddings=count_embeddings(model),
         one_image=one_image,
     )
 
@@ -305,13 +305,14 @@ def _take_out(settings: Any) -> tuple[str, ...]:
     return (stop,) if isinstance(stop, str) else tuple(stop)
 
 
-def _embeddings(model: Any) -> int | None:
+def count_embeddings(model: Any) -> int | None:
     """How many tokens have an embedding; None where a model keeps them otherwise."""
     try:
-        weight = model.get_input_embeddings().weight
+        table = model.get_input_embeddings()
+        # Idefics keeps those of its image tokens behind the others, in a table of their own
+        return int(table.weight.shape[0]) + getattr(table, "num_additional_embeddings", 0)
     except (AttributeError, NotImplementedError):
         return None
-    return int(weight.shape[0])
 
 
 def _entry_device(model: Any) -> torch.device:

@@ -18,6 +18,7 @@ from mmconv.values import Message
 from model_zoo import hf
 from model_zoo.hf import check_ready, open_backend
 from model_zoo.hf.batching import company
+from model_zoo.hf.loading import count_embeddings
 from tests.model_zoo.hf_support import (
     PICTURES,
     ask,
@@ -216,3 +217,23 @@ def test_long_rope_parts_prompts_at_the_length_where_its_factors_change() -> Non
     assert company(config, 60, 9) != company(config, 61, 9)
     assert company(config, 64, 9) != company(config, 65, 9)
     assert company(library.LlamaConfig(), 64, 9) is None
+
+
+def test_tokens_of_pictures_may_have_embeddings_in_a_table_of_their_own() -> None:
+    config = library.IdeficsConfig(
+        vocab_size=100,
+        additional_vocab_size=2,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        vision_config={
+            "embed_dim": 16,
+            "image_size": 8,
+            "patch_size": 4,
+            "intermediate_size": 16,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+        },
+    )
+    assert count_embeddings(library.IdeficsForVisionText2Text(config)) == 102
