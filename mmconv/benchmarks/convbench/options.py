@@ -32,7 +32,7 @@ class GradingOptions(BenchmarkOptions):
     """Ratings from 1 to 10 in which the reference is 10, and forced choices against the human."""
     order: Literal["authors", "random", "both"] = "random"
     """The candidate's side in pairs: by the authors' file, drawn, or each side in turn."""
-    side_seed: int = 0
+    side_seed: int = Field(default=0, ge=0, le=2**31 - 1)
     """What sides are drawn by (`order: random`): the same for all runs that are compared."""
     focus_points: bool = True
     """Whether the judge of the creation turn reads the focus points."""
