@@ -40,8 +40,11 @@ SLOWEST = 3.0
 """How many times the longest wait calls are kept apart at the most. A server that refuses them even
 then does so by chance, and not because they are too many: the pace is dropped."""
 
-UNTOLD_WAIT = 7.0
-"""Seconds that stand for the longest wait of a server that asks for none."""
+UNTOLD_WAIT = 3.0
+"""Seconds that stand for the longest wait of a server that asks for none.
+
+Such refusals are more often those of a busy server, at random, than of a low limit.
+"""
 
 SHORTEST_GAP = 0.001
 """Seconds between two calls below which they need no pace."""

@@ -173,7 +173,7 @@ def test_a_pace_that_spares_no_refusal_is_dropped(tells: bool) -> None:
     server = Limited(lambda _: float(next(refused)), tells=tells)
     replies, seconds = run_virtually(ask_all(Model("m", server.open), 10 * MOST))
     assert all(isinstance(each, Reply) for each in replies)
-    assert seconds < 2000
+    assert seconds < 1500
 
 
 def test_they_do_not_come_back_all_at_once() -> None:
