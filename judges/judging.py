@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from judges.template import Prompt, Slot
 from mmconv.errors import PromptError, Unparsed
@@ -62,6 +63,7 @@ class Judge:
     retries: int = 0
     extraction: Extraction | None = None
     image: bool = False
+    _made: dict[str, Call] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def call(
         self,
@@ -87,10 +89,10 @@ class Judge:
             parser=self.parser,
             verdict_last=self.verdict_last,
             prompt=prompt.label,
-            rescues=tuple(self._rescues(call_id, messages, prompt.label)),
+            rescues=(*self._repeats(call_id, messages, prompt.label), *self._extractions(call_id)),
         )
 
-    def _rescues(self, call_id: str, messages: tuple[Message, ...], label: str) -> Iterator[Call]:
+    def _repeats(self, call_id: str, messages: tuple[Message, ...], label: str) -> Iterator[Call]:
         for number in range(1, self.retries + 1):
             yield Call(
                 id=f"{call_id}~retry_{number}",
@@ -101,8 +103,13 @@ class Judge:
                 verdict_last=self.verdict_last,
                 prompt=label,
             )
-        if self.extraction is not None:
-            yield Call(
+
+    def _extractions(self, call_id: str) -> tuple[Call, ...]:
+        """The extraction's call, if there is one: of all samples the same, and made once."""
+        if self.extraction is None:
+            return ()
+        if call_id not in self._made:
+            self._made[call_id] = Call(
                 id=f"{call_id}~extract",
                 seat=self.seat,
                 messages=self.extraction.prompt.fill({"judgement": Ref(call=call_id)}),
@@ -110,6 +117,7 @@ class Judge:
                 parser=self.extraction.parser,
                 prompt=self.extraction.prompt.label,
             )
+        return (self._made[call_id],)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,13 +153,19 @@ def read_reply(call: Call, reply: Reply) -> Verdict:
     if call.parser is None:
         raise ValueError(f"call {call.id!r} has no parser, so it holds no verdict")
     if reply.finish not in CUT_OFF:
-        return call.parser(reply.text)
+        return _parse(call.parser, reply.text)
     text = _LAST_NUMBER.sub("", reply.text)
     verdict = _parsed(call.parser, text)
     if verdict is None or (call.verdict_last and not _ends_with_verdict(call.parser, text)):
         how = "cut off" if reply.finish == "length" else "held back by a filter"
         raise Unparsed(f"{how} before its verdict")
     return verdict
+
+
+@lru_cache(maxsize=1024)
+def _parse(parser: Parser, text: str) -> Verdict:
+    """Kept, since a reply is read when it comes, when it is scored and when it is recorded."""
+    return parser(text)
 
 
 def is_settled(call: Call, reply: Reply) -> bool:

@@ -53,6 +53,8 @@ def rating(text: str) -> Verdict:
     """
     lines, mentions = [*_VERDICT_LINE.finditer(text)], [*_RATING.finditer(text)]
     verdict = _rated(text, lines or mentions, "Rating: n")
+    if not lines or (mentions and lines[-1].end() == mentions[-1].end()):
+        return verdict
     try:
         last = _rated(text, mentions, "Rating: n")
     except Unparsed:

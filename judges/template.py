@@ -308,17 +308,14 @@ def _pieces(body: str) -> Iterator[str | Gap]:
 
 
 def _filled(template: Template, values: Mapping[str, Slot]) -> Message:
-    pieces = _values(template, values)
-    return Message(role=template.role, parts=_without_empty(join_texts(pieces)))
-
-
-def _values(template: Template, values: Mapping[str, Slot]) -> Iterator[str | Part]:
+    pieces: list[str | Part] = []
     for part in template.parts:
         value = values[part.name] if isinstance(part, Gap) else part
         if isinstance(value, _ONE_PIECE):
-            yield value
+            pieces.append(value)
         else:
-            yield from value
+            pieces.extend(value)
+    return Message(role=template.role, parts=_without_empty(join_texts(pieces)))
 
 
 def _without_empty(parts: Sequence[Text | Other]) -> tuple[Text | Other, ...]:

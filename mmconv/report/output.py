@@ -32,7 +32,7 @@ from mmconv.whole_files import whole
 REPORT = "report.md"
 PAGE = "report.html"
 
-NEEDED_AT_THE_END = ("pyarrow.json", "pyarrow.parquet", "scipy.special")
+NEEDED_AT_THE_END = ("mmconv.stats", "pyarrow.json", "pyarrow.parquet")
 """What a run's folder is written with."""
 
 NEEDED_FOR_A_PAGE = ("mmconv.report.page", "jinja2", "matplotlib.backends.backend_svg")

@@ -85,9 +85,9 @@ def write_parquet(
 ) -> None:
     """Turn a JSON Lines file into a Parquet file with this schema.
 
-    A row group is made of `group_bytes` of JSON and the rest of the line there. A field that a
-    record lacks is null where the schema allows it. Whatever else does not fit, a field unknown
-    to the schema included, raises `DataError`. An empty file gives an empty table.
+    Each of its columns may be null, and is where a record lacks the field. A row group is made of
+    `group_bytes` of JSON and the rest of the line there. Whatever does not fit, a field unknown to
+    the schema included, raises `DataError`. An empty file gives an empty table.
     """
     import pyarrow
     from pyarrow import parquet
@@ -115,13 +115,11 @@ def _parsed(block: bytes, schema: pyarrow.Schema) -> pyarrow.Table:
     """The records of whole lines; raises `pyarrow.ArrowInvalid` for one that does not fit."""
     from pyarrow import json
 
-    table = json.read_json(
+    return json.read_json(
         io.BytesIO(block),
         json.ReadOptions(block_size=len(block) + 1, use_threads=False),
         json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
     )
-    # the reader forgets which fields may not be null, though it checks them
-    return table.cast(schema)
 
 
 def _misfit(block: bytes, schema: pyarrow.Schema, before: int) -> str | None:

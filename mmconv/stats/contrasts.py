@@ -20,10 +20,10 @@ from mmconv.stats.estimates import (
     summarise,
     summarise_share,
     summarise_share_change,
-    t_quantile,
 )
 from mmconv.stats.parts import combine_parts
 from mmconv.stats.spread import find_spread
+from mmconv.stats.student import t_quantile, two_sided
 from mmconv.values import Summary
 
 Key = TypeVar("Key", bound=Hashable)
@@ -155,8 +155,5 @@ def _p_value(summary: Summary, freedom: float) -> float | None:
     """From the interval as it is: where its middle lies, in half widths, is Student's t."""
     if summary.low is None or summary.high is None:
         return None
-    # scipy takes a third of a second to import, which only estimates should pay
-    from scipy.special import stdtr
-
     middle, half = (summary.low + summary.high) / 2, (summary.high - summary.low) / 2
-    return float(2 * stdtr(freedom, -abs(middle) / half * t_quantile(freedom)))
+    return two_sided(middle / half * t_quantile(freedom), freedom)

@@ -19,13 +19,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from statistics import NormalDist
 
 import numpy as np
 
 from mmconv.stats.column import Column
 from mmconv.stats.spread import find_spread
+from mmconv.stats.student import NORMAL, t_quantile
 from mmconv.values import UNPAIRED, Cell, Summary, Table
 
 FEWEST_CLUSTERS = 5
@@ -40,19 +39,15 @@ ROUNDING = 1e-12
 _BRACKETS = "Brackets hold "
 
 INTERVALS = (
-    f"{_BRACKETS}95 % intervals: Wilson's for shares, Agresti and Min's for paired differences "
-    "of shares, Fieller's for net shares, Student's t for the rest, cut at the ends of the scale. "
-    "Scores of one image, or of one sample with its trials, are a cluster. Where no two share one "
-    "and each is 0 or 1, or all are equal, Wilson's is the textbook's for the clusters; otherwise "
-    "it takes the scores' effective number and Student's t (mmconv/stats/estimates.py has the "
-    "formulas). There is no interval over fewer "
-    f"than {FEWEST_CLUSTERS} clusters, nor by Student's t where all values are equal, nor of a net "
-    "share of very few failures."
+    f"{_BRACKETS}95 % intervals, cut at the ends of the scale: Wilson's for shares, Agresti and "
+    "Min's for paired differences of shares, Fieller's for net shares, Student's t for the rest. "
+    "Scores of one image, or of one sample with its trials, are a cluster. Where each cluster has "
+    "one score of 0 or 1, or all scores are equal, Wilson's is the usual one over the clusters; "
+    "else it is over the effective number of scores, with Student's t (formulas: "
+    f"mmconv/stats/estimates.py). There is none over fewer than {FEWEST_CLUSTERS} clusters, nor by "
+    "Student's t of equal values, nor of a net share of very few failures."
 )
 """The rule for all intervals but a bootstrap's, as tables tell it."""
-
-NORMAL = NormalDist().inv_cdf(0.975)
-"""The 97.5 % quantile of the normal distribution."""
 
 _ADDED_PAIRS = 2
 
@@ -297,12 +292,3 @@ def _wilson(share: float, n: float, quantile: float) -> tuple[float, float]:
     half = math.sqrt(square * share * (1 - share) + square**2 / 4) / (1 + square)
     # rounding alone could carry the ends past the share at 0 or 1
     return min(max(0.0, centre - half), share), max(min(1.0, centre + half), share)
-
-
-@lru_cache(maxsize=1024)
-def t_quantile(freedom: float) -> float:
-    """The 97.5 % quantile of Student's t with so many degrees of freedom."""
-    # scipy takes a third of a second to import, which only estimates should pay
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, 0.975))

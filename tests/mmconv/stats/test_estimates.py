@@ -1,11 +1,9 @@
-"""The estimates against closed forms and simulations, and the frame against plain lists."""
+"""The estimates against closed forms and simulations."""
 
 from __future__ import annotations
 
 import math
-import tracemalloc
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from scipy.special import stdtrit
 
 from mmconv.stats import (
     Column,
-    ScoreFrame,
     as_cell,
     bounded,
     combine,
@@ -22,7 +19,7 @@ from mmconv.stats import (
     summarise_share,
     summarise_share_change,
 )
-from mmconv.values import Score, Summary
+from mmconv.values import Summary
 
 
 def test_independent_rows_have_the_textbook_error_and_t_interval() -> None:
@@ -257,109 +254,3 @@ def test_intervals_of_paired_differences_cover_the_truth() -> None:
         )
 
     assert 0.92 < _coverage(0.5, simulate) < 0.98
-
-
-def test_columns_refuse_what_does_not_fit() -> None:
-    with pytest.raises(ValueError, match="never NaN"):
-        Column.of([math.nan], reasons=["x"])
-    with pytest.raises(ValueError, match="reason"):
-        Column.of([None])
-    with pytest.raises(ValueError, match="reason"):
-        Column.of([1.0], reasons=["unparsed"])
-    with pytest.raises(ValueError, match="length"):
-        Column.of([1.0], clusters=["a", "b"])
-    with pytest.raises(ValueError, match="finite"):
-        Column.of([math.inf])
-
-
-@pytest.mark.parametrize(
-    ("how", "partial", "expected"),
-    [
-        ("min", False, [1.0, None, None]),
-        ("min", True, [1.0, 5.0, None]),
-        ("max", True, [3.0, 5.0, None]),
-        ("mean", True, [2.0, 5.0, None]),
-    ],
-)
-def test_rows_reduce_to_samples(
-    how: Literal["mean", "min", "max"], partial: bool, expected: list[float | None]
-) -> None:
-    column = Column.of(
-        [3.0, None, 1.0, 5.0, None, None],
-        samples=["a", "b", "a", "b", "c", "c"],
-        clusters=["x", "y", "z", "z", "y", "y"],
-        reasons=[None, "timeout", None, None, "unparsed", "timeout"],
-    )
-    reduced = column.per_sample(how, partial=partial)
-    assert reduced.samples == ("a", "b", "c")
-    assert reduced.clusters == ("x", "y", "y")
-    assert reduced.values == expected
-    reasons = (None, None if partial else "timeout", "unparsed")
-    assert reduced.reasons == reasons
-
-
-def _score(sample: str, turn: int | None, value: float | None, **tags: str) -> Score:
-    why = "unparsed" if value is None else None
-    return Score(
-        sample=sample, condition="free", metric="win", turn=turn, tags=tags, value=value, why=why
-    )
-
-
-def test_a_frame_selects_by_every_field_and_tag() -> None:
-    frame = ScoreFrame(
-        [
-            _score("1", 1, 1.0, cluster="img", category="ocr"),
-            _score("1", 2, None, cluster="img", category="ocr"),
-            _score("2", 1, 0.0, cluster="img", category="maths"),
-        ]
-    )
-    frame.append(_score("3", None, 0.5))
-    first = frame.select(metric="win", condition="free", turn=1)
-    assert (first.samples, first.clusters) == (("1", "2"), ("img", "img"))
-    assert first.values == [1.0, 0.0]
-    ocr = frame.select(category="ocr")
-    assert (ocr.values, ocr.reasons) == ([1.0, None], (None, "unparsed"))
-    assert frame.select(category=("ocr", "maths", "unheard of"), turn=1).samples == ("1", "2")
-    assert len(frame.select()) == len(frame) == 4
-    assert len(frame.select(category="unheard of")) == len(frame.select(colour="red")) == 0
-    assert frame.distinct("category") == ("ocr", "maths")
-    assert frame.distinct("colour") == ()
-    assert frame.turns() == (1, 2)
-
-
-def test_a_sample_is_a_cluster_where_nothing_else_is_said() -> None:
-    frame = ScoreFrame(
-        [_score("a#1", 1, 1.0), _score("a#1", 2, 1.0), _score("a#2", 1, 1.0, cluster="image")]
-    )
-    assert frame.select().clusters == ("a#1", "a#1", "image")
-    assert frame.clusters() == {"a#1": "a#1", "a#2": "image"}
-
-
-def test_a_frame_refuses_what_it_could_not_give_back() -> None:
-    frame = ScoreFrame()
-    with pytest.raises(ValueError, match="infinite"):
-        frame.append(_score("1", 1, math.inf))
-    with pytest.raises(ValueError, match="turn"):
-        frame.append(Score(sample="1", condition="c", metric="m", tags={"turn": "1"}, value=1.0))
-    assert len(frame) == 0
-    assert summarise(frame.select()).mean is None
-
-
-def test_a_hundred_thousand_scores_take_less_than_a_hundred_bytes_each() -> None:
-    tracemalloc.start()
-    try:
-        frame = ScoreFrame(
-            _score(
-                f"sample-{row // 5}",
-                row % 5,
-                None if row % 97 == 0 else row % 10 / 10,
-                category=f"category {row // 5 % 60}",
-                cluster=f"image-{row // 5 % 15_000}",
-            )
-            for row in range(100_000)
-        )
-        used = tracemalloc.get_traced_memory()[0]
-    finally:
-        tracemalloc.stop()
-    assert len(frame) == 100_000
-    assert used / len(frame) < 100
