@@ -1,4 +1,4 @@
-"""What a model is shown: its size bounds, and the bytes or pixels that obey them.
+"""What a model is shown: its bounds, and the bytes or pixels that obey them.
 
 The original bytes go out untouched wherever they may. Where they may not, the picture is resized
 here and nowhere else, so that a served model and one in this process see the same. The grids of
@@ -8,6 +8,7 @@ patches that a model cuts a picture into are its processor's matter.
 from __future__ import annotations
 
 import io
+import sys
 from dataclasses import dataclass
 from math import isqrt
 
@@ -16,6 +17,9 @@ import PIL.Image
 from images.door import PASSED, decode, is_plain
 from mmconv.errors import ConfigError
 from mmconv.values import Image
+
+LEAST_BYTES = 1000
+"""The least that may be asked of a file: a picture of one pixel is smaller in either encoding."""
 
 _LOSSY = ("image/jpeg", "image/webp")
 
@@ -73,28 +77,31 @@ def fit(policy: Policy, width: int, height: int) -> tuple[int, int]:
     return min(size[0] for size in sizes), min(size[1] for size in sizes)
 
 
-def prepare(data: bytes, image: Image, policy: Policy) -> Prepared:
-    """The file to send to a model's server; `data` is that of `image`.
+def prepare(data: bytes, image: Image, policy: Policy, max_bytes: int | None = None) -> Prepared:
+    """The file to send to a model's server, of `max_bytes` at most; `data` is that of `image`.
 
-    The very bytes, where size and media type are allowed and every server shows them alike (see
-    `images.door.is_plain`); else PNG, or JPEG of quality 95 for what was lossy. Raises
-    `ImageError`.
+    The very bytes, where their number, size and media type are allowed and every server shows them
+    alike (see `images.door.is_plain`); else PNG, or JPEG of quality 95 for what was lossy. A PNG of
+    too many bytes becomes such a JPEG, where the server takes that; what is still too large is made
+    nine tenths as wide and high, then nine tenths of that, until it fits, whatever `min_pixels`
+    says. `max_bytes` is at least `LEAST_BYTES`. Raises `ImageError`.
     """
     size = image.width, image.height
+    most = sys.maxsize if max_bytes is None else max_bytes
     if (
-        image.media_type in policy.media_types
+        len(data) <= most
+        and image.media_type in policy.media_types
         and fit(policy, *size) == size
         and is_plain(data, PASSED, _name(image))
     ):
         return Prepared(data=data, media_type=image.media_type, width=size[0], height=size[1])
     pixels = prepare_pixels(data, image, policy)
     media_type = _encoding(image.media_type, policy.media_types)
-    return Prepared(
-        data=encode(pixels, media_type),
-        media_type=media_type,
-        width=pixels.width,
-        height=pixels.height,
-    )
+    file = encode(pixels, media_type)
+    if len(file) > most:
+        media_type = "image/jpeg" if "image/jpeg" in policy.media_types else media_type
+        pixels, file = _shrink(pixels, media_type, most)
+    return Prepared(data=file, media_type=media_type, width=pixels.width, height=pixels.height)
 
 
 def prepare_pixels(data: bytes, image: Image, policy: Policy) -> PIL.Image.Image:
@@ -113,6 +120,15 @@ def encode(pixels: PIL.Image.Image, media_type: str) -> bytes:
     file = io.BytesIO()
     pixels.save(file, media_type.removeprefix("image/"), quality=95)
     return file.getvalue()
+
+
+def _shrink(pixels: PIL.Image.Image, media_type: str, most: int) -> tuple[PIL.Image.Image, bytes]:
+    """The largest of the sizes that `prepare` tries whose file has at most so many bytes."""
+    shown, side = pixels, max(pixels.size)
+    while len(file := encode(shown, media_type)) > most:
+        side = side * 9 // 10
+        shown = pixels.resize(_with_side(side, *pixels.size), PIL.Image.Resampling.LANCZOS)
+    return shown, file
 
 
 def _grow(least: int, max_side: int | None, width: int, height: int) -> tuple[int, int]:

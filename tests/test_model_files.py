@@ -236,6 +236,15 @@ def test_the_example_of_a_whole_file_sets_every_field(monkeypatch: pytest.Monkey
 
 
 @each_file
+def test_every_image_fits_what_anthropic_takes(name: str) -> None:
+    """10 MiB of base64, and 8000 pixels a side."""
+    spec = load_model(name)
+    if "anthropic.com" in str(spec.base_url):
+        assert 4 * -(-spec.options["max_bytes"] // 3) <= 10 * 2**20
+        assert spec.options["max_side"] <= 8000
+
+
+@each_file
 def test_what_refuses_a_temperature_is_not_sent_top_p_either(name: str) -> None:
     """CMT-Eval sets both; Anthropic's endpoint takes one of them at most."""
     spec = load_model(name)

@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from mmconv.config import RunSpec, load_model, model_files
+from images.policy import Policy, fit
+from mmconv.config import ModelSpec, RunSpec, load_model, model_files
 from mmconv.graph import dependencies, is_needless
+from mmconv.image_tokens import PIXELS_PER_TOKEN
 from mmconv.plans import Plan
 from mmconv.report.summary import cost, tell_dollars
-from mmconv.values import Call, Cell, Image, Part, Reply, Table, Text
+from mmconv.values import Call, Cell, Image, Part, Ref, Reply, Table, Text
 
 CHARACTERS_PER_TOKEN = 4.0
 """Of text in Latin letters; a Chinese character counts as a token."""
-
-PIXELS_PER_TOKEN = 750.0
-"""Hosted models and current open ones take about so many pixels for one token."""
 
 ANSWER_TOKENS = 300
 """What an answer is taken to be long where its call does not tell, unless it is bounded below."""
@@ -43,6 +42,7 @@ class _Count:
     input_tokens: float = 0.0
     output_tokens: float = 0.0
     most_output: int = 0
+    images: int = 0
 
 
 @dataclass(slots=True)
@@ -67,7 +67,12 @@ class Forecast:
                 count.stored += 1
                 continue
             count.unasked += 1
-            count.input_tokens += sum(_tokens(part, answers) for part in _parts(call))
+            for part in _parts(call):
+                if isinstance(part, Image):
+                    count.images += 1
+                    count.input_tokens += _image_tokens(self.spec.seats[call.seat], part)
+                else:
+                    count.input_tokens += _tokens(part, answers)
             count.output_tokens += answers[call.id]
             count.most_output += limits[call.id]
 
@@ -89,9 +94,14 @@ class Forecast:
             rows={seat: _row(self.spec, seat, count) for seat, count in self.counts.items()},
             notes=(
                 "Tokens and dollars are of the calls to ask, without those that the store holds; "
-                f"tokens are estimates: {CHARACTERS_PER_TOKEN:g} characters or one Chinese sign, "
-                f"and {PIXELS_PER_TOKEN:g} pixels, a token; {ANSWER_TOKENS} tokens an answer, or "
-                "as many as published ones have, and at most what the model is allowed.",
+                f"tokens are estimates: {CHARACTERS_PER_TOKEN:g} characters or one Chinese sign a "
+                f"token; {ANSWER_TOKENS} tokens an answer, or as many as published ones have, and "
+                "at most what the model is allowed.",
+                *(
+                    _tell_image_tokens(self.spec, seat)
+                    for seat, count in self.counts.items()
+                    if count.images
+                ),
                 *filter(None, (_priced_namesake(self.spec, seat) for seat in self.counts)),
             ),
             digits=0,
@@ -148,9 +158,29 @@ def _parts(call: Call) -> Iterator[Part]:
         yield from message.parts
 
 
-def _tokens(part: Part, answers: Mapping[str, float]) -> float:
-    if isinstance(part, Text):
-        return estimate_tokens(part.text)
-    if isinstance(part, Image):
-        return part.width * part.height / PIXELS_PER_TOKEN
-    return answers[part.call]
+def _tokens(part: Text | Ref, answers: Mapping[str, float]) -> float:
+    return estimate_tokens(part.text) if isinstance(part, Text) else answers[part.call]
+
+
+def _image_tokens(model: ModelSpec, image: Image) -> float:
+    """Of the size that is sent; what `max_bytes` takes from it is not foreseen."""
+    # the shipped providers call them alike
+    bounds = {name: bound for name, bound in model.options.items() if isinstance(bound, int)}
+    policy = Policy(
+        max_pixels=bounds.get("max_pixels"),
+        min_pixels=bounds.get("min_pixels"),
+        max_side=bounds.get("max_side"),
+    )
+    width, height = fit(policy, image.width, image.height)
+    rule = model.about.image_tokens
+    return width * height / PIXELS_PER_TOKEN if rule is None else rule.count(width, height)
+
+
+def _tell_image_tokens(spec: RunSpec, seat: str) -> str:
+    rule = spec.seats[seat].about.image_tokens
+    guess = (
+        f"one for {PIXELS_PER_TOKEN:g} pixels, which is a guess: its model file tells no "
+        "about.image_tokens"
+    )
+    told = guess if rule is None else rule
+    return f"Tokens of an image, in the size that the {seat} is sent: {told}."

@@ -8,7 +8,7 @@ import zlib
 from random import Random
 from typing import Any
 
-from PIL import Image
+from PIL import Image, PngImagePlugin
 
 ORIENTATION = 0x0112
 
@@ -35,6 +35,13 @@ def turned(orientation: int) -> Image.Exif:
     exif = Image.Exif()
     exif[ORIENTATION] = orientation
     return exif
+
+
+def comment(length: int) -> PngImagePlugin.PngInfo:
+    """What makes a PNG larger by so many bytes, and shows nowhere."""
+    info = PngImagePlugin.PngInfo()
+    info.add_text("Comment", "x" * length)
+    return info
 
 
 def png_chunk(kind: bytes, body: bytes) -> bytes:

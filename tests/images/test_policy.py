@@ -10,11 +10,11 @@ from PIL import Image
 
 from images.door import Limits, decode, inspect
 from images.library import Library
-from images.policy import Policy, fit, prepare, prepare_pixels
+from images.policy import LEAST_BYTES, Policy, fit, prepare, prepare_pixels
 from images.thumbnails import thumbnail
 from mmconv import values
 from mmconv.errors import ConfigError, ImageError
-from tests.images.pictures import encode, halves, noise, turned
+from tests.images.pictures import comment, encode, halves, noise, turned
 
 LIMITS = Limits()
 
@@ -143,6 +143,62 @@ def test_only_accepted_types_are_sent(kind: str, accepted: str, sent: str) -> No
     data = encode(noise(), kind)
     prepared = prepare(data, as_value(data), Policy(media_types=(accepted,)))
     assert inspect(prepared.data, LIMITS, "a").media_type == prepared.media_type == sent
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF"])
+def test_a_file_of_as_many_bytes_as_allowed_stays_untouched(kind: str) -> None:
+    data = encode(noise(), kind)
+    assert prepare(data, as_value(data), Policy(), len(data)).data == data
+    assert prepare(data, as_value(data), Policy(), len(data) - 1).data != data
+
+
+def test_a_png_of_too_many_bytes_becomes_a_jpeg_of_the_same_size() -> None:
+    picture = noise()
+    data = encode(picture, "PNG")
+    prepared = prepare(data, as_value(data), Policy(), 60_000)
+    assert (prepared.media_type, prepared.width, prepared.height) == ("image/jpeg", 200, 150)
+    assert prepared.data == encode(picture, "JPEG", quality=95)
+
+
+def test_a_png_that_is_encoded_better_stays_one() -> None:
+    data = encode(noise(), "PNG", compress_level=0, pnginfo=comment(50_000))
+    prepared = prepare(data, as_value(data), Policy(), len(data) - 1)
+    assert prepared.media_type == "image/png"
+    assert decode(prepared.data, LIMITS, "a").tobytes() == noise().tobytes()
+
+
+@pytest.mark.parametrize(
+    ("kind", "accepted", "sent"),
+    [
+        ("PNG", ("image/jpeg", "image/png"), "image/jpeg"),
+        ("PNG", ("image/png",), "image/png"),
+        ("JPEG", ("image/jpeg", "image/png"), "image/jpeg"),
+        ("GIF", ("image/gif", "image/jpeg"), "image/jpeg"),
+    ],
+)
+def test_what_no_encoding_makes_small_enough_loses_a_tenth_of_its_sides_until_it_fits(
+    kind: str, accepted: tuple[str, ...], sent: str
+) -> None:
+    data = encode(noise(), kind, quality=95)
+    prepared = prepare(data, as_value(data), Policy(media_types=accepted), 20_000)
+    assert inspect(prepared.data, LIMITS, "a").media_type == prepared.media_type == sent
+    assert len(prepared.data) <= 20_000
+    sides = [200]
+    while sides[-1] > prepared.width:
+        sides.append(sides[-1] * 9 // 10)
+    assert (prepared.width, prepared.height) == (sides[-1], 150 * sides[-1] // 200)
+    size = sides[-2], 150 * sides[-2] // 200
+    larger = decode(data, LIMITS, "a").resize(size, Image.Resampling.LANCZOS)
+    assert len(encode(larger, sent.removeprefix("image/").upper(), quality=95)) > 20_000
+
+
+@pytest.mark.parametrize("accepted", ["image/jpeg", "image/png"])
+def test_every_picture_can_be_made_as_small_as_may_be_asked(accepted: str) -> None:
+    data = encode(noise((2000, 10)), "PNG")
+    policy = Policy(min_pixels=10_000, media_types=(accepted,))
+    assert len(prepare(data, as_value(data), policy, LEAST_BYTES).data) <= LEAST_BYTES
+    dot = encode(Image.new("RGB", (1, 1), (1, 2, 3)), accepted.removeprefix("image/"), quality=95)
+    assert len(dot) <= LEAST_BYTES
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.plans import Plan
 from mmconv.report.forecast import ANSWER_TOKENS, Forecast
-from mmconv.values import Call, Message, Ref, Reply, Sampling, Text
+from mmconv.values import Call, Image, Message, Ref, Reply, Sampling, Text
 
 SPEC = RunSpec(benchmark="b", seats={"judge": ModelSpec(provider="fake", model="judge")})
 
@@ -108,6 +108,59 @@ def test_a_shipped_model_with_a_price_is_told_where_one_without_goes_by_its_name
         "judge: openai/gpt-4o has no price here. gpt-4o is shipped with one, as openai/gpt-4o-"
     )
     assert any(note.startswith(namesake) for note in forecast.table.notes) == told
+
+
+@pytest.mark.parametrize(
+    ("fields", "tokens", "note"),
+    [
+        (
+            {},
+            16_000,
+            "which is a guess: its model file tells no about.image_tokens.",
+        ),
+        (
+            {"options": {"max_side": 1000}},
+            1000,
+            "the judge is sent: one for 750 pixels, which is a guess",
+        ),
+        (
+            {"options": {"max_pixels": 120_000}},
+            160,
+            "the judge is sent: one for 750 pixels, which is a guess",
+        ),
+        (
+            {"options": {"min_pixels": 48_000_000}},
+            64_000,
+            "the judge is sent: one for 750 pixels, which is a guess",
+        ),
+        (
+            {"about": {"image_tokens": {"patch": 28}}, "options": {"max_side": 280}},
+            80,
+            "the judge is sent: one for each 28 x 28 pixels.",
+        ),
+        ({"about": {"image_tokens": {"each": 576}}}, 576, "the judge is sent: 576."),
+    ],
+)
+def test_an_image_counts_in_the_size_that_is_sent_by_its_models_own_rule(
+    fields: dict[str, Any], tokens: float, note: str
+) -> None:
+    judge = {"provider": "fake", "model": "judge", **fields}
+    spec = RunSpec.model_validate({"benchmark": "b", "seats": {"judge": judge}})
+    large = Image(sha256="0" * 64, media_type="image/jpeg", width=4000, height=3000)
+    asked = Message(role="user", parts=(large, Text(text="Why?")))
+    calls = (Call(id="only", seat="judge", messages=(asked,)),)
+    forecast = Forecast(spec)
+    forecast.add(Plan(order=0, sample="1", condition="free", calls=calls), {})
+    assert forecast.table.rows["judge"]["input tokens"].value == tokens + 1
+    assert any(note in each for each in forecast.table.notes)
+
+
+def test_nothing_is_told_of_images_where_none_is_shown() -> None:
+    asked = Message(role="user", parts=(Text(text="Why?"),))
+    forecast = Forecast(SPEC)
+    calls = (Call(id="only", seat="judge", messages=(asked,)),)
+    forecast.add(Plan(order=0, sample="1", condition="free", calls=calls), {})
+    assert not any("image" in note for note in forecast.table.notes)
 
 
 def estimated(plan: Plan, replies: Mapping[str, Reply], spec: RunSpec = SPEC) -> dict[str, Any]:
