@@ -29,7 +29,8 @@ from pydantic import (
 )
 
 from mmconv.errors import ConfigError
-from mmconv.strict_yaml import RepeatedKey, parse_yaml
+from mmconv.image_tokens import ImageTokens
+from mmconv.strict_yaml import Misleading, parse_yaml
 from mmconv.wrong_fields import nearest, tell_problems
 
 Spec = TypeVar("Spec", bound=BaseModel)
@@ -38,7 +39,7 @@ YAML_FILES = (".yaml", ".yml")
 """How the names of configuration files end."""
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
-"""A variable of the environment, as `base_url` names it."""
+"""A variable of the environment, as `base_url` and others name it."""
 
 _SEEDS: dict[str, Any] = {"ge": -(2**63), "lt": 2**63}
 """The seeds that JSON, and so a key, has room for."""
@@ -84,6 +85,9 @@ class AboutSpec(_Frozen):
     """Whether it takes images; a run that would show some to a model that takes none is refused."""
     licence: str = ""
     """Its licence, as `mmconv models` prints it."""
+    image_tokens: ImageTokens | None = None
+    """How its server counts an image, for `--dry-run`: `each` tokens whatever its size, one for
+    each `patch` x `patch` pixels, or `tile` for each of OpenAI's tiles; at `most` so many."""
 
 
 class ModelSpec(_Frozen):
@@ -124,7 +128,7 @@ class ModelSpec(_Frozen):
     @property
     def address(self) -> str | None:
         """The `base_url` with what the environment says; `ConfigError` for what is not set."""
-        return self.base_url and _REFERENCE.sub(lambda found: secret(found[1]) or "", self.base_url)
+        return self.base_url and fill_in(self.base_url)[0]
 
     @property
     def key(self) -> str | None:
@@ -173,6 +177,8 @@ class RunSpec(_Frozen):
         if not isinstance(value, Mapping):
             return value
         for seat, model in value.items():
+            if isinstance(model, list):
+                raise ValueError(f"{seat!r} is a list; it takes one model: make a run for each")
             if isinstance(model, Mapping) and not {"provider", "model"} & model.keys():
                 meant = nearest(str(seat), [str(other) for other in value if other != seat])
                 raise ValueError(f"{seat!r} has no provider and no model{meant}")
@@ -180,6 +186,14 @@ class RunSpec(_Frozen):
             seat: _seat_fields(model) if isinstance(model, str) else model
             for seat, model in value.items()
         }
+
+    @field_validator("sampling", mode="before")
+    @classmethod
+    def _by_seat(cls, value: Any) -> Any:
+        for name in SamplingSpec.model_fields:
+            if isinstance(value, Mapping) and name in value:
+                raise ValueError(f"is set by seat, as in {{candidate: {{{name}: {value[name]}}}}}")
+        return value
 
     @field_validator("samples")
     @classmethod
@@ -207,6 +221,16 @@ def secret(variable: str | None) -> str | None:
     if not value:
         raise ConfigError(f"environment variable {variable} is not set; set it and start again")
     return value
+
+
+def fill_in(text: str) -> tuple[str, tuple[str, ...]]:
+    """The text with what the environment says for each `${NAME}` in it, and all that was filled in.
+
+    Raises `ConfigError` for a variable that is not set.
+    """
+    values = tuple(secret(name) or "" for name in _REFERENCE.findall(text))
+    left = iter(values)
+    return _REFERENCE.sub(lambda _: next(left), text), values
 
 
 def environment(variable: str, default: str) -> str:
@@ -250,9 +274,12 @@ def _find_model(name: str) -> tuple[dict[str, Any], str]:
         return read_document(shipped[name]), str(shipped[name])
     provider, slash, model = name.partition("/")
     if not slash or not provider or not model:
+        meant = nearest(name, list(shipped)) if not slash else ""
+        if Path(f"{name}.yaml").is_file():
+            meant = f"; did you mean {name}.yaml?"
         raise ConfigError(
             f"model {name!r} is no shipped model (see `mmconv models`), no .yaml file, "
-            f"and not of the form provider/model{nearest(name, list(shipped)) if not slash else ''}"
+            f"and not of the form provider/model{meant}"
         )
     return {"provider": provider, "model": model}, name
 
@@ -286,14 +313,17 @@ def read_document(path: Path) -> dict[str, Any]:
 
 
 def read_yaml(path: Path) -> Any:
-    """Read a YAML file; raises `ConfigError` naming the file, and the line of a repeated key."""
+    """Read a YAML file; raises `ConfigError` naming the file, and the line of what misleads."""
     try:
         return parse_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}") from error
-    except RepeatedKey as error:
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise ConfigError(f"{path} line {line}: not UTF-8; save the file as UTF-8") from error
+    except Misleading as error:
         raise ConfigError(f"{path} {error}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except yaml.YAMLError as error:
         raise ConfigError(f"{path}: not YAML: {error}") from error
 
 
@@ -311,7 +341,8 @@ def override(document: Mapping[str, Any], overrides: Sequence[str]) -> dict[str,
         try:
             value = parse_yaml(text)
         except yaml.YAMLError as error:
-            raise ConfigError(f"--set {item!r}: not YAML: {error}") from error
+            fault = error if isinstance(error, Misleading) else f"not YAML: {error}"
+            raise ConfigError(f"--set {item!r}: {fault}") from error
         if undone := [each for each in earlier if f"{each}.".startswith(f"{dotted}.")]:
             raise ConfigError(f"--set {item!r}: {undone[0]} was set before; leave one of them out")
         earlier.append(dotted)

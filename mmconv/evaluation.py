@@ -29,6 +29,7 @@ from mmconv.report.output import Records, RunFolder, import_ahead
 from mmconv.report.shortfalls import Shortfall
 from mmconv.report.summary import (
     headline,
+    other_models,
     plain_turns,
     software,
     stand_ins,
@@ -219,9 +220,9 @@ class Evaluation:
             raise
         # of a run that was stopped, earlier scores stay, and so does what they were made from
         if complete or not (self.folder / SCORES).exists():
-            output.write_json(MANIFEST, self.manifest().model_dump())
+            output.write_json(MANIFEST, self.manifest(runner.tally).model_dump())
         await self.equipment.close_models()
-        tables = await self._conclude(output, records) if complete else ()
+        tables = await self._report(output, records, runner.tally) if complete else ()
         seconds = time.monotonic() - started
         if not runner.offline:
             told = summary(self.spec, runner.tally, complete, seconds)
@@ -264,11 +265,11 @@ class Evaluation:
         samples = self.benchmark.load()
         return {self.benchmark.key(sample): self.benchmark.about(sample) for sample in samples}
 
-    async def _conclude(self, output: RunFolder, records: Records) -> tuple[Table, ...]:
+    async def _report(self, output: RunFolder, records: Records, tally: Tally) -> tuple[Table, ...]:
         path = self.folder / TRANSCRIPTS
         trials = await asyncio.to_thread(tell_trials, self.spec, self.samples, path)
-        told = (*self._told_first(), *trials)
-        facts = headline(self.spec, self.benchmark, self.samples)
+        told = (*self._told_first(), *other_models(self.spec, tally.answered_by), *trials)
+        facts = headline(self.spec, self.benchmark, self.samples, tally.answered_by)
         return await output.conclude(self.benchmark.tables, records.shortfall, told, facts)
 
     def _told_first(self) -> tuple[str, ...]:
@@ -291,8 +292,9 @@ class Evaluation:
             shard=self._part,
         )
 
-    def manifest(self) -> Manifest:
-        """What the run is made from as it is today: hashes, models, versions."""
+    def manifest(self, tally: Tally | None = None) -> Manifest:
+        """What the run is made from as it is today, and who answered, as far as a tally tells."""
+        answered_by = {} if tally is None else tally.answered_by
         return Manifest(
             run=self.run_id,
             benchmark=self.benchmark.name,
@@ -301,8 +303,9 @@ class Evaluation:
             seed=self.spec.seed,
             models=self.fingerprints,
             about_models=about_models(self.spec),
+            answered_by=answered_by,
             facts=self.benchmark.facts,
-            notes=self.notes,
+            notes=(*other_models(self.spec, answered_by), *self.notes),
             **software(),
         )
 

@@ -33,6 +33,7 @@ _REPLY: Mapping[str, Callable[[Any], bool]] = {
     "seconds": lambda number: isinstance(number, int | float) and 0 <= number < inf,
     "dropped": lambda count: _is_count(count),
     "seen": lambda images: isinstance(images, tuple),
+    "answered_by": lambda name: name is None or isinstance(name, str),
 }
 """What the fields of a reply must be."""
 
@@ -140,7 +141,8 @@ def _checked_reply(what: str, made: Any) -> Reply:
     given = {name: getattr(reply, name) for name in _REPLY}
     wrong = [f"{name} is {given[name]!r}" for name, fits in _REPLY.items() if not fits(given[name])]
     if not wrong:
-        wrong = [*_not_unicode("text", reply.text), *_not_unicode("reasoning", reply.reasoning)]
+        texts = ("text", "reasoning", "answered_by")
+        wrong = [told for name in texts for told in _not_unicode(name, given[name])]
     if wrong:
         raise OwnCodeError(f"{what} gives a Reply that cannot be kept: {', '.join(wrong)}")
     return reply

@@ -12,6 +12,13 @@ from mmconv.values import Failure, Outcome, Reply
 WINDOW_SECONDS = 30.0
 """The time over which the rate is measured: what came from the store at once tells nothing."""
 
+MOST_NAMES = 100
+"""How many models that answered a seat are counted by name; some servers have one for each reply.
+"""
+
+OTHERS = "others"
+"""What all further ones are counted as."""
+
 JobState: TypeAlias = Literal["queued", "running", "done", "stopped", "failed"]
 """How a run or dialogue is that a server has queued."""
 
@@ -28,6 +35,7 @@ class SeatTally:
     `unmetered` are the `asked` ones of which the backend told no number of tokens, and
     `total_unmetered` has the `stored` ones too. `timed_out` are attempts that no reply came to in
     time: whether they are paid nobody tells.
+    `answered_by` counts replies by the model that answered, as far as servers tell.
     `examples` has one message for each kind of failure; `last_failure` is the latest one;
     `last_retry` and `retried_for` are kind and message of the latest attempt that was asked again,
     or "".
@@ -49,6 +57,7 @@ class SeatTally:
     total_input_tokens: int = 0
     total_output_tokens: int = 0
     failures: Counter[str] = field(default_factory=Counter)
+    answered_by: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
     last_retry: str = ""
     retried_for: str = ""
@@ -83,10 +92,14 @@ class SeatTally:
     def count_unanswered(self, error: BackendError) -> None:
         """Count what an attempt took that brought no reply."""
         self.timed_out += error.kind == "timeout"
-        self.input_tokens += error.input_tokens or 0
-        self.output_tokens += error.output_tokens or 0
-        self.total_input_tokens += error.input_tokens or 0
-        self.total_output_tokens += error.output_tokens or 0
+        self.count_paid(error)
+
+    def count_paid(self, told: BackendError | Reply) -> None:
+        """Count the tokens of an attempt that brought no reply, or one that nobody needs."""
+        self.input_tokens += told.input_tokens or 0
+        self.output_tokens += told.output_tokens or 0
+        self.total_input_tokens += told.input_tokens or 0
+        self.total_output_tokens += told.output_tokens or 0
 
     def _count_reply(self, reply: Reply, *, stored: bool) -> None:
         self.truncated += reply.finish == "length"
@@ -94,6 +107,9 @@ class SeatTally:
         self.total_output_tokens += reply.output_tokens or 0
         is_unmetered = reply.input_tokens is None or reply.output_tokens is None
         self.total_unmetered += is_unmetered
+        if (name := reply.answered_by) is not None:
+            is_named = name in self.answered_by or len(self.answered_by) < MOST_NAMES
+            self.answered_by[name if is_named else OTHERS] += 1
         if stored:
             self.stored += 1
             return
@@ -143,6 +159,12 @@ class Tally:
     def replies(self) -> int:
         """Calls that have a reply, asked now or before."""
         return sum(seat.asked + seat.stored for seat in self.seats.values())
+
+    @property
+    def answered_by(self) -> dict[str, dict[str, int]]:
+        """Replies by seat and the model that answered, of the seats of which that is told."""
+        counts = {name: dict(seat.answered_by) for name, seat in self.seats.items()}
+        return {name: each for name, each in counts.items() if each}
 
     @property
     def unasked(self) -> int:

@@ -19,6 +19,10 @@ Finish = Literal["stop", "length", "filter", "unknown"]
 CUT_OFF: tuple[Finish, ...] = ("length", "filter")
 """How a reply finished that ends too early: by the limit on tokens, or by a content filter."""
 
+BY_HOST = " by "
+FINGERPRINT = ", fingerprint "
+"""What stands before the host and the build of a model, where a server tells of them."""
+
 Reason = Literal["loss", "unasked", "same_text"]
 
 
@@ -149,12 +153,14 @@ class Call:
 class SeenImage:
     """An image as it was sent to a model, or handed to its processor: its size in pixels.
 
-    A processor may scale or crop it further.
+    A processor may scale or crop it further. `media_type` is that of the file that was sent, where
+    it was not the image's own.
     """
 
     sha256: str
     width: int
     height: int
+    media_type: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +169,8 @@ class Reply:
 
     `reasoning` is what it thought aloud, kept apart from `text`. `seconds` is the time of the
     request that succeeded; `dropped` counts messages left out of an overflowing prompt; tokens
-    are None where the backend does not tell.
+    are None where the backend does not tell. `answered_by` is the model that answered as the server
+    names it, with `BY_HOST` and `FINGERPRINT` and what it tells of those; None where nobody tells.
     """
 
     text: str
@@ -174,6 +181,7 @@ class Reply:
     seconds: float = 0.0
     dropped: int = 0
     seen: tuple[SeenImage, ...] = ()
+    answered_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

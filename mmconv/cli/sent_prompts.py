@@ -34,7 +34,7 @@ PromptPrinter: TypeAlias = Callable[[Asked, Outcome], Iterator[str]]
 
 
 def as_messages(asked: Asked, outcome: Outcome) -> Iterator[str]:
-    """The lines of the messages that were sent, and the size that pictures were sent in."""
+    """The lines of the messages that were sent, and what pictures were sent as."""
     for message, origin in zip(asked.messages, asked.origins, strict=True):
         yield f"[{message.role}{_ORIGINS[origin]}]"
         for part in message.parts:
@@ -49,7 +49,8 @@ def _picture(image: Image, outcome: Outcome) -> str:
     if isinstance(outcome, Reply):
         for seen in outcome.seen:
             if seen.sha256 == image.sha256:
-                return f"{text}, sent as {seen.width}x{seen.height}>"
+                kind = f"{seen.media_type}, " if seen.media_type else ""
+                return f"{text}, sent as {kind}{seen.width}x{seen.height}>"
     return f"{text}>"
 
 

@@ -38,6 +38,10 @@ MAX_FAILURES = 0.01
 """The share of calls that may fail, and of verdicts that may be unreadable, where none is given."""
 
 
+OWN_TO_CALLS: frozenset[str] = frozenset({"context", "filter", "rejected"})
+"""Failures that the same request meets again: it is too long, unwanted, or not taken."""
+
+
 async def run_new(
     spec: RunSpec,
     where: Place,
@@ -139,7 +143,7 @@ def exit_code(result: Result, store: str, max_failures: float = MAX_FAILURES) ->
     if lost > max_failures:
         click.echo(
             f"{lost:.1%} of the calls failed or were skipped (allowed: {max_failures:.1%}); "
-            f"{result.folder / TRANSCRIPTS} says why. Run again to ask them again.",
+            f"{result.folder / TRANSCRIPTS} says why. {_advice(result.tally)}",
             err=True,
         )
         return EXIT_FAILURES
@@ -154,6 +158,15 @@ def exit_code(result: Result, store: str, max_failures: float = MAX_FAILURES) ->
         )
         return EXIT_FAILURES
     return 0
+
+
+def _advice(tally: Tally) -> str:
+    """What can be done about calls that failed, or that need one that did."""
+    kinds = {kind for seat in tally.seats.values() for kind in seat.failures}
+    if kinds <= OWN_TO_CALLS and not tally.unasked:
+        told = ", ".join(sorted(kinds))
+        return f"They were refused ({told}), and will be again unless the reason is gone."
+    return "Run again to ask them again."
 
 
 def tell_stopped(store: str, halt: Halt | None) -> int:

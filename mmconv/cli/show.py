@@ -177,4 +177,6 @@ def _facts(reply: Reply) -> str:
         parts.append("CUT OFF at max_tokens" if reply.finish == "length" else reply.finish)
     if reply.dropped:
         parts.append(f"{reply.dropped} oldest messages dropped")
+    if reply.answered_by is not None:
+        parts.append(f"by {reply.answered_by}")
     return ", ".join(parts)

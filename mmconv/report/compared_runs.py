@@ -40,6 +40,7 @@ _NAMES = frozenset({"provider", "model"})
 _ADDRESS = "base_url"
 _SAMPLING = "sampling."
 _IDENTITY = "options.identity"
+_HEADERS = "headers"
 _MOVED = (
     ". If that is the same server, which has moved: a model that sets "
     f"{_IDENTITY} is the same at any address"
@@ -320,7 +321,7 @@ def _model_settings(run: FinishedRun, seat: str) -> dict[str, Any]:
         "model": model.model,
         _ADDRESS: model.base_url,
         "system": model.system,
-        **{f"options.{name}": value for name, value in model.options.items()},
+        **{f"options.{name}": given for name, given in model.options.items() if name != _HEADERS},
         **{f"{_SAMPLING}{seat}.{name}": value for name, value in _sampling(run, seat).items()},
     }
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from importlib import metadata
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from mmconv import __version__
 from mmconv.config import CANDIDATE, ModelSpec, RunSpec
 from mmconv.protocols import Benchmark
 from mmconv.run_folder.layout import RunSummary, SeatSummary, ShardNumber
 from mmconv.run_folder.saved_run import MERGE, read_by_sample
-from mmconv.tally import SeatTally, Tally
+from mmconv.tally import OTHERS, SeatTally, Tally
 from mmconv.trials import read_trial
+from mmconv.values import BY_HOST, FINGERPRINT
 from model_zoo.chat_templates import TRANSCRIPT
 
 PACKAGES = ("torch", "transformers", "accelerate", "bitsandbytes", "vllm", "openai", "sacrebleu")
@@ -25,6 +28,15 @@ PACKAGES = ("torch", "transformers", "accelerate", "bitsandbytes", "vllm", "open
 
 STAND_INS = ("fake", "simulated")
 """Providers that make up what they reply."""
+
+MOST_LISTED = 5
+"""So many of the models that answered are told by name."""
+
+_SNAPSHOT = re.compile(r"[-@]\d{3,}[\d-]*$|[:@].*$")
+"""What a name has behind that of its model: a date or number, a revision, a variant."""
+
+Answered: TypeAlias = Mapping[str, Mapping[str, int]]
+"""Numbers of replies by seat and the model that answered."""
 
 ALIKE = (
     "Every answer is the same in all trials, as where nothing is drawn (at temperature 0): of the "
@@ -82,6 +94,48 @@ def plain_turns(spec: RunSpec, about: Mapping[str, Mapping[str, str]]) -> tuple[
     )
 
 
+def other_models(spec: RunSpec, answered_by: Answered) -> Iterator[str]:
+    """A note on every seat that several models answered, or another than the one asked for.
+
+    That is by what their servers say, whose builds (`FINGERPRINT`) are not told apart here. A dated
+    snapshot is the model that it is a snapshot of.
+    """
+    for seat, counts in answered_by.items():
+        model = spec.seats[seat]
+        named: Counter[str] = Counter()
+        for name, count in counts.items():
+            if name != OTHERS:
+                named[name.partition(FINGERPRINT)[0]] += count
+        if len(named) > 1:
+            yield (
+                f"SEVERAL MODELS: {seat} ({model.label}) was answered, as its server says, by "
+                f"{_listed(named)}: these numbers are of all of them together."
+            )
+        elif not any(_is_same(asked, *named) for asked in (model.model, model.label)):
+            yield (
+                f"OTHER MODEL: {seat} ({model.label}) was asked for as {model.model}, and its "
+                f"server says that {_listed(named)} answered."
+            )
+
+
+def _is_same(asked: str, answered: str) -> bool:
+    """Whether one name is the other, or an alias of it; what stands before a slash is no name."""
+    told = (asked, answered.partition(BY_HOST)[0])
+    names = {name.rstrip("/").rsplit("/", 1)[-1].lower().removesuffix("-latest") for name in told}
+    return len(names) == 1 or any(names == {name, _SNAPSHOT.sub("", name)} for name in names)
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    """The first names by their counts, with those."""
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    told = [
+        f"{name} ({count:,} {'reply' if count == 1 else 'replies'})"
+        for name, count in ordered[:MOST_LISTED]
+    ]
+    more = len(ordered) - MOST_LISTED
+    return ", ".join([*told, *([f"and {more} more"] if more > 0 else [])])
+
+
 def tell_shard(shard: ShardNumber, samples: int, whole: int) -> tuple[str, ...]:
     """That a run is a part of another, whose samples are the `whole`; nothing where it is all."""
     if shard.is_whole:
@@ -115,9 +169,17 @@ def _are_trials_alike(transcripts: Path) -> bool:
     return True
 
 
-def headline(spec: RunSpec, benchmark: Benchmark[Any], samples: int) -> dict[str, str]:
-    """What stands at the head of a run's report, by name."""
+def headline(
+    spec: RunSpec, benchmark: Benchmark[Any], samples: int, answered_by: Answered
+) -> dict[str, str]:
+    """What stands at the head of a run's report, by name.
+
+    Of the models that answered, those that go by another name than they were asked for.
+    """
     models = {seat: model.label for seat, model in spec.seats.items()}
+    for seat, counts in answered_by.items():
+        if not counts.keys() <= {spec.seats[seat].model, spec.seats[seat].label}:
+            models[seat] += f", answered by {_listed(counts)}"
     options = spec.model_dump(mode="json")["options"]
     return {
         **models,

@@ -79,8 +79,9 @@ class Manifest(BaseModel):
     """`MANIFEST`: with what a run was made.
 
     `models` are fingerprints by seat, `about_models` what providers tell besides (the chat
-    template); `facts` and `notes` are the benchmark's own, and so are the names of the
-    `conditions`; `packages` are versions.
+    template); `answered_by` counts replies by seat and the model that answered, as servers name it;
+    `facts` and `notes` are the benchmark's own, and so are the names of the `conditions`;
+    `packages` are versions.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -92,6 +93,7 @@ class Manifest(BaseModel):
     seed: int
     models: Mapping[str, str]
     about_models: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
+    answered_by: Mapping[str, Mapping[str, int]] = Field(default_factory=dict)
     facts: Mapping[str, Any]
     notes: tuple[str, ...]
     mmconv: str

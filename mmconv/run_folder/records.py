@@ -57,7 +57,8 @@ class TagRecord(Entry):
 class CallRecord(Entry):
     """A call: what was asked, what came back, and how it was read; `text` is None without a reply.
 
-    `messages` is None for a call that was not asked, and where a prompt file was filled.
+    `messages` is None for a call that was not asked, and where a prompt file was filled;
+    `answered_by` where no server names the model that answered, and in older files.
     """
 
     sample: str
@@ -77,6 +78,7 @@ class CallRecord(Entry):
     seconds: float | None
     dropped: int
     seen: tuple[SeenRecord, ...]
+    answered_by: str | None = None
     problem: str | None
     parse: str | None
     label: str | None

@@ -7,7 +7,7 @@ or field, and says what to do. Nothing is computed or written here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -171,9 +171,10 @@ def read_lines(path: Path, begin: int = 0) -> Iterator[Line]:
     """Stream the lines of `TRANSCRIPTS`, or of a file of scores, which may have any other name.
 
     Starts with the line that begins at the byte `begin`. Every record has the fields that this
-    version of mmconv writes, and no other.
+    version of mmconv writes, but for those with a default, and no other.
     """
-    fields = (CallRecord if path.name == TRANSCRIPTS else ScoreRecord).model_fields.keys()
+    kind = CallRecord if path.name == TRANSCRIPTS else ScoreRecord
+    fields = {name: field.is_required() for name, field in kind.model_fields.items()}
     with _open(path) as file:
         file.seek(begin)
         for text in file:
@@ -266,13 +267,14 @@ def _parse(data: bytes) -> dict[str, Any]:
     return content
 
 
-def _check_fields(record: Mapping[str, Any], fields: Set[str]) -> None:
-    """Raise `ValueError` for a record that lacks a field or has one that is not known."""
-    if record.keys() == fields:
+def _check_fields(record: Mapping[str, Any], fields: Mapping[str, bool]) -> None:
+    """Raise `ValueError` for a record that lacks a needed field or has one that is not known."""
+    if record.keys() == fields.keys():
         return
-    told = [f"has no {name}" for name in sorted(fields - record.keys())]
-    told += [f"has an unknown field {name}" for name in sorted(record.keys() - fields)]
-    raise ValueError(f"{', '.join(told)}; {_OTHER}")
+    told = [f"has no {name}" for name in sorted(fields.keys() - record.keys()) if fields[name]]
+    told += [f"has an unknown field {name}" for name in sorted(record.keys() - fields.keys())]
+    if told:
+        raise ValueError(f"{', '.join(told)}; {_OTHER}")
 
 
 def _spoilt(path: Path, begin: int, fault: str) -> DataError:

@@ -114,6 +114,7 @@ def _came_back(outcome: Outcome) -> dict[str, Any]:
             {"image": seen.sha256, "width": seen.width, "height": seen.height}
             for seen in (reply.seen if reply else ())
         ],
+        "answered_by": reply.answered_by if reply else None,
         "problem": _problem(outcome),
     }
 

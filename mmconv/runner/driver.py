@@ -159,7 +159,7 @@ class Runner:
         try:
             outcome = await self._store.get(asked.key)
             if outcome is not None:
-                self._streaks.note_stored(id(self._seats[asked.call.seat].model))
+                self._streaks.note_stored(id(self._seats[asked.call.seat].model), asked)
                 return outcome, True
             outcome = await self._ask(plan, asked, chain)
             return outcome, False
@@ -193,21 +193,37 @@ class Runner:
         model = seat.model
         if id(model) not in self._slots:
             self._make_room(id(model), await model.open())
-        outcome = await model.ask(
-            asked.messages,
-            asked.sampling,
-            priority=plan.order - LEAD * chain,
-            affinity=f"{plan.sample}/{plan.condition}",
-            pinned=asked.call.kept,
-            tally=self.tally.seat(asked.call.seat),
-        )
-        failed = self._streaks.note(id(model), outcome)
-        if isinstance(outcome, Failure):
-            if failed and not self._goes_on:
-                self._stop_because(_cannot_answer(asked.call.seat, seat.label, failed, outcome))
-            await self._store.add_failure(asked.key, outcome)
-            return outcome
-        return await self._store.put(asked.key, model.fingerprint, outcome)
+        tally = self.tally.seat(asked.call.seat)
+
+        async def ask(asked: Asked) -> Reply | Failure:
+            return await model.ask(
+                asked.messages,
+                asked.sampling,
+                priority=plan.order - LEAD * chain,
+                affinity=f"{plan.sample}/{plan.condition}",
+                pinned=asked.call.kept,
+                tally=tally,
+            )
+
+        outcome = await ask(asked)
+        self._note(asked, outcome, asked.call.seat)
+        if isinstance(outcome, Reply):
+            return await self._store.put(asked.key, model.fingerprint, outcome)
+        known = None if self._goes_on else self._streaks.doubt(id(model), outcome)
+        if known is not None:
+            again = await ask(known)
+            self._note(known, again, asked.call.seat)
+            if isinstance(again, Reply):
+                tally.count_paid(again)
+        await self._store.add_failure(asked.key, outcome)
+        return outcome
+
+    def _note(self, asked: Asked, outcome: Reply | Failure, seat: str) -> None:
+        """Count how a call ended for its model, and stop where that one cannot answer."""
+        failed = self._streaks.note(id(self._seats[seat].model), asked, outcome)
+        if failed and not self._goes_on and isinstance(outcome, Failure):
+            label = self._seats[seat].label
+            self._stop_because(_cannot_answer(seat, label, failed, outcome))
 
     def count(self, seat: str, outcome: Outcome, *, stored: bool) -> None:
         """Count how a call ended, and stop where that is enough."""

@@ -1,4 +1,9 @@
-"""When a model cannot answer at all, so that there is no use in asking it for the rest of a run."""
+"""When a model cannot answer at all, so that there is no use in asking it for the rest of a run.
+
+What it rejects may lie with the call. Whether it does is not told by the words: an account that is
+closed, and a row of pictures that a server does not take, have the same for each. So a model that
+has answered before, and now rejects one call after the other, is asked again what it answered.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from mmconv.errors import FailureKind
+from mmconv.plans import Asked
 from mmconv.values import Failure, Outcome, Reply
 
 MOST_FAILED = 20
@@ -28,8 +34,8 @@ COUNTED: frozenset[FailureKind] = HOPELESS | {
 """Failures that may lie with the model; the others lie with what it was asked, and say nothing."""
 
 UNSUITED: FailureKind = "rejected"
-"""Counts only until the model has answered once: before that its set-up may be wrong, afterwards
-what it is asked is."""
+"""Counts as such until the model has answered once: before that its set-up may be wrong. Afterwards
+what it is asked may be, and as many in a row are a reason to doubt the model."""
 
 ABSENT: FailureKind = "connection"
 """Is hopeless, after all attempts, as long as the model has answered nothing: nobody is there."""
@@ -39,6 +45,7 @@ ABSENT: FailureKind = "connection"
 class _Streak:
     failed: int = 0
     hopeless: int = 0
+    rejected: int = 0
 
 
 class Streaks:
@@ -46,18 +53,22 @@ class Streaks:
 
     def __init__(self) -> None:
         self._streaks: defaultdict[int, _Streak] = defaultdict(_Streak)
-        self._able: set[int] = set()
+        self._able: dict[int, Asked] = {}
 
-    def note_stored(self, model: int) -> None:
+    def note_stored(self, model: int, asked: Asked) -> None:
         """The store has a reply of the model: it was able to answer, whether or not it is now."""
-        self._able.add(model)
+        self._able.setdefault(model, asked)
 
-    def note(self, model: int, outcome: Outcome) -> int:
+    def note(self, model: int, asked: Asked, outcome: Outcome) -> int:
         """Count how a call of the model ended; how many failed in a row if those are too many."""
         if isinstance(outcome, Reply):
-            self._able.add(model)
+            self._able[model] = asked
             self._streaks.pop(model, None)
-        elif isinstance(outcome, Failure) and self._counts(model, outcome):
+        elif isinstance(outcome, Failure) and outcome.kind == UNSUITED and model in self._able:
+            streak = self._streaks[model]
+            streak.rejected += 1
+            return streak.rejected if asked is self._able[model] else 0
+        elif isinstance(outcome, Failure) and outcome.kind in COUNTED | {UNSUITED}:
             streak = self._streaks[model]
             streak.failed += 1
             streak.hopeless += self._is_hopeless(model, outcome)
@@ -65,8 +76,14 @@ class Streaks:
                 return streak.failed
         return 0
 
+    def doubt(self, model: int, failure: Failure) -> Asked | None:
+        """What to ask the model again, and to note, after a failure that was noted just now.
+
+        That is what it answered before, each time when it has rejected `MOST_FAILED` more calls
+        and answered none. If it rejects that too, the calls are not what is wrong.
+        """
+        rejected = self._streaks[model].rejected if failure.kind == UNSUITED else 0
+        return self._able[model] if rejected and rejected % MOST_FAILED == 0 else None
+
     def _is_hopeless(self, model: int, failure: Failure) -> bool:
         return failure.kind in HOPELESS or (failure.kind == ABSENT and model not in self._able)
-
-    def _counts(self, model: int, failure: Failure) -> bool:
-        return failure.kind in COUNTED or (failure.kind == UNSUITED and model not in self._able)

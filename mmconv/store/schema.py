@@ -52,7 +52,7 @@ from sqlalchemy.exc import (
 from mmconv.errors import StoreError, StoreFull
 from mmconv.store.mounts import is_on_network
 
-HEAD = "0004"
+HEAD = "0005"
 """The newest migration; a database that has it is opened without loading Alembic."""
 
 MIGRATING, SUBMITTING = 0x6D6D63_01, 0x6D6D63_02
@@ -112,6 +112,7 @@ replies = Table(
     Column("seconds", Float, nullable=False),
     Column("dropped", Integer, nullable=False),
     Column("seen", Text),
+    Column("answered_by", AnyText),
     Column("created", DateTime(timezone=True), nullable=False),
     # PostgreSQL's number of the transaction that wrote the row: `mmconv.store.known` says why.
     Column("written", BigInteger),

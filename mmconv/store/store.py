@@ -10,14 +10,16 @@ processes have kept is read anew each second in which somebody asks.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any, Generic, TypeVar, cast
 
 import orjson
-from sqlalchemy import Connection, Row, Table, func, select
+from sqlalchemy import Connection, Table, bindparam, func, select
 
 from mmconv.store.known import KnownKeys
 from mmconv.store.schema import connect, failures, images, replies, runs
@@ -28,6 +30,14 @@ Result = TypeVar("Result")
 
 BATCH = 500
 """Keys per query; SQLite allows about 32,000 variables, PostgreSQL 65,535."""
+
+_REPLY = tuple(field.name for field in fields(Reply))
+"""A reply's columns, which are named like its fields."""
+
+# Made once: making it takes as long as reading what it chooses.
+_CHOSEN_REPLIES = select(replies.c.key, *(replies.c[name] for name in _REPLY)).where(
+    replies.c.key.in_(bindparam("keys", expanding=True))
+)
 
 GATHER_SECONDS = 0.005
 """How long a write waits for others to share its transaction; it holds up no request."""
@@ -211,9 +221,9 @@ def read_replies(connection: Connection, keys: Sequence[str]) -> dict[str, Reply
     """The replies kept under these keys."""
     found = {}
     for start in range(0, len(keys), BATCH):
-        chosen = replies.c.key.in_(keys[start : start + BATCH])
-        for row in connection.execute(select(replies).where(chosen)):
-            found[row.key] = _reply(row)
+        chosen = {"keys": keys[start : start + BATCH]}
+        for key, *columns in connection.execute(_CHOSEN_REPLIES, chosen):
+            found[key] = _reply(columns)
     return found
 
 
@@ -229,6 +239,7 @@ def _reply_row(key: str, fingerprint: str, reply: Reply) -> dict[str, Any]:
         "seconds": reply.seconds,
         "dropped": reply.dropped,
         "seen": orjson.dumps(reply.seen).decode() if reply.seen else None,
+        "answered_by": reply.answered_by,
         "created": _now(),
     }
 
@@ -243,17 +254,13 @@ def _failure_row(key: str, failure: Failure) -> dict[str, Any]:
     }
 
 
-def _reply(row: Row[Any]) -> Reply:
-    return Reply(
-        text=row.text,
-        reasoning=row.reasoning,
-        finish=row.finish,
-        input_tokens=row.input_tokens,
-        output_tokens=row.output_tokens,
-        seconds=row.seconds,
-        dropped=row.dropped,
-        seen=tuple(SeenImage(**each) for each in orjson.loads(row.seen)) if row.seen else (),
-    )
+def _reply(columns: Iterable[Any]) -> Reply:
+    told = dict(zip(_REPLY, columns, strict=True))
+    seen, name = told["seen"], told["answered_by"]
+    told["seen"] = tuple(SeenImage(**each) for each in orjson.loads(seen)) if seen else ()
+    # one string for all replies of a model
+    told["answered_by"] = name and sys.intern(name)
+    return Reply(**told)
 
 
 def _now() -> datetime:

@@ -12,10 +12,12 @@ Replies are generated in batches (see `model_zoo.hf.queue`); there is no prefix 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from images.policy import Policy
@@ -111,5 +113,14 @@ def _libraries(spec: ModelSpec) -> Iterator[None]:
     except ImportError as error:
         raise ConfigError(
             f"model {spec.label}: the provider hf needs libraries that are not installed "
-            f"({error}); run: pip install 'mmconv[hf]'"
+            f"({error}); run: {_installation()}"
         ) from error
+
+
+def _installation() -> str:
+    """The command that installs them; in a clone with its pins, torch's above all."""
+    clone = Path(__file__).parents[2]
+    pins = clone / ".ci" / "constraints.txt"
+    if not pins.is_file():
+        return "pip install 'mmconv[hf]'"
+    return shlex.join(["pip", "install", "-c", str(pins), "-e", f"{clone}[hf]"])

@@ -8,9 +8,11 @@ asked again: that is the runner's business. Importing this package loads neither
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
-from mmconv.config import ModelSpec, secret, validate
+from mmconv.config import ModelSpec, fill_in, secret, validate
 from mmconv.errors import ConfigError, FailureKind, Transient
 from mmconv.keys import hash_json
 from mmconv.protocols import Backend, ImageSource
@@ -27,7 +29,10 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 
 
 def fingerprint(spec: ModelSpec) -> str:
-    """Hash of everything that can change a reply; `options.identity` stands in for the URL."""
+    """Hash of everything that can change a reply; `options.identity` stands in for the URL.
+
+    The query is a part of that, and headers are none: like the key, they say who asks.
+    """
     options = _options(spec)
     return hash_json(
         [
@@ -40,6 +45,9 @@ def fingerprint(spec: ModelSpec) -> str:
             options.extra_body,
             # no part of older names, which stay what they are without it
             *([options.empty_answer] if options.empty_answer else []),
+            *([options.max_bytes] if options.max_bytes else []),
+            # as the file has it: what only reads replies needs no secrets
+            *([dict(options.query)] if options.query and not options.identity else []),
         ]
     )
 
@@ -72,13 +80,23 @@ async def probe(spec: ModelSpec) -> tuple[str, ...]:
     import openai
 
     endpoint = _endpoint(spec)
+
+    async def set_headers(request: Any) -> None:
+        if endpoint.key is None:
+            del request.headers["Authorization"]
+        request.headers.update(endpoint.headers)
+
     client = openai.AsyncOpenAI(
         base_url=endpoint.url,
-        api_key=endpoint.key or "none",
+        default_query=endpoint.query,
+        api_key=endpoint.key or "none",  # the package sends one in any case
         timeout=spec.timeout,
         max_retries=0,
         http_client=openai.DefaultAsyncHttpxClient(
-            proxy=find_proxy(endpoint.url), trust_env=False, follow_redirects=False
+            proxy=find_proxy(endpoint.url),
+            trust_env=False,
+            follow_redirects=False,
+            event_hooks={"request": [set_headers]},
         ),
     )
     async with client:
@@ -112,9 +130,42 @@ def _endpoint(spec: ModelSpec) -> Endpoint:
             f"environment variable {variable} holds a key with a line break or another control "
             "character in it; export the key alone and run again"
         )
+    options = _options(spec)
+    headers, of_headers = _filled(spec, "headers", options.headers)
+    query, of_query = _filled(spec, "query", options.query)
+    if key and "authorization" in map(str.lower, headers):
+        raise ConfigError(
+            f"model {spec.label}: options.headers: Authorization holds the key in {variable}; "
+            "leave one of them out"
+        )
     return Endpoint(
-        url=url, model=spec.model, named=spec.base_url or "", key_env=variable, key=key or None
+        url=url,
+        model=spec.model,
+        named=spec.base_url or "",
+        key_env=variable,
+        key=key or None,
+        headers=headers,
+        query=query,
+        secrets=frozenset(of_headers + of_query),
     )
+
+
+def _filled(
+    spec: ModelSpec, option: str, given: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
+    """Headers or parameters with what the environment says, and all that it says."""
+    filled: dict[str, str] = {}
+    secrets: list[str] = []
+    for name, text in given.items():
+        value, values = fill_in(text)
+        filled[name] = value.strip()
+        if not filled[name].isprintable():
+            raise ConfigError(
+                f"model {spec.label}: options.{option}: {name} holds a line break or another "
+                "control character; export the value alone and run again"
+            )
+        secrets += [each.strip() for each in values]
+    return filled, secrets
 
 
 def _key(spec: ModelSpec, variable: str | None) -> str:
@@ -147,6 +198,6 @@ def _url(spec: ModelSpec) -> str:
     if address.username or address.password or address.query:
         raise ConfigError(
             f"model {spec.label}: base_url may hold no user, password or query; name the variable "
-            "that holds the key in api_key_env"
+            "that holds the key in api_key_env, and set what follows a ? in options.query"
         )
     return url.rstrip("/")

@@ -42,8 +42,8 @@ class ChatClient:
         self._options = options
         self._timeout = spec.timeout
         self._concurrency = spec.max_concurrency or _DEFAULT_CONCURRENCY
-        self._uris = DataUris(images, options.policy(), options.image_cache_mb * 1_000_000)
-        self._url = URL(f"{endpoint.url}/chat/completions")
+        self._uris = DataUris(images, options)
+        self._url = URL(f"{endpoint.url}/chat/completions").with_query(endpoint.query or None)
         # Not the connector's own limit: `timeout` would run for what waits there.
         self._connections = asyncio.Semaphore(self._concurrency)
         self._session = aiohttp.ClientSession(
@@ -137,7 +137,7 @@ def _sum(first: int | None, second: int | None) -> int | None:
 
 
 def _headers(endpoint: Endpoint) -> dict[str, str]:
-    headers = {"Content-Type": "application/json", "User-Agent": "mmconv"}
+    headers = {"Content-Type": "application/json", "User-Agent": "mmconv", **endpoint.headers}
     if endpoint.key is not None:
         headers["Authorization"] = f"Bearer {endpoint.key}"
     return headers

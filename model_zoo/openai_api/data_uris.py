@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 import orjson
 
-from images.policy import Policy, prepare
+from images.policy import prepare
 from mmconv.protocols import ImageSource
 from mmconv.values import Image, SeenImage
+from model_zoo.openai_api.request import OpenAIOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +31,13 @@ class DataUri:
 
 
 class DataUris:
-    """A cache of data URIs, least recently used out first, of at most `limit` bytes in all."""
+    """A cache of data URIs, least recently used out first, of at most `image_cache_mb` in all."""
 
-    def __init__(self, images: ImageSource, policy: Policy, limit: int) -> None:
+    def __init__(self, images: ImageSource, options: OpenAIOptions) -> None:
         self._images = images
-        self._policy = policy
-        self._limit = limit
+        self._policy = options.policy()
+        self._max_bytes = options.max_bytes
+        self._limit = options.image_cache_mb * 1_000_000
         self._size = 0
         self._ready: OrderedDict[str, DataUri] = OrderedDict()
         self._under_way: dict[str, asyncio.Task[DataUri]] = {}
@@ -81,8 +83,14 @@ class DataUris:
         return uri
 
     def _encode(self, image: Image) -> DataUri:
-        prepared = prepare(self._images.read(image.sha256), image, self._policy)
+        data = self._images.read(image.sha256)
+        prepared = prepare(data, image, self._policy, self._max_bytes)
         start = f'"data:{prepared.media_type};base64,'.encode()
         quoted = b"".join((start, b64encode(prepared.data), b'"'))
-        seen = SeenImage(sha256=image.sha256, width=prepared.width, height=prepared.height)
+        seen = SeenImage(
+            sha256=image.sha256,
+            width=prepared.width,
+            height=prepared.height,
+            media_type="" if prepared.media_type == image.media_type else prepared.media_type,
+        )
         return DataUri(fragment=orjson.Fragment(quoted), size=len(quoted), seen=seen)

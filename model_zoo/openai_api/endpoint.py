@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 _SHORTEST_SECRET = 8
 """Characters; keys of local servers may be shorter, and are words like any other then."""
@@ -18,6 +18,7 @@ class Endpoint:
     """Which model is asked where; `key_env` names the variable that the key was read from.
 
     `named` is the URL as the model's file has it, with variables of the environment in it.
+    `headers` and `query` go with every request; `secrets` are what of them the environment knows.
     """
 
     url: str
@@ -25,6 +26,9 @@ class Endpoint:
     named: str = ""
     key_env: str | None = None
     key: str | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    query: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
     @property
     def address(self) -> str:
@@ -34,12 +38,14 @@ class Endpoint:
     def excerpt(self, told: str | bytes) -> str:
         """What is said of a failure, on one line, cut short and without what is secret.
 
-        That is the key, and what of the URL only the environment knows. Replies stay as they are.
+        That is the key, and what of the rest only the environment knows. Replies stay as they are.
         """
         if isinstance(told, bytes):
             told = told.decode("utf-8", "replace")
-        if self.key is not None and len(self.key) >= _SHORTEST_SECRET:
-            told = told.replace(self.key, "[key]")
+        # one may be a part of another
+        for secret in sorted({self.key or "", *self.secrets}, key=len, reverse=True):
+            if len(secret) >= _SHORTEST_SECRET:
+                told = re.sub("".join(map(_in_any_form, secret)), "[key]", told)
         for part in self._unnamed():
             # a host may be a short word, so that it is looked for as a whole one
             begins = "" if part.startswith("/") else r"(?<![\w.-])"
@@ -53,3 +59,8 @@ class Endpoint:
             for part in (self.url, parts.netloc, parts.hostname, parts.path):
                 if part and part not in self.named:
                     yield part
+
+
+def _in_any_form(sign: str) -> str:
+    """A pattern of a character as it is and as addresses have it; which they encode differs."""
+    return f"(?:{re.escape(sign)}|(?i:{re.escape(quote(sign, ''))}))"

@@ -147,9 +147,11 @@ def _kind(status: int, error: Mapping[str, Any], words: str) -> FailureKind:
 
 def _advice(kind: FailureKind, status: int, endpoint: Endpoint) -> str:
     if kind in {"authentication", "forbidden"}:
-        if endpoint.key_env is None:
-            return " (no key was sent: name the variable that holds it in the model's api_key_env)"
-        return f" (check the key in the environment variable {endpoint.key_env})"
+        if endpoint.key_env is not None:
+            return f" (check the key in the environment variable {endpoint.key_env})"
+        if endpoint.secrets:
+            return " (check the variables that the model's options.headers and options.query name)"
+        return " (no key was sent: name the variable that holds it in the model's api_key_env)"
     if kind == "not_found":
         return (
             f" (check that the server serves a model named {endpoint.model!r}, and that base_url "

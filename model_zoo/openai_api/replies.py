@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 import orjson
 
 from mmconv.errors import BackendError, Refused, Transient
-from mmconv.values import Finish, Reply, SeenImage
+from mmconv.values import BY_HOST, FINGERPRINT, Finish, Reply, SeenImage
 from model_zoo.openai_api.documents import load_json
 from model_zoo.openai_api.endpoint import Endpoint
 from model_zoo.openai_api.failures import read_failure
@@ -45,6 +46,9 @@ DeepSeek and Zhipu of replies that they could not bring to their end."""
 _MOST_TOKENS = 2**31
 """No request has as many, and no store could keep them."""
 
+_LONGEST_NAME = 100
+"""Characters of each part of what a server says of the model that answered."""
+
 
 def read_reply(
     data: bytes, endpoint: Endpoint, *, seconds: float, seen: tuple[SeenImage, ...] = ()
@@ -73,6 +77,7 @@ def read_reply(
         output_tokens=output_tokens,
         seconds=seconds,
         seen=seen,
+        answered_by=_answered_by(document),
     )
 
 
@@ -134,6 +139,25 @@ def _tokens(document: Any) -> tuple[int | None, int | None]:
     if shown is not None and generated is not None and total is not None:
         generated = max(generated, total - shown)
     return shown, generated
+
+
+def _answered_by(document: Mapping[str, Any]) -> str | None:
+    told = (document.get(name) for name in ("model", "provider", "system_fingerprint"))
+    return _name(*(each if isinstance(each, str) else "" for each in told))
+
+
+@lru_cache(maxsize=64)  # one string for all replies of a model, made once
+def _name(model: str, host: str, build: str) -> str | None:
+    """The model that answered; OpenRouter tells the host too, and OpenAI of its own build."""
+    if not (named := _short(model)):
+        return None
+    named += f"{BY_HOST}{host}" if (host := _short(host)) else ""
+    return named + (f"{FINGERPRINT}{build}" if (build := _short(build)) else "")
+
+
+def _short(told: str) -> str:
+    printable = "".join(sign if sign.isprintable() else " " for sign in told[:_LONGEST_NAME])
+    return " ".join(printable.split())
 
 
 def _count(value: object) -> int | None:

@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from datetime import date
+from typing import Annotated, Any, Literal, TypeAlias
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from images.policy import Policy
+from images.policy import LEAST_BYTES, Policy
 from mmconv.values import Image, Message, Part, Ref, Sampling, Text
 
 _OURS = frozenset({"model", "messages", "stream", "n"})
+
+_OUR_HEADERS = frozenset(
+    {
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+        "transfer-encoding",
+        "user-agent",
+    }
+)
+_HEADER = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
+
+_OF_A_SECRET = re.compile(
+    r"(?:^|[-_])(?:api-?key|auth|authorization|cookie|key|password|secret|token)$", re.IGNORECASE
+)
+"""What names of headers and parameters that hold a secret end with."""
+
+
+def _in_words(given: Any) -> Any:
+    """YAML takes 2024-10-21 for a date, and 1 for a number."""
+    if not isinstance(given, Mapping):
+        return given
+    return {
+        name: str(value) if type(value) in {date, int} else value for name, value in given.items()
+    }
+
+
+_Words: TypeAlias = Annotated[Mapping[str, str], BeforeValidator(_in_words)]
 
 
 class OpenAIOptions(BaseModel):
@@ -30,6 +62,9 @@ class OpenAIOptions(BaseModel):
     """The least area of an image that is sent."""
     max_side: int | None = Field(default=None, gt=0)
     """The longest side of an image that is sent, in pixels."""
+    max_bytes: int | None = Field(default=None, ge=LEAST_BYTES)
+    """The largest file of an image that is sent, in bytes before base64 adds a third to them: a
+    larger one is sent as JPEG, and scaled down where that does not suffice."""
     media_types: tuple[str, ...] = Policy().media_types
     """The types of images that the server takes; others are encoded anew."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
@@ -40,6 +75,10 @@ class OpenAIOptions(BaseModel):
     """What stands in a conversation for an answer without words, where the server refuses those."""
     extra_body: Mapping[str, Any] = Field(default_factory=dict)
     """Added to every request, and wins over what stands there."""
+    headers: _Words = Field(default_factory=dict)
+    """Sent with every request; the environment fills in ${NAME}, which alone is written down."""
+    query: _Words = Field(default_factory=dict)
+    """Parameters behind the address, like Azure's api-version; the environment fills in ${NAME}."""
     image_cache_mb: int = Field(default=16, ge=0)
     """Megabytes of images that are kept ready for sending."""
 
@@ -50,6 +89,24 @@ class OpenAIOptions(BaseModel):
         if taken:
             raise ValueError(f"{', '.join(taken)} cannot be set here")
         return extra
+
+    @field_validator("headers")
+    @classmethod
+    def _leaves_our_headers_alone(cls, headers: Mapping[str, str]) -> Mapping[str, str]:
+        for name in headers:
+            if name.lower() in _OUR_HEADERS:
+                raise ValueError(f"{name} cannot be set here")
+            if not _HEADER.fullmatch(name):
+                raise ValueError(f"{name!r} is no name of a header")
+        return headers
+
+    @field_validator("headers", "query")
+    @classmethod
+    def _names_what_is_secret(cls, given: Mapping[str, str]) -> Mapping[str, str]:
+        for name, text in given.items():
+            if _OF_A_SECRET.search(name) and "${" not in text:
+                raise ValueError(f"name the variable that holds it: {{{name}: ${{NAME}}}}")
+        return given
 
     def policy(self) -> Policy:
         """The image policy; raises `ConfigError` where its bounds contradict each other."""

@@ -218,11 +218,18 @@ async def test_what_a_backend_raises_but_as_backends_may_is_told() -> None:
         await (await opened(Parrot(reply))).aclose()
 
 
+NO_UNICODE = (
+    "no Unicode ('utf-8' codec can't encode character '\\ud83d' in position 0: "
+    "surrogates not allowed)"
+)
+
+
 @pytest.mark.parametrize(
     ("reply", "told"),
     [
         (Reply(text=None), "text is None"),  # type: ignore[arg-type]
         (Reply(text="HI", reasoning=3), "reasoning is 3"),  # type: ignore[arg-type]
+        (Reply(text="HI", answered_by=3), "answered_by is 3"),  # type: ignore[arg-type]
         (Reply(text="HI", finish="eos"), "finish is 'eos'"),  # type: ignore[arg-type]
         (
             Reply(text="HI", input_tokens=1.5, seconds=None),  # type: ignore[arg-type]
@@ -232,11 +239,8 @@ async def test_what_a_backend_raises_but_as_backends_may_is_told() -> None:
             Reply(text="HI", input_tokens=-4, output_tokens=True, seconds=float("nan")),
             "input_tokens is -4, output_tokens is True, seconds is nan",
         ),
-        (
-            Reply(text="\ud83d"),
-            "text is no Unicode ('utf-8' codec can't encode character '\\ud83d' in position 0: "
-            "surrogates not allowed)",
-        ),
+        (Reply(text="\ud83d"), f"text is {NO_UNICODE}"),
+        (Reply(text="HI", answered_by="\ud83d"), f"answered_by is {NO_UNICODE}"),
     ],
 )
 async def test_a_reply_that_cannot_be_kept_never_reaches_the_store(reply: Reply, told: str) -> None:

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from mmconv.cli import commands, show
 from mmconv.errors import DataError, StoreError
 from mmconv.plans import Finished
+from mmconv.run_folder.saved_run import read_calls
 
 ROWS = 4
 JUDGING = "# user\n{{riddle}}\n{{answer}}\nRate from 1 to 10: 'Rating: n'\n"
@@ -360,3 +361,35 @@ def test_a_list_of_samples_holds_none_of_their_texts(
     monkeypatch.setattr(show, "_how_far", counting)
     typed("show", str(desk.folder))
     assert held == [1] * ROWS
+
+
+def test_scoring_tells_who_answered_as_the_store_knows_it(desk: Desk) -> None:
+    desk.run()
+    assert orjson.loads((desk.folder / "manifest.json").read_bytes())["answered_by"] == {}
+    with sqlite3.connect(desk.store) as database:
+        database.execute("update replies set answered_by = 'echo-2025-01-01' where rowid > 2")
+        database.execute("update replies set answered_by = 'other' where rowid <= 2")
+    desk.score()
+    manifest = orjson.loads((desk.folder / "manifest.json").read_bytes())
+    counts = {seat: sum(named.values()) for seat, named in manifest["answered_by"].items()}
+    assert counts == {"candidate": ROWS, "judge": ROWS}
+    [*_, told] = [note for note in manifest["notes"] if note.startswith("SEVERAL MODELS: cand")]
+    report = (desk.folder / "report.md").read_text(encoding="utf-8")
+    assert told in report
+    assert "- **candidate**: echo, answered by " in report
+    lines = map(orjson.loads, (desk.folder / "transcripts.jsonl").read_bytes().splitlines())
+    assert {line["answered_by"] for line in lines} == {"other", "echo-2025-01-01"}
+
+
+def test_transcripts_of_before_it_was_told_who_answered_are_read(desk: Desk) -> None:
+    desk.run()
+    path = desk.folder / "transcripts.jsonl"
+    lines = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+    for line in lines:
+        del line["answered_by"]
+    path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    assert [call.answered_by for call in read_calls(desk.folder)] == [None] * len(lines)
+    del lines[-1]["finish"]
+    path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    with pytest.raises(DataError, match="has no finish; another version"):
+        list(read_calls(desk.folder))

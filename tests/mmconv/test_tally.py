@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mmconv.tally import Pace, SeatTally, Tally
+from mmconv.tally import MOST_NAMES, OTHERS, Pace, SeatTally, Tally
 from mmconv.values import Reply
 
 
@@ -25,3 +25,21 @@ def test_a_reply_without_either_number_of_tokens_is_unmetered(
     tally = SeatTally()
     tally.count(Reply(text="Yes.", input_tokens=tokens[0], output_tokens=tokens[1]), stored=False)
     assert (tally.asked, tally.unmetered) == (1, unmetered)
+
+
+def test_replies_are_counted_by_who_answered_as_far_as_that_is_told() -> None:
+    tally = Tally()
+    for name, stored in (("a", True), ("b", False), ("a", False), (None, True)):
+        tally.seat("candidate").count(Reply(text="Yes.", answered_by=name), stored=stored)
+    tally.seat("judge").count(Reply(text="Yes."), stored=False)
+    assert tally.answered_by == {"candidate": {"a": 2, "b": 1}}
+
+
+def test_a_server_with_a_name_for_each_reply_takes_no_memory_for_each() -> None:
+    seat = SeatTally()
+    for number in range(3 * MOST_NAMES):
+        seat.count(Reply(text="Yes.", answered_by=f"m, fingerprint {number}"), stored=False)
+    seat.count(Reply(text="Yes.", answered_by="m, fingerprint 0"), stored=False)
+    assert len(seat.answered_by) == MOST_NAMES + 1
+    assert seat.answered_by["m, fingerprint 0"] == 2
+    assert seat.answered_by[OTHERS] == 2 * MOST_NAMES

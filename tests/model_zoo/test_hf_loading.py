@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import queue
 import shutil
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -118,34 +118,51 @@ def test_4_bit_weights_are_multiplied_in_what_the_device_has(
     assert chosen == getattr(torch, computes_in)
 
 
-def test_a_load_is_alone_and_goes_before_who_came_later() -> None:
+class Waits(threading.Condition):
+    """Tells by name of each thread that has to wait; `said` raises where none does for long."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._names: queue.Queue[str] = queue.Queue()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._names.put(threading.current_thread().name)
+        return super().wait(timeout)
+
+    def said(self, name: str) -> None:
+        while self._names.get(timeout=10) != name:
+            pass
+
+
+def test_a_load_is_alone_and_goes_before_who_came_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = Waits()
+    monkeypatch.setattr("model_zoo.hf.load_lock.Condition", lambda: waits)
     lock = LoadLock()
     order: list[str] = []
-    first_runs, first_may_end = threading.Event(), threading.Event()
 
     def run(name: str) -> None:
         with lock.running():
             order.append(name)
-            if name == "first":
-                first_runs.set()
-                first_may_end.wait(10)
-                order.append("first ends")
 
     def load() -> None:
         with lock.loading():
             order.append("load")
-            time.sleep(0.05)  # long enough for the second to come in, if it could
+            third.start()
+            waits.said("third")
             order.append("loaded")
 
-    with ThreadPoolExecutor(3) as threads:
-        threads.submit(run, "first")
-        first_runs.wait(10)
-        threads.submit(load)
-        time.sleep(0.05)  # so that the load waits already
-        threads.submit(run, "second")
-        time.sleep(0.05)
-        first_may_end.set()
-    assert order == ["first", "first ends", "load", "loaded", "second"]
+    second, third = (threading.Thread(target=run, args=(n,), name=n) for n in ("second", "third"))
+    loading = threading.Thread(target=load, name="load")
+    with lock.running():
+        loading.start()
+        waits.said("load")
+        second.start()
+        waits.said("second")
+        assert order == []
+    for thread in (loading, second, third):
+        thread.join(10)
+    assert order[:2] == ["load", "loaded"]
+    assert set(order[2:]) == {"second", "third"}
 
 
 def _digest(model: object) -> str:

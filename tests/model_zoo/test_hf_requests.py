@@ -9,6 +9,7 @@ import sys
 import threading
 import weakref
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -331,9 +332,16 @@ async def test_a_missing_folder_and_a_broken_checkpoint_are_named(tmp_path: Any)
         await open_backend(broken, PICTURES)
 
 
-async def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_extra_is_named_with_the_pins_of_a_clone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "model_zoo.hf.backend", None)
-    with pytest.raises(ConfigError, match=r"pip install 'mmconv\[hf\]'"):
+    with pytest.raises(
+        ConfigError, match=r"pip install -c \S+/\.ci/constraints\.txt -e \S+\[hf\]'"
+    ):
+        await open_backend(spec("llama"), PICTURES)
+    monkeypatch.setattr("model_zoo.hf.__file__", str(tmp_path / "model_zoo" / "hf" / "x.py"))
+    with pytest.raises(ConfigError, match=r"pip install 'mmconv\[hf\]'$"):
         await open_backend(spec("llama"), PICTURES)
 
 

@@ -149,6 +149,20 @@ async def test_an_image_beyond_the_policy_is_scaled_and_told() -> None:
     assert reply.seen == (SeenImage(sha256=picture.sha256, width=20, height=20),)
 
 
+async def test_a_file_of_too_many_bytes_is_sent_as_another_and_told() -> None:
+    pictures = Pictures()
+    picture = pictures.add(40)
+    bound = len(pictures.files[picture.sha256]) - 1
+    async with opened(pictures=pictures, options={"max_bytes": bound}) as (backend, server):
+        reply = await backend.generate(asked(picture), ONCE, affinity="a")
+    url = server.bodies[0]["messages"][0]["content"][0]["image_url"]["url"]
+    start, _, encoded = url.partition(",")
+    assert start == "data:image/jpeg;base64"
+    assert len(b64decode(encoded)) <= bound
+    jpeg = SeenImage(sha256=picture.sha256, width=40, height=40, media_type="image/jpeg")
+    assert reply.seen == (jpeg,)
+
+
 async def test_an_image_is_read_once_by_many_requests() -> None:
     pictures = Pictures()
     first, second = pictures.add(40, seed=1), pictures.add(40, seed=2)

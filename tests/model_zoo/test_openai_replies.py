@@ -260,3 +260,30 @@ def test_a_key_that_is_a_common_word_changes_no_reply() -> None:
     body = {"choices": [{"message": {"content": "Any company."}, "finish_reason": "stop"}]}
     local = Endpoint(url="http://host/v1", model="m", key="any")
     assert read_reply(orjson.dumps(body), local, seconds=0.0).text == "Any company."
+
+
+ANSWERED: dict[str, tuple[dict[str, Any], str | None]] = {
+    "nobody": ({}, None),
+    "vLLM": ({"model": "some/model"}, "some/model"),
+    "OpenAI": (
+        {"model": "gpt-4o-2024-08-06", "system_fingerprint": "fp_44709d6fcb"},
+        "gpt-4o-2024-08-06, fingerprint fp_44709d6fcb",
+    ),
+    "OpenRouter": (
+        {"model": "qwen/qwen2.5-vl", "provider": "Google AI Studio", "system_fingerprint": None},
+        "qwen/qwen2.5-vl by Google AI Studio",
+    ),
+    "no name": ({"model": {"id": "m"}, "provider": "x", "system_fingerprint": "y"}, None),
+    "no plain name": ({"model": " a\x1b[2J\nb "}, "a [2J b"),
+    "no short name": ({"model": "m" * 1000, "provider": 3}, "m" * 100),
+}
+
+
+@pytest.mark.parametrize(("told", "name"), ANSWERED.values(), ids=ANSWERED)
+def test_who_answered_is_kept_as_the_server_tells_it(
+    told: dict[str, Any], name: str | None
+) -> None:
+    body = completion({"content": "Red."}, **told)
+    first, second = (read_reply(body, ENDPOINT, seconds=1.5).answered_by for _ in range(2))
+    assert first == name
+    assert first is second

@@ -11,6 +11,7 @@ import pytest
 
 from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError
+from mmconv.keys import hash_bytes
 from model_zoo import openai_api
 from tests.model_zoo.conftest import NoImages
 
@@ -31,6 +32,7 @@ def test_fingerprint_names_what_changes_replies() -> None:
         fingerprint(model="n"),
         fingerprint(identity="m at revision 1"),
         fingerprint(max_pixels=1000),
+        fingerprint(max_bytes=1000),
         fingerprint(media_types=["image/png"]),
         fingerprint(max_tokens_field="max_completion_tokens"),
         fingerprint(guided_json=True),
@@ -38,6 +40,15 @@ def test_fingerprint_names_what_changes_replies() -> None:
         fingerprint(empty_answer="(no answer)"),
     ]
     assert len(set(distinct)) == len(distinct)
+
+
+def test_models_without_newer_options_have_the_names_that_they_had() -> None:
+    told = (
+        b'["openai","m","http://a/v1",{"max_pixels":null,"min_pixels":null,"max_side":9,'
+        b'"media_types":["image/jpeg","image/png","image/webp","image/gif"]},"max_tokens",false,{}'
+    )
+    assert fingerprint(max_side=9) == hash_bytes(told + b"]")
+    assert fingerprint(max_side=9, max_bytes=1000) == hash_bytes(told + b",1000]")
 
 
 def test_fingerprint_names_nothing_else() -> None:
@@ -66,6 +77,7 @@ async def test_a_url_is_filled_in_from_the_environment(monkeypatch: pytest.Monke
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no such option": ({"options": {"max_pixel": 1}}, "max_pixel"),
+    "no room for a picture": ({"options": {"max_bytes": 999}}, "max_bytes"),
     "our own field": ({"options": {"extra_body": {"stream": True}}}, "stream cannot be set here"),
     "policy": ({"options": {"media_types": ["image/gif"]}}, "neither image/png nor image/jpeg"),
     "no scheme": ({"base_url": "host:8000/v1"}, "must be like http"),

@@ -11,10 +11,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from mmconv import evaluation
 from mmconv.cli import commands, merge
-from mmconv.cli.session import typed
+from mmconv.cli.session import EXIT_FAILURES, exit_code, typed
+from mmconv.errors import FailureKind
+from mmconv.report.shortfalls import Shortfall
 from mmconv.runner import Runner
 from mmconv.store.merging import MergeReport
+from mmconv.tally import Tally
+from mmconv.values import UNASKED, Failure, Skipped
 
 
 @pytest.mark.parametrize(
@@ -72,6 +77,46 @@ def test_a_command_that_is_told_to_end_was_interrupted(tmp_path: Path, moments: 
     command = [sys.executable, "-c", code, *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (ended.returncode, ended.stderr.splitlines()[-1:]) == (130, ["interrupted"])
+
+
+@pytest.mark.parametrize(
+    ("failures", "unasked", "advice"),
+    [
+        (
+            ("rejected", "filter"),
+            0,
+            "They were refused (filter, rejected), and will be again",
+        ),
+        (("rejected", "timeout"), 0, "Run again to ask them again."),
+        (("rejected",), 1, "Run again to ask them again."),
+        ((), 1, "Run again to ask them again."),
+    ],
+)
+def test_only_what_may_be_answered_the_next_time_is_worth_asking_again(
+    failures: tuple[FailureKind, ...],
+    unasked: int,
+    advice: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tally = Tally()
+    for kind in failures:
+        failed = Failure(kind=kind, message="no", attempts=1)
+        tally.seat("candidate").count(failed, stored=False)
+    tally.seat("judge").count(Skipped(because="turn_1"), stored=False)
+    for _ in range(unasked):
+        tally.seat("judge").count(Skipped(because=UNASKED, reason="unasked"), stored=False)
+    ended = evaluation.Result(
+        folder=Path("runs"),
+        tables=(),
+        tally=tally,
+        complete=True,
+        seconds=1.0,
+        scores=0,
+        unscored={},
+        shortfall=Shortfall(),
+    )
+    assert exit_code(ended, store="") == EXIT_FAILURES
+    assert f"runs/transcripts.jsonl says why. {advice}" in capsys.readouterr().err
 
 
 class TestDemo:

@@ -76,11 +76,13 @@ def raw(outcome: Outcome, renderer: Renderer | None, call: Call = CALL) -> list[
     return list(transcript(finished(outcome, call), as_raw({"candidate": renderer})))
 
 
-def test_a_picture_is_told_by_the_size_that_was_sent() -> None:
+def test_a_picture_is_told_by_the_size_and_type_that_were_sent() -> None:
     """What a model's own processor makes of it afterwards is not known here."""
     sent = SeenImage(sha256=PICTURE.sha256, width=500, height=375)
     assert "<image abababababab, image/png, 1000x750, sent as 500x375>" in shown(sent)
     assert "<image abababababab, image/png, 1000x750>" in shown()
+    sent = replace(sent, media_type="image/jpeg")
+    assert "image/png, 1000x750, sent as image/jpeg, 500x375>" in shown(sent)
 
 
 def test_a_raw_prompt_shows_all_of_its_text_and_what_became_of_its_picture() -> None:
@@ -189,6 +191,11 @@ def test_what_was_said_is_shown_to_the_letter_and_not_obeyed(here: Path) -> None
 def test_a_token_is_one() -> None:
     lines = list(transcript(finished(Reply(text="", input_tokens=1, output_tokens=2))))
     assert lines[-1] == "1 token in, 2 out, 0.00 s"
+
+
+def test_who_answered_is_told() -> None:
+    lines = list(transcript(finished(Reply(text="", answered_by="gpt-4o-2024-08-06"))))
+    assert lines[-1] == "0.00 s, by gpt-4o-2024-08-06"
 
 
 def test_a_checkpoint_of_this_machine_writes_them_without_its_weights(

@@ -104,7 +104,13 @@ def test_sampling_is_that_in_force_wherever_it_was_set() -> None:
 
 
 def test_what_names_a_candidate_and_what_cannot_change_its_replies_are_not_told() -> None:
-    other = model(model="scripted", name="other", attempts=3, price={"input": 1, "output": 2})
+    other = model(
+        model="scripted",
+        name="other",
+        attempts=3,
+        price={"input": 1, "output": 2},
+        options={"headers": {"X-Project": "b"}},
+    )
     assert told(run("a", fingerprint="a"), run("b", other, fingerprint="b")) == []
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from mmconv.errors import BackendError, FailureKind, Refused, Transient
-from mmconv.plans import Plan
+from mmconv.plans import Asked, Plan
 from mmconv.runner import Runner, Seat
-from mmconv.runner.halting import HOPELESS, MOST_FAILED, MOST_HOPELESS
+from mmconv.runner.halting import HOPELESS, MOST_FAILED, MOST_HOPELESS, Streaks
 from mmconv.store import Store, known
 from mmconv.tally import Halt, Tally
 from mmconv.values import Call, Failure, Message, Reply, Sampling, Text
@@ -33,6 +33,9 @@ def failing(error: BackendError, fails: Callable[[int], bool]) -> Scripted:
 
 ONE_MORE = 1
 """The call that has the slot already when the last of them fails."""
+
+ASKED_AGAIN = 1
+"""What it has answered before, to see whether it still does."""
 
 
 def always(_number: int) -> bool:
@@ -108,19 +111,76 @@ async def test_a_run_in_which_nothing_was_answered_is_none(store: Store, kind: F
     assert (complete, tally.halt) == (True, None)
 
 
-async def test_a_model_that_has_answered_may_reject_what_it_is_asked(
+async def test_a_model_that_rejects_what_it_has_answered_before_stops_the_run(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # calls are looked up one after the other, so that none is asked before the first was found
     monkeypatch.setattr(known, "FRESH_SECONDS", 0.0)
-    backend = failing(Refused("rejected", "no"), lambda number: number > 1)
+    backend = failing(Refused("rejected", "You have reached your limits."), lambda n: n > 10)
     complete, tally = await run(store, backend)
-    assert (complete, tally.halt) == (True, None)
+    assert not complete
+    failed = MOST_FAILED + ONE_MORE + ASKED_AGAIN
+    assert tally.halt == halt(failed, "rejected", "You have reached your limits.")
+    assert len(backend.prompts) == 10 + failed + ONE_MORE
     # what it answered then is in the store
-    backend = failing(Refused("rejected", "no"), always)
+    backend = failing(Refused("rejected", "You have reached your limits."), always)
     complete, tally = await run(store, backend)
-    assert (complete, tally.halt) == (True, None)
-    assert tally.seat("candidate").failed > MOST_FAILED
+    assert not complete
+    assert len(backend.prompts) <= failed + ONE_MORE
+
+
+def test_a_stored_reply_that_is_met_meanwhile_clears_no_doubt() -> None:
+    streaks = Streaks()
+    one, other, next_one = (
+        Asked(call=call, key=call.id, messages=call.messages, sampling=call.sampling)
+        for plan in PLANS[:3]
+        for call in plan.calls[:1]
+    )
+    no = Failure(kind="rejected", message="no", attempts=1)
+    streaks.note_stored(1, one)
+    assert not any(streaks.note(1, next_one, no) for _ in range(MOST_FAILED))
+    assert streaks.doubt(1, no) is one
+    streaks.note_stored(1, other)
+    assert streaks.note(1, one, no) == MOST_FAILED + ASKED_AGAIN
+
+
+@pytest.mark.parametrize("most", [1, 8])
+async def test_a_row_of_calls_that_a_model_rejects_stops_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Neither in the run itself, nor where it is resumed and nothing else is left to ask."""
+    monkeypatch.setattr(known, "FRESH_SECONDS", 0.0)
+    row = 2 * MOST_FAILED + 5
+    spoilt = {f"w{number}" for number in range(10, 10 + row)}
+
+    def answer(text: str, sampling: Sampling) -> Reply:
+        if text in spoilt:
+            raise Refused("rejected", "This picture cannot be read.")
+        return Reply(text="yes", input_tokens=5, output_tokens=1)
+
+    for _ in range(2):
+        backend = Scripted(answer, most=most)
+        complete, tally = await run(store, backend)
+        seat = tally.seat("candidate")
+        assert (complete, tally.halt, seat.failed) == (True, None, row)
+        doubts = len(backend.prompts) - seat.asked - row
+        assert doubts in (ASKED_AGAIN, 2 * ASKED_AGAIN)
+        assert seat.input_tokens == 5 * (seat.asked + doubts)
+    assert seat.asked == 0
+
+
+async def test_a_model_that_may_be_overloaded_is_not_taken_for_one_that_rejects_all(
+    store: Store,
+) -> None:
+    def fail(number: int) -> bool:
+        if number > 10:
+            lapsed = number == 10 + MOST_FAILED + ONE_MORE + 1
+            raise Transient("server", "HTTP 500") if lapsed else Refused("rejected", "no")
+        return False
+
+    complete, tally = await run(store, failing(Refused("rejected", "no"), fail))
+    assert not complete
+    assert tally.halt == halt(2 * MOST_FAILED + ONE_MORE + ASKED_AGAIN, "rejected", "no")
 
 
 @pytest.mark.parametrize("kind", ["context", "memory", "image"])

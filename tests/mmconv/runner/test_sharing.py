@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,8 +13,10 @@ from mmconv.errors import Refused
 from mmconv.plans import Finished, Plan
 from mmconv.runner import Runner
 from mmconv.store import Store, known
-from mmconv.values import Failure, Message, Reply, Sampling
+from mmconv.values import Failure, Message, Outcome, Reply, Sampling
 from tests.mmconv.runner.test_driver import Scripted, call, chain_of_two, seat_for, shout
+from tests.mmconv.runner.test_seat import turns
+from tests.mmconv.service.run_settings import until
 
 TEXT = "hello"
 
@@ -34,6 +37,17 @@ class Held(Scripted):
         self.begun.put_nowait(affinity)
         await self.going.wait()
         return await super().generate(messages, sampling, affinity=affinity)
+
+
+class Flights(dict[str, asyncio.Future[Outcome | None]]):
+    """A store's calls under way; `joined` counts who found one, and waits for it."""
+
+    joined = 0
+
+    def get(self, key: str, default: Any = None) -> Any:
+        flight = super().get(key, default)
+        self.joined += flight is not None
+        return flight
 
 
 class Asker:
@@ -58,10 +72,11 @@ class Asker:
 
 async def begun(store: Store, backend: Held, askers: int) -> list[Asker]:
     """Runners whose call is under way: one has asked it, the others wait."""
+    store.flights = flights = Flights()
     first = Asker(store, backend)
     await backend.begun.get()
     others = [Asker(store, backend) for _ in range(askers - 1)]
-    await asyncio.sleep(0.05)
+    await until(lambda: flights.joined == askers - 1)
     return [first, *others]
 
 
@@ -141,12 +156,12 @@ async def test_stopping_the_first_run_lets_the_call_go_on(store: Store) -> None:
     backend = Held()
     first, second = await begun(store, backend, 2)
     first.runner.stop()
-    await asyncio.sleep(0.02)
-    assert backend.requests == 1
+    await turns()
     backend.going.set()
     assert await second.run
     assert await first.run, "it was all that it had to ask"
     assert second.outcome == Reply(text="HELLO.0")
+    assert backend.requests == 1
 
 
 async def test_stopping_a_run_that_waits_does_not_wait_for_the_other(store: Store) -> None:

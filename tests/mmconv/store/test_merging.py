@@ -55,6 +55,18 @@ async def test_merging_twice_adds_nothing_and_moves_no_time(url: str, tmp_path: 
     assert all(before <= time <= after for time in times(source))
 
 
+async def test_who_answered_comes_along(url: str, tmp_path: Path) -> None:
+    source = str(tmp_path / "source.sqlite")
+    store = Store(source)
+    reply = Reply(text="yes", answered_by="gpt-4o-2024-08-06")
+    await store.put(KEY, "model", reply)
+    await store.aclose()
+    merge(url, [source])
+    merged = Store(url)
+    assert await merged.get(KEY) == reply
+    await merged.aclose()
+
+
 async def test_what_is_merged_in_is_found_by_who_has_the_store_open(
     url: str, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import Engine, create_engine, event
 
 from mmconv.errors import StoreError
 from mmconv.store import Store, merge
-from mmconv.store.schema import HEAD, metadata, versions
+from mmconv.store.schema import HEAD, metadata, read_address, versions
 from mmconv.values import Failure, Reply, SeenImage
 from tests.mmconv.store.conftest import key, migrate
 
@@ -26,6 +26,7 @@ REPLY = Reply(
     seconds=0.25,
     dropped=2,
     seen=(SeenImage(sha256="ab", width=3, height=4),),
+    answered_by="gpt-4o-2024-08-06 \x00, fingerprint fp_1",
 )
 
 
@@ -37,6 +38,36 @@ async def test_a_reply_comes_back_whole(store: Store, tmp_path: Path) -> None:
     again = Store(str(tmp_path / "store.sqlite"))
     assert await again.get(key(1)) == REPLY
     await again.aclose()
+
+
+async def test_replies_of_one_model_share_its_name(store: Store, tmp_path: Path) -> None:
+    for number in range(2):
+        await store.put(key(number), "model", REPLY)
+    await store.aclose()
+    again = Store(str(tmp_path / "store.sqlite"))
+    found = [await again.get(key(number)) for number in range(2)]
+    await again.aclose()
+    first, second = (reply and reply.answered_by for reply in found)
+    assert first == REPLY.answered_by
+    assert first is second
+
+
+async def test_an_older_store_goes_on_and_of_its_replies_nobody_knows_who_answered(
+    url: str,
+) -> None:
+    engine = create_engine(read_address(url))
+    with engine.begin() as connection:
+        migrate(connection, "0004")
+        connection.exec_driver_sql(
+            "insert into replies (key, fingerprint, text, finish, seconds, dropped, created) "
+            f"values ('{key(1)}', 'model', 'yes', 'stop', 0, 0, '2026-01-01 00:00:00')"
+        )
+    engine.dispose()
+    store = Store(url)
+    assert await store.get(key(1)) == Reply(text="yes")
+    assert await store.put(key(2), "model", REPLY) == REPLY
+    assert await store.get(key(2)) == REPLY
+    await store.aclose()
 
 
 async def test_the_first_reply_stands(store: Store, tmp_path: Path) -> None:
