@@ -16,6 +16,7 @@ from mmconv.answers import (
     OwnImage,
     Progress,
     PromptInfo,
+    QueuedDialogue,
     RunInfo,
     SampleInfo,
     SampleTranscript,
@@ -23,6 +24,7 @@ from mmconv.answers import (
 )
 from mmconv.benchmarks.judgements import Judgement
 from mmconv.client.client import Client
+from mmconv.client.dialogues import Dialogue
 from mmconv.client.errors import ServiceError
 from mmconv.client.results import ChatReply
 from mmconv.client.runs import Run
@@ -35,6 +37,7 @@ __all__ = [
     "Client",
     "ComparedTables",
     "DataSet",
+    "Dialogue",
     "DialogueInfo",
     "DialogueResult",
     "Judgement",
@@ -42,6 +45,7 @@ __all__ = [
     "OwnImage",
     "Progress",
     "PromptInfo",
+    "QueuedDialogue",
     "Run",
     "RunInfo",
     "SampleInfo",

@@ -1,4 +1,4 @@
-"""`Client`: one method for each thing that a server does."""
+"""`Client`: a method for each thing that scripts have a server do."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ from mmconv.answers import (
     StoredImage,
 )
 from mmconv.benchmarks.judgements import Judgement
-from mmconv.client.errors import ServiceError
+from mmconv.client.dialogues import Dialogue
 from mmconv.client.results import ChatReply, read
 from mmconv.client.runs import Run, pages
 from mmconv.client.transport import Transport
-from mmconv.client.waiting import wait
 from mmconv.dialogues.results import DialogueResult
 
 Picture: TypeAlias = str | Path | bytes | StoredImage | OwnImage
@@ -155,21 +154,21 @@ class Client:
         answer = self._transport.request("POST", "/v1/dialogues", json=body)
         if answer.status_code == httpx2.codes.OK:
             return read(DialogueResult, answer.json())
-        path = answer.headers["location"]
-        ended = wait(
-            lambda: read(QueuedDialogue, self._transport.json("GET", path)), progress=progress
-        )
-        if ended.state != "done" or ended.result is None:
-            raise ServiceError(f"{ended.id} is {ended.state}: {ended.error or 'no result'}")
-        return ended.result
+        job = Dialogue(self._transport, read(QueuedDialogue, answer.json()))
+        return job.wait(progress=progress)
 
-    def dialogues(self, **chosen: str) -> Iterator[DialogueInfo]:
+    def dialogue_by_id(self, dialogue_id: str) -> Dialogue:
+        """A dialogue that became a job."""
+        found = self._transport.json("GET", f"/v1/dialogues/{dialogue_id}")
+        return Dialogue(self._transport, read(QueuedDialogue, found))
+
+    def dialogues(self, **chosen: str) -> Iterator[Dialogue]:
         """Dialogues that became jobs, the newest first: one's own, for an admin all.
 
         `chosen` are `state` and `model`.
         """
         for record in pages(self._transport, "/v1/dialogues", dict(chosen)):
-            yield read(DialogueInfo, record)
+            yield Dialogue(self._transport, read(DialogueInfo, record))
 
     def judge(self, judge: str, benchmark: str, prompt: str, **fields: Any) -> Judgement:
         """Have a finished dialogue judged by a prompt of a benchmark.

@@ -7,6 +7,7 @@ and bounds what they become in memory. What a body means is the routes' matter.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import re
 import time
@@ -179,15 +180,39 @@ def read_json(data: bytes, most: int) -> Any:
     """JSON of at most `most` values and `DEEPEST` levels.
 
     A value takes ten times its bytes in memory and more, so values are counted by what separates
-    them before any is made. Raises `Problem` 400 or 413, or `json.JSONDecodeError`.
+    them before any is made. Raises `Problem` 400 or 413, or `json.JSONDecodeError`; 400 also where
+    an object has a field twice, of which orjson takes the last.
     """
     opened = data.count(b"[") + data.count(b"{")
     if opened + data.count(b",") > most and _holds_more(data, most):
         raise Problem(413, f"the body holds more than {most:,} values", code="request_too_large")
     value = orjson.loads(data)
     if opened > DEEPEST and _is_deep(value):
-        raise Problem(400, f"the body is nested more than {DEEPEST} levels deep")
+        raise _too_deep()
+    # Every field has a colon, so more are sent than are left where a field stands twice.
+    if data.count(b":") > orjson.dumps(value).count(b":"):
+        _name_twice(data)
     return value
+
+
+def _name_twice(data: bytes) -> None:
+    """Raise `Problem` 400 for the first field that an object has twice."""
+
+    def once(fields: list[tuple[str, Any]]) -> None:
+        seen: set[str] = set()
+        for name, _ in fields:
+            if name in seen:
+                raise Problem(400, f"{name}: stands twice in one object", param=name)
+            seen.add(name)
+
+    try:
+        json.loads(data, object_pairs_hook=once)
+    except RecursionError:
+        raise _too_deep() from None
+
+
+def _too_deep() -> Problem:
+    return Problem(400, f"the body is nested more than {DEEPEST} levels deep")
 
 
 def _holds_more(data: bytes, most: int) -> bool:

@@ -1,7 +1,8 @@
 """One connection: uvicorn's, within bounds of time and memory, its own refusals in our shape.
 
-What a request means is not looked at here. A client that is slow, sends what is no HTTP, or leaves
-its answers unread takes up a connection for some seconds, and memory that all of them share.
+What a request means is not looked at here; what is refused is counted and logged as behind the
+gate. A client that is slow, sends what is no HTTP, or leaves its answers unread takes up a
+connection for some seconds, and memory that all of them share.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, TypeVarTuple, Unpack
+from typing import Any, ClassVar, TypeVarTuple, Unpack
 
 import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from mmconv.service.problems import Problem
+from mmconv.service.refusals import Refusals
+from mmconv.service.state import Service
+from mmconv.service.tracing import HEADER, Trace
 
 HEAD_BYTES = 65_536
 """A request's line and headers; the parser itself has no bound."""
@@ -62,6 +66,8 @@ class _Timer:
 
 class Connection(HttpToolsProtocol):
     """Reads heads within their bounds, and does not wait for ever for anything a client does."""
+
+    _refusals: ClassVar = Refusals()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -172,10 +178,14 @@ class Connection(HttpToolsProtocol):
         """Answer without a request, then read and drop for a while what still comes."""
         self._refused = True
         self._head.stop()
+        trace = Trace(method="connection", path=message)
+        shared: Service = self.config.app.state.service  # type: ignore[union-attr]  # not a name here
+        shared.metrics.count_request("none", trace.method, status, 0.0)
+        self._refusals.tell({"client": self.client}, trace, status)
         body = orjson.dumps(Problem(status, message, code=code).body)
         head = (
             f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-type: application/json\r\n"
-            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n{HEADER}: {trace.id}\r\n\r\n"
         )
         self.transport.write(head.encode() + body)
         self.transport.write_eof()

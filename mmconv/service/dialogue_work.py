@@ -35,6 +35,7 @@ from mmconv.service.run_requests import decisive, named_model
 from mmconv.service.run_work import counted, stopped_by_itself
 from mmconv.service.settings import Settings
 from mmconv.service.state import Service
+from mmconv.service.wording import without_runs
 from mmconv.store.jobs import Ending, Job
 from mmconv.values import Failure, Image, Outcome
 
@@ -128,7 +129,8 @@ def presented(dialogue: Dialogue, finished: Iterable[Finished]) -> DialogueResul
 def _clean(outcome: Outcome) -> Outcome:
     if not isinstance(outcome, Failure):
         return outcome
-    return replace(outcome, message=words_of_failure(outcome.kind, outcome.message))
+    told = without_runs(words_of_failure(outcome.kind, outcome.message))
+    return replace(outcome, message=told)
 
 
 async def _pictures(images: Incoming, named: Sequence[str], param: str) -> tuple[Image, ...]:

@@ -35,7 +35,7 @@ from mmconv.service.dialogue_work import (
     put_together,
 )
 from mmconv.service.disconnect import while_connected
-from mmconv.service.docs_answers import REMOVED, documented, placed
+from mmconv.service.docs_answers import documented, placed, stopped
 from mmconv.service.images import keep_image
 from mmconv.service.incoming import at_work, incoming
 from mmconv.service.job_pages import job_page
@@ -105,15 +105,16 @@ async def add_dialogue(
     """Hold a dialogue under its conditions; with a judge, also their verdicts and deltas.
 
     Up to as many calls as the setting `synchronous_calls` says (32 if it says nothing), of models
-    and judge together, are answered at once, with 200 and the dialogue. One of more calls becomes a
-    job, for which a token needs the scope run: it is answered with 202 and a job without
-    `conditions` and `deltas`. Ask at its `location` until its state is done; its `result` is the
-    dialogue then. With `wait` in the query, as in `?wait=600`, the answer comes when the job is
-    done, with 200 and the dialogue, or with 202 when it failed, was stopped, or takes longer; at
-    once where the token has as many watchers as it may.
+    and judge together, are answered at once, with 200 and the dialogue. One of more calls, or of
+    more than the token may have waiting, becomes a job, for which a token needs the scope run: it
+    is answered with 202 and a job without `conditions` and `deltas`. Ask at its `location` until
+    its state is done; its `result` is the dialogue then. With `wait` in the query, as in
+    `?wait=600`, the answer comes when the job is done, with 200 and the dialogue, or with 202 when
+    it failed, was stopped, or takes longer; at once where the token has as many watchers as it may.
 
     Calls that fail are part of a dialogue; where not one was answered, the first failure is told as
-    chat tells it, and the job has failed.
+    chat tells it, and the job has failed. Calls that are under way when the client goes are kept:
+    the same dialogue again goes on behind them.
 
     Three conditions and two gradings of three turns are more than 32 calls. Posting a queued
     dialogue again finds it, and goes on with it if it was stopped or lost calls.
@@ -153,7 +154,7 @@ async def get_dialogue(dialogue: DialogueId, shared: Shared, caller: Asker) -> R
     "/dialogues/{dialogue}",
     status_code=202,
     response_model=QueuedDialogue,
-    responses=documented(404, 409) | REMOVED,
+    responses=documented(404, 409) | stopped(QueuedDialogue),
 )
 async def stop_dialogue(
     dialogue: DialogueId, shared: Shared, caller: Chatter, asked: Deletion
@@ -166,6 +167,8 @@ async def stop_dialogue(
     if asked.purge:
         await remove_dialogue(shared, job)
         return Response(status_code=204)
+    if not job.is_active:
+        return json_response(_queued_dialogue(job))
     return json_response(_queued_dialogue(await shared.queue.stop(job.id) or job), 202)
 
 
@@ -192,7 +195,7 @@ async def _hold(shared: Service, caller: Caller, asked: DialogueRequest) -> Dial
         dialogue = await put_together(shared, asked, images)
         plans = await planned(dialogue)
         calls = sum(len(plan.calls) for plan in plans)
-        if calls > shared.settings.synchronous_calls:
+        if calls > min(shared.settings.synchronous_calls, caller.limits.queued_calls):
             return await _submit(shared, caller, dialogue, calls)
         _require_keys(shared, asked)
         finished = await carry_out(shared, caller, seats, names, plans, KIND)

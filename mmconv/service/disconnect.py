@@ -31,14 +31,25 @@ async def first_of(
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, Made]) -> Made:
-    """Do the work, unless the client goes first: then it is cancelled, and `Problem` is raised."""
+    """Do the work, unless the client goes first: then it is cancelled, and `Problem` is raised.
+
+    What the work does then to come to an end is waited for, until the server's own time is over.
+    """
     working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(gone(request))
     try:
         await first_of(working, leaving)
         if not working.done():
+            working.cancel()
+            await asyncio.wait((working,))
+        if working.cancelled():
             raise Problem(GONE, "the client has gone")
         return working.result()
+    except asyncio.CancelledError:
+        # Work that came to an end in peace when it was cancelled once is cancelled again below.
+        working.cancel()
+        await asyncio.sleep(0)
+        raise
     finally:
         leaving.cancel()
         working.cancel()

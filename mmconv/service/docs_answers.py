@@ -55,5 +55,9 @@ def kept(**about: Any) -> Responses:
     return {200: about | headed(tags), 304: {"description": unchanged} | headed(tags)}
 
 
-REMOVED: Responses = {204: {"description": "It is gone."}}
-"""The `responses` of a route that removes something."""
+def stopped(model: type) -> Responses:
+    """The `responses` of a route that stops a job (202) or removes it; `model` tells how it is."""
+    return {
+        200: {"model": model, "description": "It had ended before, and is as it was."},
+        204: {"description": "It is gone."},
+    }

@@ -180,14 +180,24 @@ def keep_image(shared: Service, caller: Caller, data: bytes, declared: str) -> F
     if declared.startswith("image/") and declared not in (found, "image/*"):
         raise Problem(415, f"the image is declared as {declared}, and is {found}")
     uploads, room = shared.uploads, caller.limits.stored_bytes
-    if not uploads.owns(caller.name, data) and uploads.used(caller.name) + len(data) > room:
-        raise Problem(
-            429,
-            f"the images of this token may take up {room:,} bytes",
-            code="storage_full",
-            retry_after=FULL_SECONDS,
-        )
-    return uploads.keep(data, caller.name, WHERE)
+    is_own = uploads.owns(caller.name, data)
+    if not is_own and uploads.used(caller.name) + len(data) > room:
+        raise _full(room)
+    facts = uploads.keep(data, caller.name, WHERE)
+    # Others of the token's may have been kept since it was asked.
+    if not is_own and uploads.used(caller.name) > room:
+        uploads.discard(facts.sha256, caller.name)
+        raise _full(room)
+    return facts
+
+
+def _full(room: int) -> Problem:
+    return Problem(
+        429,
+        f"the images of this token may take up {room:,} bytes",
+        code="storage_full",
+        retry_after=FULL_SECONDS,
+    )
 
 
 async def _needing(shared: Service, image: str, owner: str | None) -> str | None:

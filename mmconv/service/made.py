@@ -1,16 +1,19 @@
 """What is made of a finished run when it is asked for the first time, and kept as files.
 
 It lies in the folder that clients may see (`mmconv.service.shown`), and goes when that is renewed.
+What was made while the run's data could not be read is made anew when they can.
 """
 
 from __future__ import annotations
 
 import asyncio
+import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from mmconv.report.page.content import About
+from mmconv.report.page.content import NOTHING, About
 from mmconv.service.desk import Desk
 from mmconv.service.run_access import about_run, find_run, finished_folder
 from mmconv.service.run_files import read_aside
@@ -19,6 +22,12 @@ from mmconv.service.state import Service
 
 Make: TypeAlias = Callable[[Path, About], object]
 """Makes a file or folder at the path, with what the run's data say of its samples."""
+
+WITHOUT = "made-without-data"
+"""An empty file beside what was made while the data could not be read, as old as the last look."""
+
+LOOK_SECONDS = 60.0
+"""How often it is looked at most whether they can be read again."""
 
 
 async def made_of(shared: Service, desk: Desk, run: str, name: str, make: Make) -> Path:
@@ -29,11 +38,29 @@ async def made_of(shared: Service, desk: Desk, run: str, name: str, make: Make) 
     job = await find_run(shared, run)
     folder = finished_folder(shared, job)
     shown = await asyncio.to_thread(find_shown, shared.settings, job, folder)
-    if shown is not None and (shown / name).exists():
+    if shown is not None and _is_made(shown, name):
         return shown / name
     async with desk.reporting:
         shown = await read_aside(shown_folder, shared.settings, job, folder)
+        if _is_made(shown, name):
+            return shown / name
+        about = await about_run(shared, desk, job)
+        if about is not None and (shown / WITHOUT).exists():
+            await asyncio.to_thread(shutil.rmtree, shown)
+            shown = await read_aside(shown_folder, shared.settings, job, folder)
+        if about is None:
+            (shown / WITHOUT).touch()
         if not (shown / name).exists():
-            about = await about_run(shared, desk, job)
-            await read_aside(make, shown / name, about)
+            await read_aside(make, shown / name, NOTHING if about is None else about)
     return shown / name
+
+
+def _is_made(shown: Path, name: str) -> bool:
+    """Whether it is there, and nothing could be added to it as far as was looked lately."""
+    if not (shown / name).exists():
+        return False
+    try:
+        looked = (shown / WITHOUT).stat().st_mtime
+    except FileNotFoundError:
+        return True
+    return time.time() < looked + LOOK_SECONDS

@@ -10,6 +10,7 @@ from mmconv.errors import FailureKind
 from mmconv.service.privacy import presentable
 from mmconv.service.problems import Problem
 from mmconv.service.tracing import traced
+from mmconv.service.wording import without_runs
 from mmconv.tally import Halt
 from mmconv.values import Failure
 
@@ -43,7 +44,7 @@ CODES: Mapping[FailureKind, str] = {
 def problem_of_failure(failure: Failure, param: str | None = None) -> Problem:
     """What a client is told of a model that did not answer; `param` is what the model has read."""
     status, _ = FAILED[failure.kind]
-    words = words_of_failure(failure.kind, failure.message)
+    words = without_runs(words_of_failure(failure.kind, failure.message))
     code = CODES.get(failure.kind, failure.kind)
     if status < 500:
         return Problem(status, words, param=param, code=code)

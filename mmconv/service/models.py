@@ -1,8 +1,9 @@
 """The models of one process: each is loaded once, whoever asks it, at its first call or before.
 
-A seat from `seat` is shared by all synchronous requests. A run gets seats of its own from `lend`,
-over the same backends and their slots, so that stopping it or closing its models touches nothing
-else. Slots are given in the order of asking: nobody has precedence.
+A seat from `seat` is shared by all synchronous requests; `guest` makes one that a request may stop.
+A run gets seats of its own from `lend`, over the same backends and their slots, so that stopping it
+or closing its models touches nothing else. Slots are given in the order of asking: nobody has
+precedence.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from mmconv.assemble import build_seat, model_identity
 from mmconv.closing import close_all
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec
 from mmconv.protocols import Backend, ImageSource
 from mmconv.runner import Model, Seat
+from mmconv.runner.slots import Stopped
 from mmconv.values import Message, Reply, Sampling
 from model_zoo.providers import provider_of
 
@@ -76,6 +79,11 @@ class Models:
         return self._sources[same]
 
 
+def guest(seat: Seat) -> Seat:
+    """The seat for one request alone: stopping its model stops nobody else's calls."""
+    return replace(seat, model=_Guest(seat.model))
+
+
 def guides_output(spec: ModelSpec) -> bool:
     """Whether the model's backend makes its replies obey a JSON schema, as its provider tells."""
     return provider_of(spec).guides_output(spec)
@@ -127,11 +135,24 @@ class _Source:
 
 
 class _Lent:
-    """A backend as its borrowers see it: they share its slots, and closing it is not theirs."""
+    """A backend as its borrowers see it: they share its slots, and closing it is not theirs.
 
-    def __init__(self, backend: Backend) -> None:
+    Where `stopping` is set it is asked nothing more.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        slots: asyncio.Semaphore | None = None,
+        stopping: asyncio.Event | None = None,
+    ) -> None:
         self.backend = backend
-        self._slots = asyncio.Semaphore(backend.max_concurrency)
+        self._slots = slots or asyncio.Semaphore(backend.max_concurrency)
+        self._stopping = stopping or asyncio.Event()
+
+    def until(self, stopping: asyncio.Event) -> _Lent:
+        """The same for a borrower who may stop."""
+        return _Lent(self.backend, self._slots, stopping)
 
     @property
     def max_concurrency(self) -> int:
@@ -141,7 +162,30 @@ class _Lent:
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
     ) -> Reply:
         async with self._slots:
+            if self._stopping.is_set():
+                raise Stopped
             return await self.backend.generate(messages, sampling, affinity=affinity)
 
     async def aclose(self) -> None:
         """The owner closes the backend; a borrower only lets go of it."""
+
+
+class _Guest(Model):
+    """A model that others ask at the same time, with its slots and its pace.
+
+    Stopping it ends the calls that wait, but not those of others.
+    """
+
+    def __init__(self, host: Model) -> None:
+        super().__init__(host.fingerprint, host._open_backend, host._attempts)
+        self._host = host
+        self._slots = host._slots
+
+    def stop(self) -> None:
+        """Ask nothing more; calls under way finish."""
+        self._stopping.set()
+
+    async def _ready(self) -> Backend:
+        backend = await self._host._ready()
+        assert isinstance(backend, _Lent)
+        return backend.until(self._stopping)

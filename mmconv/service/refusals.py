@@ -1,5 +1,6 @@
 """A trace in the log of requests that are refused for who asks, or how much: 401, 403 and 429.
 
+And of connections that are refused before they bring a request.
 Never of what they sent: a token that is wrong by one letter is nearly one.
 """
 

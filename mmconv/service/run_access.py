@@ -53,15 +53,15 @@ async def find_run(shared: Service, run: str, param: str = "run") -> Job:
     return job
 
 
-async def about_run(shared: Service, desk: Desk, job: Job) -> About:
-    """What a run's data say of its samples; nothing where they are others, or there no more."""
+async def about_run(shared: Service, desk: Desk, job: Job) -> About | None:
+    """What a run's data say of its samples; None where they are others, or there no more."""
     try:
         evaluation = await readable_run(shared, desk, job, other_models=True)
         if "data" in await asyncio.to_thread(_changed, finished_folder(shared, job), evaluation):
-            return {}
+            return None
         return await asyncio.to_thread(evaluation.about)
     except (InputError, Problem):
-        return {}
+        return None
 
 
 def finished_folder(shared: Service, job: Job) -> Path:

@@ -33,6 +33,7 @@ UNTOLD = "the benchmark cannot be built with these options, or from this data"
 ABOUT = (
     (re.compile(r"^samples: "), "samples"),
     (re.compile(r"\bneeds? a judge\b|\boffline judge\b"), "seats.judge"),
+    (re.compile(r"\bhas no sheets\b"), "options.sheet"),
     (re.compile(r"\bopponents\b|\bplayers are named\b"), "seats"),
 )
 """Words of the engine, and the field that they are about."""

@@ -16,7 +16,7 @@ from mmconv.errors import InputError
 from mmconv.service.access import Caller, Reader, RunStarter, Shared
 from mmconv.service.bodies import JsonRoute
 from mmconv.service.desk import RUN, Runs
-from mmconv.service.docs_answers import REMOVED, documented, placed
+from mmconv.service.docs_answers import documented, placed, stopped
 from mmconv.service.job_pages import job_page
 from mmconv.service.problems import Problem, json_response
 from mmconv.service.removal import Deletion, remove_run
@@ -164,7 +164,7 @@ async def get_run(run: RunId, shared: Shared, _caller: Reader) -> Response:
     "/runs/{run}",
     status_code=202,
     response_model=RunInfo,
-    responses=documented(404, 409) | REMOVED,
+    responses=documented(404, 409) | stopped(RunInfo),
 )
 async def stop_run(
     run: RunId, shared: Shared, desk: Runs, caller: RunStarter, asked: Deletion
@@ -180,5 +180,6 @@ async def stop_run(
     if asked.purge:
         await remove_run(shared, desk, job)
         return Response(status_code=204)
-    stopped = await shared.queue.stop(run)
-    return json_response(run_info(stopped or job), 202)
+    if not job.is_active:
+        return json_response(run_info(job))
+    return json_response(run_info(await shared.queue.stop(run) or job), 202)

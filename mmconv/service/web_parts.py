@@ -19,7 +19,7 @@ from starlette.responses import FileResponse, Response
 from mmconv import __version__
 from mmconv.evaluation import Evaluation
 from mmconv.keys import hash_json
-from mmconv.report.page.content import About
+from mmconv.report.page.content import NOTHING, About
 from mmconv.report.page.gathering import reading_settings, shown_sample
 from mmconv.report.page.parts import HEAD, block_name, write_parts
 from mmconv.report.page.views import comparison_content, run_content, view_of
@@ -147,7 +147,7 @@ async def _write_comparison(
     shared: Service, desk: Desk, asked: CompareQuery, jobs: list[Job], parts: Path
 ) -> None:
     compared = await compare_finished(shared, asked)
-    about = await about_run(shared, desk, jobs[0])
+    about = await about_run(shared, desk, jobs[0]) or NOTHING
 
     def write() -> None:
         write_parts(parts, comparison_content(compared, about))

@@ -48,6 +48,11 @@ def without_commands(message: str) -> str:
     return re.sub(r"\boptions\.[a-z-]+", lambda found: found[0].replace("-", "_"), message)
 
 
+def without_runs(message: str) -> str:
+    """A message of a model, for who does not run a benchmark, without what only a run can set."""
+    return re.sub(r"; in a run of \w+ set \S+", "", message)
+
+
 def in_one(told: Sequence[str]) -> str:
     """What one value may be, where each says a kind that is needed; else the first of them."""
     kinds = dict.fromkeys(each.removesuffix(NEEDED) for each in told if each.endswith(NEEDED))

@@ -16,9 +16,17 @@ import orjson
 import pytest
 
 import mmconv.client
-from mmconv.answers import QueuedDialogue
 from mmconv.benchmarks.convbench.scenes import write_scenes
-from mmconv.client import Client, Progress, Run, RunInfo, ServiceError, StoredImage
+from mmconv.client import (
+    Client,
+    Dialogue,
+    Progress,
+    QueuedDialogue,
+    Run,
+    RunInfo,
+    ServiceError,
+    StoredImage,
+)
 from mmconv.client.waiting import wait
 from mmconv.run_folder.transcripts import score_record
 from mmconv.values import Score
@@ -31,7 +39,12 @@ PNG = encode(halves(), "png")
 MODELS = {
     "echo": {"provider": "fake", "model": "echo"},
     "judge": {"provider": "fake", "model": "judge"},
+    "slow": {"provider": "fake", "model": "slow", "options": {"seconds": 1}},
 }
+
+
+LONG = [str(number) for number in range(21)]
+"""The turns of a dialogue that becomes a job."""
 
 
 @pytest.fixture
@@ -48,7 +61,7 @@ def client(start: Servers, tmp_path: Path) -> Iterator[Client]:
 
 
 def test_models_images_and_chat(client: Client, tmp_path: Path) -> None:
-    assert client.models() == ("echo", "judge")
+    assert client.models() == ("echo", "judge", "slow")
     file = tmp_path / "halves.png"
     file.write_bytes(PNG)
     kept = client.upload(file)
@@ -109,7 +122,8 @@ def test_dialogues_at_once_and_as_a_job(client: Client) -> None:
     at_once = client.dialogue("echo", TURNS, gradings=["direct"], **fields)
     queued = client.dialogue("echo", TURNS, gradings=["direct", "pairwise"], **fields)
     [job] = client.dialogues(state="done")
-    assert (job.model, job.owner) == ("echo", "local")
+    assert (job.info.model, job.info.owner) == ("echo", "local")
+    assert client.dialogue_by_id(job.id).wait() == queued
     assert len(at_once.deltas) == 5
     assert len(queued.deltas) == 10
     assert [each for each in queued.deltas if each.grading == "direct"] == list(at_once.deltas)
@@ -306,7 +320,7 @@ def test_a_kept_image_is_not_uploaded_again() -> None:
     assert kept.name.encode() in seen[0]
 
 
-@pytest.mark.parametrize("kind", [Client, Run])
+@pytest.mark.parametrize("kind", [Client, Dialogue, Run])
 def test_all_that_is_handed_out_is_offered_by_name(kind: type) -> None:
     methods = [each for each in vars(kind).values() if callable(each)]
     returned: list[Any] = [get_type_hints(method).get("return") for method in methods]
@@ -331,6 +345,29 @@ def test_an_older_result_of_a_dialogue_that_failed_is_not_taken_for_the_new_one(
     def fail(look: Callable[[], QueuedDialogue], *, progress: bool) -> QueuedDialogue:
         return replace(wait(look, progress=progress), state="failed", error="away")
 
-    monkeypatch.setattr("mmconv.client.client.wait", fail)
+    monkeypatch.setattr("mmconv.client.dialogues.wait", fail)
     with pytest.raises(ServiceError, match="is failed: away"):
-        client.dialogue("echo", [{"instruction": str(number)} for number in range(21)])
+        client.dialogue("echo", LONG)
+
+
+def test_a_dialogue_whose_waiting_ends_is_named_stopped_and_removed(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("mmconv.client.waiting.time.sleep", interrupt)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            client.dialogue("slow", LONG)
+    [job] = client.dialogues()
+    assert [note for note in caught.value.__notes__ if f"dialogue_by_id('{job.id}')" in note]
+    found = client.dialogue_by_id(job.id)
+    assert found.refresh().state in ("queued", "running")
+    found.stop()
+    with pytest.raises(ServiceError, match=f"{job.id} is stopped"):
+        found.wait()
+    found.remove()
+    assert list(client.dialogues()) == []
+    with pytest.raises(ServiceError, match="status 404"):
+        found.refresh()

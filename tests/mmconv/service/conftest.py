@@ -9,11 +9,13 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import httpx
 import pytest
 import yaml
+from fastapi import APIRouter, FastAPI
+from starlette.routing import BaseRoute
 
 from mmconv.service.app import open_app
 from mmconv.service.settings import Settings
@@ -26,6 +28,30 @@ MODELS: Mapping[str, Any] = {
     "judge": {"provider": "fake", "model": "judge"},
 }
 """What a service under test serves where a test names no models."""
+
+
+class Routed(FastAPI):
+    """Takes a router's routes from the first application that had it: they know of none.
+
+    FastAPI makes the checks of all parameters anew for each, which takes longer than most tests.
+    """
+
+    made: ClassVar[dict[int, list[BaseRoute]]] = {}
+
+    def include_router(self, router: APIRouter, **given: Any) -> None:
+        if id(router) in self.made:
+            self.routes.extend(self.made[id(router)])
+            return
+        others = len(self.routes)
+        super().include_router(router, **given)
+        self.made[id(router)] = self.routes[others:]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _routed_once() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mmconv.service.app.FastAPI", Routed)
+        yield
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,6 @@ import pytest
 
 from mmconv.benchmarks.convbench.columns import CAPTION, FOCUS_POINTS, INSTRUCTIONS, REFERENCES
 from mmconv.benchmarks.convbench.scenes import write_scenes
-from mmconv.plans import Plan
-from mmconv.service.access import Caller
-from mmconv.service.running import carry_out
-from mmconv.values import Call, Message
 from tests.images.pictures import encode, halves
 from tests.mmconv.dialogues.samples import TURNS
 from tests.mmconv.service.conftest import Serve, Served
@@ -78,7 +74,7 @@ async def test_texts_verdicts_and_deltas(talking: Served) -> None:
     assert [turn["given"] for turn in perception["turns"]] == [True, False, False]
     assert reasoning["turns"][1]["text"] == "For fun."
     assert free["turns"][0]["seen"] == [
-        {"sha256": hashlib.sha256(PNG).hexdigest(), "width": 32, "height": 16}
+        {"sha256": hashlib.sha256(PNG).hexdigest(), "width": 32, "height": 16, "media_type": ""}
     ]
     ratings = {
         (each["condition"], turn["turn"]): turn["judgements"][0]["score"]
@@ -241,23 +237,6 @@ async def test_the_field_to_blame_is_named(
     assert (answer.status_code, answer.json()["error"]["param"]) == (status, param)
 
 
-async def test_a_client_that_goes_leaves_nothing_under_way(talking: Served) -> None:
-    caller = Caller(name="ann", scopes=frozenset({"chat"}), limits=talking.shared.settings.limits)
-    slow = talking.shared.model("slow")
-    call = Call(id="turn_1", seat="candidate", messages=(Message(role="user", parts=()),))
-    plan = Plan(order=0, sample="1", condition="free", calls=(call,))
-    names = {"candidate": "slow"}
-    work = asyncio.create_task(
-        carry_out(talking.shared, caller, {"candidate": slow}, names, [plan], "dialogue")
-    )
-    await asyncio.sleep(0.05)
-    assert talking.shared.meters.of("ann").calls == 1
-    work.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await work
-    assert talking.shared.meters.of("ann").calls == 0
-
-
 async def test_a_large_one_is_a_run_with_the_same_result(serve: Serve) -> None:
     models = dict(MODELS)
     small = await serve(models=models, synchronous_calls=100)
@@ -284,10 +263,23 @@ async def test_a_stopped_run_goes_on_when_it_is_posted_again(serve: Serve) -> No
     place = (await served.client.post(URL, json=slow)).headers["location"]
     assert (await served.client.delete(place)).status_code == 202
     assert (await ended(served, place))["state"] == "stopped"
+    again = await served.client.delete(place)
+    assert (again.status_code, again.json()["state"]) == (200, "stopped")
     assert (await served.client.post(URL, json=slow)).status_code == 202
     done = await ended(served, place)
     assert done["state"] == "done"
     assert done["result"]["conditions"][0]["turns"][2]["text"] == TURNS[2]["instruction"]
+
+
+async def test_what_a_token_may_not_have_waiting_is_queued(serve: Serve) -> None:
+    tokens = [token("ann", "chat", "run", "read", queued_calls=2)]
+    served = await serve(models=dict(MODELS), tokens=tokens)
+    served.client.headers.update(bearer("ann"))
+    two, three = ({"model": "echo", "turns": TURNS[:count]} for count in (2, 3))
+    assert (await served.client.post(URL, json=two)).status_code == 200
+    answer = await served.client.post(URL, json=three)
+    assert answer.status_code == 202
+    assert (await ended(served, answer.headers["location"]))["state"] == "done"
 
 
 async def test_a_token_needs_a_scope_for_what_is_queued(serve: Serve) -> None:

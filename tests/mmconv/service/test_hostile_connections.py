@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -183,6 +184,24 @@ def test_a_long_target_is_refused(server: ServerProcess) -> None:
 def test_what_is_no_http_is_refused(server: ServerProcess, sent: bytes) -> None:
     answer = exchange(server, sent)
     check_refusal(answer.status, answer.body, 400)
+
+
+def test_what_is_refused_before_it_is_a_request_is_traced_and_counted(
+    server: ServerProcess,
+) -> None:
+    def counted() -> float:
+        page = httpx.get(f"{server.url}/metrics").text
+        line = r'requests_total\{method="other",route="none",status="400"\} (.*)'
+        return sum(float(found) for found in re.findall(line, page))
+
+    before = counted()
+    with connect(server) as connection:
+        connection.sendall(b"SSH-2.0-OpenSSH_9.6\r\n")
+        head = connection.makefile("rb").read().partition(b"\r\n\r\n")[0].decode()
+    found = re.search("^X-Request-Id: ([0-9a-f]{16})$", head, re.MULTILINE)
+    assert found is not None, head
+    assert counted() == before + 1
+    wait_until(lambda: f"request {found[1]} (status 400)" in server.told)
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import asyncio
 import io
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 
+from images import Facts
+from images.uploads import Uploads
 from mmconv.keys import hash_bytes
 from tests.mmconv.service.conftest import Serve, Served
 from tests.pictures import picture
@@ -114,6 +118,25 @@ async def test_the_room_of_a_token_ends(serve: Serve) -> None:
     ]
     assert codes == [201, 201, 429]
     assert (await client.get(f"/v1/images/{hash_bytes(OTHER)}")).status_code == 404
+
+
+async def test_images_that_come_together_take_no_more_room_either(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = threading.Barrier(2, timeout=20)
+    really = Uploads.keep
+
+    def keep(*args: Any) -> Facts:
+        together.wait()
+        return really(*args)
+
+    monkeypatch.setattr(Uploads, "keep", keep)
+    served = await serve(limits={"stored_bytes": max(len(PNG), len(OTHER))})
+    posts = (served.client.post("/v1/images", content=data) for data in (PNG, OTHER))
+    codes = {answer.status_code for answer in await asyncio.gather(*posts)}
+    assert 429 in codes
+    kept = (await served.client.get("/v1/images")).json()["data"]
+    assert len(kept) == len(codes) - 1
 
 
 @pytest.mark.parametrize(

@@ -172,13 +172,28 @@ async def test_what_still_loads_at_the_end_is_ended(opened: list[str]) -> None:
     assert opened == ["open", "ended"]
 
 
-async def test_a_run_that_stops_and_closes_its_models_leaves_others_be(opened: list[str]) -> None:
+async def test_a_run_that_stops_and_closes_its_models_leaves_others_be(
+    opened: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from model_zoo.fake import FakeBackend
+
+    under_way, may_end = 0, asyncio.Event()
+    really = FakeBackend.generate
+
+    async def generate(self: FakeBackend, *args: Any, **kwargs: Any) -> Reply:
+        nonlocal under_way
+        under_way += 1
+        await may_end.wait()
+        return await really(self, *args, **kwargs)
+
+    monkeypatch.setattr(FakeBackend, "generate", generate)
     zoo = models(slow=SLOW)
     run, other = (zoo.lend(run_spec(candidate=SLOW))["candidate"] for _ in range(2))
     asking = [asyncio.create_task(ask(seat)) for seat in (run, other, zoo.seat("slow"))]
-    await asyncio.sleep(0.02)
+    await until(lambda: under_way == 2)
     run.model.stop()
     await run.model.aclose()
+    may_end.set()
     assert all(isinstance(outcome, Reply) for outcome in await asyncio.gather(*asking))
     assert isinstance(await ask(zoo.seat("slow")), Reply)
     assert opened == ["open"]

@@ -297,8 +297,9 @@ async def test_an_image_that_is_removed_meanwhile_is_there_for_who_needs_it(
     turns = [{"instruction": str(number), "images": [NAME]} for number in range(6)]
     talk = {"model": "slow", "turns": turns}
     asked = asyncio.create_task(client.post("/v1/dialogues", json=talk, headers=bearer("ann")))
-    await asyncio.sleep(0.3)
+    await until(lambda: served.shared.meters.of("ann").calls > 0)
     assert (await delete(client, "ann", f"/v1/images/{NAME}")).status_code == 204
+    assert not asked.done()
     assert hash_bytes(served.shared.pictures.read(NAME)) == NAME
     told = (await asked).json()["conditions"][0]["turns"]
     assert [turn["failed"] for turn in told] == [None] * 6

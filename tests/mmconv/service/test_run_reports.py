@@ -61,7 +61,8 @@ async def test_an_archive_holds_the_page_and_all_beside_it(served: Served, tmp_p
     answer = await served.client.get(f"/v1/runs/{run}/report", params={"format": "zip"})
     assert answer.headers["content-type"] == "application/zip"
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
-        names = ["report.html", "report.samples/0.js", "report.samples/1.js"]
+        beside = ("0", "1", "1000000", "1000001")
+        names = ["report.html", *(f"report.samples/{number}.js" for number in beside)]
         assert archive.namelist() == names
         page = await served.client.get(f"/v1/runs/{run}/report")
         assert archive.read("report.html") == page.content
@@ -119,3 +120,32 @@ async def test_a_resumed_run_is_not_done_before_its_tables_are(served: Served) -
         finished_folder(served.shared, resumed)
     assert told.value.code == "not_finished"
     assert finished_folder(served.shared, job) == folder
+
+
+async def test_a_report_made_while_the_data_are_away_is_made_anew_when_they_are_back(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a restart with a folder that is not mounted."""
+    data = drawn(tmp_path)
+    run = await finished(await serve(data=data))
+    images = tmp_path / "data" / "images"
+    images.rename(tmp_path / "away")
+    later = await serve(data=data)
+    without = (await later.client.get(f"/v1/runs/{run}/report")).text
+    assert "3 pictures are not shown" in without
+    assert (await later.client.get(f"/v1/runs/{run}/report")).text == without
+    archive = {"format": "zip"}
+    lesser = (await later.client.get(f"/v1/runs/{run}/report", params=archive)).content
+    (tmp_path / "away").rename(images)
+    # Looking costs reading the data, so it is not done for every file of a page.
+    assert (await later.client.get(f"/v1/runs/{run}/report")).text == without
+    monkeypatch.setattr("mmconv.service.made.LOOK_SECONDS", 0)
+    whole = (await later.client.get(f"/v1/runs/{run}/report")).text
+    assert "not shown" not in whole
+    assert len(whole) > len(without)
+    page = later.shared.settings.out / "shown" / run / "report.html"
+    made = page.stat().st_mtime_ns
+    assert (await later.client.get(f"/v1/runs/{run}/report")).text == whole
+    assert page.stat().st_mtime_ns == made
+    zipped = (await later.client.get(f"/v1/runs/{run}/report", params=archive)).content
+    assert len(zipped) > len(lesser)

@@ -116,6 +116,8 @@ async def test_a_stopped_run_keeps_its_answers_and_is_resumed(running: Served) -
     assert stopping.json()["stopping"] or stopping.json()["state"] == "stopped"
     stopped = await ended(running.client, run)
     assert (stopped["state"], stopped["scores"]) == ("stopped", None)
+    again = await running.client.delete(f"/v1/runs/{run}")
+    assert (again.status_code, again.json()["state"]) == (200, "stopped")
     answered = stopped["progress"]["replies"]
     assert 4 <= answered < ROWS * CALLS
     assert (await running.client.get(f"/v1/runs/{run}/scores")).status_code == 409
@@ -246,6 +248,11 @@ async def test_data_that_are_gone_refuse_a_run_and_tell_no_path(
     assert (answer.status_code, error["code"], error["param"]) == (409, "data_unusable", "data")
     assert "whoever runs it can mend that: data.jsonl: 1 problem" in error["message"]
     assert str(tmp_path) not in answer.text
+
+
+async def test_a_sheet_of_what_has_none_is_the_clients_to_mend(running: Served) -> None:
+    answer = await post(running.client, request(options={"sheet": "one"}))
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "options.sheet")
 
 
 async def test_pictures_that_are_missing_are_named_without_their_folder(

@@ -9,7 +9,9 @@ import pytest
 from images.door import bound
 from images.header import read_media_type
 from mmconv.errors import ImageError
+from mmconv.service.model_failures import problem_of_failure, words_of_failure
 from mmconv.service.wording import in_one, without_commands
+from mmconv.values import Failure
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import drawn, request
 
@@ -110,10 +112,13 @@ def test_who_chats_has_no_model_file() -> None:
         ", or go without a system message: leave `system` out of the model's file, and in a run of "
         "BotChat set options.prompt_role=user"
     )
-    assert without_commands(told) == (
+    in_a_run = words_of_failure("rejected", told)
+    assert in_a_run == (
         "no such role; go without a system message; in a run of BotChat set "
         "options.prompt_role=user"
     )
+    failure = Failure(kind="rejected", message=told, attempts=1)
+    assert problem_of_failure(failure).message == "no such role; go without a system message"
 
 
 def test_kinds_of_one_value_are_told_together() -> None:

@@ -65,8 +65,8 @@ class Bench:
         self.tasks[job.id] = Task(job, stubborn=self.stubborn)
         return self.tasks[job.id]
 
-    async def submit(self, name: str, kind: str = "task") -> None:
-        await self.queue.submit(NewJob(id=name, kind=kind, owner="ann", spec="{}"))
+    async def submit(self, name: str, kind: str = "task", owner: str = "ann") -> None:
+        await self.queue.submit(NewJob(id=name, kind=kind, owner=owner, spec="{}"))
 
     async def task(self, name: str) -> Task:
         """The job's task, when it has been begun."""
@@ -202,11 +202,14 @@ async def test_the_end_of_a_job_is_kept_though_the_database_is_away_for_a_moment
 
 async def test_so_many_jobs_at_once_and_no_more(tmp_path: Path) -> None:
     async with bench(tmp_path, at_once=2) as at:
-        for name in "abc":
+        for name in "ab":
             await at.submit(name)
-        (await at.task("a")), (await at.task("b"))
-        await asyncio.sleep(0.1)
-        assert list(at.tasks) == ["a", "b"]
+            await at.task(name)
+        # Were there room for it, the one that came first would be taken first.
+        await at.submit("c", owner="bob")
+        await at.submit("d", "talk", owner="bob")
+        await at.task("d")
+        assert list(at.tasks) == ["a", "b", "d"]
         at.tasks["b"].end.set()
         await at.task("c")
 
@@ -240,7 +243,7 @@ async def test_a_job_in_other_hands_is_let_go(tmp_path: Path) -> None:
             taken = await at.queue.take("other", ["task"])
         assert taken is not None
         await asyncio.wait_for(task.end.wait(), 10)
-        await asyncio.sleep(0.05)
+        await until(lambda: at.worker.busy == 0)
         job = await at.queue.get("a")
         assert job is not None
         assert (job.state, job.worker) == ("running", "other")
