@@ -6,7 +6,7 @@ from random import Random
 import PIL.Image
 import pytest
 
-from images.thumbnails import MAX_BYTES, SIDE, thumbnail
+from images.thumbnails import AS_IS_BYTES, LARGER_SIDE, MAX_BYTES, SIDE, renditions, thumbnail
 from mmconv.errors import ImageError
 
 
@@ -55,3 +55,29 @@ def test_what_is_transparent_becomes_white() -> None:
 def test_damage_is_an_image_error(data: bytes) -> None:
     with pytest.raises(ImageError, match="picture 7"):
         thumbnail(data, "picture 7")
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_a_small_file_is_looked_at_as_it_is(kind: str) -> None:
+    data = encoded(busy(150, 100), kind)
+    assert renditions(data, "picture") == (thumbnail(data, "picture"), data)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_a_large_file_is_fitted_to_be_looked_at(kind: str) -> None:
+    data = encoded(busy(2400, 1200), kind)
+    assert len(data) > AS_IS_BYTES
+    small, larger = (PIL.Image.open(io.BytesIO(each)) for each in renditions(data, "picture"))
+    assert larger.format == "JPEG"
+    assert larger.size == (LARGER_SIDE, LARGER_SIDE // 2)
+    assert (small.format, small.size) == ("WEBP", (SIDE, SIDE // 2))
+
+
+def test_what_not_every_browser_shows_is_written_anew() -> None:
+    _, larger = renditions(encoded(busy(60, 40), "BMP"), "picture")
+    assert PIL.Image.open(io.BytesIO(larger)).format == "JPEG"
+
+
+def test_damage_is_an_image_error_in_either_size() -> None:
+    with pytest.raises(ImageError, match="picture 7"):
+        renditions(b"\xff\xd8\xff\xe0 no picture", "picture 7")

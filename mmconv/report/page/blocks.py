@@ -2,7 +2,8 @@
 
 A block is a list of samples as gzipped JSON in base64, and its pictures as WebP in base64. The page
 unpacks a block when one of its samples is looked at or searched. What exceeds the page's budget
-goes to files of JavaScript in a folder beside it, which a page may load from a disk too.
+goes to files of JavaScript in a folder beside it, which a page may load from a disk too. So do the
+larger pictures of each block, which are apart: they are needed only where one is enlarged.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import orjson
 
-from images.thumbnails import thumbnail
+from images.thumbnails import renditions
 from mmconv.errors import ImageError
 from mmconv.protocols import ImageSource
 from mmconv.report.page.dialogues import Record
@@ -27,8 +28,22 @@ from mmconv.report.page.dialogues import Record
 BLOCK = 16
 """Samples in a block."""
 
+LARGER = 1_000_000
+"""Added to a block's number: the file of its larger pictures."""
+
+LARGER_BYTES = 2_000_000
+"""What larger pictures may take inside the page, of what its budget leaves them."""
+
 _THREADS = 2
-_LOOKAHEAD = 8
+_LOOKAHEAD = 4
+
+
+class _Renditions(NamedTuple):
+    """A picture's short name, its thumbnail and the larger one; empty texts if it is lost."""
+
+    name: str
+    small: str = ""
+    larger: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +64,9 @@ class Blocks:
     """Takes samples in and makes blocks of them in threads; a context manager.
 
     `inside` holds the blocks of the page, up to `budget` bytes; the rest is written into `folder`,
-    and `outside` counts it. `size` counts the samples. `lost` names the pictures that could not be
-    had, with the reason.
+    and `outside` counts it. `size` counts the samples. `larger` holds larger pictures by the number
+    of their block, as JSON of name -> base64 of JPEG or PNG; of so many blocks `larger_outside`
+    they lie in files. `lost` names the pictures that could not be had, with the reason.
     """
 
     images: ImageSource | None
@@ -59,12 +75,13 @@ class Blocks:
     inside: list[Block] = field(default_factory=list)
     outside: int = 0
     size: int = 0
+    larger: dict[int, str] = field(default_factory=dict)
+    larger_outside: int = 0
     lost: dict[str, str] = field(default_factory=dict)
+    _written: set[Path] = field(default_factory=set)
     _open: list[Record] = field(default_factory=list)
     _wanted: list[str] = field(default_factory=list)
-    _waiting: deque[tuple[Future[str], list[Future[tuple[str, str]]]]] = field(
-        default_factory=deque
-    )
+    _waiting: deque[tuple[Future[str], list[Future[_Renditions]]]] = field(default_factory=deque)
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS))
 
     def __enter__(self) -> Self:
@@ -95,7 +112,7 @@ class Blocks:
         if not self._open:
             return
         texts = self._pool.submit(packed, self._open)
-        pictures = [self._pool.submit(self._small, sha256) for sha256 in self._wanted]
+        pictures = [self._pool.submit(self._renditions, sha256) for sha256 in self._wanted]
         self._waiting.append((texts, pictures))
         self._open, self._wanted = [], []
         if len(self._waiting) > _LOOKAHEAD:
@@ -104,42 +121,51 @@ class Blocks:
     def _settle(self) -> None:
         """Put the oldest block where there is room; blocks keep their order."""
         texts, pictures = self._waiting.popleft()
-        held = dict(name_and_data for each in pictures if (name_and_data := each.result())[1])
-        block = Block(texts=texts.result(), pictures=orjson.dumps(held).decode())
+        had = [made for each in pictures if (made := each.result()).small]
+        small = orjson.dumps({each.name: each.small for each in had}).decode()
+        block = Block(texts=texts.result(), pictures=small)
+        number = len(self.inside) + self.outside
         if not self.outside and block.size <= self.budget:
             self.budget -= block.size
             self.inside.append(block)
         else:
-            self._write(block)
+            self._write(number, block)
+            self.outside += 1
+        if had:
+            larger = {each.name: each.larger for each in had}
+            self.larger[number] = orjson.dumps(larger).decode()
+        # what all samples need goes first, so the larger ones have the room that is left
+        while sum(map(len, self.larger.values())) > min(LARGER_BYTES, self.budget):
+            last, packed_pictures = self.larger.popitem()
+            self._write(LARGER + last, Block(texts="", pictures=packed_pictures))
+            self.larger_outside += 1
 
-    def _write(self, block: Block) -> None:
+    def _write(self, number: int, block: Block) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        number = len(self.inside) + self.outside
         line = f'mmconvBlock({number}, "{block.texts}", {block.pictures});\n'
-        (self.folder / f"{number}.js").write_text(line, encoding="ascii")
-        self.outside += 1
+        path = self.folder / f"{number}.js"
+        path.write_text(line, encoding="ascii")
+        self._written.add(path)
 
     def _remove_old(self) -> None:
         """Remove what an earlier page left in the folder, and the folder if nothing is in it."""
-        written = range(len(self.inside), len(self.inside) + self.outside)
         for path in self.folder.glob("*.js"):
-            if path.stem.isdigit() and int(path.stem) not in written:
+            if path.stem.isdigit() and path not in self._written:
                 path.unlink()
         if self.folder.is_dir() and not any(self.folder.iterdir()):
             self.folder.rmdir()
 
-    def _small(self, sha256: str) -> tuple[str, str]:
-        """A picture's short name and its thumbnail; an empty text where there is none."""
+    def _renditions(self, sha256: str) -> _Renditions:
         name = sha256[:16]
         if self.images is None:
             self.lost[name] = "the page was made without the images"
-            return name, ""
+            return _Renditions(name)
         try:
-            data = thumbnail(self.images.read(sha256), f"image {sha256[:12]}")
+            made = renditions(self.images.read(sha256), f"image {sha256[:12]}")
         except ImageError as error:
             self.lost[name] = str(error)
-            return name, ""
-        return name, base64.b64encode(data).decode()
+            return _Renditions(name)
+        return _Renditions(name, *(base64.b64encode(data).decode() for data in made))
 
 
 def packed(document: object) -> str:

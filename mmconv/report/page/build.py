@@ -1,8 +1,8 @@
 """Writes the page: one HTML file for a run, or for several runs that are compared.
 
 The page holds everything (style, script, plots, texts, small pictures) and asks nothing of a
-network; its policy forbids it. Samples that exceed `BLOCK_BYTES` lie in a folder beside it, and the
-page says which.
+network; its policy forbids it. Samples that exceed `BLOCK_BYTES`, and larger pictures for which
+no room is left, lie in a folder beside it, and the page says which.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from mmconv.protocols import ImageSource
 from mmconv.report.comparison import Comparison
 from mmconv.report.output import PAGE
-from mmconv.report.page.blocks import BLOCK, Blocks, packed
+from mmconv.report.page.blocks import BLOCK, LARGER, Blocks, packed
 from mmconv.report.page.content import NOTHING, About, Content
 from mmconv.report.page.gathering import SHORT_NAME, Gathering
 from mmconv.report.page.rendering import render
@@ -57,7 +57,7 @@ def _write(page: Path, content: Content, images: ImageSource | None, budget: int
     with Blocks(images=images, folder=apart, budget=budget) as blocks:
         for shown, pictures in gathering.samples():
             blocks.add(shown, pictures)
-    document = gathering.document(BLOCK) | {"folder": apart.name}
+    document = gathering.document(BLOCK) | {"folder": apart.name, "larger": LARGER}
     html = render(gathering, blocks, packed(document))
     with whole(page) as part:
         part.write_text(html, encoding="utf-8")

@@ -25,6 +25,7 @@ from mmconv.benchmarks.convbench.quantities import (
 from mmconv.report.page.content import Section, View
 from mmconv.report.page.display import Grid, Line, Shown, grid, same_size, shown, why_missing
 from mmconv.report.page.plots import Plot, Series, point_of, sideways, span, upright
+from mmconv.report.page.ratings import Scale
 from mmconv.report.page.sentences import (
     Keys,
     attribution_sentences,
@@ -47,6 +48,13 @@ CONDITIONS = {
 """Condition -> what the page calls it."""
 
 TURNS = {**LEVELS, 0: "overall"}
+RATINGS = Scale(
+    metric=DIRECT.metric,
+    lowest=int(DIRECT.lowest),
+    highest=int(DIRECT.highest),
+    turns=TURNS,
+    titles=CONDITIONS,
+)
 COLOURS = {"free": "series-1", "perception": "series-2", "reasoning": "series-3"}
 USED = frozenset(
     {"scores", "deltas", "attribution_net", "failures", "attribution", "attribution_samples"}

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mmconv.report.page.dialogues import Record
 from mmconv.report.reasons import in_words
+from mmconv.trials import read_trial
 
 Group: TypeAlias = tuple[int, str, str, int | None]
 """Of which run, under which condition, which metric, of which turn a score is."""
@@ -30,6 +31,9 @@ class _Key(NamedTuple):
 
 HIDDEN_TAGS = frozenset({"cluster", "side", "model", "reading", "order"})
 """Tags that tell scores of one sample apart, and not samples."""
+
+TRIAL = "trial"
+"""The facet by which one of several trials is chosen."""
 
 OWN = "the run's own"
 """What stands for the label of a run among others."""
@@ -75,6 +79,9 @@ class Index:
                 else:
                     held[place] = round(score["value"], 4)
                 self._note_tags(score, tags)
+        trials = self._facets.setdefault(TRIAL, {})
+        name = f"{TRIAL} {read_trial(sample).number}"
+        tags.setdefault(TRIAL, set()).add(trials.setdefault((None, name), len(trials)))
         self._tell_apart(keys)
         entry: Record = {"i": sample, "t": _snippet(shown), "f": tags, "s": held}
         if shown["pictures"]:

@@ -107,6 +107,32 @@ def upright(title: str, places: Sequence[str], series: Sequence[Series], ends: E
     return _plot(title, figure, places, series)
 
 
+def bars(title: str, places: Sequence[str], series: Sequence[Series], highest: float) -> Plot:
+    """Columns over named places, the series side by side, on a scale from 0 to the highest."""
+    figure, axes = _empty(WIDTH, 2.2, left=0.45)
+    width = 0.8 / max(1, len(series))
+    for number, each in enumerate(series):
+        middle = (number - (len(series) - 1) / 2) * width
+        for place, point in enumerate(each.points):
+            if point is not None:
+                axes.bar(place + middle, point.value, 0.9 * width, color=_STAND_INS[each.colour])
+    axes.set_xticks(range(len(places)), places)
+    axes.set_xlim(-0.6, len(places) - 0.4)
+    axes.set_ylim(0, 1.04 * highest)
+    axes.grid(axis="y", color=_STAND_INS["line"], linewidth=0.8)
+    return Plot(
+        title=title,
+        svg=_svg(figure, title),
+        told="; ".join(
+            f"{each.name}, {place}: {point.value:.1f}"
+            for each in series
+            for place, point in zip(places, each.points, strict=True)
+            if point is not None
+        ),
+        legend=tuple((each.name, each.colour) for each in series),
+    )
+
+
 def sideways(
     title: str, places: Sequence[str], series: Series, ends: Ends, *, zero: bool = False
 ) -> Plot:

@@ -26,7 +26,15 @@ if TYPE_CHECKING:
 
 STYLE = "page.css"
 
-SCRIPTS = ("dom.js", "theme.js", "conversation.js", "selection.js", "samples.js")
+SCRIPTS = (
+    "dom.js",
+    "theme.js",
+    "tables.js",
+    "enlarging.js",
+    "conversation.js",
+    "selection.js",
+    "samples.js",
+)
 """The scripts of the browser of samples; each needs those before it."""
 
 
@@ -45,7 +53,8 @@ def render(gathering: Gathering, blocks: Blocks, index: str) -> str:
             held=_held(blocks),
             index=index,
             blocks=blocks.inside,
-            policy=_policy(script, apart=blocks.outside > 0),
+            larger=blocks.larger,
+            policy=_policy(script, apart=blocks.outside + blocks.larger_outside > 0),
             script=script,
             style=read_part(STYLE),
             version=__version__,
@@ -93,6 +102,11 @@ def _held(blocks: Blocks) -> str:
         told.append(
             f"The first {inside} samples are in this file; the other {size - inside} are in the "
             f"folder {blocks.folder.name} beside it: keep the two together."
+        )
+    if blocks.larger_outside:
+        some = "Some of the" if blocks.larger else "The"
+        told.append(
+            f"{some} larger pictures are in the folder {blocks.folder.name} beside this file."
         )
     if blocks.lost:
         example = next(iter(blocks.lost.values()))

@@ -12,6 +12,8 @@ from mmconv.benchmarks.registry import TITLES
 from mmconv.report.comparison import Comparison, quantities_by_key
 from mmconv.report.page import convbench, convbench_compared, generic
 from mmconv.report.page.content import About, Content, View
+from mmconv.report.page.labels import BOTCHAT, CMTEVAL, FBBENCH, MTBENCH101, NO_LABELS
+from mmconv.report.page.ratings import Scale, rating_sections
 from mmconv.report.page.significance import mark_significant
 from mmconv.run_folder.saved_run import FinishedRun, read_finished
 from mmconv.stats import ScoreFrame, measure
@@ -27,24 +29,48 @@ class _Views(NamedTuple):
 
 
 def _view_of_convbench(run: FinishedRun) -> View:
-    """Its scores tell why what has no interval has none."""
-    quantities = quantities_by_key(ScoreFrame(run.scores()), run)
+    """Its scores tell why what has no interval has none, and how often each rating was given."""
+    frame = ScoreFrame(run.scores())
+    quantities = quantities_by_key(frame, run)
     equal = {key for key, quantity in quantities.items() if measure(quantity).stderr == 0}
-    return convbench.view(run.tables, equal)
+    return _with_ratings(convbench.view(run.tables, equal), frame, convbench.RATINGS)
 
 
-def _generic(**lists: str) -> _Views:
-    """By its tables alone; for `lists` see `View`."""
+def _with_ratings(view: View, frame: ScoreFrame, *scales: Scale) -> View:
+    """The view with how often each rating was given, after what stands first."""
+    first, others = view.sections[:1], view.sections[1:]
+    return replace(view, sections=(*first, *rating_sections(frame, *scales), *others))
+
+
+def _generic(
+    labels: Mapping[str, str] = NO_LABELS,
+    lists: Mapping[str, str] = NO_LABELS,
+    ratings: tuple[Scale, ...] = (),
+) -> _Views:
+    """By its tables, and how often each of the ratings was given; for the others see `View`."""
 
     def view(tables: Sequence[Table]) -> View:
-        return replace(generic.view(tables), lists=lists)
+        return replace(generic.view(tables), labels=labels, lists=lists)
 
-    return _Views(view(()), lambda run: view(run.tables), lambda _, tables: view(tables))
+    def of_run(run: FinishedRun) -> View:
+        shown = view(run.tables)
+        return _with_ratings(shown, ScoreFrame(run.scores()), *ratings) if ratings else shown
+
+    return _Views(view(()), of_run, lambda _, tables: view(tables))
 
 
 _OWN: Mapping[str, _Views] = {
     "convbench": _Views(convbench.view(()), _view_of_convbench, convbench_compared.view),
-    "fbbench": _generic(deficiency=LABEL_SEPARATOR, feedback=LABEL_SEPARATOR),
+    "botchat": _generic(BOTCHAT),
+    "cmteval": _generic(
+        CMTEVAL,
+        ratings=tuple(Scale(metric=name, lowest=1, highest=5) for name in ("IS", "Adp")),
+    ),
+    "fbbench": _generic(FBBENCH, lists=dict.fromkeys(("deficiency", "feedback"), LABEL_SEPARATOR)),
+    "mtbench101": _generic(
+        MTBENCH101,
+        ratings=(Scale(metric="rating", lowest=1, highest=10, titles=MTBENCH101),),
+    ),
 }
 _GENERIC = _generic()
 

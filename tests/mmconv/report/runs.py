@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.config import ModelSpec, RunSpec
@@ -24,6 +25,8 @@ FAILING = ModelSpec(
 JUDGE = ModelSpec(provider="fake", model="judge", name="arbiter")
 
 SIZE = 12
+
+Pair: TypeAlias = Callable[[str], tuple[Path, Path]]
 
 
 def write_data(benchmark: str, folder: Path) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from mmconv.stats import (
 from mmconv.stats.parts import CAUTIOUS
 from mmconv.values import Cell, Score, Table
 from tests.example_benchmark import Riddles
-from tests.mmconv.report.runs import ALPHA, BETA, FAILING, SIZE, make_run
+from tests.mmconv.report.runs import ALPHA, BETA, FAILING, SIZE, Pair, make_run
 
 
 def _mtbench(quantity: Quantity, tables: dict[str, Table]) -> Cell:
@@ -84,10 +84,10 @@ def test_every_benchmark_is_checked_here() -> None:
 
 
 @pytest.mark.parametrize("benchmark", PLACES)
-async def test_quantities_are_the_numbers_of_the_benchmarks_own_tables(
-    benchmark: str, tmp_path: Path
+def test_quantities_are_the_numbers_of_the_benchmarks_own_tables(
+    benchmark: str, pair: Pair
 ) -> None:
-    run = await make_run(benchmark, tmp_path)
+    run, _ = pair(benchmark)
     tables = {table.name: table for table in read_tables(run / "tables")}
     frame = ScoreFrame(read_scores(run / "scores.jsonl"))
     found = list(find_quantities(benchmark)(frame, read_finished(run).spec))
@@ -100,9 +100,8 @@ async def test_quantities_are_the_numbers_of_the_benchmarks_own_tables(
 
 
 @pytest.mark.parametrize("benchmark", PLACES)
-async def test_all_benchmarks_are_laid_side_by_side(benchmark: str, tmp_path: Path) -> None:
-    first = await make_run(benchmark, tmp_path)
-    second = await make_run(benchmark, tmp_path, BETA)
+def test_all_benchmarks_are_laid_side_by_side(benchmark: str, pair: Pair) -> None:
+    first, second = pair(benchmark)
     tables = by_name(compare([first, second]))
     assert tables["differences"].rows
     for run, label in ((first, "alpha"), (second, "beta")):
@@ -140,9 +139,8 @@ async def test_differences_are_paired_and_say_what_made_no_pair(tmp_path: Path) 
     assert "limit: not set in alpha; 8 in gamma." in runs.notes
 
 
-async def test_a_run_against_another_turns_its_sign(tmp_path: Path) -> None:
-    first = await make_run("convbench", tmp_path)
-    second = await make_run("convbench", tmp_path, BETA)
+def test_a_run_against_another_turns_its_sign(pair: Pair) -> None:
+    first, second = pair("convbench")
     there, back = (by_name(compare(runs)) for runs in ([first, second], [second, first]))
     turned = 0
     for name in ("differences", "delta_differences"):
@@ -160,10 +158,8 @@ async def test_a_run_against_another_turns_its_sign(tmp_path: Path) -> None:
     assert turned > 20
 
 
-async def test_delta_differences_are_the_difference_of_the_deltas(tmp_path: Path) -> None:
-    first = await make_run("convbench", tmp_path)
-    second = await make_run("convbench", tmp_path, BETA)
-    tables = by_name(compare([first, second]))
+def test_delta_differences_are_the_difference_of_the_deltas(pair: Pair) -> None:
+    tables = by_name(compare(pair("convbench")))
     for delta in ("S2_hat - S2", "S3_tilde - S3_hat"):
         own = [
             numbers(tables["deltas"].rows[f"{delta}, {label}"]["direct (1-10)"])[0]
@@ -173,11 +169,10 @@ async def test_delta_differences_are_the_difference_of_the_deltas(tmp_path: Path
         assert found == pytest.approx(own[1] - own[0])
 
 
-async def test_a_mean_is_not_compared_without_a_part_of_it(tmp_path: Path) -> None:
+def test_a_mean_is_not_compared_without_a_part_of_it(copies: tuple[Path, Path]) -> None:
     """R1 was the difference of R2 where no conversation has a score S0 in both runs."""
-    runs = [await make_run("convbench", tmp_path), await make_run("convbench", tmp_path, BETA)]
     planted = {0: 2.0, 1: 4.0, 2: 6.0, 3: 8.0}
-    for place, run in enumerate(runs):
+    for place, run in enumerate(copies):
         records = [orjson.loads(line) for line in (run / "scores.jsonl").read_bytes().splitlines()]
         for record in records:
             if record["metric"] == "rating" and record["condition"] == "free":
@@ -185,7 +180,7 @@ async def test_a_mean_is_not_compared_without_a_part_of_it(tmp_path: Path) -> No
                 value = None if lost else planted[record["turn"]] + place
                 record |= {"value": value, "why": "unparsed" if lost else None}
         (run / "scores.jsonl").write_bytes(b"\n".join([*map(orjson.dumps, records), b""]))
-    rows = by_name(compare(runs))["differences"].rows
+    rows = by_name(compare(copies))["differences"].rows
     found = {name: rows[name]["direct (1-10)"] for name in ("R1", "R2", "S0", "S1")}
     assert (found["R2"].value, found["S1"].value) == pytest.approx((1.0, 1.0))
     assert found["R2"].n == SIZE
@@ -231,10 +226,10 @@ def p_value(cell: Cell) -> float:
     return float(2 * stdtr(SIZE - 1, -abs(cell.value) / half))
 
 
-async def test_differences_are_marked_that_stay_significant_among_all_of_their_table(
-    tmp_path: Path,
+def test_differences_are_marked_that_stay_significant_among_all_of_their_table(
+    copies: tuple[Path, Path],
 ) -> None:
-    first, second = [await make_run("convbench", tmp_path, each) for each in (ALPHA, BETA)]
+    first, second = copies
 
     # perception differs beyond doubt, reasoning just so, creation by chance, S0 by the same
     clear = {1: (3, 3, 4, 2), 2: (2, 1, -1, 1), 3: (1, -1, 0, 0), 0: (2, 2, 2, 2)}
@@ -284,8 +279,8 @@ async def test_runs_that_score_dialogues_otherwise_share_only_what_is_the_same(
     assert lacking in tables["differences"].notes
 
 
-async def test_differences_of_the_same_numbers_count_once(tmp_path: Path) -> None:
-    first, second = [await make_run("convbench", tmp_path, each) for each in (ALPHA, BETA)]
+def test_differences_of_the_same_numbers_count_once(copies: tuple[Path, Path]) -> None:
+    first, second = copies
     rate(first, lambda turn, sample: 5.0)
     rate(second, lambda turn, sample: 5.0 + (sample % 4) * (turn % 2))
     table = by_name(compare([first, second]))["differences"]
@@ -295,9 +290,8 @@ async def test_differences_of_the_same_numbers_count_once(tmp_path: Path) -> Non
     assert ONCE in table.notes
 
 
-async def test_all_rules_for_intervals_are_told_beside_differences(tmp_path: Path) -> None:
-    first, second = [await make_run("fbbench", tmp_path, each) for each in (ALPHA, BETA)]
-    notes = by_name(compare([first, second]))["differences"].notes
+def test_all_rules_for_intervals_are_told_beside_differences(pair: Pair) -> None:
+    notes = by_name(compare(pair("fbbench")))["differences"].notes
     assert [*notes].count(INTERVALS) == [*notes].count(CAUTIOUS) == 1
 
 

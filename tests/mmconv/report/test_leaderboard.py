@@ -18,7 +18,7 @@ from mmconv.values import Cell, Reply, Table
 from tests.example_benchmark import Riddles
 from tests.mmconv.benchmarks.botchat.samples import dialogue, opponents, record, write
 from tests.mmconv.report.page_runs import simulated_run
-from tests.mmconv.report.runs import ALPHA, BETA, FAILING, JUDGE, SIZE, make_run
+from tests.mmconv.report.runs import ALPHA, BETA, FAILING, JUDGE, SIZE, Pair, make_run
 
 HEADLINES = {
     "convbench": ("leaderboard_direct", "R1", ("scores", "R1", "direct (1-10)")),
@@ -48,13 +48,8 @@ def _runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.mark.parametrize("benchmark", HEADLINES)
-async def test_every_benchmark_has_the_numbers_of_its_own_tables(
-    benchmark: str, tmp_path: Path
-) -> None:
-    runs = {
-        "alpha": await make_run(benchmark, tmp_path),
-        "beta": await make_run(benchmark, tmp_path, BETA),
-    }
+def test_every_benchmark_has_the_numbers_of_its_own_tables(benchmark: str, pair: Pair) -> None:
+    runs = dict(zip(("alpha", "beta"), pair(benchmark), strict=True))
     name, headline, (table, row, column) = HEADLINES[benchmark]
     board = make_leaderboard([*runs.values()])
     first = board.tables[0]
@@ -202,8 +197,10 @@ async def test_a_column_without_ranks_says_so_where_it_is_shown_alone(runs: list
     assert all(table.notes[1].startswith(f"No ranks by {name}: ") for table in tables)
 
 
-async def test_what_a_run_lacks_is_counted_and_the_run_is_marked(tmp_path: Path) -> None:
-    runs = [await make_run("convbench", tmp_path, each) for each in (ALPHA, BETA, FAILING)]
+async def test_what_a_run_lacks_is_counted_and_the_run_is_marked(
+    tmp_path: Path, copies: tuple[Path, Path]
+) -> None:
+    runs = [*copies, await make_run("convbench", tmp_path, FAILING)]
     board = make_leaderboard(runs)
     assert board.warnings
     assert all(each.startswith("WARNING: gamma: ") for each in board.warnings)
@@ -226,11 +223,12 @@ async def test_what_a_run_lacks_is_counted_and_the_run_is_marked(tmp_path: Path)
     assert ends.n + sum(ends.missing.values()) == 6 * SIZE
 
 
-async def test_a_run_without_the_headline_stands_last_and_has_no_rank(tmp_path: Path) -> None:
+async def test_a_run_without_the_headline_stands_last_and_has_no_rank(
+    tmp_path: Path, copies: tuple[Path, Path]
+) -> None:
     mute = ModelSpec(provider="fake", model="unreadable", name="mute")
     gamma = ALPHA.model_copy(update={"name": "gamma"})
-    runs = [await make_run("convbench", tmp_path, gamma, mute)]
-    runs += [await make_run("convbench", tmp_path, each) for each in (ALPHA, BETA)]
+    runs = [await make_run("convbench", tmp_path, gamma, mute), *copies]
     scores = by_name(make_leaderboard(runs, despite=["judge"]))["leaderboard_direct"]
     assert [*scores.rows][-1] == "gamma"
     assert scores.rows["gamma"][MISSING].value == 100.0
@@ -238,8 +236,10 @@ async def test_a_run_without_the_headline_stands_last_and_has_no_rank(tmp_path: 
     assert any("of the 2 runs are better" in note for note in scores.notes)
 
 
-async def test_runs_without_a_grading_are_named_where_they_are_not(tmp_path: Path) -> None:
-    both = await make_run("convbench", tmp_path)
+async def test_runs_without_a_grading_are_named_where_they_are_not(
+    tmp_path: Path, copies: tuple[Path, Path]
+) -> None:
+    both, _ = copies
     direct = await make_run("convbench", tmp_path, BETA, options={"grading": ["direct"]})
     tables = by_name(make_leaderboard([both, direct]))
     assert [*tables["leaderboard_pairwise"].rows] == ["alpha"]
@@ -247,10 +247,9 @@ async def test_runs_without_a_grading_are_named_where_they_are_not(tmp_path: Pat
     assert {*tables["leaderboard_direct"].rows} == {"alpha", "beta"}
 
 
-async def test_a_run_that_was_only_scored_has_no_tokens(tmp_path: Path) -> None:
-    runs = [await make_run("convbench", tmp_path, each) for each in (ALPHA, BETA)]
-    (runs[1] / "summary.json").unlink()
-    spent = by_name(make_leaderboard(runs))["leaderboard_runs"]
+def test_a_run_that_was_only_scored_has_no_tokens(copies: tuple[Path, Path]) -> None:
+    (copies[1] / "summary.json").unlink()
+    spent = by_name(make_leaderboard(copies))["leaderboard_runs"]
     assert "candidate: thousand tokens in" in spent.rows["alpha"]
     assert "candidate: thousand tokens in" not in spent.rows["beta"]
     assert any("nothing was counted: beta." in note for note in spent.notes)
@@ -311,8 +310,10 @@ async def test_a_benchmark_of_ones_own_has_a_column_for_each_of_its_numbers(
     assert [*turned.rows] == [*first.rows][::-1]
 
 
-async def test_runs_that_cannot_stand_beside_each_other_are_refused(tmp_path: Path) -> None:
-    first = await make_run("convbench", tmp_path)
+async def test_runs_that_cannot_stand_beside_each_other_are_refused(
+    tmp_path: Path, copies: tuple[Path, Path]
+) -> None:
+    first, _ = copies
     with pytest.raises(ConfigError, match="at least two"):
         make_leaderboard([first])
     with pytest.raises(ConfigError, match="a run of convbench"):

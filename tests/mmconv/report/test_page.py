@@ -18,9 +18,11 @@ import pytest
 
 from images import Library
 from mmconv.errors import ConfigError
+from mmconv.keys import hash_bytes
 from mmconv.report.comparison import compare
 from mmconv.report.output import PAGE
 from mmconv.report.page import write_comparison, write_page
+from mmconv.report.page.blocks import LARGER
 from mmconv.run_folder.layout import SCORES, TRANSCRIPTS
 from mmconv.run_folder.saved_run import read_lines
 from tests.mmconv.report.page_runs import HOSTILE, hostile_run, multiply, simulated_run
@@ -228,8 +230,30 @@ async def test_samples_beyond_the_page_s_room_lie_beside_it_and_the_page_says_so
     held = len(Page(path).samples())
     assert 0 < held < 40
     assert f"The first {held} samples are in this file" in path.read_text(encoding="utf-8")
-    assert [each.stem for each in beside] == [str(number) for number in range(held // 16, 3)]
+    texts = [int(each.stem) for each in beside if int(each.stem) < LARGER]
+    assert texts == list(range(held // 16, 3))
     write_page(folder, library(tmp_path))
+    assert all(int(each.stem) >= LARGER for each in path.with_suffix(".samples").iterdir())
+
+
+async def test_pictures_to_enlarge_are_in_the_page_while_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = await simulated_run(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr("mmconv.report.page.blocks.LARGER_BYTES", 0)
+        page = Page(path := write_page(folder, library(tmp_path)))
+    names = orjson.loads(page.scripts["pictures-0"]).keys()
+    assert len(page.samples()) == len(names)
+    assert "larger-0" not in page.scripts
+    assert "The larger pictures are in the folder report.samples" in path.read_text("utf-8")
+    [beside] = path.with_suffix(".samples").iterdir()
+    assert beside.stem == str(LARGER)
+
+    larger = orjson.loads(Page(write_page(folder, library(tmp_path))).scripts["larger-0"])
+    assert larger.keys() == names
+    names = {hash_bytes(base64.b64decode(data))[:16] for data in larger.values()}
+    assert names == larger.keys()
     assert not path.with_suffix(".samples").exists()
 
 

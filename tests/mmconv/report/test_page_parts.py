@@ -180,6 +180,17 @@ def test_scores_that_nothing_tells_apart_are_numbered_and_not_averaged() -> None
     assert document["samples"][0]["s"] == [4.0, 5.0]
 
 
+def test_trials_are_a_facet_where_there_are_several() -> None:
+    index = Index()
+    for name in ("1", "1#2", "2", "2#2"):
+        index.add(name, [[score(1, 1.0)]], {"pictures": [], "columns": []})
+    document = index.document()
+    [facet] = document["facets"]
+    assert (facet["name"], facet["values"]) == ("trial", [[None, "trial 1"], [None, "trial 2"]])
+    assert [each["f"] for each in document["samples"]] == [[[0]], [[1]], [[0]], [[1]]]
+    assert indexed([score(1, 1.0)], [score(1, 2.0)])["facets"] == []
+
+
 @pytest.mark.parametrize("names", ["abcdefghi", "aaabbbccc", "abcbcacab", "aaaaaaaaa"])
 def test_a_tag_that_is_linked_to_is_a_facet_with_the_values_of_each_turn(names: str) -> None:
     index = Index(linked=frozenset({"category"}))

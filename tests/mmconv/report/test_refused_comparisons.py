@@ -15,7 +15,7 @@ from mmconv.errors import ConfigError, DataError
 from mmconv.report.comparison import compare
 from mmconv.report.leaderboard import make_leaderboard
 from mmconv.run_folder.saved_run import read_scores
-from tests.mmconv.report.runs import ALPHA, BETA, JUDGE, make_run
+from tests.mmconv.report.runs import BETA, JUDGE, Pair, make_run
 from tests.pictures import picture
 
 
@@ -32,9 +32,9 @@ def repaint(folder: Path) -> None:
 
 
 async def test_other_data_judges_and_prompts_are_refused_unless_the_user_says_so(
-    tmp_path: Path,
+    tmp_path: Path, copies: tuple[Path, Path]
 ) -> None:
-    first = await make_run("convbench", tmp_path)
+    first, _ = copies
     second = await make_run("convbench", tmp_path, BETA, JUDGE.model_copy(update={"name": "b"}))
     # a judge of another name is the same judge
     compare([first, second])
@@ -70,12 +70,18 @@ JUDGING: dict[str, dict[str, Any]] = {
 """Options of each benchmark that change how the same answers are judged."""
 
 
+@pytest.fixture
+def first(benchmark: str, pair: Pair) -> Path:
+    return pair(benchmark)[0]
+
+
 @pytest.mark.parametrize("benchmark", TITLES)
-async def test_runs_that_were_judged_otherwise_are_refused(benchmark: str, tmp_path: Path) -> None:
+async def test_runs_that_were_judged_otherwise_are_refused(
+    benchmark: str, first: Path, tmp_path: Path
+) -> None:
     description = describe(benchmark)
     judging = JUDGING[benchmark]
     assert judging.keys() <= description.judging <= description.options.model_fields.keys()
-    first = await make_run(benchmark, tmp_path)
     second = await make_run(benchmark, tmp_path, BETA, options=judging)
     with pytest.raises(ConfigError, match="the judging is not the same in alpha and beta") as told:
         compare([first, second])
@@ -108,9 +114,7 @@ async def test_runs_of_other_seeds_are_judged_on_the_same_sides(tmp_path: Path) 
         compare([runs[0], drawn])
 
 
-async def test_of_data_the_file_that_changed_is_named(tmp_path: Path) -> None:
-    runs = [await make_run("convbench", tmp_path, each) for each in (ALPHA, BETA)]
-
+def test_of_data_the_file_that_changed_is_named(copies: tuple[Path, Path]) -> None:
     def edited(manifest: Any) -> None:
         manifest["facts"]["data"]["notes.jsonl"] = "0" * 64
 
@@ -119,19 +123,19 @@ async def test_of_data_the_file_that_changed_is_named(tmp_path: Path) -> None:
 
     def told() -> str:
         with pytest.raises(ConfigError) as refused:
-            compare(runs)
+            compare(copies)
         return str(refused.value)
 
-    change(runs[0] / "manifest.json", edited)
+    change(copies[0] / "manifest.json", edited)
     assert told().startswith("the data differ: notes.jsonl in alpha, no such file in beta. ")
-    change(runs[1] / "manifest.json", other)
+    change(copies[1] / "manifest.json", other)
     assert told().startswith(
         "the data differ: notes.jsonl has other contents in alpha than in beta"
     )
 
 
-async def test_runs_of_other_trials_are_refused(tmp_path: Path) -> None:
-    first = await make_run("convbench", tmp_path)
+async def test_runs_of_other_trials_are_refused(tmp_path: Path, copies: tuple[Path, Path]) -> None:
+    first, _ = copies
     second = await make_run("convbench", tmp_path, BETA, trials=2)
     for make in (compare, make_leaderboard):
         with pytest.raises(
@@ -141,10 +145,9 @@ async def test_runs_of_other_trials_are_refused(tmp_path: Path) -> None:
     assert compare([first, second], despite=["data"]).warnings
 
 
-async def test_only_what_a_run_overrides_tells_its_judge_from_another(tmp_path: Path) -> None:
+def test_only_what_a_run_overrides_tells_its_judge_from_another(copies: tuple[Path, Path]) -> None:
     """Both judges have a limit; one also has a temperature, which happens to be the default."""
-    first = await make_run("convbench", tmp_path)
-    second = await make_run("convbench", tmp_path, BETA)
+    first, second = copies
 
     def limited(start: Any) -> None:
         start["spec"]["sampling"]["judge"] = {"max_tokens": 4096}
@@ -163,9 +166,7 @@ async def test_only_what_a_run_overrides_tells_its_judge_from_another(tmp_path: 
     assert "max_tokens" not in str(refused.value)
 
 
-async def test_a_judge_is_the_same_wherever_its_sampling_is_set(tmp_path: Path) -> None:
-    runs = [await make_run("convbench", tmp_path), await make_run("convbench", tmp_path, BETA)]
-
+def test_a_judge_is_the_same_wherever_its_sampling_is_set(copies: tuple[Path, Path]) -> None:
     def in_its_file(start: Any) -> None:
         start["spec"]["seats"]["judge"]["sampling"] = {"max_tokens": 4096, "temperature": 0.5}
         start["spec"]["sampling"]["judge"] = {"temperature": None}
@@ -173,14 +174,13 @@ async def test_a_judge_is_the_same_wherever_its_sampling_is_set(tmp_path: Path) 
     def in_the_run(start: Any) -> None:
         start["spec"]["sampling"]["judge"] = {"max_tokens": 4096, "temperature": None}
 
-    for run, edit in zip(runs, (in_its_file, in_the_run), strict=True):
+    for run, edit in zip(copies, (in_its_file, in_the_run), strict=True):
         change(run / "spec.json", edit)
-    compare(runs)
+    compare(copies)
 
 
-async def test_the_settings_in_which_a_judge_differs_are_named(tmp_path: Path) -> None:
-    first = await make_run("convbench", tmp_path)
-    second = await make_run("convbench", tmp_path, BETA)
+def test_the_settings_in_which_a_judge_differs_are_named(copies: tuple[Path, Path]) -> None:
+    first, second = copies
 
     def refused() -> str:
         with pytest.raises(ConfigError) as error:

@@ -23,6 +23,23 @@ const dom = (() => {
     if (top < 0 || top > innerHeight * 0.6) node.scrollIntoView({ behavior: "instant" });
   }
 
+  /* What this browser keeps; a page that may not remember starts anew each time. */
+  function remember(name, value) {
+    try {
+      localStorage.setItem(name, value);
+    } catch {
+      // it is not remembered then
+    }
+  }
+
+  function remembered(name) {
+    try {
+      return localStorage.getItem(name);
+    } catch {
+      return null;
+    }
+  }
+
   const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
   /* "1 run", "1,200 runs", and with `more` "50 or more runs". */
@@ -30,5 +47,5 @@ const dom = (() => {
     return `${number.toLocaleString("en")}${more ? " or more" : ""} ${number === 1 && !more ? word : `${word}s`}`;
   }
 
-  return { byId, make, button, reveal, capital, count };
+  return { byId, make, button, reveal, remember, remembered, capital, count };
 })();

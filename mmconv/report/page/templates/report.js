@@ -19,6 +19,7 @@
       const file = `${index.folder}/${number}.js`;
       arriving.set(number, resolve);
       const script = make("script", { src: file });
+      script.onload = () => script.remove();
       script.onerror = () => reject(new Error(`${file} is not beside this page.`));
       document.head.append(script);
     });
@@ -41,6 +42,14 @@
     return data ? `data:image/webp;base64,${data}` : null;
   }
 
-  await samples.show({ index, ...blocks, picture });
+  // A picture to look at closely; what kind of file it is, browsers tell from its first bytes.
+  async function enlarged(at, name) {
+    const number = Math.floor(at / index.block);
+    const inside = byId(`larger-${number}`);
+    const { pictures } = inside ? { pictures: JSON.parse(inside.textContent) } : await loadBeside(index.larger + number);
+    return `data:image/jpeg;base64,${pictures[name]}`;
+  }
+
+  await samples.show({ index, ...blocks, picture, enlarged });
   document.documentElement.dataset.ready = "";
 })();

@@ -1,13 +1,15 @@
 /* The browser of samples: list, filters, search, keys, and the sample that is open.
 
    Where samples come from is a source: `index`, the document of all of them; `sample(at)`;
-   `picture(at, name, small)`, an address or null; `texts()`, all samples with their places, or null
+   `picture(at, name, small)`, an address or null; `enlarged(at, name)`, the address of a larger
+   picture, where `picture` gives out a small one in any case; `texts()`, all samples with their places, or null
    and why one cannot be had, without which there is no search; `more()`, which adds samples to the
    index, where there are more. */
 "use strict";
 const samples = (() => {
   const SHOWN_AT_ONCE = 150;
   const BLOCKS_KEPT = 64;
+  const LETTERS = "mmconv-letter-keys";
   const COLOURS = ["series-1", "series-2", "series-3", "series-4", "series-5"];
   const { byId, make, button, reveal, capital, count } = dom;
 
@@ -215,8 +217,8 @@ const samples = (() => {
     };
   }
 
-  const drawn = (entry, found) => (found
-    ? make("img", { src: found, alt: `The picture of sample ${entry.i}` })
+  const drawn = (entry, { found, larger }) => (found
+    ? enlarging.picture(found, `The picture of sample ${entry.i}`, larger)
     : make("p", { class: "small" }, "The picture could not be had."));
 
   function head(entry, sample, images) {
@@ -253,7 +255,10 @@ const samples = (() => {
       if (current()) pane.replaceChildren(make("p", { class: "problem" }, error.message));
       return;
     }
-    const images = await Promise.all((sample.pictures ?? []).map((name) => from.picture(at, name, false)));
+    const images = await Promise.all((sample.pictures ?? []).map(async (name) => {
+      const found = await from.picture(at, name, false);
+      return { found, larger: async () => (from.enlarged ? from.enlarged(at, name) : found) };
+    }));
     if (!current()) return;
     const under = sample.columns.filter((column) => !chosen.condition() || column.condition === chosen.condition());
     const columns = under.length ? under : sample.columns;
@@ -355,7 +360,8 @@ const samples = (() => {
     const to = make("input", { type: "number", name: "to", step: "any", "aria-label": "score to" });
     made.push(make("label", {}, "Score from, to", make("span", {}, from, " ", to)));
     const sorts = [["", "as run"], ["low", "lowest score first"], ["high", "highest score first"]];
-    if (several) sorts.push(["gain", "largest gain first"]);
+    if (several && index.runs.length < 3) sorts.push(["gain", "largest gain first"]);
+    else sorts.push(...index.runs.slice(1).map((name, at) => [`gain${at + 1}`, `largest gain of ${name} first`]));
     made.push(choice("sort", "Sort", [["", sorts]]));
     return made;
   }
@@ -405,7 +411,7 @@ const samples = (() => {
       if (event.key === "Escape") event.target.blur();
       return;
     }
-    if (!source || !KEYS[event.key]) return;
+    if (!source || !KEYS[event.key] || (event.key.length === 1 && !byId("letters").checked)) return;
     if (event.key.startsWith("Arrow") && scrolls(event.target)) return;
     event.preventDefault();
     used = true;
@@ -414,6 +420,8 @@ const samples = (() => {
 
   function listen() {
     let waiting = 0;
+    byId("letters").checked = dom.remembered(LETTERS) !== "off";
+    byId("letters").addEventListener("change", (event) => dom.remember(LETTERS, event.target.checked ? "on" : "off"));
     document.addEventListener("keydown", key);
     byId("query").addEventListener("input", (event) => {
       state.q = event.target.value;

@@ -122,9 +122,9 @@ const selection = (index, state) => {
   const mean = (values) => (values.length ? values.reduce((sum, each) => sum + each, 0) / values.length : null);
 
   function sortKey(sample) {
-    if (state.sort === "gain") {
+    if (state.sort.startsWith("gain")) {
       const goal = state.condition && state.condition !== index.conditions[0] ? state.condition : index.conditions[1];
-      const change = mean(index.runs.length > 1 ? compared(sample, "run1") : compared(sample, goal));
+      const change = mean(index.runs.length > 1 ? compared(sample, `run${state.sort.slice(4) || 1}`) : compared(sample, goal));
       return change === null ? null : -change;
     }
     const value = mean(numbers(sample, columns({ ...picked(), metric: metric() })));

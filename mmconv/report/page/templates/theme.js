@@ -12,23 +12,11 @@ const theme = (() => {
 
   function change() {
     set(dark() ? "light" : "dark");
-    try {
-      localStorage.setItem(NAME, root.dataset.theme);
-    } catch {
-      // a page that may not remember starts with the system's choice again
-    }
-  }
-
-  function remembered() {
-    try {
-      return localStorage.getItem(NAME);
-    } catch {
-      return null;
-    }
+    dom.remember(NAME, root.dataset.theme);
   }
 
   function start() {
-    set(remembered());
+    set(dom.remembered(NAME));
     dom.byId("theme").addEventListener("click", change);
   }
 
