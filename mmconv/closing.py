@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Iterable
 
 async def close_all(closing: Iterable[Awaitable[None]]) -> None:
     """Await all of them at once, even if some fail; then the first failure is raised."""
-    for ended in await asyncio.gather(*closing, return_exceptions=True):
+    # a task for each as it comes: what an interrupt finds here is closed all the same
+    tasks = [asyncio.ensure_future(each) for each in closing]
+    for ended in await asyncio.gather(*tasks, return_exceptions=True):
         if ended is not None:
             raise ended

@@ -28,6 +28,8 @@ def find_named(name: str, what: str, known: Mapping[str, str]) -> object:
         advice = f"; there are: {', '.join(sorted(known))}"
         if ".py:" in name:
             advice = f"; did you mean {name.replace('.py:', ':').replace('/', '.').lstrip('.')}?"
+        elif "-" in module and ":" in name:
+            advice = f"; {module} cannot be imported: the name of a Python module has no '-'"
         raise ConfigError(f"{what} {name!r} is not known{advice}")
     with telling(f"{what} {name!r}: importing {module}"):
         try:

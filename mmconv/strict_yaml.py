@@ -1,4 +1,7 @@
-"""YAML by its own rule that a mapping has each key once. No file is read here."""
+"""YAML by its own rule that a mapping has each key once, and with no number to base 8 or 60.
+
+No file is read here.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from typing import Any
 import yaml
 
 
-class RepeatedKey(yaml.YAMLError):
-    """A mapping has one key twice."""
+class Misleading(yaml.YAMLError):
+    """A mapping has one key twice, or a number is another than the one that is written."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -21,13 +24,25 @@ class _Loader(yaml.SafeLoader):
             if isinstance(key, yaml.ScalarNode):
                 name, line = (key.tag, key.value), key.start_mark.line + 1
                 if name in lines:
-                    raise RepeatedKey(
-                        f"line {line}: {key.value!r} stands on line {lines[name]} too"
-                    )
+                    raise Misleading(f"line {line}: {key.value!r} stands on line {lines[name]} too")
                 lines[name] = line
         return mapping
 
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        number: int = super().construct_yaml_int(node)
+        written = node.value
+        if ":" in written or (written.lstrip("+-").isdecimal() and int(written) != number):
+            line = node.start_mark.line + 1
+            raise Misleading(
+                f"line {line}: YAML reads {written} as {number}; write '{written}' for the text, "
+                "or the number without zeros in front"
+            )
+        return number
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
+
 
 def parse_yaml(text: str) -> Any:
-    """The document; raises `yaml.YAMLError`, and `RepeatedKey` with both lines."""
+    """The document; raises `yaml.YAMLError`, and `Misleading` with the line."""
     return yaml.load(text, _Loader)

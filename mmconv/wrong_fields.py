@@ -9,6 +9,14 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+_NUMBERS = {
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+}
+"""Pydantic's name of a problem -> what is wanted there."""
+
 
 def tell_problems(error: ValidationError, kind: type[BaseModel]) -> list[str]:
     """All that is wrong with a document of this kind, field by field, in plain words."""
@@ -25,9 +33,11 @@ def _problem_line(problem: Mapping[str, Any], kind: type[BaseModel]) -> str:
         return f"{name} is no field here{nearest(place[-1], _fields_at(kind, place[:-1]))}"
     if problem["type"] == "model_type":
         own = ", ".join(_fields_at(kind, place))
-        return f"{name} is no single value: set its fields ({own}), as in {name}.FIELD=VALUE"
+        return f"{name} is no single value: it has the fields {own}"
     if problem["type"] == "tuple_type" and isinstance(problem["input"], str):
         return f"{name} is a list: write [{problem['input']}]"
+    if problem["type"] in _NUMBERS and isinstance(problem["input"], str):
+        return f"{name} is the text {problem['input']!r}, not {_NUMBERS[problem['type']]}"
     message = str(problem["msg"]).removeprefix("Value error, ")
     return f"{name}: {message}" if name else message
 

@@ -24,6 +24,9 @@ SAME_SCALE = 0.65
 Ratings from 1 to 5 and from 0 to 4 have 0.6 of it in common, from 1 to 9 and from 2 to 10 0.78.
 """
 
+FEW = 20
+"""Of fewer ratings, the lowest and the highest tell little of the scale that they are on."""
+
 _WILSON = "An agreement of 0 or 1 has Wilson's interval for shares: no draw has another one."
 
 
@@ -56,12 +59,16 @@ def warn_of_scales(matched: Match) -> str | None:
     """What to tell before the table where judges and people seem to rate on different scales.
 
     What scale is meant nobody says: the ratings' lowest and highest are looked at (`SAME_SCALE`).
+    Of fewer than `FEW` ratings on a side, only those that have nothing in common are told.
     """
     panel = matched.panel
     if not panel.ordered:
         return None
     judges, people = (ratings[~np.isnan(ratings)] for ratings in (panel.judges, panel.people))
-    if not len(judges) or not len(people) or _in_common(judges, people) >= SAME_SCALE:
+    if not len(judges) or not len(people):
+        return None
+    common = _in_common(judges, people)
+    if common >= SAME_SCALE or (common and min(len(judges), len(people)) < FEW):
         return None
     about = f"on {matched.metric}, " if matched.metric else ""
     return (

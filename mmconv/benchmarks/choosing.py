@@ -56,7 +56,8 @@ class Choice:
         """A line for all tables where a run takes a part; `samples` is how many it may take."""
         if self.keys is None:
             if self.limit is not None and self.limit < samples:
-                yield f"The first {self.limit} of {samples} samples of the data (--limit)."
+                first = "first" if self.limit == 1 else f"first {self.limit}"
+                yield f"The {first} of {samples} samples of the data (--limit)."
         elif self.passed_over:
             drawn = f"drawn at random (--shuffle {self.seed})"
             how = "named (--samples)" if self.seed is None else drawn

@@ -11,6 +11,7 @@ import json
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,9 @@ from mmconv.errors import DataError
 
 _LONGEST_CELL = 2**31 - 1  # characters: the most that `csv` can be told on every platform
 _SHEET_ERRORS = frozenset({"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A"})
+
+_OPENINGS = (b"[", b"{", b"[{")
+"""First lines of a JSON document that is indented."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +79,9 @@ def scan_records(
     if path.is_dir():
         raise DataError(str(path), ["this is a folder"], "Name a file in it.")
     if not path.is_file():
-        raise DataError(str(path), ["there is no such file"], "Check the path.")
+        home = str(path).startswith("~")
+        advice = "Write the path of your home out: only a shell reads ~." if home else ""
+        raise DataError(str(path), ["there is no such file"], advice or "Check the path.")
     if sheet is not None and path.suffix.lower() != ".xlsx":
         raise DataError(str(path), [f"has no sheets, and so none named {sheet!r}"])
     match path.suffix.lower():
@@ -245,6 +251,10 @@ def _lines(path: Path) -> Iterator[Record | Unreadable]:
                 foreign = not_utf8(line)
                 if number == 1 and foreign == UTF_16:
                     raise DataError(where, [foreign], f"{SAVE_AS_UTF8}.") from error
+                if number == 1 and line.removeprefix(BOM_UTF8).strip() in _OPENINGS:
+                    fault = "begins as one JSON document over several lines"
+                    advice = "Name it .json, or write a record on each line."
+                    raise DataError(str(path), [fault], advice) from error
                 spoilt = f"not JSON: {error.msg} (character {error.pos + 1} of the line)"
                 fault = f"{foreign}. {SAVE_AS_UTF8}" if foreign else spoilt
                 yield Unreadable(where=where, fault=fault)
@@ -257,14 +267,32 @@ def _items(path: Path) -> Iterator[Record | Unreadable]:
         raise DataError(str(path), [str(error)], "Keep one of the two.") from error
     except orjson.JSONDecodeError as error:
         told = DataError(str(path), [f"not JSON: {error}"], "Mend it and run again.")
+        if _begins_with_record(path):
+            fault = "its first line is a record, as in JSON Lines"
+            told = DataError(str(path), [fault], "Name it .jsonl.")
         raise (encoding_error(path) or told) from error
     if not isinstance(document, list):
-        raise DataError(str(path), ["not a list of records"], "Wrap the records in [ and ].")
+        raise DataError(str(path), ["not a list of records"], _advise_list(document))
     for number, item in enumerate(document, start=1):
         # Some authors publish each record in a list of its own.
         while isinstance(item, list) and len(item) == 1:
             item = item[0]
         yield _record(f"{path.name} item {number}", item)
+
+
+def _advise_list(document: Any) -> str:
+    """How a document that is no list becomes one."""
+    fields = document.items() if isinstance(document, dict) else ()
+    lists = [repr(key) for key, value in fields if isinstance(value, list)]
+    if len(lists) == 1:
+        return f"Leave nothing but the list in {lists[0]}."
+    return "Wrap the records in [ and ]."
+
+
+def _begins_with_record(path: Path) -> bool:
+    with path.open("rb") as file, suppress(orjson.JSONDecodeError):
+        return isinstance(orjson.loads(file.readline().removeprefix(BOM_UTF8)), dict)
+    return False
 
 
 class _RepeatedKeyError(Exception):

@@ -3,11 +3,12 @@
 Errors that mmconv raises on purpose are printed without a traceback, unless it is asked for. Exit
 codes: 0 done, 1 done but more calls failed than allowed, or stopped because a model cannot answer,
 2 bad configuration, input or code of one's own, or a place that cannot be read or written, 130
-interrupted, or stopped by --max-cost.
+interrupted, or stopped by --max-cost, 141 nobody reads the output any more.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ import click
 
 from mmconv import __version__
 from mmconv.cli.file_errors import tell_file_error
+from mmconv.cli.option_values import require_utf8
 from mmconv.cli.visible_text import visible
 from mmconv.errors import ConfigError, DataError, InputError, MmconvError, OwnCodeError
 
@@ -54,6 +56,10 @@ ELSEWHERE = {"serve": "mmconv.service.command"}
 """Commands whose modules lie outside this package."""
 
 
+READER_LEFT = 141
+"""The exit code of a program that SIGPIPE ends, as `head` does to what it has read enough of."""
+
+
 class LazyGroup(click.Group):
     """A group whose commands are modules of this package or `ELSEWHERE`, loaded when named.
 
@@ -82,6 +88,10 @@ class LazyGroup(click.Group):
         """Run the command, and tell as much of an error as is asked for."""
         try:
             return super().invoke(ctx)
+        except BrokenPipeError:
+            # what is left in the buffer would be told as an error at the very end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(READER_LEFT)
         except (MmconvError, OSError) as error:
             if ctx.params["traceback"]:
                 print_exc()
@@ -92,7 +102,13 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command and its arguments; raises `click.UsageError` that names the option."""
+        """The command and its arguments.
+
+        Raises `click.UsageError` for an option that is given twice, `ConfigError` for an argument
+        that is not UTF-8.
+        """
+        for given in args:
+            require_utf8(given)
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None and not ctx.resilient_parsing:
             settings = command.context_settings

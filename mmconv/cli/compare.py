@@ -11,6 +11,7 @@ import click
 
 from mmconv.cli.option_values import FILE
 from mmconv.cli.report import data_of
+from mmconv.cli.run_folders import runs_argument
 from mmconv.cli.tabling import print_warnings, show_tables, table_options
 from mmconv.report.compared_runs import KINDS, tell_shortfall
 from mmconv.report.comparison import Comparison, compare
@@ -22,7 +23,7 @@ PAGE = "comparison.html"
 
 
 @click.command(name="compare")
-@click.argument("runs", type=FILE, nargs=-1, required=True)
+@runs_argument
 @click.option("--baseline", type=FILE, help="The run that others are compared with.  [the first]")
 @click.option(
     "--despite",

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from mmconv.cli.option_values import FILE, comma_list
+from mmconv.cli.option_values import comma_list
+from mmconv.cli.run_folders import runs_argument
 from mmconv.cli.tabling import folded, print_warnings, show_tables, table_options
 from mmconv.report.compared_runs import KINDS
 from mmconv.report.counts import tell_counts_once
@@ -19,7 +20,7 @@ from mmconv.values import Table
 
 
 @click.command(name="leaderboard")
-@click.argument("runs", type=FILE, nargs=-1, required=True)
+@runs_argument
 @click.option("--sort", metavar="COLUMN", help="What to sort by.  [the benchmark's headline]")
 @click.option("--columns", metavar="LIST", help="The columns to show, with commas.  [all]")
 @click.option(

@@ -52,6 +52,12 @@ def line(spec: RunSpec, tally: Tally, seconds: float) -> str:
     return ", ".join(parts)
 
 
+def _so_far(spec: RunSpec, tally: Tally, seconds: float) -> str:
+    """The line of a run that goes on, which may wait long for its first reply."""
+    told = line(spec, tally, seconds)
+    return told if tally.ended else f"{told}; no reply yet: what runs here is loaded first"
+
+
 def counted(count: int, one: str, many: str = "") -> str:
     """A number with its noun; `many` is the plural where that is not `one` with an s."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
@@ -88,7 +94,7 @@ async def _live(spec: RunSpec, tally: Tally, total: int) -> None:
         while True:
             bar.update(task, completed=tally.finished)
             # on a line of its own, which wraps, nothing of it is cropped in a narrow terminal
-            live.update(Group(bar, Text(line(spec, tally, time.monotonic() - started))))
+            live.update(Group(bar, Text(_so_far(spec, tally, time.monotonic() - started))))
             await asyncio.sleep(0.2)
 
 
@@ -102,6 +108,6 @@ async def _log(spec: RunSpec, tally: Tally, total: int) -> None:
         pace.mark(now, tally)
         left = pace.seconds_left(total)
         remaining = "" if left is None else f", about {left:.0f} s left"
-        told = line(spec, tally, now - started)
+        told = _so_far(spec, tally, now - started)
         sys.stderr.write(f"{tally.finished}/{total} conversations, {told}{remaining}\n")
         sys.stderr.flush()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from mmconv.cli.option_values import FILE
+from mmconv.cli.option_values import FILE, require_utf8
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError, InputError
 from mmconv.evaluation import Evaluation, Place, open_evaluation, read_run
@@ -20,6 +20,21 @@ from mmconv.run_folder.layout import TRANSCRIPTS
 from mmconv.store.address import require_folder
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def runs_argument(command: Command) -> Command:
+    """Add RUNS, folders of runs; of what `runs/*` stands for, the store is passed over.
+
+    The command raises `ConfigError` for what is not there, such as a pattern that nothing fits.
+    """
+    return click.argument("runs", type=FILE, nargs=-1, required=True, callback=_runs)(command)
+
+
+def _runs(ctx: click.Context, parameter: click.Parameter, given: Sequence[Path]) -> list[Path]:
+    for folder in given:
+        if not folder.exists():
+            raise ConfigError(f"{folder}: no run lies here: there is no such folder")
+    return [each for each in given if not (each.name.startswith("store.sqlite") and each.is_file())]
 
 
 def place_options(command: Command) -> Command:
@@ -34,10 +49,12 @@ def place_options(command: Command) -> Command:
 
 
 def place(out: Path, store: str) -> Place:
-    """Where the run is written; raises `StoreError` for a store in a folder that is not there.
+    """Where the run is written.
 
-    The folder of the runs, where the default one lies, is made.
+    The folder of the runs, where the default one lies, is made. Raises `StoreError` for a store in
+    a folder that is not there, `ConfigError` for a folder whose name is not UTF-8.
     """
+    require_utf8(str(out.absolute()))
     require_folder(store, f"--store {store}", made=out)
     return Place(out=out, store=store)
 

@@ -174,13 +174,18 @@ class Rehearsal:
 
 def estimated(scores: Iterable[Score], truth: Expected) -> Iterator[Estimate]:
     """What is estimated from a run's scores, beside the truth."""
-    frame = ScoreFrame(scores)
+    frame = judged_frame(scores)
     yield from estimated_deltas(frame, truth)
     for grading in GRADINGS:
         for name in ("R1", "R2", *QUANTITIES):
             found = estimate(frame, grading, name)
             yield _quantity_estimate("score", grading, name, found, truth)
     yield from _attributions(frame, truth)
+
+
+def judged_frame(scores: Iterable[Score]) -> ScoreFrame:
+    """Those of the scores that a verdict decides: all that is estimated is made of them."""
+    return ScoreFrame(score for score in scores if score.metric in JUDGED)
 
 
 def estimated_deltas(frame: ScoreFrame, truth: Expected) -> Iterator[Estimate]:

@@ -38,6 +38,7 @@ def test_overriding_leaves_the_original_alone() -> None:
         ("nonsense", "expected field.field=value"),
         ("benchmark.x=1", "'benchmark' is a value"),
         ("seed=[1", "not YAML"),
+        ("seed=010", "'seed=010': line 1: YAML reads 010 as 8; write '010' for"),
         ("options={order: both, order: random}", "'order' stands on line 1 too"),
         ("seats.candidate.model.name=9", "'model' is a value"),
     ],
@@ -137,6 +138,15 @@ class TestAddress:
     [
         ({"trails": 2}, "trails is no field here; did you mean trials?"),
         ({"benchmark": None}, "benchmark: "),
+        ({"sampling": {"temperature": 0.5}}, r"sampling: is set by seat, as in {candidate: {temp"),
+        ({"seats": {"judge": ["a", "b"]}}, "seats: 'judge' is a list; it takes one model"),
+        ({"sampling": {"candidate": 5}}, r"candidate is no single value: it has the fields temper"),
+        ({"sampling": {"candidate": {"max_tokens": "1e3"}}}, "is the text '1e3', not a whole numb"),
+        (
+            {"sampling": {"candidate": {"temperature": "1"}}},
+            r"temperature is the text '1', not a n",
+        ),
+        ({"limit": "few"}, "limit is the text 'few', not a whole number"),
         ({"limit": 0}, "limit: "),
         ({"shuffle": 1}, "^run.yaml: .*\n  shuffle draws as many samples as limit says: set limit"),
         ({"samples": [3], "limit": 1}, "samples names those that run: leave out limit and shuffle"),
@@ -165,13 +175,38 @@ def test_a_wrong_field_is_named(fields: dict[str, object], message: str) -> None
         ("options:\n  a: 1\n  b: 2\n  a: 3\n", "line 4: 'a' stands on line 2 too"),
         ('{"seed": 1, "seed": 2}', "line 1: 'seed' stands on line 1 too"),
         ("all:\n- {a: 1}\n- {b: 1,\n   b: 1}\n", "line 4: 'b' stands on line 3 too"),
+        ("a: 1\nseed: 010\n", "line 2: YAML reads 010 as 8; write '010' for the text, .*"),
+        ("samples: [1:30]\n", "line 1: YAML reads 1:30 as 90; .*"),
     ],
 )
-def test_a_key_that_stands_twice_is_refused(tmp_path: Path, text: str, told: str) -> None:
+def test_what_misleads_is_refused(tmp_path: Path, text: str, told: str) -> None:
     file = tmp_path / "run.yaml"
     file.write_text(text)
     with pytest.raises(ConfigError, match=rf"run\.yaml {told}$"):
         read_document(file)
+
+
+def test_numbers_that_are_what_they_seem_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text("all: [0, -7, 1_000, 0x1F, 007, '010']\n")
+    assert read_document(file) == {"all": [0, -7, 1000, 31, 7, "010"]}
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+def test_a_file_that_is_not_utf8_is_told(tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text("é: 1\n", encoding=encoding)
+    with pytest.raises(ConfigError, match=r"run\.yaml line 1: not UTF-8; save the file as UTF-8$"):
+        read_document(file)
+
+
+def test_a_model_file_that_is_named_without_its_suffix_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text("provider: fake\nmodel: echo\n")
+    with pytest.raises(ConfigError, match=r"; did you mean mine\.yaml\?$"):
+        load_model("mine")
 
 
 def test_a_key_may_stand_in_several_mappings_and_override_what_is_merged(tmp_path: Path) -> None:

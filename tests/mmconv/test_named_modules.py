@@ -28,6 +28,7 @@ def test_what_a_module_has_not_is_told_with_the_nearest_that_it_has() -> None:
         ("os.path.join", r"join is no module but stands in one; did you mean os\.path:join\?$"),
         ("os.path.jion", r"there is no module 'os\.path\.jion' on Python's path"),
         ("./mine/quiz.py:Quiz", r"is not known; did you mean mine\.quiz:Quiz\?$"),
+        ("my-own.quiz:Quiz", r"my-own\.quiz cannot be imported: the name of a .* has no '-'$"),
     ],
 )
 def test_a_class_that_is_named_otherwise_is_told_as_it_is_named(name: str, told: str) -> None:

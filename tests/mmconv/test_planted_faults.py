@@ -23,7 +23,6 @@ from mmconv.cli.run_options import read_spec
 from mmconv.evaluation import Place, open_evaluation
 from mmconv.run_folder.layout import SCORES
 from mmconv.run_folder.saved_run import read_scores
-from mmconv.stats import ScoreFrame
 from mmconv.values import Score
 from model_zoo.simulated import CandidateOptions, Expected, JudgeOptions, expected
 from tests.mmconv.planted import (
@@ -34,6 +33,7 @@ from tests.mmconv.planted import (
     culprit,
     estimated,
     estimated_deltas,
+    judged_frame,
     lose,
 )
 
@@ -74,7 +74,7 @@ class Rehearsed:
             by_row = (
                 replace(score, tags={**score.tags, "cluster": score.sample}) for score in scores
             )
-            self.apart.append([*estimated_deltas(ScoreFrame(by_row), truth)])
+            self.apart.append([*estimated_deltas(judged_frame(by_row), truth)])
 
 
 planted = pytest.mark.parametrize(

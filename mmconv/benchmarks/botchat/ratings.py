@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,7 @@ from mmconv.stats import Column
 from mmconv.stats.estimates import FEWEST_CLUSTERS
 from mmconv.values import Cell
 
-if TYPE_CHECKING:
-    from evalica import Winner
+Places: TypeAlias = NDArray[np.intp]
 
 ELO = "Elo"
 TERRY = "Bradley-Terry"
@@ -82,19 +81,24 @@ def rate_players(
     fewer dialogues than any interval needs. A draw that has no finite Bradley-Terry ratings counts
     as one below the low end and above the high one: there is none where either is infinite.
     """
-    players = list(dict.fromkeys(name for game in played for name in (game.left, game.right)))
-    drawn = [_draw(played, np.random.default_rng([seed, number])) for number in range(draws)]
-    elo = [_elo(each, players) for each in drawn]
-    terry = [found for each in drawn if (found := _bradley_terry(each, players)) is not None]
-    fitted = _bradley_terry(played, players)
+    if not played:
+        return {}
+    arena = _Arena.of(played)
+    elo, terry = [], []
+    for number in range(draws):
+        drawn = arena.draw(np.random.default_rng([seed, number]))
+        elo.append(_elo(drawn))
+        if (found := _bradley_terry(drawn)) is not None:
+            terry.append(found)
+    fitted = _bradley_terry(arena)
     unbounded = draws - len(terry)
-    spread = len({game.cluster for game in played}) >= FEWEST_CLUSTERS
+    spread = len(arena.dialogues) >= FEWEST_CLUSTERS
     counts = Counter(name for game in played for name in (game.left, game.right))
     rated = {}
-    for player in players:
-        by_elo = [each[player] for each in elo]
-        by_terry = [each[player] for each in terry]
-        value = None if fitted is None else fitted[player]
+    for place, player in enumerate(arena.players):
+        by_elo = [each[place] for each in elo]
+        by_terry = [each[place] for each in terry]
+        value = None if fitted is None else fitted[place]
         rated[player] = {
             ELO: _cell(float(np.median(by_elo)), by_elo if spread else (), counts[player]),
             TERRY: _cell(value, by_terry if spread else (), counts[player], unbounded),
@@ -126,74 +130,114 @@ def _points(game: Game) -> tuple[tuple[str, float], tuple[str, float]]:
     return (game.left, game.points), (game.right, -game.points)
 
 
-def _draw(played: Sequence[Game], random: np.random.Generator) -> list[Game]:
-    """The games of as many dialogues, drawn with replacement, in random order."""
-    members: dict[str, list[Game]] = {}
-    for game in played:
-        members.setdefault(game.cluster, []).append(game)
-    clusters = list(members.values())
-    chosen = random.integers(len(clusters), size=len(clusters))
-    drawn = [game for place in chosen.tolist() for game in clusters[place]]
-    return [drawn[place] for place in random.permutation(len(drawn)).tolist()]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Arena:
+    """Games as arrays, a place for each: players by their place in `players`, and who won.
+
+    `dialogues` holds the places of each dialogue's games.
+    """
+
+    players: tuple[str, ...]
+    lefts: Places
+    rights: Places
+    winners: Places
+    dialogues: tuple[Places, ...]
+
+    @staticmethod
+    def of(played: Sequence[Game]) -> _Arena:
+        from evalica import Winner
+
+        won = {WIN: Winner.X, GOOD_TIE: Winner.Draw, BAD_TIE: Winner.Draw, LOSS: Winner.Y}
+        names = dict.fromkeys(name for game in played for name in (game.left, game.right))
+        place_of = {name: place for place, name in enumerate(names)}
+        members: dict[str, list[int]] = {}
+        for place, game in enumerate(played):
+            members.setdefault(game.cluster, []).append(place)
+        return _Arena(
+            players=tuple(names),
+            lefts=np.array([place_of[game.left] for game in played]),
+            rights=np.array([place_of[game.right] for game in played]),
+            winners=np.array([won[game.points] for game in played]),
+            dialogues=tuple(map(np.array, members.values())),
+        )
+
+    def draw(self, random: np.random.Generator) -> _Arena:
+        """The games of as many dialogues, drawn with replacement, in random order."""
+        chosen = random.integers(len(self.dialogues), size=len(self.dialogues))
+        drawn = np.concatenate([self.dialogues[place] for place in chosen.tolist()])
+        drawn = drawn[random.permutation(len(drawn))]
+        return replace(
+            self,
+            lefts=self.lefts[drawn],
+            rights=self.rights[drawn],
+            winners=self.winners[drawn],
+            dialogues=(),
+        )
 
 
-def _elo(played: Sequence[Game], players: Sequence[str]) -> dict[str, float]:
+def _elo(arena: _Arena) -> Sequence[float]:
     # pandas comes with it, and only the end of a run with an arena needs it
     import evalica
 
-    winners = _winners()
     found = evalica.elo(
-        [game.left for game in played],
-        [game.right for game in played],
-        [winners[game.points] for game in played],
+        arena.lefts,
+        arena.rights,
+        arena.winners.tolist(),
+        index=_index(arena),
         initial=START,
         scale=SCALE,
         k=K,
     )
-    rated = found.scores.to_dict()
-    return {player: float(rated.get(player, START)) for player in players}
+    return _in_order(found.scores)
 
 
-def _bradley_terry(played: Sequence[Game], players: Sequence[str]) -> dict[str, float] | None:
+def _bradley_terry(arena: _Arena) -> Sequence[float] | None:
     """The ratings; None where the likelihood has no maximum."""
     import evalica
 
     # equal games with a weight fit as fast for thousands as for a few
-    counts = Counter((game.left, game.right, game.points) for game in played)
-    if not _is_bounded(counts, players):
+    kinds = len(arena.players), len(arena.players), len(evalica.Winner)
+    counts = np.bincount(np.ravel_multi_index((arena.lefts, arena.rights, arena.winners), kinds))
+    different = np.flatnonzero(counts)
+    lefts, rights, winners = np.unravel_index(different, kinds)
+    if not _is_bounded(lefts, rights, winners, len(arena.players)):
         return None
-    winners = _winners()
     found = evalica.bradley_terry(
-        [left for left, _, _ in counts],
-        [right for _, right, _ in counts],
-        [winners[points] for _, _, points in counts],
-        weights=[float(count) for count in counts.values()],
+        lefts,
+        rights,
+        winners.tolist(),
+        index=_index(arena),
+        weights=counts[different].astype(float),
         tolerance=_TOLERANCE,
         limit=_ITERATIONS,
     )
-    strengths = {name: math.log10(float(each)) for name, each in found.scores.to_dict().items()}
-    centre = math.fsum(strengths.values()) / len(strengths)
-    return {player: START + SCALE * (strengths[player] - centre) for player in players}
+    strengths = [math.log10(each) for each in _in_order(found.scores)]
+    centre = math.fsum(strengths) / len(strengths)
+    return [START + SCALE * (strength - centre) for strength in strengths]
 
 
-def _is_bounded(results: Iterable[tuple[str, str, float]], players: Sequence[str]) -> bool:
+def _is_bounded(lefts: Places, rights: Places, winners: Places, players: int) -> bool:
     """Whether every player is reached from every other by wins and ties (Ford, 1957)."""
+    from evalica import Winner
     from scipy.sparse.csgraph import connected_components
 
-    places = {player: place for place, player in enumerate(players)}
-    beats: NDArray[np.bool_] = np.zeros((len(players), len(players)), dtype=np.bool_)
-    for left, right, points in results:
-        beats[places[left], places[right]] |= points > LOSS
-        beats[places[right], places[left]] |= points < WIN
+    beats: NDArray[np.bool_] = np.zeros((players, players), dtype=np.bool_)
+    beats[lefts[winners != Winner.Y], rights[winners != Winner.Y]] = True
+    beats[rights[winners != Winner.X], lefts[winners != Winner.X]] = True
     components, _ = connected_components(beats, directed=True, connection="strong")
     return bool(components == 1)
 
 
-def _winners() -> dict[float, Winner]:
-    """Who wins, by the points of the left player."""
-    from evalica import Winner
+def _index(arena: _Arena) -> Any:
+    """The players' places as evalica has them."""
+    import evalica
 
-    return {WIN: Winner.X, GOOD_TIE: Winner.Draw, BAD_TIE: Winner.Draw, LOSS: Winner.Y}
+    return evalica.indexing(range(len(arena.players)), ())[-1]
+
+
+def _in_order(scores: Any) -> list[float]:
+    """Scores that evalica has sorted, by the players' places."""
+    return [float(score) for _, score in sorted(scores.items())]
 
 
 def _cell(value: float | None, draws: Sequence[float], n: int, unbounded: int = 0) -> Cell:

@@ -187,7 +187,8 @@ def _notes(spec: RunSpec, found: Survey, *, points: bool) -> Iterator[str]:
     if _is_offline(spec):
         yield OFFLINE_JUDGES[spec.seats["judge"].provider]
     if found.drafts:
-        yield f"{found.drafts} of {found.intake.good} rows are drafts that no person has verified."
+        drafts = "is a draft" if found.drafts == 1 else "are drafts"
+        yield f"{found.drafts} of {found.intake.good} rows {drafts} that no person has verified."
     if points and (lacking := found.without_focus_points):
         have, turn = ("has", "its creation turn is")
         if lacking > 1:

@@ -45,7 +45,7 @@ def score_judgement(
     answer, judgement = outcomes[ANSWER], outcomes[JUDGEMENT]
     refused = isinstance(judgement, Failure) and REFUSAL in judgement.message.lower()
     yield _score(sample, "score", *_value(sample, reading, answer, maintenance))
-    if refused and reading.verdict is None:
+    if refused:
         yield _score(sample, OFFICIAL, 0.0)
     else:
         yield _read(sample, OFFICIAL, reading)

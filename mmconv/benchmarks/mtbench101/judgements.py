@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
-from pydantic import Field, StrictBool
+from pydantic import Field, StrictBool, StrictInt
 
 from judges import Judge
 from judges.parsers_mtbench101 import bracketed_rating
@@ -55,6 +55,7 @@ class MTBench101Judgement(JudgementRequest):
     turns: tuple[Exchange, ...] = Field(min_length=1)
     reference: Words | None = None
     guidelines: StrictBool = True
+    max_tokens: StrictInt = Field(default=4096, gt=0)
 
     def faults(self) -> Iterator[Fault]:
         """Beside a reference that is lacking or not read: too few turns."""

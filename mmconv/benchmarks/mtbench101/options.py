@@ -30,8 +30,8 @@ class GradingOptions(BenchmarkOptions):
     """What the judge of MR and GR is given: the turn's golden answer, or all golden messages."""
     judge_retries: int = Field(default=1, ge=0, le=5)
     """How often an unreadable verdict is asked for again; at temperature 0 it may come again."""
-    judge_max_tokens: int = Field(default=1024, gt=0)
-    """The judge's longest reply, in tokens."""
+    judge_max_tokens: int = Field(default=4096, gt=0)
+    """The judge's longest reply, in tokens, as the authors'."""
 
 
 class MTBench101Options(GradingOptions):
@@ -45,8 +45,8 @@ class MTBench101Options(GradingOptions):
     """Go on without incomplete or unreadable records; the report lists them."""
     candidate_system: str | None = None
     """A system prompt for the candidate."""
-    max_tokens: int = Field(default=1024, gt=0)
-    """The candidate's longest reply, in tokens."""
+    max_tokens: int = Field(default=4096, gt=0)
+    """The candidate's longest reply, in tokens, as the authors'; a small context takes less."""
 
 
 DESCRIPTION = Description(

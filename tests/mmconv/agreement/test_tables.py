@@ -54,13 +54,13 @@ def warning(judge: Sequence[float | str], person: Sequence[float | str]) -> str 
 
 
 def test_ratings_on_two_scales_are_told_with_their_values() -> None:
-    told = warning([1, 10, 7, 3], [1, 5, 4, 2])
+    told = warning([1, 10, 7, 3] * 5, [1, 5, 4, 2] * 5)
     assert told is not None
     assert told.startswith("WARNING: on style, judges and people seem to rate on different scales")
     assert "judges gave 1 to 10, people 1 to 5." in told
     assert "only Pearson's r, Spearman's rho and Kendall's tau-b mean something" in told
     for judge, person in (
-        ((0, 4, 2), (1, 5, 3)),
+        ((0, 4, 2) * 7, (1, 5, 3) * 7),
         ((0.2, 0.9, 0.5), (20, 90, 40)),
         ((1, 2), (3, 3)),
     ):
@@ -69,8 +69,14 @@ def test_ratings_on_two_scales_are_told_with_their_values() -> None:
 
 
 def test_ratings_that_may_be_on_one_scale_are_not_warned_of() -> None:
-    """Nobody gave the lowest or highest; or one gave nothing else; or there are no numbers."""
-    alike = (((1, 9, 5), (2, 10, 5)), ((3, 3, 3), (1, 5, 3)), ((3, 3), (3, 3)), ("AB", "BA"))
+    """Nobody gave the lowest or highest; one gave nothing else; no numbers; or they are few."""
+    alike = (
+        ((1, 9, 5) * 7, (2, 10, 5) * 7),
+        ((3, 3, 3), (1, 5, 3)),
+        ((3, 3), (3, 3)),
+        ("AB", "BA"),
+        ((2, 10, 6), (2, 5, 6)),
+    )
     for judge, person in alike:
         assert warning(judge, person) is None
 

@@ -106,6 +106,7 @@ def test_the_first_ones_are_told_of_as_such(tmp_path: Path, name: str) -> None:
     options = DATA[name](tmp_path)
     told = f"The first 2 of {COUNT} samples of the data (--limit)."
     assert told in built(name, options, limit=2).notes
+    assert told.replace("first 2", "first") in built(name, options, limit=1).notes
     assert not any("--limit" in note for note in built(name, options, limit=COUNT).notes)
 
 

@@ -16,6 +16,7 @@ from mmconv.benchmarks.cmteval.data import Dialogue as SpokenDialogue
 from mmconv.benchmarks.cmteval.data import UserTurn
 from mmconv.benchmarks.cmteval.grading import Grader as CMTEvalGrader
 from mmconv.benchmarks.cmteval.options import GradingOptions as CMTEvalGrading
+from mmconv.benchmarks.describing import describe
 from mmconv.benchmarks.judgements import Judgement, JudgementRequest, Supplies, read_judgement
 from mmconv.benchmarks.mtbench101.data import Dialogue, Exchange
 from mmconv.benchmarks.mtbench101.grading import Grader as MTBench101Grader
@@ -26,7 +27,7 @@ from mmconv.keys import content_key
 from mmconv.values import Call, Outcome, Reply, Sampling, Text
 from tests.mmconv.benchmarks.convbench.rows import PICTURE, ROW
 from tests.mmconv.benchmarks.convbench.rows import grader as convbench_grader
-from tests.mmconv.benchmarks.requests import CHAT, CMTEVAL, FBBENCH, KITES, REQUESTS, request
+from tests.mmconv.benchmarks.requests import CHAT, CMTEVAL, FBBENCH, KINDS, KITES, REQUESTS, request
 
 
 def supplies(each: JudgementRequest) -> Supplies:
@@ -51,6 +52,13 @@ def judged(document: dict[str, Any], *texts: str) -> Judgement:
         each.id: Reply(text=text) for each, text in zip((call, *call.rescues), texts, strict=False)
     }
     return read_judgement(asked, call, outcomes)
+
+
+@pytest.mark.parametrize("benchmark", KINDS)
+def test_a_judgement_is_asked_by_default_as_a_run_asks_it(benchmark: str) -> None:
+    asked, run = KINDS[benchmark].model_fields, describe(benchmark).options.model_fields
+    for name in ("max_tokens", "retries"):
+        assert asked[name].default == run[f"judge_{name}"].default
 
 
 @pytest.mark.parametrize("name", REQUESTS)
@@ -104,10 +112,10 @@ def test_mtbench101_asks_what_a_run_asks(code: str) -> None:
     history = [Exchange(user=turn["user"], bot=turn["assistant"]) for turn in document["turns"]]
     history[-1] = Exchange(user=history[-1].user, bot=golden)
     dialogue = Dialogue(id="1", task=TASKS[code], history=tuple(history))
-    judge = Judge(parser=bracketed_rating, sampling=Sampling(max_tokens=1024))
-    grader = MTBench101Grader(
-        options=MTBench101Grading(), prompts=PromptSet("mtbench101"), judge=judge
-    )
+    options = MTBench101Grading()
+    sampling = Sampling(max_tokens=options.judge_max_tokens)
+    judge = Judge(parser=bracketed_rating, sampling=sampling)
+    grader = MTBench101Grader(options=options, prompts=PromptSet("mtbench101"), judge=judge)
     *_, run = grader.calls(dialogue, "golden")
     assert key(made(document), {}) == key(run, {"turn_3": Reply(text="Answer 3")})
 

@@ -51,7 +51,7 @@ def said(*parts: Any, role: Any = "user") -> dict[str, Any]:
         ({"sampling": Sampling(max_tokens=-16)}, "max_tokens: Input should be greater than 0, in"),
         (
             {"sampling": Sampling(temperature="hot")},  # type: ignore[arg-type]
-            "temperature: Input should be a valid number, in the sampling of call 'answer'",
+            "temperature is the text 'hot', not a number, in the sampling of call 'answer'",
         ),
         ({"parser": "choice"}, "'choice' cannot be called, and is the parser of call 'answer'"),
         ({"seat": None}, "None is no text, and stands for the seat of call 'answer'"),

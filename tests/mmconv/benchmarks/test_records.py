@@ -178,7 +178,9 @@ class TestJson:
     @pytest.mark.parametrize(
         ("document", "said"),
         [
-            ('{"ID": 1}', "not a list of records"),
+            ('{"ID": 1}', "Wrap the records in [ and ]"),
+            ('{"v": 1, "data": [{"ID": 1}]}', "Leave nothing but the list in 'data'"),
+            ('{"ID": 1}\n{"ID": 2}\n', "as in JSON Lines\nName it .jsonl"),
             ('[{"ID": 1}, [{"ID": 2}, {"ID": 3}]]', "a.json item 2"),
             ("[1", "not JSON"),
         ],
@@ -188,11 +190,21 @@ class TestJson:
         path.write_text(document, encoding="utf-8")
         assert said in fails(path)
 
+    @pytest.mark.parametrize("opening", ["[\n {", "{\n ", "\ufeff[{\n "])
+    def test_a_document_over_several_lines_is_no_jsonl(self, tmp_path: Path, opening: str) -> None:
+        path = tmp_path / "a.jsonl"
+        path.write_text(f'{opening}"ID": 1\n}}', encoding="utf-8")
+        assert "Name it .json, or write a record on each line." in fails(path)
+
 
 class TestFiles:
     def test_a_missing_file_is_told_at_once(self, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="there is no such file"):
             read_records(tmp_path / "a.xlsx")
+
+    def test_that_only_a_shell_reads_a_tilde_is_told(self) -> None:
+        with pytest.raises(DataError, match="Write the path of your home out"):
+            read_records(Path("~/no-such-file.jsonl"))
 
     def test_a_folder_is_told_at_once(self, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="this is a folder"):

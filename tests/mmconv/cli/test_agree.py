@@ -216,9 +216,9 @@ def test_what_finds_nothing_to_choose_by_is_refused(desk: Desk) -> None:
 
 def test_different_scales_are_told_above_the_table_and_in_the_files(desk: Desk) -> None:
     judge = desk.csv(
-        "judge.csv", "sample,value", *(f"{sample},{sample}" for sample in range(1, 11))
+        "judge.csv", "sample,value", *(f"{sample},{sample % 10 + 1}" for sample in range(20))
     )
-    halves = [f"{sample},{(sample + 1) // 2}" for sample in range(1, 11)]
+    halves = [f"{sample},{sample % 10 // 2 + 1}" for sample in range(20)]
     person = desk.csv("ann.csv", "sample,value", *halves)
     told = "WARNING: judges and people seem to rate on different scales: judges gave 1 to 10"
     out = desk.folder / "out"

@@ -217,6 +217,14 @@ def test_errors_name_what_is_wrong(runs: list[Path], tmp_path: Path) -> None:
     result = typed(runs[0], tmp_path / "nowhere")
     assert isinstance(result.exception, ConfigError)
     assert "nowhere: no run lies here: there is no such folder" in str(result.exception)
+    result = typed(tmp_path / "none-*")
+    assert "none-*: no run lies here: there is no such folder" in str(result.exception)
+
+
+def test_of_a_folder_of_runs_the_store_is_passed_over(runs: list[Path], tmp_path: Path) -> None:
+    store = tmp_path / "store.sqlite-wal"
+    store.touch()
+    assert typed(*runs, store).stdout == typed(*runs).stdout
 
 
 @pytest.mark.skipif(find_spec("inspect_ai") is not None, reason="inspect-ai is installed")

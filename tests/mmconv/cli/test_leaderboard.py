@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
 import shutil
@@ -22,10 +23,12 @@ def typed(*arguments: object) -> Result:
     return CliRunner().invoke(command, [str(each) for each in arguments])
 
 
-@pytest.fixture(name="runs")
-async def _runs(tmp_path: Path) -> list[Path]:
+@pytest.fixture(name="runs", scope="module")
+def _runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Made once: tests only read them."""
+    folder = tmp_path_factory.mktemp("runs")
     rates = {"bad": 0.95, "good": 0.05}
-    return [await simulated_run(tmp_path, name, rate) for name, rate in rates.items()]
+    return [asyncio.run(simulated_run(folder, name, rate)) for name, rate in rates.items()]
 
 
 def test_a_table_is_short_and_has_each_count_once(runs: list[Path]) -> None:

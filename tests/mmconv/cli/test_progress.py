@@ -93,6 +93,7 @@ async def test_what_came_from_the_store_at_once_tells_nothing_of_the_time_left(
 ) -> None:
     """Of 1000 conversations the store has 900, and each of the others takes ten seconds."""
     tally, passed, half = Tally(), count(), asyncio.Event()
+    tally.seats["candidate"] = SeatTally(stored=5)
 
     def monotonic() -> float:
         tally.finished = 900 + next(passed)
@@ -105,7 +106,18 @@ async def test_what_came_from_the_store_at_once_tells_nothing_of_the_time_left(
     async with progress(SPEC, tally, 1000):
         await half.wait()
     told = capsys.readouterr().err.splitlines()
-    assert "950/1000 conversations, 0 calls, 0.0/s, about 500 s left" in told
+    assert "950/1000 conversations, 5 calls, 0.0/s, 5 replies reused, about 500 s left" in told
+
+
+async def test_why_nothing_comes_at_first_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mmconv.cli.progress.LINE_SECONDS", 0)
+    async with progress(SPEC, Tally(), 3):
+        for _ in range(9):
+            await asyncio.sleep(0)
+    told = "0/3 conversations, 0 calls, 0.0/s; no reply yet: what runs here is loaded first"
+    assert told in capsys.readouterr().err.splitlines()
 
 
 def test_one_call_is_no_calls() -> None:

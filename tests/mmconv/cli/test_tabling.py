@@ -10,6 +10,8 @@ import struct
 import subprocess
 import sys
 import termios
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +19,11 @@ from pathlib import Path
 import pytest
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
+from mmconv.cli import commands
 from mmconv.cli.tabling import show_tables
 from mmconv.run_folder.tables import read_tables
 from mmconv.values import Cell, Table
+from tests.forking import fork
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -28,15 +32,23 @@ def on_terminal(columns: int, *arguments: str, folder: Path) -> str:
     """What the command shows on a terminal of so many columns; it must end well."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    command = [sys.executable, "-m", "mmconv", *arguments]
-    with subprocess.Popen(
-        command, cwd=folder, env=environment, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL
-    ) as process:
+    process = fork(run_there, os.ttyname(theirs), folder, arguments)
+    with ThreadPoolExecutor(1) as threads:
+        shown = threads.submit(read_all, ours)
+        process.join()
         os.close(theirs)
-        shown = read_all(ours)
-    assert process.returncode == 0, shown
-    return shown
+    assert process.exitcode == 0, shown.result()
+    return shown.result()
+
+
+def run_there(terminal: str, folder: Path, arguments: Sequence[str]) -> None:
+    """The command, in a process of its own whose terminal this is."""
+    os.environ.pop("COLUMNS", None)
+    os.chdir(folder)
+    theirs = os.open(terminal, os.O_RDWR)
+    for stream, place in ((0, theirs), (1, theirs), (2, os.open(os.devnull, os.O_WRONLY))):
+        os.dup2(place, stream)
+    commands([*arguments])
 
 
 def read_all(terminal: int) -> str:
@@ -66,8 +78,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A working directory with two finished runs."""
     here = tmp_path_factory.mktemp("runs")
     write_scenes(here / "data", 3)
-    piped(*RUN, folder=here)
-    piped(*RUN, "--set", "seats.candidate=fake/judge", folder=here)
+    on_terminal(80, *RUN, folder=here)
+    on_terminal(80, *RUN, "--set", "seats.candidate=fake/judge", folder=here)
     return here
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import orjson
@@ -67,3 +69,17 @@ def test_the_traceback_is_shown_on_request(
     assert lines[0] == "Traceback (most recent call last):"
     assert any(line.startswith(f'  File "{check.__file__}", line ') for line in lines)
     assert any(line.startswith("Error: ") for line in lines)
+
+
+def test_who_reads_no_further_ends_a_command_without_a_word() -> None:
+    program = "from mmconv.cli import main; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "models"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as started:
+        assert started.stdout is not None
+        assert started.stderr is not None
+        started.stdout.close()
+        assert started.stderr.read() == b""
+    assert started.returncode == 141

@@ -175,7 +175,7 @@ def test_generate_only_asks_the_candidate_alone(data: Path) -> None:
         ({"conditions": ("free",)}, "no condition 'free'; there are: uncon, con"),
         ({"pair_lengths": [17]}, "pair_lengths"),
         ({"utterances": 2}, "utterances"),
-        ({"dup_detect": 0.8}, r"its fields \(similarity, threshold, scope\), as in dup_detect\."),
+        ({"dup_detect": 0.8}, "single value: it has the fields similarity, threshold, scope"),
         ({"dup_detect": {"threshold": 1.5}}, r"dup_detect\.threshold"),
         ({"dup_detect": {"similarity": "bleu"}}, r"dup_detect\.similarity"),
         (

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 from mmconv.benchmarks.botchat.quantities import (
@@ -166,6 +168,10 @@ def test_a_few_draws_without_finite_strengths_move_the_ends_outwards() -> None:
     assert ratings._cell(100.0, draws[:-1], 9, unbounded=5).low is None
 
 
+def test_nobody_is_rated_where_nothing_was_played() -> None:
+    assert rate_players([], draws=2) == {}
+
+
 def test_ordinary_ratings_need_no_word() -> None:
     games = played("a", "b", wins=20, losses=20)
     assert [*tell_ratings(games, rate_players(games, draws=20))] == []
@@ -174,3 +180,34 @@ def test_ordinary_ratings_need_no_word() -> None:
 def test_ratings_hang_on_nothing_but_the_games() -> None:
     games = played("a", "b", wins=20, ties=5, losses=10)
     assert rate_players(games, draws=20) == rate_players(games, draws=20)
+
+
+def test_elo_is_that_of_the_drawn_games_one_after_another() -> None:
+    games = [
+        *played("a", "b", wins=20, ties=5, losses=10),
+        *played("c", "a", wins=9, ties=2, losses=30),
+    ]
+    rated = rate_players(games, draws=3, seed=7)
+    finals = [_plain_elo(games, np.random.default_rng([7, number])) for number in range(3)]
+    for player in "abc":
+        middle = sorted(final[player] for final in finals)[1]
+        assert rated[player]["Elo"].value == pytest.approx(middle, abs=1e-9)
+
+
+def _plain_elo(games: Sequence[Game], random: np.random.Generator) -> dict[str, float]:
+    """Elo from 1000 with K = 32, over dialogues drawn with replacement, in random order."""
+    dialogues: dict[str, list[Game]] = {}
+    for game in games:
+        dialogues.setdefault(game.cluster, []).append(game)
+    members = list(dialogues.values())
+    chosen = random.integers(len(members), size=len(members))
+    drawn = [game for place in chosen for game in members[place]]
+    ratings = dict.fromkeys("abc", 1000.0)
+    for place in random.permutation(len(drawn)):
+        game = drawn[place]
+        gap = ratings[game.right] - ratings[game.left]
+        won = {WIN: 1.0, LOSS: 0.0}.get(game.points, 0.5)
+        change = 32 * (won - 1 / (1 + 10 ** (gap / 400)))
+        ratings[game.left] += change
+        ratings[game.right] -= change
+    return ratings

@@ -11,10 +11,13 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
+from images.library import Library
+from mmconv.assemble import build_benchmark
 from mmconv.benchmarks.convbench.official import OFFICIAL
 from mmconv.benchmarks.convbench.quantities import PAIRWISE
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
+from mmconv.config import ModelSpec, RunSpec
 from mmconv.errors import DataError
 
 
@@ -129,3 +132,18 @@ def test_creation_turns_that_are_judged_without_focus_points_are_told(desk: Desk
     assert lacking in " ".join(desk.run().split())
     for unasked in (("--generate-only",), ("--set", "options.focus_points=false")):
         assert "focus points" not in desk.run(*unasked)
+
+
+@pytest.mark.parametrize(("drafts", "told"), [(1, "is a draft"), (2, "are drafts")])
+def test_drafts_that_are_allowed_are_counted(tmp_path: Path, drafts: int, told: str) -> None:
+    data, images = write_scenes(tmp_path, 3)
+    rows = [orjson.loads(line) for line in data.read_bytes().splitlines()]
+    rows = [row | {"status": "draft"} for row in rows[:drafts]] + rows[drafts:]
+    data.write_bytes(b"\n".join(map(orjson.dumps, rows)))
+    spec = RunSpec(
+        benchmark="convbench",
+        options={"data": str(data), "images": str(images), "allow_drafts": True},
+        seats={seat: ModelSpec(provider="fake", model="echo") for seat in ("candidate", "judge")},
+    )
+    notes = build_benchmark(spec, Library()).notes
+    assert f"{drafts} of 3 rows {told} that no person has verified." in notes

@@ -47,6 +47,14 @@ def test_each_own_turn_is_generated_and_judged_once(tmp_path: Path, task: str) -
     assert set(plan(tmp_path, task)) == expected
 
 
+def test_replies_may_be_as_long_as_the_authors_have_them(tmp_path: Path) -> None:
+    """Their `max_out_len`, of the candidate and of the judge."""
+    calls = plan(tmp_path, "CM").values()
+    assert {call.sampling.max_tokens for call in calls} == {4096}
+    limited = plan(tmp_path, "CM", max_tokens=8, judge_max_tokens=16).values()
+    assert {call.sampling.max_tokens for call in limited} == {8, 16}
+
+
 def test_golden_histories_make_every_turn_independent(tmp_path: Path) -> None:
     calls = plan(tmp_path, "CM")
     (u1, b1), (u2, b2), (u3, _) = TURNS["CM"]
