@@ -99,6 +99,7 @@ def test_an_escape_that_swallows_a_letter_is_a_renamed_criterion() -> None:
         (["甲", C], {3}, 0, 2, 1),
         ([A, B, C, "甲"], {1, 2, 3}, 0, 0, 1),
         ([C, B, A], {1, 2, 3}, 0, 0, 0),
+        ([C, B], {2, 3}, 0, 1, 0),
         # an entry that has a criterion's name stands for no other one
         (["甲", "乙", A, B, "丙"], {1, 2, 3}, 1, 0, 2),
         (["甲", "乙", "丙"], {1, 2, 3}, 3, 0, 0),
@@ -111,6 +112,7 @@ def test_an_escape_that_swallows_a_letter_is_a_renamed_criterion() -> None:
         "which of two is renamed cannot be told",
         "one more",
         "another order",
+        "another order, and one missing",
         "others around two that are kept",
         "all renamed",
         "nothing can be told",
