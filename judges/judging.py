@@ -98,7 +98,7 @@ class Judge:
                 id=f"{call_id}~retry_{number}",
                 seat=self.seat,
                 messages=messages,
-                sampling=replace(self.sampling, trial=self.sampling.trial + number),
+                sampling=_later(self.sampling, number),
                 parser=self.parser,
                 verdict_last=self.verdict_last,
                 prompt=label,
@@ -160,6 +160,11 @@ def read_reply(call: Call, reply: Reply) -> Verdict:
         how = "cut off" if reply.finish == "length" else "held back by a filter"
         raise Unparsed(f"{how} before its verdict")
     return verdict
+
+
+@lru_cache(maxsize=64)
+def _later(sampling: Sampling, trials: int) -> Sampling:
+    return replace(sampling, trial=sampling.trial + trials)
 
 
 @lru_cache(maxsize=1024)

@@ -44,6 +44,16 @@ class Asked:
     sampling: Sampling
     stored: bool = False
 
+    def as_stored(self) -> Asked:
+        """The same, whose reply was there."""
+        return Asked(
+            call=self.call,
+            key=self.key,
+            messages=self.messages,
+            sampling=self.sampling,
+            stored=True,
+        )
+
     @property
     def origins(self) -> tuple[Origin, ...]:
         """Those of `messages`: planned messages tell, resolved ones do not."""

@@ -28,5 +28,5 @@ def name_trial(key: str, number: int = 1) -> str:
 
 def read_trial(name: str) -> Trial:
     """Whose name it is; the inverse of `name_trial`."""
-    named = _NAMED.fullmatch(name)
+    named = _NAMED.fullmatch(name) if "#" in name else None
     return Trial(named[1], int(named[2])) if named else Trial(name, 1)

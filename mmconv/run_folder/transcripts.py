@@ -69,10 +69,10 @@ def score_of(record: dict[str, Any]) -> Score:
 
     Trials of a sample are marked as one cluster, where the benchmark has named none.
     """
-    key = read_trial(record["sample"]).key
-    own = {} if key == record["sample"] else {"cluster": key}
     tags = {tag["name"]: tag["value"] for tag in record["tags"]}
-    return Score(**record | {"tags": own | tags})
+    if (key := read_trial(record["sample"]).key) != record["sample"]:
+        tags.setdefault("cluster", key)
+    return Score(**{**record, "tags": tags})
 
 
 def message_record(message: Message) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from judges import is_settled
 from mmconv.errors import MmconvError, PlanError
@@ -310,7 +310,7 @@ class _OpenPlan:
             outcome, stored = await self.runner.outcome(self.plan, asked, self.chains[root.id])
         except Stopped:
             return
-        self.asked[call.id] = replace(asked, stored=True) if stored else asked
+        self.asked[call.id] = asked.as_stored() if stored else asked
         self._settle(call, outcome, stored=stored)
         rescue = _next_rescue(call, root, outcome)
         if rescue is None:
