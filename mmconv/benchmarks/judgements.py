@@ -30,7 +30,7 @@ SAMPLE = "request"
 """The sample that the scores of a judgement belong to: it is of no data set."""
 
 
-class Exchange(BaseModel):
+class FinishedTurn(BaseModel):
     """One turn of a finished dialogue."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

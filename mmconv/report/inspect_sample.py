@@ -34,7 +34,7 @@ from inspect_ai.model import (
 from inspect_ai.scorer import Score as InspectScore
 
 from judges import read_verdict
-from mmconv.benchmarks.answers import METRICS
+from mmconv.benchmarks.endings import METRICS
 from mmconv.config import CANDIDATE
 from mmconv.keys import hash_json
 from mmconv.plans import Asked, Finished, Origin, score_finished

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mmconv.benchmarks.answers import ending_cells
+from mmconv.benchmarks.endings import ending_cells
 from mmconv.benchmarks.leaderboards import Board, BoardPart, find_boards
 from mmconv.errors import ConfigError
 from mmconv.report.cells import is_text

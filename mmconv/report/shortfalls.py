@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from mmconv.benchmarks.answers import EMPTY, FILTERED, HELD_BACK, TRUNCATED
+from mmconv.benchmarks.endings import EMPTY, FILTERED, HELD_BACK, TRUNCATED, how_ended
 from mmconv.config import CANDIDATE
 from mmconv.report.verdicts import AGAIN, EXTRACTED, LACKING, UNREADABLE, fate_of, group_tries
 from mmconv.run_folder.layout import TRANSCRIPTS
@@ -60,7 +60,7 @@ class Shortfall:
     `incomplete` ones lack scores that the judge was asked for. `cut_off` counts verdicts of these
     kinds, by kind, of which the judge's first reply was cut off.
     The candidate's replies, and what a filter left nothing of, are in `answers` by turn, and in
-    `ended` by the metrics of `mmconv.benchmarks.answers` and `UNTOLD` too; `limits` has how many
+    `ended` by the metrics of `mmconv.benchmarks.endings` and `UNTOLD` too; `limits` has how many
     tokens those that were cut off have.
     """
 
@@ -102,15 +102,12 @@ class Shortfall:
     def _add_answer(self, call: dict[str, Any]) -> None:
         turn = call["condition"], call["call"]
         self.answers[turn] += 1
-        ends = {
-            TRUNCATED: call["finish"] == "length",
-            FILTERED: call["finish"] == "filter" or call["state"] != "reply",
-            EMPTY: call["state"] == "reply" and not call["text"].strip(),
-            UNTOLD: call["finish"] == "unknown",
-        }
+        ends = {FILTERED: True}
+        if call["state"] == "reply":
+            ends = how_ended(call["finish"], call["text"]) | {UNTOLD: call["finish"] == "unknown"}
         for metric, is_so in ends.items():
             self.ended.setdefault(metric, Counter())[turn] += is_so
-        if ends[TRUNCATED]:
+        if ends.get(TRUNCATED):
             self.limits.add(call["output_tokens"])
 
     def endings(self) -> Iterator[Notable]:

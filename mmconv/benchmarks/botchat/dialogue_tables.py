@@ -5,9 +5,9 @@ No judgement is read here.
 
 from __future__ import annotations
 
-from mmconv.benchmarks.answers import SHARES
 from mmconv.benchmarks.botchat.layout import Layout, entrants, rows_notes
 from mmconv.benchmarks.botchat.quantities import share
+from mmconv.benchmarks.endings import SHARES
 from mmconv.stats import Column, ScoreFrame, as_cell, bounded, summarise
 from mmconv.values import Cell, Table
 

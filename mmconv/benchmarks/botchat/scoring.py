@@ -3,7 +3,7 @@
 Metrics of a dialogue: `human` (utterances before the first one taken for AI), `pass` (0 or 1, at
 the length that is the turn), `pass_at_human_length`, `non_loop` (0 or 1), `non_loop_utterances`
 (those up to the first repetition). Of an utterance, whose number is the turn: `characters`,
-`words`, `dropped`, and those of `mmconv.benchmarks.answers`. Of a comparison: `duel`, its points
+`words`, `dropped`, and those of `mmconv.benchmarks.endings`. Of a comparison: `duel`, its points
 from `WIN` to `LOSS`. The tag `reading` tells our reading of a judgement from the authors', `dup`
 whether DupDetect went before the judge, `model` whose score it is.
 """
@@ -22,10 +22,10 @@ from judges.parsers_botchat import (
     authors_comparison,
     authors_human,
 )
-from mmconv.benchmarks.answers import endings
 from mmconv.benchmarks.botchat.loops import first_repeat
 from mmconv.benchmarks.botchat.options import DupDetect
 from mmconv.benchmarks.botchat.players import Duel, spoken
+from mmconv.benchmarks.endings import endings
 from mmconv.errors import Unparsed
 from mmconv.values import (
     SAME_TEXT,

@@ -15,8 +15,8 @@ from mmconv.benchmarks.cmteval.scoring import score_judgement
 from mmconv.benchmarks.judgements import (
     SAMPLE,
     ByField,
-    Exchange,
     Fault,
+    FinishedTurn,
     JudgementRequest,
     Supplies,
     Words,
@@ -34,7 +34,7 @@ _ACT = (
 )
 
 
-class SpokenTurn(Exchange):
+class SpokenTurn(FinishedTurn):
     """One turn; `act` names the user's speech acts."""
 
     act: Words = Field(description=_ACT)

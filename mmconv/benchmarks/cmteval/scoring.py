@@ -6,7 +6,7 @@ its turns, and `surplus`, how many turns were scored that the dialogue has not. 
 unscored turn has no DLS and no DLS_min: the turns that are left out are not like the others, and
 the least of the rest could only flatter it. `authors_IS` and `authors_Adp` follow the authors'
 script: a number is taken whatever it is, and 3 stands for one that is not there. For each reply of
-a live run: those of `mmconv.benchmarks.answers`.
+a live run: those of `mmconv.benchmarks.endings`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from dataclasses import dataclass
 
 from judges import Reading, read_verdict
 from judges.parsers_cmteval import DIMENSIONS, HIGHEST, LOWEST, is_on_scale
-from mmconv.benchmarks.answers import endings
 from mmconv.benchmarks.cmteval.data import Dialogue, UserTurn
 from mmconv.benchmarks.cmteval.fields import ACTS, PATTERNS, PERSONAS, STRATEGIES
 from mmconv.benchmarks.cmteval.grading import JUDGEMENT
 from mmconv.benchmarks.cmteval.options import CONDITION
+from mmconv.benchmarks.endings import endings
 from mmconv.values import UNPARSED, Call, Outcome, Score
 
 AUTHORS_DEFAULT = 3.0

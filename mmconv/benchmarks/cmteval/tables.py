@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from mmconv.benchmarks.answers import COLUMNS, TRUNCATED, ending_cells
 from mmconv.benchmarks.cmteval.fields import ACTS, PATTERNS, PERSONAS, STRATEGIES, SUBSETS
 from mmconv.benchmarks.cmteval.paper import paper_scores
 from mmconv.benchmarks.cmteval.quantities import (
@@ -25,6 +24,7 @@ from mmconv.benchmarks.cmteval.quantities import (
     overall,
 )
 from mmconv.benchmarks.cmteval.scoring import act_tag
+from mmconv.benchmarks.endings import COLUMNS, TRUNCATED, ending_cells
 from mmconv.stats import ScoreFrame, summarise
 from mmconv.values import Cell, Score, Table
 

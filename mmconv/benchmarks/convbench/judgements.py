@@ -16,7 +16,7 @@ from mmconv.benchmarks.convbench.sides import Side
 from mmconv.benchmarks.judgements import (
     SAMPLE,
     ByField,
-    Exchange,
+    FinishedTurn,
     JudgementRequest,
     Supplies,
     Words,
@@ -39,7 +39,7 @@ _UNSEEN = Image(sha256="", media_type="", width=0, height=0)
 """Stands for the picture that a row has and that this judge is not shown."""
 
 
-class ReferencedTurn(Exchange):
+class ReferencedTurn(FinishedTurn):
     """One turn with the human's answer to it."""
 
     reference: Words

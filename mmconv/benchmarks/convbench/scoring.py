@@ -1,7 +1,7 @@
 """From outcomes to scores: ratings, wins, and how the answers themselves ended.
 
 Metrics: `rating` (1-10), `win` (1 if the judge chose the candidate's side, else 0; the tag `side`
-says where it stood), and for each own turn those of `mmconv.benchmarks.answers`. The tag `cluster`
+says where it stood), and for each own turn those of `mmconv.benchmarks.endings`. The tag `cluster`
 is the image, because four images of ConvBench are used by two rows.
 """
 
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from judges import Reading, read_verdict
-from mmconv.benchmarks.answers import endings
 from mmconv.benchmarks.convbench.chains import own_turns
 from mmconv.benchmarks.convbench.data import Row
 from mmconv.benchmarks.convbench.grading import Grader, PlannedJudgement
+from mmconv.benchmarks.endings import endings
 from mmconv.values import Call, Outcome, Score, Verdict
 
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 
-from mmconv.benchmarks.answers import COLUMNS, TRUNCATED, ending_cells
 from mmconv.benchmarks.convbench.attribution_tables import attribution_tables
 from mmconv.benchmarks.convbench.chains import own_turns
 from mmconv.benchmarks.convbench.layout import Layout
@@ -32,6 +31,7 @@ from mmconv.benchmarks.convbench.quantities import (
     estimate,
     mean,
 )
+from mmconv.benchmarks.endings import COLUMNS, TRUNCATED, ending_cells
 from mmconv.stats import ScoreFrame, as_cell
 from mmconv.values import Cell, Score, Table
 

@@ -14,8 +14,8 @@ from mmconv.benchmarks.fbbench.options import TEMPERATURES, Maintenance
 from mmconv.benchmarks.fbbench.scoring import score_judgement
 from mmconv.benchmarks.judgements import (
     SAMPLE,
-    Exchange,
     Fault,
+    FinishedTurn,
     JudgementRequest,
     Supplies,
     Words,
@@ -43,7 +43,7 @@ class FBBenchJudgement(JudgementRequest):
     benchmark: Literal["fbbench"]
     prompt: Literal["judge"]
     scenario: Literal["Error Correction", "Response Maintenance"]
-    turns: tuple[Exchange, Exchange]
+    turns: tuple[FinishedTurn, FinishedTurn]
     checklist: tuple[ChecklistItem, ...] = Field(min_length=1)
     reference: Words | None = None
     maintenance: Maintenance = "any"

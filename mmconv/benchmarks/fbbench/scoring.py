@@ -3,7 +3,7 @@
 Metrics: `score` (0 to 1; criteria matched to the checklist, weights taken from it), `authors` (as
 their code computes it from the reply alone), the judge's departures from the checklist as counts
 (`renamed`, `missing`, `added`, `reweighted`), `refused` (0 or 1), and of the answer itself
-those of `mmconv.benchmarks.answers`. Tags: scenario, task, subtask, deficiency, feedback.
+those of `mmconv.benchmarks.endings`. Tags: scenario, task, subtask, deficiency, feedback.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from judges import Reading, read_verdict
 from judges.parsers_fbbench import FAULTS, OFFICIAL, criterion_score
-from mmconv.benchmarks.answers import endings
+from mmconv.benchmarks.endings import endings
 from mmconv.benchmarks.fbbench.data import Sample
 from mmconv.benchmarks.fbbench.grading import ANSWER, JUDGEMENT
 from mmconv.benchmarks.fbbench.options import CONDITION, CORRECTION, Maintenance

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import permutations
 
-from mmconv.benchmarks.answers import COLUMNS, TRUNCATED, ending_cells
+from mmconv.benchmarks.endings import COLUMNS, TRUNCATED, ending_cells
 from mmconv.benchmarks.fbbench.options import CORRECTION, MAINTENANCE, SCENARIOS
 from mmconv.benchmarks.fbbench.quantities import (
     Where,

@@ -20,7 +20,7 @@ _FIELDS = ("task", "id", "history")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class GoldenTurn:
     """One turn as published: what the user says, and the golden answer to it."""
 
     user: str
@@ -33,7 +33,7 @@ class Dialogue:
 
     id: str
     task: Task
-    history: tuple[Exchange, ...]
+    history: tuple[GoldenTurn, ...]
 
     @property
     def own_turns(self) -> range:
@@ -78,7 +78,7 @@ def _read(record: Record) -> Found[Dialogue]:
         id=str(record.fields["id"]),
         task=TASKS[record.fields["task"]],
         history=tuple(
-            Exchange(user=turn["user"], bot=turn["bot"]) for turn in record.fields["history"]
+            GoldenTurn(user=turn["user"], bot=turn["bot"]) for turn in record.fields["history"]
         ),
     )
     return Found(place=record.where, sample=dialogue)

@@ -16,15 +16,14 @@ from judges.parsers_mtbench101 import bracketed_rating
 from mmconv.benchmarks.judgements import (
     SAMPLE,
     ByField,
-    Exchange,
     Fault,
+    FinishedTurn,
     JudgementRequest,
     Supplies,
     Words,
     with_answers,
 )
-from mmconv.benchmarks.mtbench101.data import Dialogue
-from mmconv.benchmarks.mtbench101.data import Exchange as GoldenTurn
+from mmconv.benchmarks.mtbench101.data import Dialogue, GoldenTurn
 from mmconv.benchmarks.mtbench101.grading import Grader
 from mmconv.benchmarks.mtbench101.options import GradingOptions
 from mmconv.benchmarks.mtbench101.scoring import Judged, authors_rating, turn_rating
@@ -52,7 +51,7 @@ class MTBench101Judgement(JudgementRequest):
 
     benchmark: Literal["mtbench101"]
     prompt: Code = Field(description=_TASKS)
-    turns: tuple[Exchange, ...] = Field(min_length=1)
+    turns: tuple[FinishedTurn, ...] = Field(min_length=1)
     reference: Words | None = None
     guidelines: StrictBool = True
     max_tokens: StrictInt = Field(default=4096, gt=0)

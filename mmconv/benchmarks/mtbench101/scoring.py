@@ -2,7 +2,7 @@
 
 Metrics: `rating`, a turn's number by our strict reading; `authors`, the same judgement by the
 authors' reading (its tag `reading` compares the two); `dialogue`, the whole dialogue's score
-(turn 0); and of each answer of a live run those of `mmconv.benchmarks.answers`. A dialogue with an
+(turn 0); and of each answer of a live run those of `mmconv.benchmarks.endings`. A dialogue with an
 unscored turn is unscored by our reading: the minimum of the others could only flatter it.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from judges import Reading, read_verdict
 from judges.parsers_mtbench101 import first_bracketed_integer, is_out_of_range
-from mmconv.benchmarks.answers import endings
+from mmconv.benchmarks.endings import endings
 from mmconv.benchmarks.mtbench101.grading import judgement_call
 from mmconv.benchmarks.mtbench101.taxonomy import Task
 from mmconv.errors import Unparsed

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from judges.parsers import HIGHEST_RATING, LOWEST_RATING
-from mmconv.benchmarks.answers import COLUMNS, TRUNCATED, ending_cells
+from mmconv.benchmarks.endings import COLUMNS, TRUNCATED, ending_cells
 from mmconv.benchmarks.mtbench101.options import GOLDEN, SELF
 from mmconv.benchmarks.mtbench101.quantities import (
     Entrant,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mmconv.benchmarks.answers import METRICS as ENDINGS
+from mmconv.benchmarks.endings import METRICS as ENDINGS
 from mmconv.report.page.closing import closing_sections, say_once
 from mmconv.report.page.content import About, Content, Section, View
 from mmconv.report.page.dialogues import Reader, Record, dialogue

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from mmconv.benchmarks.endings import EMPTY, FILTERED, TRUNCATED, how_ended
 from mmconv.report.page.dialogues import Record, call_order
 from mmconv.report.shortfalls import Shortfall
 from mmconv.report.summary import tell_dollars, tell_unmetered
@@ -28,7 +29,8 @@ from mmconv.report.verdicts import (
 from mmconv.run_folder.layout import SeatSummary
 from mmconv.values import Cell, Table
 
-ANSWERS = ("answered", "cut off", "empty", "filtered", "context dropped", "failed", "not asked")
+_ENDINGS = {TRUNCATED: "cut off", EMPTY: "empty", FILTERED: "filtered"}
+ANSWERS = ("answered", *_ENDINGS.values(), "context dropped", "failed", "not asked")
 LOST = (LACKING, UNREADABLE, FAILED, NOT_ASKED)
 Rows: TypeAlias = dict[tuple[str, str], Counter[str]]
 """Condition and call -> how often which fate was met."""
@@ -150,13 +152,8 @@ def _dollars(seat: SeatSummary) -> str:
 def _fates(call: Mapping[str, Any]) -> list[str]:
     if call["state"] != "reply":
         return ["failed" if call["state"] == "failure" else "not asked"]
-    fates = ["answered"]
-    if call["finish"] == "length":
-        fates.append("cut off")
-    if call["finish"] == "filter":
-        fates.append("filtered")
-    if not (call["text"] or "").strip():
-        fates.append("empty")
+    ended = how_ended(call["finish"], call["text"])
+    fates = ["answered", *(_ENDINGS[metric] for metric, is_so in ended.items() if is_so)]
     if call["dropped"]:
         fates.append("context dropped")
     return fates

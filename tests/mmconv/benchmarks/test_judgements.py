@@ -18,7 +18,7 @@ from mmconv.benchmarks.cmteval.grading import Grader as CMTEvalGrader
 from mmconv.benchmarks.cmteval.options import GradingOptions as CMTEvalGrading
 from mmconv.benchmarks.describing import describe
 from mmconv.benchmarks.judgements import Judgement, JudgementRequest, Supplies, read_judgement
-from mmconv.benchmarks.mtbench101.data import Dialogue, Exchange
+from mmconv.benchmarks.mtbench101.data import Dialogue, GoldenTurn
 from mmconv.benchmarks.mtbench101.grading import Grader as MTBench101Grader
 from mmconv.benchmarks.mtbench101.options import GradingOptions as MTBench101Grading
 from mmconv.benchmarks.mtbench101.taxonomy import REFERENCED, TASKS
@@ -109,8 +109,8 @@ def test_the_overlap_measure_has_prompts_of_its_own() -> None:
 def test_mtbench101_asks_what_a_run_asks(code: str) -> None:
     document = REQUESTS[f"mtbench101/{code}"]
     golden = "The golden answer." if code in REFERENCED else "unread"
-    history = [Exchange(user=turn["user"], bot=turn["assistant"]) for turn in document["turns"]]
-    history[-1] = Exchange(user=history[-1].user, bot=golden)
+    history = [GoldenTurn(user=turn["user"], bot=turn["assistant"]) for turn in document["turns"]]
+    history[-1] = GoldenTurn(user=history[-1].user, bot=golden)
     dialogue = Dialogue(id="1", task=TASKS[code], history=tuple(history))
     options = MTBench101Grading()
     sampling = Sampling(max_tokens=options.judge_max_tokens)

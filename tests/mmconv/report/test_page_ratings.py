@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.benchmarks.answers import METRICS as ENDINGS
+from mmconv.benchmarks.endings import METRICS as ENDINGS
 from mmconv.report.page.ratings import Scale, rating_sections
 from mmconv.report.page.views import run_content, view_of
 from mmconv.run_folder.saved_run import read_finished

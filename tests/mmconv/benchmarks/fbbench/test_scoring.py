@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from judges.parsers_fbbench import ChecklistParser
-from mmconv.benchmarks.answers import METRICS
+from mmconv.benchmarks.endings import METRICS
 from mmconv.benchmarks.fbbench.data import Sample
 from mmconv.benchmarks.fbbench.options import Maintenance
 from mmconv.benchmarks.fbbench.scoring import score_answer, score_judgement

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from mmconv.benchmarks.mtbench101.data import Dialogue, Exchange
+from mmconv.benchmarks.mtbench101.data import Dialogue, GoldenTurn
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS
 from mmconv.config import ModelSpec, RunSpec
 
@@ -88,7 +88,7 @@ def records() -> list[dict[str, Any]]:
 
 def dialogue(task: str) -> Dialogue:
     """The dialogue of a task, as it is loaded."""
-    history = tuple(Exchange(user=user, bot=bot) for user, bot in TURNS[task])
+    history = tuple(GoldenTurn(user=user, bot=bot) for user, bot in TURNS[task])
     return Dialogue(id="1", task=TASKS[task], history=history)
 
 

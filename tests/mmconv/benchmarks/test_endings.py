@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.benchmarks.answers import (
+from mmconv.benchmarks.endings import (
     COLUMNS,
     EMPTY,
     FILTERED,

@@ -40,6 +40,15 @@ class Select(Protocol):
         """Its scores of the metric."""
 
 
+def how_ended(finish: str, text: str) -> dict[str, bool]:
+    """Which of the metrics that are 0 or 1 are 1 for a reply."""
+    return {
+        TRUNCATED: finish == "length",
+        FILTERED: finish == "filter",
+        EMPTY: not text.strip(),
+    }
+
+
 def endings(outcome: Outcome) -> Iterator[tuple[str, float | None, str | None]]:
     """Each metric of an answer with its value, or with None and why there is none."""
     if not isinstance(outcome, Reply):
@@ -48,9 +57,8 @@ def endings(outcome: Outcome) -> Iterator[tuple[str, float | None, str | None]]:
             known = is_filtered and metric == FILTERED
             yield (metric, 1.0, None) if known else (metric, None, outcome.why)
         return
-    yield TRUNCATED, float(outcome.finish == "length"), None
-    yield FILTERED, float(outcome.finish == "filter"), None
-    yield EMPTY, float(not outcome.text.strip()), None
+    for metric, is_so in how_ended(outcome.finish, outcome.text).items():
+        yield metric, float(is_so), None
     tokens = outcome.output_tokens
     if tokens is None:
         yield TOKENS, None, "not told by the server"
