@@ -21,7 +21,7 @@ from mmconv.assemble import about_models, build_benchmark, check_calls, check_ke
 from mmconv.config import CANDIDATE, RunSpec, database_url
 from mmconv.equipment import Equipment, open_equipment
 from mmconv.errors import ConfigError, InputError, OwnCodeError, StoreError
-from mmconv.identity import Shard, identify
+from mmconv.identity import identify
 from mmconv.plans import Finished, Plan, score_finished
 from mmconv.protocols import Benchmark
 from mmconv.report.changes import check_kept, tell_changed
@@ -43,8 +43,9 @@ from mmconv.run_folder.layout import (
     SPEC,
     SUMMARY,
     TRANSCRIPTS,
+    WHOLE,
     Manifest,
-    ShardNumber,
+    Shard,
     Start,
 )
 from mmconv.run_folder.saved_run import read_start
@@ -102,7 +103,7 @@ class Evaluation:
     place: Place
     equipment: Equipment
     benchmark: Benchmark[Any]
-    shard: Shard = field(default_factory=Shard)
+    shard: Shard = WHOLE
     named: Path | None = None
     """Where a run lies that is there already, since its folder may have been renamed."""
     _planned: tuple[Call, ...] = field(default=(), init=False, repr=False)
@@ -277,19 +278,15 @@ class Evaluation:
         return (
             *stand_ins(self.spec),
             *plain_turns(self.spec, about_models(self.spec)),
-            *tell_shard(self._part, self.samples, self._whole),
+            *tell_shard(self.shard, self.samples, self._whole),
         )
-
-    @property
-    def _part(self) -> ShardNumber:
-        return ShardNumber(index=self.shard.index, count=self.shard.count)
 
     def _start(self) -> Start:
         return Start(
             spec=self.spec,
             store=self.place.absolute_store,
             started_in=Path.cwd(),
-            shard=self._part,
+            shard=self.shard,
         )
 
     def manifest(self, tally: Tally | None = None) -> Manifest:
@@ -347,7 +344,7 @@ class Evaluation:
 async def open_evaluation(
     spec: RunSpec,
     place: Place,
-    shard: Shard | None = None,
+    shard: Shard = WHOLE,
     *,
     create: bool = True,
     folder: Path | None = None,
@@ -365,7 +362,7 @@ async def open_evaluation(
             place=place,
             equipment=equipment,
             benchmark=await equipment.read_data(partial(build_benchmark, spec)),
-            shard=shard or Shard(),
+            shard=shard,
             named=folder,
         )
 
@@ -379,8 +376,7 @@ def read_run(folder: Path) -> tuple[RunSpec, Place, Shard, Path]:
     start = read_start(folder)
     store = with_password(start.store, database_url())
     place = Place(out=folder.parent.absolute(), store=store)
-    shard = Shard(index=start.shard.index, count=start.shard.count)
-    return start.spec, place, shard, start.started_in
+    return start.spec, place, start.shard, start.started_in
 
 
 @asynccontextmanager

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,9 @@ from mmconv.benchmarks.base import FileBenchmark
 from mmconv.benchmarks.describing import describe, file_options
 from mmconv.benchmarks.registry import TITLES
 from mmconv.config import CANDIDATE, RunSpec
-from mmconv.errors import ConfigError
 from mmconv.keys import hash_json
 from mmconv.protocols import Benchmark
+from mmconv.run_folder.layout import Shard
 
 OPERATIONAL = frozenset(
     {
@@ -43,22 +42,6 @@ OPERATIONAL = frozenset(
 
 _NEWER = ("shuffle", "samples")
 """Fields that count only where they are set: runs without them keep the names that they had."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shard:
-    """One of `count` equal parts of a run's samples: those whose number leaves `index`."""
-
-    index: int = 0
-    count: int = 1
-
-    @classmethod
-    def parse(cls, text: str) -> Shard:
-        """Read `3/16`, counting from 1; raises `ConfigError` for anything else."""
-        match = re.fullmatch(r"(\d+)/(\d+)", text)
-        if match is None or not 1 <= int(match[1]) <= int(match[2]):
-            raise ConfigError(f"--shard {text!r}: expected i/n with i from 1 to n")
-        return cls(index=int(match[1]) - 1, count=int(match[2]))
 
 
 def identify(

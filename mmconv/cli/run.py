@@ -16,7 +16,7 @@ from mmconv.cli.run_options import NAMED, read_spec, spec_options
 from mmconv.cli.session import MAX_FAILURES, exit_code, run_new
 from mmconv.config import RunSpec
 from mmconv.evaluation import Place
-from mmconv.identity import Shard
+from mmconv.run_folder.layout import Shard
 
 
 @click.command(name="run", epilog=NAMED)

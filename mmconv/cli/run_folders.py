@@ -14,9 +14,8 @@ from mmconv.cli.option_values import FILE, require_utf8
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError, InputError
 from mmconv.evaluation import Evaluation, Place, open_evaluation, read_run
-from mmconv.identity import Shard
 from mmconv.report.output import PAGE
-from mmconv.run_folder.layout import TRANSCRIPTS
+from mmconv.run_folder.layout import TRANSCRIPTS, WHOLE, Shard
 from mmconv.store.address import require_folder
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -60,9 +59,7 @@ def place(out: Path, store: str) -> Place:
 
 
 @asynccontextmanager
-async def open_new(
-    spec: RunSpec, where: Place, part: Shard | None = None
-) -> AsyncIterator[Evaluation]:
+async def open_new(spec: RunSpec, where: Place, part: Shard = WHOLE) -> AsyncIterator[Evaluation]:
     """A run that is to be made, refused where its models are known to be unfit for it.
 
     Raises as `mmconv.evaluation.open_evaluation` and `Evaluation.check_calls` do.

@@ -22,10 +22,9 @@ from mmconv.cli.visible_text import visible
 from mmconv.config import RunSpec
 from mmconv.errors import OwnCodeError
 from mmconv.evaluation import Evaluation, Place, Result
-from mmconv.identity import Shard
 from mmconv.report.output import PAGE
 from mmconv.report.shortfalls import tell_notable
-from mmconv.run_folder.layout import TABLES, TRANSCRIPTS
+from mmconv.run_folder.layout import TABLES, TRANSCRIPTS, WHOLE, Shard
 from mmconv.runner import Runner, collect_rarely
 from mmconv.store.address import has_password, without_password
 from mmconv.tally import Halt, Tally
@@ -45,7 +44,7 @@ OWN_TO_CALLS: frozenset[str] = frozenset({"context", "filter", "rejected"})
 async def run_new(
     spec: RunSpec,
     where: Place,
-    part: Shard | None = None,
+    part: Shard = WHOLE,
     *,
     page: bool = True,
     budget: Budget | None = None,

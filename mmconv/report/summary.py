@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from mmconv import __version__
 from mmconv.config import CANDIDATE, ModelSpec, RunSpec
 from mmconv.protocols import Benchmark
-from mmconv.run_folder.layout import RunSummary, SeatSummary, ShardNumber
+from mmconv.run_folder.layout import RunSummary, SeatSummary, Shard
 from mmconv.run_folder.saved_run import MERGE, read_by_sample
 from mmconv.tally import OTHERS, SeatTally, Tally
 from mmconv.trials import read_trial
@@ -136,7 +136,7 @@ def _listed(counts: Mapping[str, int]) -> str:
     return ", ".join([*told, *([f"and {more} more"] if more > 0 else [])])
 
 
-def tell_shard(shard: ShardNumber, samples: int, whole: int) -> tuple[str, ...]:
+def tell_shard(shard: Shard, samples: int, whole: int) -> tuple[str, ...]:
     """That a run is a part of another, whose samples are the `whole`; nothing where it is all."""
     if shard.is_whole:
         return ()

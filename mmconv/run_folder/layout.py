@@ -7,6 +7,7 @@ told in `mmconv.run_folder.records`, tables are made in `mmconv.report.tables`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from mmconv.config import CANDIDATE, RunSpec
+from mmconv.errors import ConfigError
 
 SPEC = "spec.json"
 MANIFEST = "manifest.json"
@@ -23,16 +25,24 @@ TRANSCRIPTS = "transcripts.jsonl"
 TABLES = "tables"
 
 
-class ShardNumber(BaseModel):
-    """Which of `count` equal parts of a run's samples, counted from 0."""
+class Shard(BaseModel):
+    """One of `count` equal parts of a run's samples: those whose number leaves `index`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    index: int = Field(ge=0)
-    count: int = Field(gt=0)
+    index: int = Field(default=0, ge=0)
+    count: int = Field(default=1, gt=0)
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Read `3/16`, counting from 1; raises `ConfigError` for anything else."""
+        match = re.fullmatch(r"(\d+)/(\d+)", text)
+        if match is None or not 1 <= int(match[1]) <= int(match[2]):
+            raise ConfigError(f"--shard {text!r}: expected i/n with i from 1 to n")
+        return cls(index=int(match[1]) - 1, count=int(match[2]))
 
     @model_validator(mode="after")
-    def _is_one_of_them(self) -> ShardNumber:
+    def _is_one_of_them(self) -> Shard:
         if self.index >= self.count:
             raise ValueError(f"index {self.index} is not below count {self.count}")
         return self
@@ -46,7 +56,7 @@ class ShardNumber(BaseModel):
         return self.count == 1
 
 
-WHOLE = ShardNumber(index=0, count=1)
+WHOLE = Shard()
 
 
 class Specified(BaseModel):
@@ -55,7 +65,7 @@ class Specified(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     spec: RunSpec
-    shard: ShardNumber = WHOLE
+    shard: Shard = WHOLE
 
     @field_validator("spec")
     @classmethod
@@ -72,7 +82,7 @@ class Start(Specified):
 
     store: str
     started_in: Path
-    shard: ShardNumber
+    shard: Shard
 
 
 class Manifest(BaseModel):

@@ -28,7 +28,7 @@ from mmconv.run_folder.layout import (
     WHOLE,
     Manifest,
     RunSummary,
-    ShardNumber,
+    Shard,
     Specified,
     Start,
 )
@@ -71,7 +71,7 @@ class FinishedRun:
     manifest: Manifest
     summary: RunSummary | None
     tables: tuple[Table, ...]
-    shard: ShardNumber = WHOLE
+    shard: Shard = WHOLE
 
     @property
     def candidate(self) -> str:

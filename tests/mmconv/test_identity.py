@@ -11,7 +11,8 @@ from images import Library
 from mmconv.assemble import build_benchmark, build_seats
 from mmconv.config import ModelSpec, PriceSpec, RunSpec, SamplingSpec
 from mmconv.errors import ConfigError
-from mmconv.identity import OPERATIONAL, Shard, identify
+from mmconv.identity import OPERATIONAL, identify
+from mmconv.run_folder.layout import Shard
 from tests.example_benchmark import Riddles
 
 MODEL = ModelSpec(provider="openai", model="m", base_url="http://h/v1", options={"identity": "m"})

@@ -17,8 +17,8 @@ from mmconv.cli import commands
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.errors import ConfigError, DataError
 from mmconv.evaluation import Place, open_evaluation
-from mmconv.identity import Shard
 from mmconv.protocols import Benchmark
+from mmconv.run_folder.layout import Shard
 from tests.mmconv.benchmarks.botchat import samples as botchat
 from tests.mmconv.benchmarks.cmteval import dialogues as cmteval
 from tests.mmconv.benchmarks.fbbench import samples as fbbench

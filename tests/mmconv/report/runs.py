@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.evaluation import Place, Result, open_evaluation
-from mmconv.identity import Shard
+from mmconv.run_folder.layout import WHOLE, Shard
 from tests.mmconv.benchmarks.botchat import samples as botchat
 from tests.mmconv.benchmarks.cmteval import dialogues as cmteval
 from tests.mmconv.benchmarks.fbbench import samples as fbbench
@@ -48,9 +48,7 @@ def write_data(benchmark: str, folder: Path) -> dict[str, Any]:
             return {"data": str(mtbench101.write(folder / "data.jsonl", records))}
 
 
-async def evaluate(
-    spec: RunSpec, out: Path, *, page: bool = False, shard: Shard | None = None
-) -> Result:
+async def evaluate(spec: RunSpec, out: Path, *, page: bool = False, shard: Shard = WHOLE) -> Result:
     """Run it to its end; with `page` also its report as a page, which takes a while."""
     async with open_evaluation(spec, Place(out=out), shard) as evaluation:
         return await evaluation.run(evaluation.runner(), page=page)
@@ -63,7 +61,7 @@ async def make_run(
     judge: ModelSpec = JUDGE,
     *,
     page: bool = False,
-    shard: Shard | None = None,
+    shard: Shard = WHOLE,
     **fields: Any,
 ) -> Path:
     """Run it on data beneath the folder, which are written once, and return the run's folder."""

@@ -9,11 +9,11 @@ import pytest
 
 from mmconv.errors import ConfigError, DataError
 from mmconv.evaluation import open_evaluation, read_run
-from mmconv.identity import Shard
 from mmconv.report.comparison import compare
 from mmconv.report.leaderboard import make_leaderboard
 from mmconv.report.left_out import finished_among
 from mmconv.report.output import RunFolder
+from mmconv.run_folder.layout import Shard
 from mmconv.run_folder.tables import read_tables
 from tests.mmconv.report.runs import ALPHA, BETA, make_run
 
