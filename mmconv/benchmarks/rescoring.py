@@ -21,13 +21,6 @@ _NOISE = 10
 """Decimals beyond which a mean's digits are those of its summation, not of the scores."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rescored:
-    """The tables of rescored judgements; what the files hide is among them, or in their notes."""
-
-    tables: tuple[Table, ...]
-
-
 @dataclass(slots=True, kw_only=True)
 class Rescoring:
     """The records of all files: how many are `good`, and what is wrong with those left out.
@@ -64,11 +57,11 @@ class Rescoring:
             # places begin with a file's name, and files of two folders can have the same
             self.left_out[f"{path.parent}: {where}" if where in self.left_out else where] = faults
 
-    def rescored(self, tables: Iterable[Table]) -> Rescored:
+    def rescored(self, tables: Iterable[Table]) -> tuple[Table, ...]:
         """The tables, each with what its brackets are and what was left out, and the list of it."""
         told = tuple(bad_records_note(self.left_out, self.good))
         noted = (replace(table, notes=(*table.notes, *told)) for table in tell_intervals(tables))
-        return Rescored(tables=(*noted, *bad_records_table(self.left_out)))
+        return (*noted, *bad_records_table(self.left_out))
 
 
 def _faults(record: Record | Unreadable, read: Callable[[Record], object]) -> tuple[str, ...]:

@@ -9,15 +9,16 @@ from typing import Protocol, cast
 import click
 
 from mmconv.benchmarks.registry import RESCORED, find_part
-from mmconv.benchmarks.rescoring import Rescored, as_published
+from mmconv.benchmarks.rescoring import as_published
 from mmconv.cli.tabling import show_tables, table_options
 from mmconv.errors import ConfigError
+from mmconv.values import Table
 
 
 class Rescorer(Protocol):
     """Reads files in the authors' layout."""
 
-    def __call__(self, files: Sequence[Path], *, skip_bad: bool = False) -> Rescored:
+    def __call__(self, files: Sequence[Path], *, skip_bad: bool = False) -> tuple[Table, ...]:
         """Raises `mmconv.errors.DataError` for bad records, unless `skip_bad` leaves them out."""
         ...
 
@@ -57,8 +58,8 @@ def command(
     -> column -> value, n, missing. Printed values are rounded as the authors round, by Python's
     round; files in --out hold them in full.
     """
-    rescored = _find(benchmark)([*files, *more], skip_bad=skip_bad_records)
-    show_tables(rescored.tables, form, out, printed=as_published(rescored.tables))
+    tables = _find(benchmark)([*files, *more], skip_bad=skip_bad_records)
+    show_tables(tables, form, out, printed=as_published(tables))
 
 
 def _find(benchmark: str) -> Rescorer:

@@ -14,11 +14,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-Matrix: TypeAlias = NDArray[np.float64]
-Codes: TypeAlias = NDArray[np.int64]
+from mmconv.stats.column import Codes
+from mmconv.stats.estimates import ROUNDING
 
-ROUNDING = 1e-12
-"""Differences below this share of the ratings that they come from are the computer's rounding."""
+Matrix: TypeAlias = NDArray[np.float64]
 
 _SIGNS = 4_000_000
 """How many pairs of pairs of ratings Kendall's tau looks at in one go, to save memory."""

@@ -36,7 +36,7 @@ from mmconv.benchmarks.botchat.scoring import (
 )
 from mmconv.benchmarks.botchat.tables import build_tables
 from mmconv.benchmarks.records import Record, scan_records
-from mmconv.benchmarks.rescoring import Rescored, Rescoring
+from mmconv.benchmarks.rescoring import Rescoring
 from mmconv.errors import DataError
 from mmconv.stats import ScoreFrame
 from mmconv.values import Call, Cell, Outcome, Reply, Score, Skipped, Table
@@ -55,7 +55,7 @@ _JUDGED = Call(id=UNIEVAL, seat="judge", messages=(), parser=UniEvalParser(utter
 
 def rescore(
     files: Sequence[Path], dup_detect: DupDetect | None = None, *, skip_bad: bool = False
-) -> Rescored:
+) -> tuple[Table, ...]:
     """The tables of the authors' files: UniEval, GTEval, comparisons of models, dialogues.
 
     Raises `DataError` for a file that is none of these, and for rows that are none of its kind or

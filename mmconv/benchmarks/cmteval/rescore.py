@@ -14,14 +14,14 @@ from mmconv.benchmarks.cmteval.grading import JUDGEMENT
 from mmconv.benchmarks.cmteval.published import KINDS, Published, read_published
 from mmconv.benchmarks.cmteval.scoring import score_judgement
 from mmconv.benchmarks.cmteval.tables import Layout, build_tables
-from mmconv.benchmarks.rescoring import Rescored, Rescoring
+from mmconv.benchmarks.rescoring import Rescoring
 from mmconv.errors import DataError
 from mmconv.values import Call, Cell, Reply, Score, Table
 
 _CALL = Call(id=JUDGEMENT, seat="judge", messages=(), parser=turn_scores)
 
 
-def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> Rescored:
+def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> tuple[Table, ...]:
     """The tables of one or more files, of any models and subsets, and what the files hide.
 
     Raises `DataError` for a file that cannot be read, for two with one model's same subset, and for

@@ -21,10 +21,10 @@ from mmconv.benchmarks.fbbench.options import CONDITION, Maintenance
 from mmconv.benchmarks.fbbench.scoring import REFUSAL, score_judgement
 from mmconv.benchmarks.fbbench.tables import Layout, build_tables
 from mmconv.benchmarks.records import Record, scan_records
-from mmconv.benchmarks.rescoring import Rescored, Rescoring
+from mmconv.benchmarks.rescoring import Rescoring
 from mmconv.errors import DataError
 from mmconv.stats import ScoreFrame
-from mmconv.values import Call, Failure, Outcome, Reply, Score
+from mmconv.values import Call, Failure, Outcome, Reply, Score, Table
 
 RELEASES = {"v1": 734, "v3": 591}
 """How many samples each release has; all of v1's have a reference answer."""
@@ -39,7 +39,7 @@ _SAME = 1e-9
 
 def rescore(
     files: Sequence[Path], maintenance: Maintenance = "any", *, skip_bad: bool = False
-) -> Rescored:
+) -> tuple[Table, ...]:
     """The tables of published judgements, one model per file.
 
     Raises `DataError` naming line and field of all records of a file that are no judgement, that

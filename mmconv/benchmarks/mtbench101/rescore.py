@@ -25,7 +25,7 @@ from mmconv.benchmarks.mtbench101.scoring import (
 )
 from mmconv.benchmarks.mtbench101.tables import Layout, build_tables
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS, Task
-from mmconv.benchmarks.rescoring import Rescored, Rescoring
+from mmconv.benchmarks.rescoring import Rescoring
 from mmconv.stats import ScoreFrame
 from mmconv.values import Call, Cell, Reply, Score, Table
 
@@ -51,7 +51,7 @@ _CLOSE = 0.0005
 """Files state their average rounded to three digits."""
 
 
-def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> Rescored:
+def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> tuple[Table, ...]:
     """The tables of judgements in files, a model for each file or OpenCompass folder.
 
     Raises `mmconv.errors.DataError` for what is no judgement; `skip_bad` leaves it out. A turn that

@@ -19,9 +19,9 @@ from mmconv.benchmarks.botchat.rescore import rescore as rescore_botchat
 from mmconv.benchmarks.cmteval.rescore import rescore as rescore_cmteval
 from mmconv.benchmarks.fbbench.rescore import rescore as rescore_fbbench
 from mmconv.benchmarks.mtbench101.rescore import rescore as rescore_mtbench101
-from mmconv.benchmarks.rescoring import Rescored
 from mmconv.cli.rescore import Rescorer, command
 from mmconv.errors import DataError
+from mmconv.values import Table
 from tests.mmconv.benchmarks.botchat import samples as botchat
 from tests.mmconv.benchmarks.cmteval import dialogues as cmteval
 from tests.mmconv.benchmarks.fbbench import samples as fbbench
@@ -163,7 +163,7 @@ def run(bad: Bad, file: Path, *more: str) -> Result:
     return CliRunner().invoke(command, [bad.benchmark, "--judgements", str(file), *more])
 
 
-def rescored(bad: Bad, files: Sequence[Path]) -> Rescored:
+def rescored(bad: Bad, files: Sequence[Path]) -> tuple[Table, ...]:
     return RESCORERS[bad.benchmark](files, skip_bad=True)
 
 
@@ -177,8 +177,8 @@ def test_a_bad_record_refuses_its_file(bad: Bad, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
 def test_rescoring_goes_on_without_it_and_every_table_says_so(bad: Bad, tmp_path: Path) -> None:
-    *found, left_out = rescored(bad, [bad.write(tmp_path / "bad")]).tables
-    clean = rescored(bad, [bad.write(tmp_path / "clean", without=True)]).tables
+    *found, left_out = rescored(bad, [bad.write(tmp_path / "bad")])
+    clean = rescored(bad, [bad.write(tmp_path / "clean", without=True)])
     assert [(table.name, table.rows) for table in found] == [
         (table.name, table.rows) for table in clean
     ]
@@ -201,7 +201,7 @@ def test_files_of_one_name_both_tell_their_bad_records(tmp_path: Path) -> None:
         replace(TURNS, good=(turn(number), turn(number + 1))).write(tmp_path / str(number))
         for number in (1, 5)
     )
-    *found, left_out = rescored(TURNS, [first, second]).tables
+    *found, left_out = rescored(TURNS, [first, second])
     assert "2 of 6 records are left out" in found[0].notes[-1]
     assert [*left_out.rows] == ["judged.jsonl line 2", f"{tmp_path / '5'}: judged.jsonl line 2"]
 

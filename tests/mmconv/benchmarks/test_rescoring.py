@@ -46,5 +46,5 @@ def test_what_the_brackets_hold_is_told_where_there_are_any(
     cell: Cell, own: tuple[str, ...], told: tuple[str, ...]
 ) -> None:
     made = Table(name="a", title="A", columns=("b",), rows={"r": {"b": cell}}, notes=own)
-    [table] = Rescoring().rescored([made]).tables
+    [table] = Rescoring().rescored([made])
     assert table.notes == (*own, *told)

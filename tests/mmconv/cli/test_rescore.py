@@ -13,13 +13,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mmconv.benchmarks.registry import RESCORED, TITLES
-from mmconv.benchmarks.rescoring import Rescored
 from mmconv.cli.rescore import command
 from mmconv.errors import ConfigError
 from mmconv.values import Cell, Table
 
 
-def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> Rescored:
+def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> tuple[Table, ...]:
     """One row per file; the files hold a number each."""
     rows = {
         path.stem: {
@@ -31,12 +30,8 @@ def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> Rescored:
     }
     columns = ("mean", "judge", "nothing")
     faults = Table(name="faults", title="Faults", columns=("file",), rows={}, detail=True)
-    return Rescored(
-        tables=(
-            Table(name="overall", title="Overall", columns=columns, rows=rows, digits=2),
-            faults,
-        )
-    )
+    overall = Table(name="overall", title="Overall", columns=columns, rows=rows, digits=2)
+    return overall, faults
 
 
 @pytest.fixture(autouse=True)

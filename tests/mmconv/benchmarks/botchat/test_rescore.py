@@ -17,7 +17,7 @@ LOOP = [*OWN[:2], "so it goes", "so it goes", "so it goes"]
 
 
 def tables(*files: Path, settings: DupDetect | None = None) -> dict[str, Table]:
-    return {table.name: table for table in rescore(files, settings).tables}
+    return {table.name: table for table in rescore(files, settings)}
 
 
 def unieval(model: str, number: int, reply: str, count: int = 16) -> dict[str, object]:

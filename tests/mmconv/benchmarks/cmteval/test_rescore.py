@@ -30,7 +30,7 @@ Rows = Mapping[str, Mapping[str, Cell]]
 
 
 def tables(*paths: Path) -> dict[str, Rows]:
-    return {table.name: table.rows for table in rescore(paths).tables}
+    return {table.name: table.rows for table in rescore(paths)}
 
 
 def one(tmp_path: Path, change: Callable[[dict[str, Any]], Any]) -> dict[str, Rows]:
@@ -251,7 +251,7 @@ class TestPublished:
     @pytest.fixture
     def made(self) -> dict[str, str]:
         found = rescore([REAL / "eval_long-text_llama3.1-8b.json"])
-        return {table.name: to_text(table) for table in found.tables}
+        return {table.name: to_text(table) for table in found}
 
     def test_table_8_is_matched_to_the_digit(self, made: dict[str, str]) -> None:
         [row] = [line for line in made["paper_scores"].splitlines() if line.startswith("llama")]

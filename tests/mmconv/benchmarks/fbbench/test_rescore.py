@@ -19,7 +19,7 @@ SCENARIOS = ("Error Correction", "Response Maintenance")
 
 
 def tables(*files: Path, **options: Any) -> dict[str, Table]:
-    return {table.name: table for table in rescore(files, **options).tables}
+    return {table.name: table for table in rescore(files, **options)}
 
 
 def judged(record: dict[str, Any], *results: str, **fields: Any) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def save(path: Path, document: Any) -> Path:
 
 
 def tables(*files: Path) -> dict[str, Table]:
-    return {table.name: table for table in rescore(files).tables}
+    return {table.name: table for table in rescore(files)}
 
 
 def row(table: Table, name: str) -> dict[str, float]:
@@ -119,7 +119,7 @@ def test_every_layout_leads_to_the_same_tables(tmp_path: Path) -> None:
         ],
     }
     expected = rescore(layouts["old"])
-    assert "m_judged-by--j" in {table.name: table for table in expected.tables}["paper"].rows
+    assert "m_judged-by--j" in {table.name: table for table in expected}["paper"].rows
     for files in layouts.values():
         assert rescore(files) == expected
 
