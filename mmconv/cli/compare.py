@@ -15,7 +15,7 @@ from mmconv.cli.run_folders import runs_argument
 from mmconv.cli.tabling import print_warnings, show_tables, table_options
 from mmconv.report.compared_runs import KINDS, tell_shortfall
 from mmconv.report.comparison import Comparison, compare
-from mmconv.report.left_out import finished_among
+from mmconv.report.finished_runs import finished_among
 from mmconv.report.raised import mark_raised
 from mmconv.run_folder.layout import TABLES
 

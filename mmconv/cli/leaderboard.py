@@ -13,8 +13,8 @@ from mmconv.cli.run_folders import runs_argument
 from mmconv.cli.tabling import folded, print_warnings, show_tables, table_options
 from mmconv.report.compared_runs import KINDS
 from mmconv.report.counts import tell_counts_once
+from mmconv.report.finished_runs import finished_among
 from mmconv.report.leaderboard import Leaderboard, make_leaderboard
-from mmconv.report.left_out import finished_among
 from mmconv.stats import INTERVALS
 from mmconv.values import Table
 

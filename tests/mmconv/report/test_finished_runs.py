@@ -10,8 +10,8 @@ import pytest
 from mmconv.errors import ConfigError, DataError
 from mmconv.evaluation import open_evaluation, read_run
 from mmconv.report.comparison import compare
+from mmconv.report.finished_runs import finished_among
 from mmconv.report.leaderboard import make_leaderboard
-from mmconv.report.left_out import finished_among
 from mmconv.report.output import RunFolder
 from mmconv.run_folder.layout import Shard
 from mmconv.run_folder.tables import read_tables
