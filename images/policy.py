@@ -23,6 +23,9 @@ LEAST_BYTES = 1000
 
 _LOSSY = ("image/jpeg", "image/webp")
 
+_LONGEST_OF_JPEG = 65_500
+"""Pixels of a side that the library writes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
@@ -97,7 +100,7 @@ def prepare(data: bytes, image: Image, policy: Policy, max_bytes: int | None = N
         return Prepared(data=data, media_type=image.media_type, width=size[0], height=size[1])
     pixels = prepare_pixels(data, image, policy)
     media_type = _encoding(image.media_type, policy.media_types)
-    file = encode(pixels, media_type)
+    pixels, file = _shrink(pixels, media_type, sys.maxsize)
     if len(file) > most:
         media_type = "image/jpeg" if "image/jpeg" in policy.media_types else media_type
         pixels, file = _shrink(pixels, media_type, most)
@@ -125,7 +128,8 @@ def encode(pixels: PIL.Image.Image, media_type: str) -> bytes:
 def _shrink(pixels: PIL.Image.Image, media_type: str, most: int) -> tuple[PIL.Image.Image, bytes]:
     """The largest of the sizes that `prepare` tries whose file has at most so many bytes."""
     shown, side = pixels, max(pixels.size)
-    while len(file := encode(shown, media_type)) > most:
+    longest = _LONGEST_OF_JPEG if media_type == "image/jpeg" else side
+    while side > longest or len(file := encode(shown, media_type)) > most:
         side = side * 9 // 10
         shown = pixels.resize(_with_side(side, *pixels.size), PIL.Image.Resampling.LANCZOS)
     return shown, file

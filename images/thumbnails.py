@@ -9,6 +9,7 @@ passed the door (`images.door.inspect`), as those in a library have.
 from __future__ import annotations
 
 import io
+import re
 
 import PIL.Image
 import PIL.ImageOps
@@ -26,10 +27,23 @@ LARGER_SIDE = 1024
 """Pixels of the longer side of a picture that was fitted to be looked at closely."""
 
 AS_IS_BYTES = 131_072
-"""A JPEG or PNG file of no more bytes is looked at as it is."""
+"""A JPEG or PNG file of no more bytes, and with nothing but a picture, is looked at as it is."""
 
 _JPEG = b"\xff\xd8\xff"
-_PNG = b"\x89PNG"
+_PNG = b"\x89PNG\r\n\x1a\n"
+
+# Comments, what applications add (EXIF and XMP among it; neither JFIF's, Adobe's nor colour
+# profiles' segments), and what stands behind the picture's end. Among pixels 0xFF is escaped.
+_BESIDE_JPEG = re.compile(
+    rb"\xff(?:[\xe1\xe3-\xed\xef\xfe]|\xe0..(?!JFIF)|\xe2..(?!ICC_PROFILE)|\xee..(?!Adobe)|\xd9.)",
+    re.DOTALL,
+)
+
+# The chunks that say how a still picture looks: none has a text, a time or a place.
+_PNG_PICTURE = frozenset(
+    b"IHDR PLTE IDAT IEND tRNS bKGD sBIT hIST pHYs gAMA cHRM sRGB iCCP cICP".split()
+)
+
 _LARGER_QUALITY = 70
 _QUALITIES = (50, 25, 10, 1)
 
@@ -45,16 +59,28 @@ def thumbnail(data: bytes, where: str) -> bytes:
 def renditions(data: bytes, where: str) -> tuple[bytes, bytes]:
     """The thumbnail, and a picture to look at closely: raises `ImageError` as `thumbnail` does.
 
-    That one is the file itself, if it is a JPEG or PNG of at most `AS_IS_BYTES`, else a JPEG of at
-    most `LARGER_SIDE` pixels a side.
+    That one is the file itself, if it is a JPEG or PNG of at most `AS_IS_BYTES` that holds nothing
+    beside the picture, else a JPEG of at most `LARGER_SIDE` pixels a side. Pages are handed on, so
+    neither tells when, where or by whom a photograph was taken.
     """
-    if len(data) <= AS_IS_BYTES and data.startswith((_JPEG, _PNG)):
+    if len(data) <= AS_IS_BYTES and _is_bare(data):
         return thumbnail(data, where), data
     picture = _decoded(data, LARGER_SIDE, where)
     picture.thumbnail((LARGER_SIDE, LARGER_SIDE), PIL.Image.Resampling.BOX, reducing_gap=1.0)
     file = io.BytesIO()
-    picture.save(file, "JPEG", quality=_LARGER_QUALITY)
+    picture.save(file, "JPEG", quality=_LARGER_QUALITY, comment=b"")
     return _small(picture), file.getvalue()
+
+
+def _is_bare(data: bytes) -> bool:
+    """Whether the file is a JPEG or PNG that holds nothing beside its picture."""
+    if not data.startswith(_PNG):
+        return data.startswith(_JPEG) and _BESIDE_JPEG.search(data) is None
+    at = len(_PNG)
+    while data[at + 4 : at + 8] in _PNG_PICTURE:
+        # a chunk is its length, its name, that many bytes and a checksum
+        at += 12 + int.from_bytes(data[at : at + 4])
+    return at == len(data)
 
 
 def _small(picture: PIL.Image.Image) -> bytes:

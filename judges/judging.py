@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
 from judges.template import Prompt, Slot
 from mmconv.errors import PromptError, Unparsed
@@ -98,7 +97,7 @@ class Judge:
                 id=f"{call_id}~retry_{number}",
                 seat=self.seat,
                 messages=messages,
-                sampling=_later(self.sampling, number),
+                sampling=replace(self.sampling, trial=self.sampling.trial + number),
                 parser=self.parser,
                 verdict_last=self.verdict_last,
                 prompt=label,
@@ -153,24 +152,13 @@ def read_reply(call: Call, reply: Reply) -> Verdict:
     if call.parser is None:
         raise ValueError(f"call {call.id!r} has no parser, so it holds no verdict")
     if reply.finish not in CUT_OFF:
-        return _parse(call.parser, reply.text)
+        return call.parser(reply.text)
     text = _LAST_NUMBER.sub("", reply.text)
     verdict = _parsed(call.parser, text)
     if verdict is None or (call.verdict_last and not _ends_with_verdict(call.parser, text)):
         how = "cut off" if reply.finish == "length" else "held back by a filter"
         raise Unparsed(f"{how} before its verdict")
     return verdict
-
-
-@lru_cache(maxsize=64)
-def _later(sampling: Sampling, trials: int) -> Sampling:
-    return replace(sampling, trial=sampling.trial + trials)
-
-
-@lru_cache(maxsize=1024)
-def _parse(parser: Parser, text: str) -> Verdict:
-    """Kept, since a reply is read when it comes, when it is scored and when it is recorded."""
-    return parser(text)
 
 
 def is_settled(call: Call, reply: Reply) -> bool:

@@ -30,17 +30,28 @@ class _Loader(yaml.SafeLoader):
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
         number: int = super().construct_yaml_int(node)
-        written = node.value
-        if ":" in written or (written.lstrip("+-").isdecimal() and int(written) != number):
-            line = node.start_mark.line + 1
-            raise Misleading(
-                f"line {line}: YAML reads {written} as {number}; write '{written}' for the text, "
-                "or the number without zeros in front"
-            )
+        digits = node.value.lstrip("+-").replace("_", "")
+        if ":" in digits or (digits.isdecimal() and int(digits) != abs(number)):
+            raise _misread(node, number)
+        return number
+
+    def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
+        number: float = super().construct_yaml_float(node)
+        if ":" in node.value:
+            raise _misread(node, number)
         return number
 
 
+def _misread(node: yaml.ScalarNode, number: float) -> Misleading:
+    written = node.value
+    return Misleading(
+        f"line {node.start_mark.line + 1}: YAML reads {written} as {number}; write '{written}' for "
+        "the text, or the number without zeros in front"
+    )
+
+
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
+_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
 
 
 def parse_yaml(text: str) -> Any:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from mmconv.errors import BackendError, FailureKind
-from mmconv.values import Failure, Outcome, Reply
+from mmconv.values import FINGERPRINT, Failure, Outcome, Reply
 
 WINDOW_SECONDS = 30.0
 """The time over which the rate is measured: what came from the store at once tells nothing."""
 
 MOST_NAMES = 100
-"""How many models that answered a seat are counted by name; some servers have one for each reply.
-"""
+"""So many models that answered a seat are counted by name and `FINGERPRINT`, and as many more by
+their name alone: some servers have a fingerprint, or a name, for each reply."""
 
 OTHERS = "others"
 """What all further ones are counted as."""
@@ -32,9 +32,9 @@ class SeatTally:
     with them. `input_tokens` and `output_tokens` are of the calls asked now, and of their attempts
     that brought no reply and were counted all the same; the totals include those of `stored` ones.
     `unasked` are the `skipped` ones that were never asked, because this run asks nothing.
-    `unmetered` are the `asked` ones of which the backend told no number of tokens, and
-    `total_unmetered` has the `stored` ones too. `timed_out` are attempts that no reply came to in
-    time: whether they are paid nobody tells.
+    `unmetered` are the `asked` ones of which the backend told no number of tokens, and replies that
+    nobody needs; `total_unmetered` has the `stored` ones too. `timed_out` are attempts that no
+    reply came to in time: whether they are paid nobody tells.
     `answered_by` counts replies by the model that answered, as far as servers tell.
     `examples` has one message for each kind of failure; `last_failure` is the latest one;
     `last_retry` and `retried_for` are kind and message of the latest attempt that was asked again,
@@ -100,16 +100,18 @@ class SeatTally:
         self.output_tokens += told.output_tokens or 0
         self.total_input_tokens += told.input_tokens or 0
         self.total_output_tokens += told.output_tokens or 0
+        is_unmetered = isinstance(told, Reply) and _is_unmetered(told)
+        self.unmetered += is_unmetered
+        self.total_unmetered += is_unmetered
 
     def _count_reply(self, reply: Reply, *, stored: bool) -> None:
         self.truncated += reply.finish == "length"
         self.total_input_tokens += reply.input_tokens or 0
         self.total_output_tokens += reply.output_tokens or 0
-        is_unmetered = reply.input_tokens is None or reply.output_tokens is None
+        is_unmetered = _is_unmetered(reply)
         self.total_unmetered += is_unmetered
-        if (name := reply.answered_by) is not None:
-            is_named = name in self.answered_by or len(self.answered_by) < MOST_NAMES
-            self.answered_by[name if is_named else OTHERS] += 1
+        if reply.answered_by is not None:
+            self._count_name(reply.answered_by)
         if stored:
             self.stored += 1
             return
@@ -117,6 +119,18 @@ class SeatTally:
         self.unmetered += is_unmetered
         self.input_tokens += reply.input_tokens or 0
         self.output_tokens += reply.output_tokens or 0
+
+    def _count_name(self, name: str) -> None:
+        bounds = {name: MOST_NAMES, name.partition(FINGERPRINT)[0]: 2 * MOST_NAMES}
+        for counted, most in bounds.items():
+            if counted in self.answered_by or len(self.answered_by) < most:
+                self.answered_by[counted] += 1
+                return
+        self.answered_by[OTHERS] += 1
+
+
+def _is_unmetered(reply: Reply) -> bool:
+    return reply.input_tokens is None or reply.output_tokens is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,9 @@ Ratings from 1 to 5 and from 0 to 4 have 0.6 of it in common, from 1 to 9 and fr
 FEW = 20
 """Of fewer ratings, the lowest and the highest tell little of the scale that they are on."""
 
+FEWEST = 5
+"""Of fewer ratings, they tell nothing."""
+
 _WILSON = "An agreement of 0 or 1 has Wilson's interval for shares: no draw has another one."
 
 
@@ -59,16 +62,17 @@ def warn_of_scales(matched: Match) -> str | None:
     """What to tell before the table where judges and people seem to rate on different scales.
 
     What scale is meant nobody says: the ratings' lowest and highest are looked at (`SAME_SCALE`).
-    Of fewer than `FEW` ratings on a side, only those that have nothing in common are told.
+    Of fewer than `FEW` ratings on a side, only those that have nothing in common are told, and of
+    fewer than `FEWEST` none.
     """
     panel = matched.panel
     if not panel.ordered:
         return None
     judges, people = (ratings[~np.isnan(ratings)] for ratings in (panel.judges, panel.people))
-    if not len(judges) or not len(people):
+    if (fewer := min(len(judges), len(people))) < FEWEST:
         return None
     common = _in_common(judges, people)
-    if common >= SAME_SCALE or (common and min(len(judges), len(people)) < FEW):
+    if common >= SAME_SCALE or (common and fewer < FEW):
         return None
     about = f"on {matched.metric}, " if matched.metric else ""
     return (

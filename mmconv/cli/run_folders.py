@@ -53,7 +53,8 @@ def place(out: Path, store: str) -> Place:
     The folder of the runs, where the default one lies, is made. Raises `StoreError` for a store in
     a folder that is not there, `ConfigError` for a folder whose name is not UTF-8.
     """
-    require_utf8(str(out.absolute()))
+    for path in (Path.cwd(), out.absolute()):
+        require_utf8(str(path))
     require_folder(store, f"--store {store}", made=out)
     return Place(out=out, store=store)
 

@@ -41,6 +41,12 @@ OWN_TO_CALLS: frozenset[str] = frozenset({"context", "filter", "rejected"})
 """Failures that the same request meets again: it is too long, unwanted, or not taken."""
 
 
+MORE_ROOM = (
+    "Fewer tokens for a reply leave a prompt more room in the context: set "
+    "sampling.SEAT.max_tokens, as in --set sampling.candidate.max_tokens=512."
+)
+
+
 async def run_new(
     spec: RunSpec,
     where: Place,
@@ -162,10 +168,12 @@ def exit_code(result: Result, store: str, max_failures: float = MAX_FAILURES) ->
 def _advice(tally: Tally) -> str:
     """What can be done about calls that failed, or that need one that did."""
     kinds = {kind for seat in tally.seats.values() for kind in seat.failures}
-    if kinds <= OWN_TO_CALLS and not tally.unasked:
+    if kinds and kinds <= OWN_TO_CALLS and not tally.unasked:
         told = ", ".join(sorted(kinds))
-        return f"They were refused ({told}), and will be again unless the reason is gone."
-    return "Run again to ask them again."
+        advice = f"They were refused ({told}), and will be again unless the reason is gone."
+    else:
+        advice = "Run again to ask them again."
+    return f"{advice} {MORE_ROOM}" if "context" in kinds else advice
 
 
 def tell_stopped(store: str, halt: Halt | None) -> int:
@@ -175,6 +183,8 @@ def tell_stopped(store: str, halt: Halt | None) -> int:
     """
     if halt is not None:
         click.echo(visible(halt.told), err=True)
+        if halt.failure is not None and halt.failure.kind == "context":
+            click.echo(MORE_ROOM, err=True)
     click.echo(f"Stopped; what was answered is kept. Resume with:\n  {typed(store)}", err=True)
     code = EXIT_INTERRUPTED if halt is None or halt.failure is None else EXIT_FAILURES
     end_with_loads(code)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeAlias
+from urllib.parse import quote
 from uuid import uuid4
 
 import httpx2
@@ -93,7 +94,7 @@ class Client:
 
     def image(self, image_id: str) -> bytes:
         """The file of an image that is kept."""
-        return self._transport.request("GET", f"/v1/images/{image_id}").content
+        return self._transport.request("GET", _path("images", image_id)).content
 
     def images(self) -> Iterator[OwnImage]:
         """The images of one's own that are kept, the newest first."""
@@ -102,7 +103,7 @@ class Client:
 
     def remove_image(self, image_id: str) -> None:
         """Remove an image of one's own; raises where a dialogue under way needs it."""
-        self._transport.request("DELETE", f"/v1/images/{image_id}")
+        self._transport.request("DELETE", _path("images", image_id))
 
     def chat(
         self,
@@ -159,7 +160,7 @@ class Client:
 
     def dialogue_by_id(self, dialogue_id: str) -> Dialogue:
         """A dialogue that became a job."""
-        found = self._transport.json("GET", f"/v1/dialogues/{dialogue_id}")
+        found = self._transport.json("GET", _path("dialogues", dialogue_id))
         return Dialogue(self._transport, read(QueuedDialogue, found))
 
     def dialogues(self, **chosen: str) -> Iterator[Dialogue]:
@@ -195,7 +196,7 @@ class Client:
 
     def run(self, run_id: str) -> Run:
         """A run by its id."""
-        found = self._transport.json("GET", f"/v1/runs/{run_id}")
+        found = self._transport.json("GET", _path("runs", run_id))
         return Run(self._transport, read(RunInfo, found))
 
     def runs(self, **chosen: str) -> Iterator[Run]:
@@ -225,3 +226,7 @@ class Client:
         if isinstance(image, str) and image.startswith("image:"):
             return image
         return self.upload(image).name
+
+
+def _path(kind: str, record_id: str) -> str:
+    return f"/v1/{kind}/{quote(record_id, safe='')}"

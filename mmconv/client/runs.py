@@ -105,7 +105,8 @@ class Run:
     def report(self, path: Path) -> None:
         """Write its report to a file: one HTML page, or an archive where the path ends in .zip.
 
-        Only the archive has all samples of a run with more than 64 MB of texts and pictures.
+        Only the archive has all: of a run with more than 64 MB of texts and pictures the samples
+        beyond that, and of one with more than 2 MB of larger pictures those.
         """
         params = {"format": "zip" if path.suffix == ".zip" else "html"}
         found = self.transport.request("GET", f"{self.path}/report", params=params)

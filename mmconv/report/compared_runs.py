@@ -74,11 +74,7 @@ def mismatches(first: FinishedRun, other: FinishedRun) -> Iterator[tuple[str, st
     for name, moved in _other_opponents(first, other).items():
         where = f"in {first.label} than in {other.label}"
         yield "data", f"the opponent {name} differs: {moved} of its dialogues are others {where}"
-    for seat in sorted({*first.spec.seats, *other.spec.seats} - {CANDIDATE}):
-        if _seat(first, seat) != _seat(other, seat):
-            told = [_model(run.spec.seats.get(seat)) for run in (first, other)]
-            left, right = f"{told[0]} in {first.label}", f"{told[1]} in {other.label}"
-            yield "judge", f"the {seat} differs: {left}, {right}{_how(first, other, seat)}"
+    yield from _other_judges(first, other)
     if judging := _differing(_judging(first), _judging(other)):
         whose = f"{first.label} and {other.label}"
         yield "judge", f"the judging is not the same in {whose}: {_told(judging)}"
@@ -91,6 +87,18 @@ def mismatches(first: FinishedRun, other: FinishedRun) -> Iterator[tuple[str, st
         whose = f"{first.label} and {other.label}"
         advice = "`mmconv score FOLDER` scores a run by today's"
         yield "code", f"the benchmark's own code is not the same in {whose} ({advice})"
+
+
+def _other_judges(first: FinishedRun, other: FinishedRun) -> Iterator[tuple[str, str]]:
+    for seat in sorted({*first.spec.seats, *other.spec.seats} - {CANDIDATE}):
+        by = [", ".join(run.manifest.models_of(seat)) for run in (first, other)]
+        if _seat(first, seat) != _seat(other, seat):
+            told = [_model(run.spec.seats.get(seat)) for run in (first, other)]
+            left, right = f"{told[0]} in {first.label}", f"{told[1]} in {other.label}"
+            yield "judge", f"the {seat} differs: {left}, {right}{_how(first, other, seat)}"
+        elif all(by) and by[0] != by[1]:
+            who = f"{by[0]} in {first.label}, by {by[1]} in {other.label}"
+            yield "judge", f"the {seat} was answered, as its server says, by {who}"
 
 
 def check_alike(

@@ -32,8 +32,14 @@ STAND_INS = ("fake", "simulated")
 MOST_LISTED = 5
 """So many of the models that answered are told by name."""
 
-_SNAPSHOT = re.compile(r"[-@]\d{3,}[\d-]*$|[:@].*$")
-"""What a name has behind that of its model: a date or number, a revision, a variant."""
+_SNAPSHOT = re.compile(
+    r"-\d{3,}[\d-]*$|@.*$"
+    r"|:(?:beta|exacto|extended|floor|free|latest|nitro|online|self-moderated|thinking)$"
+)
+"""What a name has behind that of its model: a date or number, a revision, a variant.
+
+Those are OpenRouter's; what else Ollama has behind a colon is another model.
+"""
 
 Answered: TypeAlias = Mapping[str, Mapping[str, int]]
 """Numbers of replies by seat and the model that answered."""
@@ -104,14 +110,14 @@ def other_models(spec: RunSpec, answered_by: Answered) -> Iterator[str]:
         model = spec.seats[seat]
         named: Counter[str] = Counter()
         for name, count in counts.items():
-            if name != OTHERS:
-                named[name.partition(FINGERPRINT)[0]] += count
-        if len(named) > 1:
+            named[name.partition(FINGERPRINT)[0]] += count
+        told = named.keys() - {OTHERS}
+        if len(told) > 1:
             yield (
                 f"SEVERAL MODELS: {seat} ({model.label}) was answered, as its server says, by "
                 f"{_listed(named)}: these numbers are of all of them together."
             )
-        elif not any(_is_same(asked, *named) for asked in (model.model, model.label)):
+        elif not any(_is_same(asked, *told) for asked in (model.model, model.label)):
             yield (
                 f"OTHER MODEL: {seat} ({model.label}) was asked for as {model.model}, and its "
                 f"server says that {_listed(named)} answered."
@@ -126,14 +132,18 @@ def _is_same(asked: str, answered: str) -> bool:
 
 
 def _listed(counts: Mapping[str, int]) -> str:
-    """The first names by their counts, with those."""
-    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    """The first names by their counts, with those; and the count of what has no name of its own."""
+    named = [item for item in counts.items() if item[0] != OTHERS]
+    ordered = sorted(named, key=lambda item: -item[1])
     told = [
         f"{name} ({count:,} {'reply' if count == 1 else 'replies'})"
         for name, count in ordered[:MOST_LISTED]
     ]
-    more = len(ordered) - MOST_LISTED
-    return ", ".join([*told, *([f"and {more} more"] if more > 0 else [])])
+    if (more := len(ordered) - MOST_LISTED) > 0:
+        told.append(f"and {more} more")
+    if others := counts.get(OTHERS):
+        told.append(f"and {others:,} more replies by names that were not counted")
+    return ", ".join(told)
 
 
 def tell_shard(shard: Shard, samples: int, whole: int) -> tuple[str, ...]:
@@ -207,7 +217,8 @@ def cost(
 
 def tell_unmetered(unmetered: int, calls: int) -> str:
     """Why the price of so many calls is not known."""
-    return f"price not known: {unmetered:,} of {calls:,} calls without tokens"
+    # of those that nobody needs, which are no calls of the run, there may be more
+    return f"price not known: {unmetered:,} of {max(calls, unmetered):,} calls without tokens"
 
 
 def tell_dollars(amount: float) -> str:

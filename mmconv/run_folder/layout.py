@@ -16,6 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from mmconv.config import CANDIDATE, RunSpec
 from mmconv.errors import ConfigError
+from mmconv.tally import OTHERS
+from mmconv.values import BY_HOST, FINGERPRINT
 
 SPEC = "spec.json"
 MANIFEST = "manifest.json"
@@ -36,7 +38,7 @@ class Shard(BaseModel):
     @classmethod
     def parse(cls, text: str) -> Shard:
         """Read `3/16`, counting from 1; raises `ConfigError` for anything else."""
-        match = re.fullmatch(r"(\d+)/(\d+)", text)
+        match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
         if match is None or not 1 <= int(match[1]) <= int(match[2]):
             raise ConfigError(f"--shard {text!r}: expected i/n with i from 1 to n")
         return cls(index=int(match[1]) - 1, count=int(match[2]))
@@ -109,6 +111,12 @@ class Manifest(BaseModel):
     mmconv: str
     python: str
     packages: Mapping[str, str]
+
+    def models_of(self, seat: str) -> tuple[str, ...]:
+        """The models that answered for a seat as far as servers tell, without hosts and builds."""
+        names = self.answered_by.get(seat, {}).keys() - {OTHERS}
+        bare = {name.partition(FINGERPRINT)[0].partition(BY_HOST)[0] for name in names}
+        return tuple(sorted(bare))
 
 
 class SeatSummary(BaseModel):

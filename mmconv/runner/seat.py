@@ -98,7 +98,7 @@ class Model:
         attempt = dropped = refused = 0
         while True:
             attempt += 1
-            epoch = await self._slots.acquire(priority)
+            epoch = await self._slot(priority)
             try:
                 try:
                     reply = await backend.generate(messages, sampling, affinity=affinity)
@@ -128,6 +128,11 @@ class Model:
             else:
                 self._slots.grow()
                 return replace(reply, dropped=dropped) if dropped else reply
+
+    async def _slot(self, priority: int) -> int:
+        if self._stopping.is_set():
+            raise Stopped
+        return await self._slots.acquire(priority, self)
 
     def stop(self) -> None:
         """Give no more slots: calls under way finish, calls that wait raise `Stopped`."""

@@ -130,7 +130,7 @@ class Slots:
         self._held = 0
         self._epoch = 0
         self._closed = False
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[int, int, object, asyncio.Future[None]]] = []
         self._ticket = count()
         self._pace = Pace()
         self._timer: asyncio.TimerHandle | None = None
@@ -148,15 +148,24 @@ class Slots:
         self._limit = float(most)
         self._room = most
 
-    async def acquire(self, priority: int) -> int:
-        """Wait for a slot, which is to be released; returns its epoch. May raise `Stopped`."""
+    async def acquire(self, priority: int, asker: object = None) -> int:
+        """Wait for a slot, which is to be released; returns its epoch.
+
+        Raises `Stopped` where there are no more, or none for the `asker`.
+        """
         if self._closed:
             raise Stopped
         if self._held < self._room and not self._waiting:
             self._held += 1
         else:
-            await self._turn(priority)
+            await self._turn(priority, asker)
         return self._epoch
+
+    def turn_away(self, asker: object) -> None:
+        """Have all calls of this asker that wait for a slot raise `Stopped`."""
+        for _, _, waits_for, future in self._waiting:
+            if waits_for is asker and not future.done():
+                future.set_exception(Stopped())
 
     def release(self) -> None:
         """Give a slot back."""
@@ -231,7 +240,7 @@ class Slots:
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
-        for _, _, future in self._waiting:
+        for *_, future in self._waiting:
             if not future.done():
                 future.set_exception(Stopped())
         self._waiting.clear()
@@ -240,10 +249,10 @@ class Slots:
         """Calls are kept apart by `_serve` alone, so that none gets a slot without waiting."""
         self._room = 0 if self._pace.gap else int(self._limit)
 
-    async def _turn(self, priority: int) -> None:
+    async def _turn(self, priority: int, asker: object) -> None:
         """Wait until a slot is held for this call."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (priority, next(self._ticket), future))
+        heapq.heappush(self._waiting, (priority, next(self._ticket), asker, future))
         if not self._room:
             self._serve()
         try:
@@ -255,7 +264,7 @@ class Slots:
 
     def _serve(self) -> None:
         while self._waiting and self._held < int(self._limit):
-            future = self._waiting[0][2]
+            future = self._waiting[0][-1]
             if not future.done():
                 if self._pace.gap and not self._may_send():
                     return

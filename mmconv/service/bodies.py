@@ -189,8 +189,10 @@ def read_json(data: bytes, most: int) -> Any:
     value = orjson.loads(data)
     if opened > DEEPEST and _is_deep(value):
         raise _too_deep()
-    # Every field has a colon, so more are sent than are left where a field stands twice.
-    if data.count(b":") > orjson.dumps(value).count(b":"):
+    # Every field has a colon, so more are sent than are left where a field stands twice; those that
+    # texts have escaped are left too.
+    sent = sum(map(data.count, (b":", b"\\u003a", b"\\u003A")))
+    if sent > orjson.dumps(value).count(b":"):
         _name_twice(data)
     return value
 

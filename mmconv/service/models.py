@@ -182,8 +182,9 @@ class _Guest(Model):
         self._slots = host._slots
 
     def stop(self) -> None:
-        """Ask nothing more; calls under way finish."""
+        """Ask nothing more; calls under way finish, calls that wait raise `Stopped`."""
         self._stopping.set()
+        self._slots.turn_away(self)
 
     async def _ready(self) -> Backend:
         backend = await self._host._ready()

@@ -60,7 +60,7 @@ async def about_run(shared: Service, desk: Desk, job: Job) -> About | None:
         if "data" in await asyncio.to_thread(_changed, finished_folder(shared, job), evaluation):
             return None
         return await asyncio.to_thread(evaluation.about)
-    except (InputError, Problem):
+    except (InputError, Problem, OSError):
         return None
 
 
@@ -95,7 +95,7 @@ async def is_outdated(shared: Service, desk: Desk, job: Job) -> bool:
         evaluation = await open_run(shared.settings, desk.benchmarks, job)
         moved = evaluation.run_id != folder.name
         return moved or bool(await asyncio.to_thread(_changed, folder, evaluation))
-    except (InputError, Problem):
+    except (InputError, Problem, OSError):
         return False
 
 

@@ -30,7 +30,7 @@ from mmconv.whole_files import whole
 router = APIRouter(prefix="/v1", tags=["runs"])
 
 PAGE_BYTES = 64_000_000
-"""What texts and pictures may take inside a report; the samples beyond that lie beside it."""
+"""What texts and small pictures may take inside a report; samples beyond that lie beside it."""
 
 BESIDE = Path(PAGE).with_suffix(".samples").name
 """The folder that they lie in, by its name in the page."""
@@ -62,8 +62,9 @@ async def run_report(
 ) -> FileResponse:
     """Give out the run's report as one HTML page.
 
-    Of a run with more than 64 MB of texts and pictures, the page loads the samples beyond that from
-    `report.samples` beside it; an archive (`zip`) holds both, to be looked at without the server.
+    What exceeds the page, it loads from `report.samples` beside it: samples beyond 64 MB of texts
+    and small pictures, and larger pictures beyond 2 MB. Only an archive (`zip`) holds all, to be
+    looked at without the server.
     """
     folder = await _report_folder(shared, desk, run)
     if asked.format == "html":

@@ -33,22 +33,24 @@ async def carry_out(
 
     Raises `Problem`: 429 where too many calls of the caller wait, 503 for a model that cannot be
     loaded. A call that fails is an outcome, and of each kind of failure one is logged. Cancelled
-    once, it asks nothing more and ends when the calls under way have; cancelled again, at once.
+    once, it asks nothing more and ends when the calls under way have, which count for the caller no
+    longer; cancelled again, it ends at once.
     """
     finished: list[Finished] = []
     own = {name: guest(seat) for name, seat in seats.items()}
     runner = Runner(own, shared.store, window=len(plans), goes_on=True)
     calls = sum(len(plan.calls) for plan in plans)
     meter = shared.meters.of(caller.name)
+    running: asyncio.Task[bool] | None = None
     try:
         with meter.calling(caller.limits, calls), telling_unusable(*names.values()):
-            running = asyncio.ensure_future(runner.run(plans, finished.append))
-            try:
-                await asyncio.shield(running)
-            except asyncio.CancelledError:
-                runner.stop()
-                await running
-                raise
+            running = asyncio.create_task(runner.run(plans, finished.append))
+            await asyncio.shield(running)
+    except asyncio.CancelledError:
+        if running is not None:
+            runner.stop()
+            await running
+        raise
     finally:
         RunnerMetrics(shared.metrics, work, names, caller.name).tell(runner.tally)
         for seat, counts in runner.tally.seats.items():

@@ -82,14 +82,14 @@ async def probe(spec: ModelSpec) -> tuple[str, ...]:
     endpoint = _endpoint(spec)
 
     async def set_headers(request: Any) -> None:
-        if endpoint.key is None:
-            del request.headers["Authorization"]
-        request.headers.update(endpoint.headers)
+        del request.headers["Authorization"]
+        # httpx would encode them as ASCII, and a run's client does as UTF-8
+        request.headers.update({name: value.encode() for name, value in endpoint.signed.items()})
 
     client = openai.AsyncOpenAI(
         base_url=endpoint.url,
         default_query=endpoint.query,
-        api_key=endpoint.key or "none",  # the package sends one in any case
+        api_key="none",  # the package sends one in any case
         timeout=spec.timeout,
         max_retries=0,
         http_client=openai.DefaultAsyncHttpxClient(

@@ -51,7 +51,11 @@ class ChatClient:
             timeout=aiohttp.ClientTimeout(
                 total=spec.timeout, sock_connect=min(spec.timeout, _LONGEST_CONNECT)
             ),
-            headers=_headers(endpoint),
+            headers={
+                "Content-Type": "application/json",
+                "User-Agent": "mmconv",
+                **endpoint.signed,
+            },
             cookie_jar=aiohttp.DummyCookieJar(),
             # Not `trust_env`: it asks a thread at every request, and sends ~/.netrc's passwords.
             proxy=find_proxy(endpoint.url),
@@ -134,10 +138,3 @@ async def _read(answer: aiohttp.ClientResponse) -> bytes:
 
 def _sum(first: int | None, second: int | None) -> int | None:
     return None if first is None or second is None else first + second
-
-
-def _headers(endpoint: Endpoint) -> dict[str, str]:
-    headers = {"Content-Type": "application/json", "User-Agent": "mmconv", **endpoint.headers}
-    if endpoint.key is not None:
-        headers["Authorization"] = f"Bearer {endpoint.key}"
-    return headers

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from html import escape
 from urllib.parse import quote, urlsplit
 
 _SHORTEST_SECRET = 8
@@ -35,6 +36,12 @@ class Endpoint:
         """The URL as it may be told."""
         return self.named or self.url
 
+    @property
+    def signed(self) -> dict[str, str]:
+        """The headers, and the key where there is one."""
+        key = {} if self.key is None else {"Authorization": f"Bearer {self.key}"}
+        return {**self.headers, **key}
+
     def excerpt(self, told: str | bytes) -> str:
         """What is said of a failure, on one line, cut short and without what is secret.
 
@@ -45,7 +52,8 @@ class Endpoint:
         # one may be a part of another
         for secret in sorted({self.key or "", *self.secrets}, key=len, reverse=True):
             if len(secret) >= _SHORTEST_SECRET:
-                told = re.sub("".join(map(_in_any_form, secret)), "[key]", told)
+                pattern = "".join(map(_in_any_form, secret))
+                told = re.sub(pattern, "[key]", told, flags=re.IGNORECASE)
         for part in self._unnamed():
             # a host may be a short word, so that it is looked for as a whole one
             begins = "" if part.startswith("/") else r"(?<![\w.-])"
@@ -62,5 +70,19 @@ class Endpoint:
 
 
 def _in_any_form(sign: str) -> str:
-    """A pattern of a character as it is and as addresses have it; which they encode differs."""
-    return f"(?:{re.escape(sign)}|(?i:{re.escape(quote(sign, ''))}))"
+    """A pattern of a character as it is, and as addresses, JSON and HTML may have it."""
+    if sign.isascii() and sign.isalnum():
+        return sign
+    number = ord(sign)
+    encoded = {quote(sign, ""), escape(sign)}
+    if sign == " ":
+        encoded.add("+")
+    forms = [
+        # JSON that is quoted in JSON has more backslashes
+        rf"\\{{0,3}}{re.escape(sign)}",
+        rf"\\{{1,3}}u{number:04x}",
+        f"&#(?:0*{number}|x0*{number:x});",
+        # a second way to match the same would take time without end
+        *(re.escape(form) for form in sorted(encoded - {sign})),
+    ]
+    return f"(?:{'|'.join(forms)})"

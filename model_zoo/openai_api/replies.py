@@ -46,8 +46,10 @@ DeepSeek and Zhipu of replies that they could not bring to their end."""
 _MOST_TOKENS = 2**31
 """No request has as many, and no store could keep them."""
 
-_LONGEST_NAME = 100
-"""Characters of each part of what a server says of the model that answered."""
+_LONGEST_NAME = 500
+_LONGEST_ORIGIN = 100
+"""Characters of what a server says of the model that answered, which may be the path of its
+weights, and of the host and build."""
 
 
 def read_reply(
@@ -149,14 +151,15 @@ def _answered_by(document: Mapping[str, Any]) -> str | None:
 @lru_cache(maxsize=64)  # one string for all replies of a model, made once
 def _name(model: str, host: str, build: str) -> str | None:
     """The model that answered; OpenRouter tells the host too, and OpenAI of its own build."""
-    if not (named := _short(model)):
+    if not (named := _short(model, _LONGEST_NAME)):
         return None
-    named += f"{BY_HOST}{host}" if (host := _short(host)) else ""
-    return named + (f"{FINGERPRINT}{build}" if (build := _short(build)) else "")
+    host, build = (_short(each, _LONGEST_ORIGIN) for each in (host, build))
+    named += f"{BY_HOST}{host}" if host else ""
+    return named + (f"{FINGERPRINT}{build}" if build else "")
 
 
-def _short(told: str) -> str:
-    printable = "".join(sign if sign.isprintable() else " " for sign in told[:_LONGEST_NAME])
+def _short(told: str, longest: int) -> str:
+    printable = "".join(sign if sign.isprintable() else " " for sign in told[:longest])
     return " ".join(printable.split())
 
 

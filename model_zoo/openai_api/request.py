@@ -29,7 +29,8 @@ _OUR_HEADERS = frozenset(
 _HEADER = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 
 _OF_A_SECRET = re.compile(
-    r"(?:^|[-_])(?:api-?key|auth|authorization|cookie|key|password|secret|token)$", re.IGNORECASE
+    r"(?:^|[-_]|(?<=[a-z\d])(?=[A-Z]))(?i:api-?key|auth|authorization|cookie|credentials?|jwt|key"
+    r"|passwd|password|pwd|secret|sig|signature|token)$|(?i:^code$)"
 )
 """What names of headers and parameters that hold a secret end with."""
 

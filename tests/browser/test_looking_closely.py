@@ -98,6 +98,25 @@ async def test_a_table_is_sorted_by_a_column_and_set_back(run: Path, opened: Ope
     assert await rows.all_inner_texts() == before
 
 
+async def test_words_are_sorted_as_words_though_they_start_with_digits(
+    run: Path, opened: Opener
+) -> None:
+    page = await opened(run)
+    table = page.locator("#scores table").first
+    shown = ["b.model", "72b", "4o", "a.model", "Infinity"]
+    await table.evaluate(
+        """(table, words) => {
+            const head = '<button class="sort">model</button>';
+            table.tHead.innerHTML = `<tr><th class="words">${head}</th></tr>`;
+            table.tBodies[0].innerHTML = words.map((word) => `<tr><td>${word}</td></tr>`).join("");
+        }""",
+        shown,
+    )
+    for rightly in (sorted(shown, key=str.casefold, reverse=True), sorted(shown, key=str.casefold)):
+        await table.get_by_role("button").click()
+        assert await table.locator("tbody td").all_inner_texts() == rightly
+
+
 async def test_keys_of_a_single_sign_can_be_switched_off(run: Path, opened: Opener) -> None:
     page = await opened(run)
     await page.keyboard.press("?")

@@ -60,6 +60,7 @@ async def test_several_pictures_stand_in_their_turns(run: Path, opened: Opener) 
     for place, sign in enumerate("ab"):
         picture = turns.nth(place).locator(".asked img")
         await expect(picture).to_have_attribute("src", re.compile(f"id%3D'{sign}'"))
+        await expect(picture).to_have_attribute("alt", f"Picture {place + 1} of 2 of sample 1")
     await expect(page.locator("#detail .detail-head img")).to_have_count(0)
 
 

@@ -249,6 +249,14 @@ def test_what_a_raised_limit_let_in_is_shown_to_models(tmp_path: Path) -> None:
     assert thumbnail(data, "a")
 
 
+def test_what_is_too_long_for_a_jpeg_is_made_shorter() -> None:
+    data = encode(Image.new("L", (70_000, 10)), "PNG")
+    long = values.Image(sha256="0" * 64, media_type="image/png", width=70_000, height=10)
+    assert prepare(data, long, Policy()).data == data
+    prepared = prepare(data, long, Policy(media_types=("image/jpeg",)))
+    assert (prepared.media_type, prepared.width, prepared.height) == ("image/jpeg", 63_000, 9)
+
+
 @pytest.mark.parametrize("policy", [Policy(), Policy(max_side=50), Policy(min_pixels=100_000)])
 def test_server_and_process_see_the_same(policy: Policy) -> None:
     data = encode(noise(), "PNG", exif=turned(8))

@@ -5,6 +5,8 @@ from random import Random
 
 import PIL.Image
 import pytest
+from PIL.ImageCms import ImageCmsProfile, createProfile
+from PIL.PngImagePlugin import PngInfo
 
 from images.thumbnails import AS_IS_BYTES, LARGER_SIDE, MAX_BYTES, SIDE, renditions, thumbnail
 from mmconv.errors import ImageError
@@ -61,6 +63,47 @@ def test_damage_is_an_image_error(data: bytes) -> None:
 def test_a_small_file_is_looked_at_as_it_is(kind: str) -> None:
     data = encoded(busy(150, 100), kind)
     assert renditions(data, "picture") == (thumbnail(data, "picture"), data)
+
+
+def with_secret(kind: str, **options: object) -> bytes:
+    exif = PIL.Image.Exif()
+    exif[0x0112] = 6
+    exif[0x010E] = "SECRET"
+    return encoded(busy(60, 40), kind, exif=exif, **options)
+
+
+def with_texts_at_the_end() -> bytes:
+    texts = PngInfo()
+    texts.add_text("Author", "SECRET", zip=False)
+    data = encoded(busy(40, 60), "PNG", pnginfo=texts)
+    start, end = data.index(b"tEXt") - 4, data.index(b"SECRET") + 10
+    return data[:start] + data[end:-12] + data[start:end] + data[-12:]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        with_secret("JPEG"),
+        with_secret("PNG"),
+        encoded(busy(40, 60), "JPEG", comment="SECRET"),
+        encoded(busy(40, 60), "JPEG", xmp=b"<SECRET/>"),
+        encoded(busy(40, 60), "JPEG") + b"SECRET",
+        encoded(busy(40, 60), "PNG") + b"SECRET",
+        with_texts_at_the_end(),
+    ],
+)
+def test_what_a_file_tells_beside_its_picture_is_not_handed_on(data: bytes) -> None:
+    assert b"SECRET" in data
+    for made in renditions(data, "picture"):
+        assert b"SECRET" not in made
+        assert PIL.Image.open(io.BytesIO(made)).size == (40, 60)
+
+
+def test_a_colour_profile_is_part_of_the_picture() -> None:
+    profile = ImageCmsProfile(createProfile("sRGB")).tobytes()
+    for kind in ("JPEG", "PNG"):
+        data = encoded(busy(40, 60), kind, icc_profile=profile, dpi=(72, 72))
+        assert renditions(data, "picture")[1] == data
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])

@@ -39,6 +39,8 @@ def test_overriding_leaves_the_original_alone() -> None:
         ("benchmark.x=1", "'benchmark' is a value"),
         ("seed=[1", "not YAML"),
         ("seed=010", "'seed=010': line 1: YAML reads 010 as 8; write '010' for"),
+        ("seed=0_10", "'seed=0_10': line 1: YAML reads 0_10 as 8; write '0_10' for"),
+        ("limit=1:30.5", "'limit=1:30.5': line 1: YAML reads 1:30.5 as 90.5; write"),
         ("options={order: both, order: random}", "'order' stands on line 1 too"),
         ("seats.candidate.model.name=9", "'model' is a value"),
     ],

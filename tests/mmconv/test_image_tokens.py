@@ -28,6 +28,9 @@ from mmconv.image_tokens import ImageTokens
         ("claude-sonnet-5", (2576, 2576), 4784),
         ("qwen2.5-vl-7b", (1120, 840), 1200),
         ("qwen3-vl-8b", (1024, 1024), 1024),
+        ("qwen2-vl-2b", (5000, 4000), 16_384),
+        ("qwen2.5-vl-72b-vllm", (5000, 4000), 16_384),
+        ("qwen3-vl-8b", (5000, 4000), 16_384),
         ("llava-1.5-7b", (4000, 3000), 576),
     ],
 )

@@ -274,6 +274,29 @@ def test_a_key_that_is_a_common_word_spoils_no_reading() -> None:
     assert "maximum context length" in str(found)
 
 
+ECHOED = [
+    'denied secret/a+b "c=',
+    r"denied secret\/a+b \"c=",
+    r"denied secret\/a\u002Bb\u0020\u0022c\u003d",
+    r"denied secret/a+b \\\"c\\u003d",
+    "denied secret%2Fa%2bb+%22c%3D",
+    "denied secret/a&#43;b &quot;c&#x3D;",
+]
+"""A secret as it is, and as PHP, .NET, JSON in JSON, addresses and HTML have it."""
+
+
+@pytest.mark.parametrize("told", ECHOED)
+def test_a_secret_is_in_no_message_in_any_form(told: str) -> None:
+    endpoint = Endpoint(url="http://host/v1", model="m", secrets=frozenset(['secret/a+b "c=']))
+    assert endpoint.excerpt(told) == "denied [key]"
+
+
+def test_what_is_almost_a_secret_is_looked_through_at_once() -> None:
+    secret = "a-b_" * 50
+    endpoint = Endpoint(url="http://host/v1", model="m", secrets=frozenset([f"{secret}!"]))
+    assert endpoint.excerpt(secret) == secret
+
+
 def test_a_key_at_the_end_of_an_excerpt_is_in_no_message() -> None:
     assert "sk-sec" not in str(failure(400, b"x" * 490 + b"sk-secret-123"))
 

@@ -115,6 +115,37 @@ async def test_a_token_in_a_header_is_sent_in_place_of_a_key() -> None:
     assert sent == [f"Token {KEY}", "http://lab.example"] * 2
 
 
+async def test_what_is_not_ascii_is_sent_alike_by_calls_and_probes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MMCONV_TEST_AZURE", "schlüssel")
+    sent: list[tuple[str, str]] = []
+
+    def note(request: web.Request) -> None:
+        sent.append((request.headers["x-title"], request.headers["authorization"]))
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        note(request)
+        return await say_red(request)
+
+    async def list_none(request: web.Request) -> web.StreamResponse:
+        note(request)
+        return web.json_response({"object": "list", "data": []})
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", answer)
+    app.router.add_get("/v1/models", list_none)
+    async with TestServer(app) as running:
+        model = spec(
+            base_url=str(running.make_url("/v1")),
+            api_key_env="MMCONV_TEST_AZURE",
+            options={"headers": {"X-Title": "Prüfstand"}},
+        )
+        await say(model)
+        await openai_api.probe(model)
+    assert sent == [("Prüfstand", "Bearer schlüssel")] * 2
+
+
 def fingerprint(**options: Any) -> str:
     return openai_api.fingerprint(spec(base_url="http://a/v1", options=options))
 
@@ -160,6 +191,19 @@ def test_what_cannot_be_sent_is_refused_before_a_run(options: dict[str, Any], to
     with pytest.raises(ConfigError, match=told) as raised:
         openai_api.check_key(spec(base_url="http://a/v1", options=options))
     assert "s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["apiKey", "clientSecret", "sig", "X-Amz-Signature", "code", "PWD", "credentials"]
+)
+def test_a_secret_as_it_is_is_refused_by_the_name_that_it_goes_by(name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{{{name}: \$"):
+        fingerprint(query={name: "s3cret-value"})
+
+
+@pytest.mark.parametrize("name", ["api-version", "country-code", "monkey", "design", "author"])
+def test_names_that_only_sound_alike_hold_no_secret(name: str) -> None:
+    assert fingerprint(query={name: "any"}) != fingerprint()
 
 
 def test_what_no_header_can_carry_is_refused_without_being_shown(

@@ -275,7 +275,11 @@ ANSWERED: dict[str, tuple[dict[str, Any], str | None]] = {
     ),
     "no name": ({"model": {"id": "m"}, "provider": "x", "system_fingerprint": "y"}, None),
     "no plain name": ({"model": " a\x1b[2J\nb "}, "a [2J b"),
-    "no short name": ({"model": "m" * 1000, "provider": 3}, "m" * 100),
+    "a path": ({"model": "m" * 400, "provider": 3}, "m" * 400),
+    "no short name": (
+        {"model": "m" * 1000, "provider": "h" * 1000, "system_fingerprint": "f" * 1000},
+        f"{'m' * 500} by {'h' * 100}, fingerprint {'f' * 100}",
+    ),
 }
 
 

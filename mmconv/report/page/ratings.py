@@ -67,7 +67,8 @@ def _plots(frame: ScoreFrame, scale: Scale) -> Iterator[Plot]:
             if ratings := _ratings(column):
                 title = (scale.titles or {}).get(condition, condition)
                 shares = tuple(_shares(ratings, scale))
-                label = f"{title}, n = {len(ratings):,}"
+                missing = len(column.values) - len(ratings)
+                label = f"{title}, n = {len(ratings):,}" + f" ({missing:,} missing)" * bool(missing)
                 series.append(Series(name=label, colour=colour, points=shares))
         if series:
             shown[name] = series
@@ -76,7 +77,9 @@ def _plots(frame: ScoreFrame, scale: Scale) -> Iterator[Plot]:
     )
     highest = max(drawn, default=0.0)
     for name, series in shown.items():
-        yield bars(f"Share of each rating (%), {name}", places, series, highest)
+        # a plot of one series has no legend
+        of = f"{name}: {series[0].name}" if len(series) == 1 else name
+        yield bars(f"Share of each rating (%), {of}", places, series, highest)
 
 
 def _shares(ratings: list[float], scale: Scale) -> Iterator[Point]:

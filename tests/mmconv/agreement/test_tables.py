@@ -61,11 +61,11 @@ def test_ratings_on_two_scales_are_told_with_their_values() -> None:
     assert "only Pearson's r, Spearman's rho and Kendall's tau-b mean something" in told
     for judge, person in (
         ((0, 4, 2) * 7, (1, 5, 3) * 7),
-        ((0.2, 0.9, 0.5), (20, 90, 40)),
-        ((1, 2), (3, 3)),
+        ((0.2, 0.9, 0.5) * 2, (20, 90, 40) * 2),
+        ((1, 2) * 3, (3, 3) * 3),
     ):
         assert warning(judge, person) is not None
-    assert "judges gave 1 to 2, people 3." in (warning((1, 2), (3, 3)) or "")
+    assert "judges gave 1 to 2, people 3." in (warning((1, 2) * 3, (3, 3) * 3) or "")
 
 
 def test_ratings_that_may_be_on_one_scale_are_not_warned_of() -> None:
@@ -76,6 +76,8 @@ def test_ratings_that_may_be_on_one_scale_are_not_warned_of() -> None:
         ((3, 3), (3, 3)),
         ("AB", "BA"),
         ((2, 10, 6), (2, 5, 6)),
+        ((5,), (4,)),
+        ((5, 10), (4, 3)),
     )
     for judge, person in alike:
         assert warning(judge, person) is None

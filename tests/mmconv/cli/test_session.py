@@ -13,12 +13,12 @@ from click.testing import CliRunner, Result
 
 from mmconv import evaluation
 from mmconv.cli import commands, merge
-from mmconv.cli.session import EXIT_FAILURES, exit_code, typed
+from mmconv.cli.session import EXIT_FAILURES, MORE_ROOM, exit_code, tell_stopped, typed
 from mmconv.errors import FailureKind
 from mmconv.report.shortfalls import Shortfall
 from mmconv.runner import Runner
 from mmconv.store.merging import MergeReport
-from mmconv.tally import Tally
+from mmconv.tally import Halt, Tally
 from mmconv.values import UNASKED, Failure, Skipped
 
 
@@ -90,6 +90,13 @@ def test_a_command_that_is_told_to_end_was_interrupted(tmp_path: Path, moments: 
         (("rejected", "timeout"), 0, "Run again to ask them again."),
         (("rejected",), 1, "Run again to ask them again."),
         ((), 1, "Run again to ask them again."),
+        ((), 0, "Run again to ask them again."),
+        (
+            ("context",),
+            0,
+            "They were refused (context), and will be again unless the reason is gone. "
+            f"{MORE_ROOM}",
+        ),
     ],
 )
 def test_only_what_may_be_answered_the_next_time_is_worth_asking_again(
@@ -117,6 +124,14 @@ def test_only_what_may_be_answered_the_next_time_is_worth_asking_again(
     )
     assert exit_code(ended, store="") == EXIT_FAILURES
     assert f"runs/transcripts.jsonl says why. {advice}" in capsys.readouterr().err
+
+
+def test_a_run_whose_prompts_fit_nowhere_is_told_what_makes_room(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    failure = Failure(kind="context", message="maximum context length is 4096", attempts=1)
+    assert tell_stopped("", Halt(reason="not one call was answered", failure=failure)) == 1
+    assert MORE_ROOM in capsys.readouterr().err
 
 
 class TestDemo:

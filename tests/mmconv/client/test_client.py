@@ -219,6 +219,21 @@ def test_a_refusal_names_the_field(client: Client) -> None:
         client.chat("echo", [{"role": "user", "content": "Hi"}], images=[PNG])
 
 
+def test_an_id_is_one_part_of_an_address() -> None:
+    seen: list[bytes] = []
+
+    def refuse(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request.url.raw_path)
+        return httpx2.Response(404, json={"error": {"message": "no such"}})
+
+    with Client("http://server", transport=httpx2.MockTransport(refuse)) as client:
+        for ask in (client.image, client.remove_image, client.dialogue_by_id, client.run):
+            with pytest.raises(ServiceError, match="no such"):
+                ask("../a?b")
+    kinds = ("images", "images", "dialogues", "runs")
+    assert seen == [f"/v1/{kind}/..%2Fa%3Fb".encode() for kind in kinds]
+
+
 def test_a_busy_server_is_asked_again() -> None:
     answers = [
         httpx2.Response(503, headers={"Retry-After": "0.01"}),

@@ -42,11 +42,14 @@ def test_shares_are_of_the_ratings_that_there_are() -> None:
     first, second = section.plots
     assert first.title == "Share of each rating (%), first"
     assert first.told == (
-        "free, n = 4, 1: 25.0; free, n = 4, 2: 0.0; free, n = 4, 3: 75.0; "
+        "free, n = 4 (1 missing), 1: 25.0; free, n = 4 (1 missing), 2: 0.0; "
+        "free, n = 4 (1 missing), 3: 75.0; "
         "other, n = 2, 1: 0.0; other, n = 2, 2: 100.0; other, n = 2, 3: 0.0"
     )
     assert second.told == "other, n = 1, 1: 100.0; other, n = 1, 2: 0.0; other, n = 1, 3: 0.0"
     assert section.sentences == ("The rating given most often is 3: 42.9 % of 7.",)
+    # a plot of one series has no legend
+    assert second.title == "Share of each rating (%), second: other, n = 1"
     # a condition keeps its colour where another is not there
     assert second.legend[0][1] == first.legend[1][1]
 

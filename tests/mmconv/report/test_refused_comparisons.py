@@ -208,6 +208,24 @@ def test_the_settings_in_which_a_judge_differs_are_named(copies: tuple[Path, Pat
     assert "options.identity" not in refused()
 
 
+async def test_a_judge_that_was_answered_by_another_model_is_refused(tmp_path: Path) -> None:
+    first = await make_run("fbbench", tmp_path)
+    second = await make_run("fbbench", tmp_path, BETA)
+
+    def answered_by(folder: Path, *names: str) -> None:
+        counts = {"judge": dict.fromkeys(names, 3)}
+        change(folder / "manifest.json", lambda manifest: manifest.update(answered_by=counts))
+
+    answered_by(first, "j-2024-08-06, fingerprint a", "j-2024-08-06, fingerprint b")
+    compare([first, second])
+    answered_by(second, "j-2024-08-06, fingerprint c")
+    compare([first, second])
+    answered_by(second, "j-2025-11-20")
+    told = "as its server says, by j-2024-08-06 in alpha, by j-2025-11-20 in beta"
+    with pytest.raises(ConfigError, match=told):
+        compare([first, second])
+
+
 async def test_other_pictures_of_the_same_names_are_refused(tmp_path: Path) -> None:
     first = await make_run("convbench", tmp_path)
     second = await make_run("convbench", tmp_path, BETA)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mmconv.config import ModelSpec, RunSpec
-from mmconv.report.summary import other_models, stand_ins
+from mmconv.report.summary import other_models, stand_ins, tell_unmetered
 from mmconv.tally import OTHERS
 
 
@@ -36,6 +36,7 @@ SAME = [
     ("mistral-large-latest", "mistral-large-2411"),
     ("gemini-3.5-flash-lite", "models/gemini-3.5-flash-lite"),
     ("qwen/qwen2.5-vl", "qwen/qwen2.5-vl:free by DeepInfra"),
+    ("llama3", "llama3:latest"),
     ("Qwen/Qwen2.5-VL-7B-Instruct", "qwen2.5-vl-7b-instruct@main"),
     ("/checkpoints/step-200/", "mine"),
 ]
@@ -45,6 +46,8 @@ OTHER = [
     ("gpt-4o-2024-08-06", "gpt-4o-2024-11-20"),
     ("llama-3", "llama-3-70b"),
     ("gpt-4", "gpt-4.1"),
+    ("llama3", "llama3:70b"),
+    ("qwen2:0.5b", "qwen2"),
 ]
 
 
@@ -76,3 +79,17 @@ def test_several_models_that_answered_are_told_and_builds_of_one_are_not() -> No
     ]
     many = {f"m{number}": 1 for number in range(7)}
     assert "m4 (1 reply), and 2 more: these" in told_of("a", many)[0]
+
+
+def test_replies_that_were_not_counted_by_name_are_told_with_the_others() -> None:
+    more = "and 1,900 more replies by names that were not counted"
+    several = told_of("a", {"a": 3, "b": 2, OTHERS: 1900})[0]
+    assert f"by a (3 replies), b (2 replies), {more}: these" in several
+    assert told_of("a", {"b": 3, OTHERS: 1900})[0].endswith(f"b (3 replies), {more} answered.")
+
+
+def test_no_more_calls_are_told_to_be_without_tokens_than_there_are() -> None:
+    told = [tell_unmetered(*counts) for counts in ((2, 9), (4, 0))]
+    assert told == [
+        f"price not known: {part} calls without tokens" for part in ("2 of 9", "4 of 4")
+    ]

@@ -86,6 +86,8 @@ def test_texts_without_an_end_take_no_time(body: bytes) -> None:
         b'{"data": "scenes", "data": "other"}',
         b'{"turns": [{"a": "x: y", "data": 1}, {"data": {}, "b": "::", "d\\u0061ta" : 2}]}',
         b'{"data": {"deep": [{"data": 1}]}, "data": {"data": 1}}',
+        b'{"data": 1, "data": 2, "a": "\\u003a"}',
+        b'{"data": 1, "data": 2, "a": "\\u003A"}',
     ],
 )
 def test_a_field_that_stands_twice_is_named(body: bytes) -> None:

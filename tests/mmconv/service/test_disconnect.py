@@ -124,6 +124,20 @@ def _replies(metrics: str) -> list[float]:
     return [float(line.rpartition(" ")[2]) for line in lines if 'outcome="reply"' in line]
 
 
+async def test_what_is_under_way_counts_no_longer_for_the_client_that_has_gone(
+    served: Served, asked: Asked
+) -> None:
+    first = Visitor(served, "/v1/dialogues", DIALOGUE)
+    await until(lambda: asked.calls == 1)
+    await first.go()
+    assert served.shared.meters.of("local").calls == 0
+    again = Visitor(served, "/v1/dialogues", DIALOGUE)
+    await until(lambda: served.shared.meters.of("local").calls == 3)
+    asked.may_end.set()
+    await asyncio.gather(first.serving, again.serving)
+    assert asked.calls == 3
+
+
 async def test_a_call_that_waits_is_not_asked_and_others_go_on(
     served: Served, asked: Asked
 ) -> None:
@@ -132,8 +146,10 @@ async def test_a_call_that_waits_is_not_asked_and_others_go_on(
     leaving = Visitor(served, "/v1/dialogues", DIALOGUE)
     await until(lambda: served.shared.meters.of("local").calls == 4)
     await leaving.go()
+    await asyncio.wait_for(leaving.serving, 5)
+    assert served.shared.meters.of("local").calls == 1
     asked.may_end.set()
-    await asyncio.gather(other.serving, leaving.serving)
+    await other.serving
     assert asked.calls == 1
     assert served.shared.meters.of("local").calls == 0
     assert (await served.client.post("/v1/dialogues", json=DIALOGUE)).status_code == 200

@@ -122,6 +122,17 @@ async def test_a_resumed_run_is_not_done_before_its_tables_are(served: Served) -
     assert finished_folder(served.shared, job) == folder
 
 
+async def test_a_server_that_has_read_the_data_gives_out_a_report_when_they_are_away(
+    served: Served, tmp_path: Path
+) -> None:
+    run = await finished(served)
+    (tmp_path / "data").rename(tmp_path / "away")
+    for asked in ({}, {"format": "zip"}):
+        answer = await served.client.get(f"/v1/runs/{run}/report", params=asked)
+        assert answer.status_code == 200
+    assert "3 pictures are not shown" in (await served.client.get(f"/v1/runs/{run}/report")).text
+
+
 async def test_a_report_made_while_the_data_are_away_is_made_anew_when_they_are_back(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

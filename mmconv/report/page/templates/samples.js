@@ -217,8 +217,8 @@ const samples = (() => {
     };
   }
 
-  const drawn = (entry, { found, larger }) => (found
-    ? enlarging.picture(found, `The picture of sample ${entry.i}`, larger)
+  const drawn = (entry, { found, larger, which }) => (found
+    ? enlarging.picture(found, `${which} of sample ${entry.i}`, larger)
     : make("p", { class: "small" }, "The picture could not be had."));
 
   function head(entry, sample, images) {
@@ -255,9 +255,10 @@ const samples = (() => {
       if (current()) pane.replaceChildren(make("p", { class: "problem" }, error.message));
       return;
     }
-    const images = await Promise.all((sample.pictures ?? []).map(async (name) => {
+    const images = await Promise.all((sample.pictures ?? []).map(async (name, place, { length }) => {
       const found = await from.picture(at, name, false);
-      return { found, larger: async () => (from.enlarged ? from.enlarged(at, name) : found) };
+      const which = length > 1 ? `Picture ${place + 1} of ${length}` : "The picture";
+      return { found, which, larger: async () => (from.enlarged ? from.enlarged(at, name) : found) };
     }));
     if (!current()) return;
     const under = sample.columns.filter((column) => !chosen.condition() || column.condition === chosen.condition());

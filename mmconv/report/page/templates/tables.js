@@ -15,9 +15,11 @@ addEventListener("click", (event) => {
   const number = (row) => parseFloat(text(row).replaceAll(",", "").replace("\u2212", "-"));
   const place = (row) => Number(row.dataset.place);
   const sign = order === "descending" ? -1 : 1;
+  const isWords = head.classList.contains("words");
   const compare = (one, two) => {
     if (order === "none") return place(one) - place(two);
-    const [first, second] = [number(one), number(two)];
+    // a word may start with digits
+    const [first, second] = isWords ? [NaN, NaN] : [number(one), number(two)];
     // rows without a number come last in either order
     if (isNaN(first) || isNaN(second)) return isNaN(first) - isNaN(second) || sign * text(one).localeCompare(text(two)) || place(one) - place(two);
     return sign * (first - second) || place(one) - place(two);
