@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from types import FunctionType
 
 from judges.template import Prompt, Slot
 from mmconv.errors import PromptError, Unparsed
@@ -152,13 +154,27 @@ def read_reply(call: Call, reply: Reply) -> Verdict:
     if call.parser is None:
         raise ValueError(f"call {call.id!r} has no parser, so it holds no verdict")
     if reply.finish not in CUT_OFF:
-        return call.parser(reply.text)
+        return _parse(call.parser, reply.text)
     text = _LAST_NUMBER.sub("", reply.text)
     verdict = _parsed(call.parser, text)
     if verdict is None or (call.verdict_last and not _ends_with_verdict(call.parser, text)):
         how = "cut off" if reply.finish == "length" else "held back by a filter"
         raise Unparsed(f"{how} before its verdict")
     return verdict
+
+
+def _parse(parser: Parser, text: str) -> Verdict:
+    """What the parser makes of it; the scores are the reader's own."""
+    if not isinstance(parser, FunctionType):  # which may have no hash
+        return parser(text)
+    kept = _parsed_once(parser, text)
+    return replace(kept, scores=dict(kept.scores))
+
+
+@lru_cache(maxsize=1024)
+def _parsed_once(parser: Parser, text: str) -> Verdict:
+    """Kept, since a reply is read when it comes, when it is scored and when it is recorded."""
+    return parser(text)
 
 
 def is_settled(call: Call, reply: Reply) -> bool:
