@@ -21,7 +21,7 @@ from mmconv.graph import chain_lengths, check, dependencies, is_needless, resolv
 from mmconv.keys import content_key
 from mmconv.plans import Asked, Finished, Plan
 from mmconv.protocols import Replies
-from mmconv.runner.halting import Streaks
+from mmconv.runner.halting import MOST_FAILED, Streaks
 from mmconv.runner.seat import Seat
 from mmconv.runner.slots import Stopped
 from mmconv.tally import Halt, Tally
@@ -220,7 +220,9 @@ class Runner:
 
     def _note(self, asked: Asked, outcome: Reply | Failure, seat: str) -> None:
         """Count how a call ended for its model, and stop where that one cannot answer."""
-        failed = self._streaks.note(id(self._seats[seat].model), asked, outcome)
+        model = self._seats[seat].model
+        is_early = isinstance(outcome, Failure) and model.has_under_way(MOST_FAILED)
+        failed = self._streaks.note(id(model), asked, outcome, first_under_way=is_early)
         if failed and not self._goes_on and isinstance(outcome, Failure):
             label = self._seats[seat].label
             self._stop_because(_cannot_answer(seat, label, failed, outcome))

@@ -15,7 +15,11 @@ from mmconv.plans import Asked
 from mmconv.values import Failure, Outcome, Reply
 
 MOST_FAILED = 20
-"""Calls of a model that fail in a row, each after all of its attempts, before a run stops."""
+"""Calls of a model that fail in a row, each after all of its attempts, before a run stops.
+
+A model that has answered nothing yet may refuse some calls at once and be slow to answer others:
+as many of its first requests must have come to an end, too.
+"""
 
 MOST_HOPELESS = 3
 """As many of those suffice that are `HOPELESS`, or `ABSENT` from a model that never answered."""
@@ -59,8 +63,13 @@ class Streaks:
         """The store has a reply of the model: it was able to answer, whether or not it is now."""
         self._able.setdefault(model, asked)
 
-    def note(self, model: int, asked: Asked, outcome: Outcome) -> int:
-        """Count how a call of the model ended; how many failed in a row if those are too many."""
+    def note(
+        self, model: int, asked: Asked, outcome: Outcome, *, first_under_way: bool = False
+    ) -> int:
+        """Count how a call of the model ended; how many failed in a row if those are too many.
+
+        `first_under_way` says that one of the model's first `MOST_FAILED` requests has no end yet.
+        """
         if isinstance(outcome, Reply):
             self._able[model] = asked
             self._streaks.pop(model, None)
@@ -72,7 +81,9 @@ class Streaks:
             streak = self._streaks[model]
             streak.failed += 1
             streak.hopeless += self._is_hopeless(model, outcome)
-            if streak.failed >= MOST_FAILED or streak.hopeless >= MOST_HOPELESS:
+            is_early = first_under_way and model not in self._able
+            enough = streak.failed >= MOST_FAILED and not is_early
+            if enough or streak.hopeless >= MOST_HOPELESS:
                 return streak.failed
         return 0
 

@@ -68,6 +68,8 @@ class Model:
         self._opening = asyncio.Lock()
         self._stopping = asyncio.Event()
         self._slots = Slots()
+        self._sent = 0
+        self._under_way: set[int] = set()
         # Jitter spreads retries over time; it decides no result, so it needs no seed.
         self._random = random.Random()
 
@@ -99,6 +101,8 @@ class Model:
         while True:
             attempt += 1
             epoch = await self._slot(priority)
+            number = self._sent = self._sent + 1
+            self._under_way.add(number)
             try:
                 try:
                     reply = await backend.generate(messages, sampling, affinity=affinity)
@@ -107,6 +111,7 @@ class Model:
                     waits = self._slots.note_failure(epoch, error)
                     raise
                 finally:
+                    self._under_way.discard(number)
                     self._slots.release()
             except ImageError as error:
                 return Failure(kind="image", message=str(error), attempts=attempt)
@@ -128,6 +133,10 @@ class Model:
             else:
                 self._slots.grow()
                 return replace(reply, dropped=dropped) if dropped else reply
+
+    def has_under_way(self, first: int) -> bool:
+        """Whether a request of the model has no end yet that is one of its `first`."""
+        return min(self._under_way, default=first + 1) <= first
 
     async def _slot(self, priority: int) -> int:
         if self._stopping.is_set():

@@ -169,6 +169,37 @@ async def test_a_row_of_calls_that_a_model_rejects_stops_nothing(
     assert seat.asked == 0
 
 
+@pytest.mark.parametrize("kind", ["rejected", "forbidden"])
+async def test_quick_refusals_before_a_slow_first_answer_stop_nothing(
+    store: Store, kind: FailureKind
+) -> None:
+    class FirstIsSlow(Scripted):
+        """Refuses all others until so many are refused, and answers the first only then."""
+
+        refused = 0
+        enough = asyncio.Event()
+
+        async def generate(
+            self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+        ) -> Reply:
+            is_first = not self.prompts
+            reply = await super().generate(messages, sampling, affinity=affinity)
+            if is_first:
+                async with asyncio.timeout(10):
+                    await self.enough.wait()
+            elif not self.enough.is_set():
+                self.refused += 1
+                if self.refused == 2 * MOST_FAILED:
+                    self.enough.set()
+                raise Refused(kind, "This picture is not taken.")
+            return reply
+
+    backend = FirstIsSlow(lambda text, sampling: Reply(text="yes"), most=8, seconds=0.001)
+    complete, tally = await run(store, backend)
+    assert (complete, tally.halt) == (True, None)
+    assert tally.seat("candidate").failed == 2 * MOST_FAILED
+
+
 async def test_a_model_that_may_be_overloaded_is_not_taken_for_one_that_rejects_all(
     store: Store,
 ) -> None:
