@@ -126,7 +126,8 @@ async def test_a_model_that_rejects_what_it_has_answered_before_stops_the_run(
     backend = failing(Refused("rejected", "You have reached your limits."), always)
     complete, tally = await run(store, backend)
     assert not complete
-    assert len(backend.prompts) <= failed + ONE_MORE
+    # What it rejects before the first of these is found counts by itself.
+    assert len(backend.prompts) < MOST_FAILED + failed + ONE_MORE
 
 
 def test_a_stored_reply_that_is_met_meanwhile_clears_no_doubt() -> None:
