@@ -1,8 +1,9 @@
 """Any server that speaks OpenAI's chat completions: vLLM, SGLang, transformers serve, hosted ones.
 
 What is said to the server is in `request`, how its answers are read in `replies` and `failures`,
-the connection in `client`. No model is loaded and no server is started here, and what failed is not
-asked again: that is the runner's business. Importing this package loads neither aiohttp nor openai.
+how it is reached in `transport`. No model is loaded and no server is started here, and what failed
+is not asked again: that is the runner's business. Importing this package loads neither aiohttp nor
+openai.
 """
 
 from __future__ import annotations

@@ -22,6 +22,8 @@ from tests.model_zoo.openai_support import (
     spec,
 )
 
+pytestmark = pytest.mark.usefixtures("transport")
+
 
 async def test_a_rate_limit_comes_with_its_wait() -> None:
     async def busy(_request: web.Request) -> web.Response:
@@ -102,9 +104,9 @@ async def test_a_reply_may_have_another_status_of_success() -> None:
 
 
 async def test_an_answer_without_end_is_not_read_to_its_end(
-    monkeypatch: pytest.MonkeyPatch,
+    transport: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("model_zoo.openai_api.client._LARGEST_ANSWER", 2**20)
+    monkeypatch.setattr(f"model_zoo.openai_api.{transport}.LARGEST_ANSWER", 2**20)
 
     async def talk(request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse()

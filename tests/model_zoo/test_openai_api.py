@@ -10,11 +10,13 @@ from typing import Any
 
 import PIL.Image
 import pytest
-from aiohttp import ClientRequest, web
+from aiohttp import web
 
 from mmconv.errors import ImageError, Refused
 from mmconv.values import Sampling, SeenImage
+from model_zoo.openai_api.plain_http import PlainHttp
 from model_zoo.openai_api.replies import read_reply
+from model_zoo.openai_api.session import Session
 from tests.model_zoo.conftest import message
 from tests.model_zoo.openai_support import (
     ONCE,
@@ -26,6 +28,8 @@ from tests.model_zoo.openai_support import (
 )
 
 KEY_ENV = "MMCONV_TEST_KEY"
+
+pytestmark = pytest.mark.usefixtures("transport")
 
 
 async def test_a_conversation_is_sent_as_plain_text() -> None:
@@ -231,7 +235,8 @@ async def test_a_request_that_waits_goes_out_before_a_reply_is_read(
 
         return note_and_work
 
-    monkeypatch.setattr(ClientRequest, "send", noted("sent", ClientRequest.send))
+    for sending in (PlainHttp, Session):
+        monkeypatch.setattr(sending, "post", noted("sent", sending.post))
     monkeypatch.setattr("model_zoo.openai_api.client.read_reply", noted("read", read_reply))
     async with opened(max_concurrency=1) as (backend, _):
         await asyncio.gather(*(ask(backend, asked(text)) for text in ("one", "two")))

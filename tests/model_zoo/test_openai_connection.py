@@ -129,9 +129,9 @@ async def test_a_proxy_that_speaks_no_http_is_told(
 
 
 async def test_a_host_that_does_not_connect_is_given_up_before_the_timeout(
-    monkeypatch: pytest.MonkeyPatch,
+    transport: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("model_zoo.openai_api.client._LONGEST_CONNECT", 0.1)
+    monkeypatch.setattr(f"model_zoo.openai_api.{transport}.LONGEST_CONNECT", 0.1)
     with socket.socket() as full:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
