@@ -100,9 +100,7 @@ class Model:
         attempt = dropped = refused = 0
         while True:
             attempt += 1
-            epoch = await self._slot(priority)
-            number = self._sent = self._sent + 1
-            self._under_way.add(number)
+            epoch, number = await self._slot(priority)
             try:
                 try:
                     reply = await backend.generate(messages, sampling, affinity=affinity)
@@ -111,8 +109,7 @@ class Model:
                     waits = self._slots.note_failure(epoch, error)
                     raise
                 finally:
-                    self._under_way.discard(number)
-                    self._slots.release()
+                    self._release(number)
             except ImageError as error:
                 return Failure(kind="image", message=str(error), attempts=attempt)
             except Refused as error:
@@ -138,10 +135,18 @@ class Model:
         """Whether a request of the model has no end yet that is one of its `first`."""
         return min(self._under_way, default=first + 1) <= first
 
-    async def _slot(self, priority: int) -> int:
+    async def _slot(self, priority: int) -> tuple[int, int]:
+        """Wait for a slot; its epoch, and the number of the request that is sent in it."""
         if self._stopping.is_set():
             raise Stopped
-        return await self._slots.acquire(priority, self)
+        epoch = await self._slots.acquire(priority, self)
+        self._sent += 1
+        self._under_way.add(self._sent)
+        return epoch, self._sent
+
+    def _release(self, number: int) -> None:
+        self._under_way.discard(number)
+        self._slots.release()
 
     def stop(self) -> None:
         """Give no more slots: calls under way finish, calls that wait raise `Stopped`."""
