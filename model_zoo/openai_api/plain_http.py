@@ -8,6 +8,7 @@ redirects, cookies or packed answers.
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 from urllib.parse import quote, urlencode, urlsplit
 
 import httptools
@@ -23,7 +24,6 @@ from model_zoo.openai_api.transport import (
 
 _LARGEST_COPIED_BODY = 2**16  # bytes: cheaper to copy behind the head than to send by itself
 _FIRST_FINAL_STATUS = 200
-_SECOND_ADDRESS = 0.25  # seconds until a host's next address is tried beside the first
 
 
 class PlainHttp:
@@ -66,10 +66,7 @@ class PlainHttp:
         try:
             async with asyncio.timeout(patience):
                 _, connection = await loop.create_connection(
-                    lambda: _Connection(self._open, self._idle),
-                    self._host,
-                    self._port,
-                    happy_eyeballs_delay=_SECOND_ADDRESS,
+                    lambda: _Connection(self._open, self._idle), self._host, self._port
                 )
         except TimeoutError as error:
             told = f"Connection timeout: {self._server} did not take one in {patience:g} s"
@@ -117,8 +114,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """As every protocol of asyncio."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's own is of no such class
         self._open.add(self)
 
     def data_received(self, data: bytes) -> None:

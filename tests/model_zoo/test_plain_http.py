@@ -78,6 +78,17 @@ async def running(talk: Talk, **fields: object) -> AsyncIterator[tuple[PlainHttp
         await listening.wait_closed()
 
 
+def test_the_served_apis_event_loop_carries_it_too() -> None:
+    uvloop = pytest.importorskip("uvloop")
+
+    async def ask() -> list[Answer]:
+        async with running(sending(WHOLE)) as (transport, _):
+            return [await transport.post(b"{}" * size) for size in (1, 2**20)]
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert [answer.data for answer in runner.run(ask())] == [b"yes."] * 2
+
+
 def sending(answer: bytes, *, closing: bool = False) -> Talk:
     async def send(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(answer)

@@ -9,10 +9,10 @@ import orjson
 import pytest
 
 from judges import parsers
-from judges.parsers_botchat import HUMAN, UniEvalParser, comparison
-from judges.parsers_cmteval import turn_scores
-from judges.parsers_fbbench import Criterion
-from judges.parsers_mtbench101 import bracketed_rating
+from judges.parsers.botchat import HUMAN, UniEvalParser, comparison
+from judges.parsers.cmteval import turn_scores
+from judges.parsers.fbbench import Criterion
+from judges.parsers.mtbench101 import bracketed_rating
 from mmconv.benchmarks.fbbench.grading import draw_schema
 from mmconv.values import Parser
 from model_zoo.verdicts import Scale, obey, verdict
