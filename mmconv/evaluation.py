@@ -18,25 +18,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mmconv.assemble import about_models, build_benchmark, check_calls, check_keys
+from mmconv.benchmarks.shared.options import options_in_force
 from mmconv.config import CANDIDATE, RunSpec, database_url
 from mmconv.equipment import Equipment, open_equipment
 from mmconv.errors import ConfigError, InputError, OwnCodeError, StoreError
 from mmconv.identity import identify
 from mmconv.plans import Finished, Plan, score_finished
 from mmconv.protocols import Benchmark
-from mmconv.report.changes import check_kept, tell_changed
-from mmconv.report.output import Records, RunFolder, import_ahead
+from mmconv.report.changed_inputs import check_kept, tell_changed
+from mmconv.report.notes import other_models, plain_turns, stand_ins, tell_shard, tell_trials
 from mmconv.report.shortfalls import Shortfall
-from mmconv.report.summary import (
-    headline,
-    other_models,
-    plain_turns,
-    software,
-    stand_ins,
-    summary,
-    tell_shard,
-    tell_trials,
-)
+from mmconv.report.summary import headline, software, summary
+from mmconv.report.writing.run_folder import Records, RunFolder, import_ahead
 from mmconv.run_folder.layout import (
     MANIFEST,
     SCORES,
@@ -301,6 +294,7 @@ class Evaluation:
             models=self.fingerprints,
             about_models=about_models(self.spec),
             answered_by=answered_by,
+            options=options_in_force(self.spec.benchmark, self.spec.options),
             facts=self.benchmark.facts,
             notes=(*other_models(self.spec, answered_by), *self.notes),
             **software(),

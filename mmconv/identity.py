@@ -9,7 +9,7 @@ Files count as where they lie, however that is typed: as seen from the working d
 are in it, so that a folder with its data and runs may move as a whole, else from the root. Their
 content is not looked at: where data or prompts have changed in place, the same run asks what is new
 and its tables are those of today, while scoring it again is refused where that would cost it
-results (`mmconv.report.changes`).
+results (`mmconv.report.changed_inputs`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from mmconv.benchmarks.base import FileBenchmark
-from mmconv.benchmarks.describing import describe, file_options
 from mmconv.benchmarks.registry import TITLES
+from mmconv.benchmarks.shared.options import describe, file_options
 from mmconv.config import CANDIDATE, RunSpec
 from mmconv.keys import hash_json
 from mmconv.protocols import Benchmark

@@ -2,7 +2,7 @@
 
 A unit is a sample with whatever else both sides tell apart: metric, condition, turn. What only one
 side tells apart must be chosen, so that nothing is mixed up in silence. Nothing is measured here:
-that is `mmconv.stats.panel`.
+that is `mmconv.stats.agreement.panel`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 
 from mmconv.agreement.ratings import FIELDS, Rating, choose, distinct, label, list_values
 from mmconv.errors import ConfigError, DataError
-from mmconv.stats.agreement import Level
-from mmconv.stats.pairs import Matrix
-from mmconv.stats.panel import Panel
+from mmconv.stats.agreement.many_raters import Level
+from mmconv.stats.agreement.panel import Panel
+from mmconv.stats.agreement.two_raters import Matrix
 from mmconv.trials import name_trial, read_trial
 
 TIE = "tie"

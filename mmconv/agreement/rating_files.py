@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmconv.agreement.ratings import Rating, list_values
-from mmconv.benchmarks.records import Record, read_records, text
+from mmconv.benchmarks.data_files.records import Record, read_records, text
 from mmconv.errors import ConfigError, DataError
 from mmconv.run_folder.records import ScoreRecord
 from mmconv.run_folder.saved_run import read_scores

@@ -1,6 +1,6 @@
 """Tables of agreement: a row for each measure, a column for each comparison, and notes on both.
 
-The measures are those of `mmconv.stats.panel`; here is said what they are over.
+The measures are those of `mmconv.stats.agreement.panel`; here is said what they are over.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 
 from mmconv.agreement.matching import Match
 from mmconv.agreement.ratings import Rating, choose, label
-from mmconv.stats.pairs import Matrix
-from mmconv.stats.panel import ALL, CONSENSUS, DIFFERENCE, EACH, PEOPLE, Panel, compare
+from mmconv.stats.agreement.panel import ALL, CONSENSUS, DIFFERENCE, EACH, PEOPLE, Panel, compare
+from mmconv.stats.agreement.two_raters import Matrix
 from mmconv.values import Cell, Table
 
 COMPARISONS = (EACH, CONSENSUS, PEOPLE, ALL)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Any, TypeAlias
 
-from mmconv.benchmarks.bad_records import name_few
-from mmconv.benchmarks.records import Record, Unreadable
+from mmconv.benchmarks.data_files.bad_records import name_few
+from mmconv.benchmarks.data_files.records import Record, Unreadable
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError, DataError
 from mmconv.keys import hash_json

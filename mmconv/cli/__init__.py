@@ -1,5 +1,7 @@
 """The command line: thin commands over `mmconv.evaluation`, imported when they are used.
 
+Every module of this package is a command; what they are built from is in `mmconv.cli.shared`.
+
 Errors that mmconv raises on purpose are printed without a traceback, unless it is asked for. Exit
 codes: 0 done, 1 done but more calls failed than allowed, or stopped because a model cannot answer,
 2 bad configuration, input or code of one's own, or a place that cannot be read or written, 130
@@ -21,9 +23,9 @@ from typing import Any
 import click
 
 from mmconv import __version__
-from mmconv.cli.file_errors import tell_file_error
-from mmconv.cli.option_values import require_utf8
-from mmconv.cli.visible_text import visible
+from mmconv.cli.shared.file_errors import tell_file_error
+from mmconv.cli.shared.option_values import require_utf8
+from mmconv.cli.shared.visible_text import visible
 from mmconv.errors import ConfigError, DataError, InputError, MmconvError, OwnCodeError
 
 COMMANDS = {

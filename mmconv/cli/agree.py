@@ -13,10 +13,10 @@ from mmconv.agreement.matching import match
 from mmconv.agreement.rating_files import read_ratings
 from mmconv.agreement.ratings import FIELDS, choose, require_fields
 from mmconv.agreement.tables import agreement_table, warn_of_scales
-from mmconv.cli.tabling import print_warnings, show_tables, table_options
+from mmconv.cli.shared.table_output import print_warnings, show_tables, table_options
 from mmconv.errors import ConfigError
 from mmconv.run_folder.layout import SCORES
-from mmconv.stats.agreement import Level
+from mmconv.stats.agreement.many_raters import Level
 
 
 @click.command(name="agree")

@@ -19,13 +19,12 @@ from mmconv.benchmarks.choosing import choose
 from mmconv.benchmarks.convbench.annotation import SEAT, Annotator
 from mmconv.benchmarks.convbench.data import Row, Source, Survey, load_rows, source_keys, survey
 from mmconv.benchmarks.convbench.drafts import DraftFile, Drafting, held
-from mmconv.cli.budget import Budget
-from mmconv.cli.forecasting import cost_options, print_forecast
-from mmconv.cli.option_values import FILE, comma_list
-from mmconv.cli.progress import counted, line, progress
-from mmconv.cli.run_folders import place
-from mmconv.cli.run_options import choice_options
-from mmconv.cli.session import EXIT_FAILURES, stopped_by_interrupt, tell_stopped, typed
+from mmconv.cli.shared.costs import Budget, cost_options, print_forecast
+from mmconv.cli.shared.option_values import FILE, comma_list
+from mmconv.cli.shared.progress import counted, line, progress
+from mmconv.cli.shared.run_folders import place
+from mmconv.cli.shared.run_options import choice_options
+from mmconv.cli.shared.session import EXIT_FAILURES, stopped_by_interrupt, tell_stopped, typed
 from mmconv.config import RunSpec, override, validate
 from mmconv.equipment import Equipment, open_equipment
 from mmconv.errors import ConfigError

@@ -11,8 +11,8 @@ import click
 from mmconv.benchmarks.botchat.dialogue_files import HUMAN, StoredDialogue
 from mmconv.benchmarks.botchat.loops import calibrate, highest_similarity
 from mmconv.benchmarks.botchat.options import UTTERANCES, Similarity
-from mmconv.benchmarks.botchat.recorded import stored_dialogues
-from mmconv.cli.option_values import FILE
+from mmconv.benchmarks.botchat.stored_dialogues import stored_dialogues
+from mmconv.cli.shared.option_values import FILE
 from mmconv.errors import ConfigError
 
 

@@ -10,8 +10,8 @@ import click
 
 from images import Library
 from mmconv.assemble import build_model, build_seat, check_key, check_sight
-from mmconv.cli.option_values import FILE
-from mmconv.cli.visible_text import visible
+from mmconv.cli.shared.option_values import FILE
+from mmconv.cli.shared.visible_text import visible
 from mmconv.config import ModelSpec, SamplingSpec, load_model
 from mmconv.errors import ConfigError, ImageError
 from mmconv.runner import Seat

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from mmconv.assemble import about_models, check_ready, is_served
-from mmconv.cli.run_folders import open_new, place, place_options
-from mmconv.cli.run_options import NAMED, read_spec, spec_options
+from mmconv.cli.shared.run_folders import open_new, place, place_options
+from mmconv.cli.shared.run_options import NAMED, read_spec, spec_options
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.evaluation import Place

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import click
 
-from mmconv.cli.option_values import FILE
-from mmconv.cli.report import data_of
-from mmconv.cli.run_folders import runs_argument
-from mmconv.cli.tabling import print_warnings, show_tables, table_options
-from mmconv.report.compared_runs import KINDS, tell_shortfall
-from mmconv.report.comparison import Comparison, compare
-from mmconv.report.finished_runs import finished_among
-from mmconv.report.raised import mark_raised
+from mmconv.cli.shared.compared_runs import despite_option, runs_argument, take_finished
+from mmconv.cli.shared.option_values import FILE
+from mmconv.cli.shared.run_folders import data_of
+from mmconv.cli.shared.table_output import print_warnings, show_tables, table_options
+from mmconv.report.comparison.differences import Comparison, compare
+from mmconv.report.comparison.runs import tell_shortfall
+from mmconv.report.tables.convbench_names import mark_raised
 from mmconv.run_folder.layout import TABLES
 
 PAGE = "comparison.html"
@@ -25,12 +24,7 @@ PAGE = "comparison.html"
 @click.command(name="compare")
 @runs_argument
 @click.option("--baseline", type=FILE, help="The run that others are compared with.  [the first]")
-@click.option(
-    "--despite",
-    type=click.Choice(KINDS),
-    multiple=True,
-    help="Compare although these differ; the output says so first. May be given several times.",
-)
+@despite_option("Compare")
 @table_options
 def command(
     runs: Sequence[Path],
@@ -50,10 +44,7 @@ def command(
     --out also takes a page with the conversations side by side.
     """
     ordered = _baseline_first(runs, baseline)
-    finished, left_out = finished_among(ordered, needed=ordered[0])
-    for told in left_out:
-        click.echo(told, err=True)
-    comparison = compare(finished, despite=despite)
+    comparison = compare(take_finished(ordered, needed=ordered[0]), despite=despite)
     amiss = (told for run in comparison.runs for told in tell_shortfall(run))
     print_warnings((*comparison.warnings, *amiss), form)
     printed = [table for table in comparison.tables if form != "table" or not table.detail]

@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
-from mmconv.cli.option_values import FILE
-from mmconv.cli.session import exit_code, run_new
-from mmconv.cli.tabling import folded
+from mmconv.cli.shared.option_values import FILE
+from mmconv.cli.shared.session import exit_code, run_new
+from mmconv.cli.shared.table_output import folded
 from mmconv.config import ModelSpec, RunSpec, validate
 from mmconv.evaluation import Place
 from mmconv.report.page import lead_sentences

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mmconv.cli.option_values import FILE
-from mmconv.cli.run_folders import open_made
+from mmconv.cli.shared.option_values import FILE
+from mmconv.cli.shared.run_folders import open_made
 from mmconv.errors import ConfigError, StoreError
 from mmconv.evaluation import Evaluation
 from mmconv.plans import Finished
-from mmconv.report.changes import check_exported
+from mmconv.report.changed_inputs import check_exported
 from mmconv.run_folder.layout import MANIFEST
 from mmconv.run_folder.saved_run import read_finished
 
@@ -46,7 +46,7 @@ def command(run: Path, tool: str, out: Path) -> None:
 
 
 async def _export(folder: Path, out: Path) -> int:
-    from mmconv.report.inspect_log import Heading, write_log
+    from mmconv.report.inspect_export.log import Heading, write_log
 
     run = read_finished(folder)
     async with open_made(folder) as evaluation:
@@ -69,8 +69,8 @@ async def _samples(evaluation: Evaluation, written: datetime) -> list[EvalSample
 
     Raises `StoreError` where the store holds no reply, `DataError` as `check_exported` does.
     """
-    from mmconv.report.inspect_log import data_uris
-    from mmconv.report.inspect_sample import Setting, eval_sample
+    from mmconv.report.inspect_export.log import data_uris
+    from mmconv.report.inspect_export.sample import Setting, eval_sample
 
     setting = Setting(
         benchmark=evaluation.benchmark,

@@ -8,13 +8,11 @@ from pathlib import Path
 
 import click
 
-from mmconv.cli.option_values import comma_list
-from mmconv.cli.run_folders import runs_argument
-from mmconv.cli.tabling import folded, print_warnings, show_tables, table_options
-from mmconv.report.compared_runs import KINDS
-from mmconv.report.counts import tell_counts_once
-from mmconv.report.finished_runs import finished_among
-from mmconv.report.leaderboard import Leaderboard, make_leaderboard
+from mmconv.cli.shared.compared_runs import despite_option, runs_argument, take_finished
+from mmconv.cli.shared.option_values import comma_list
+from mmconv.cli.shared.table_output import folded, print_warnings, show_tables, table_options
+from mmconv.report.comparison.leaderboard import Leaderboard, make_leaderboard
+from mmconv.report.tables.cells import tell_counts_once
 from mmconv.stats import INTERVALS
 from mmconv.values import Table
 
@@ -23,12 +21,7 @@ from mmconv.values import Table
 @runs_argument
 @click.option("--sort", metavar="COLUMN", help="What to sort by.  [the benchmark's headline]")
 @click.option("--columns", metavar="LIST", help="The columns to show, with commas.  [all]")
-@click.option(
-    "--despite",
-    type=click.Choice(KINDS),
-    multiple=True,
-    help="Rank although these differ; the output says so first. May be given several times.",
-)
+@despite_option("Rank")
 @table_options
 def command(
     runs: Sequence[Path],
@@ -48,9 +41,7 @@ def command(
     runs and shards are left out, and named.
     """
     chosen = () if columns is None else comma_list(columns, "--columns")
-    finished, left_out = finished_among(runs)
-    for told in left_out:
-        click.echo(told, err=True)
+    finished = take_finished(runs)
     board = make_leaderboard(finished, sort=sort, columns=chosen, despite=despite)
     if form == "table":
         _print_in_brief(board)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
-from mmconv.cli.options import Entry, print_sections, tell_fields
-from mmconv.cli.tabling import form_option, print_tables
+from mmconv.cli.shared.field_lists import PREFIX, Entry, print_sections, tell_fields
+from mmconv.cli.shared.table_output import form_option, print_tables
 from mmconv.config import ModelSpec, load_model, model_files
 from mmconv.errors import ConfigError
 from mmconv.values import Cell, Table
@@ -30,8 +30,6 @@ MODEL = "model"
 FIELDS = (
     "Fields of a model file; in a run file, under seats.SEAT, or by --set seats.SEAT.FIELD=VALUE"
 )
-OPTIONS = "options."
-"""What the names of a provider's options begin with, as fields of a model file."""
 
 NEED_NO_FILE = {
     **{
@@ -91,7 +89,7 @@ def _options(provider: str) -> list[tuple[str, Sequence[Entry]]]:
     if not kinds:
         raise ConfigError(f"{provider} has no pydantic model whose name ends in Options to list")
     return [
-        ((inspect.getdoc(kind) or kind.__name__).splitlines()[0], tell_fields(kind, OPTIONS))
+        ((inspect.getdoc(kind) or kind.__name__).splitlines()[0], tell_fields(kind, PREFIX))
         for kind in kinds
     ]
 

@@ -9,7 +9,7 @@ import orjson
 
 from mmconv.benchmarks.cmteval.confusables import read_confusables
 from mmconv.benchmarks.cmteval.perturbation import VARIANTS, Perturbation
-from mmconv.cli.option_values import FILE
+from mmconv.cli.shared.option_values import FILE
 from mmconv.errors import ConfigError
 from mmconv.whole_files import whole
 

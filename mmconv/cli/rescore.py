@@ -9,8 +9,8 @@ from typing import Protocol, cast
 import click
 
 from mmconv.benchmarks.registry import RESCORED, find_part
-from mmconv.benchmarks.rescoring import as_published
-from mmconv.cli.tabling import show_tables, table_options
+from mmconv.benchmarks.shared.rescore import as_published
+from mmconv.cli.shared.table_output import show_tables, table_options
 from mmconv.errors import ConfigError
 from mmconv.values import Table
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import click
 
-from mmconv.cli.budget import Budget
-from mmconv.cli.forecasting import cost_options, print_forecast
-from mmconv.cli.run_folders import open_new, place, place_options
-from mmconv.cli.run_options import NAMED, read_spec, spec_options
-from mmconv.cli.session import MAX_FAILURES, exit_code, run_new
+from mmconv.cli.shared.costs import Budget, cost_options, print_forecast
+from mmconv.cli.shared.run_folders import open_new, place, place_options
+from mmconv.cli.shared.run_options import NAMED, read_spec, spec_options
+from mmconv.cli.shared.session import MAX_FAILURES, exit_code, run_new
 from mmconv.config import RunSpec
 from mmconv.evaluation import Place
 from mmconv.run_folder.layout import Shard

@@ -8,7 +8,7 @@ import click
 
 from images.scenes import DIFFICULTIES, Difficulty
 from mmconv.benchmarks.convbench.scenes import write_scenes
-from mmconv.cli.option_values import FILE
+from mmconv.cli.shared.option_values import FILE
 from mmconv.errors import ConfigError
 
 

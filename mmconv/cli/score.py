@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from mmconv.cli.file_errors import writing
-from mmconv.cli.option_values import FILE
-from mmconv.cli.run_folders import open_made
-from mmconv.cli.session import evaluate
+from mmconv.cli.shared.file_errors import writing
+from mmconv.cli.shared.option_values import FILE
+from mmconv.cli.shared.run_folders import open_made
+from mmconv.cli.shared.session import evaluate
 
 
 @click.command(name="score")

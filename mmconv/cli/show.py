@@ -13,10 +13,10 @@ from typing import TypeVar
 
 import click
 
-from mmconv.cli.option_values import FILE
-from mmconv.cli.progress import counted
-from mmconv.cli.run_folders import open_made
-from mmconv.cli.sent_prompts import (
+from mmconv.cli.shared.option_values import FILE
+from mmconv.cli.shared.progress import counted
+from mmconv.cli.shared.run_folders import open_made
+from mmconv.cli.shared.sent_prompts import (
     INDENT,
     PromptPrinter,
     about_raw,
@@ -24,11 +24,11 @@ from mmconv.cli.sent_prompts import (
     as_raw,
     open_renderers,
 )
-from mmconv.cli.visible_text import visible
+from mmconv.cli.shared.visible_text import visible
 from mmconv.errors import ConfigError
 from mmconv.evaluation import Evaluation
 from mmconv.plans import Finished
-from mmconv.report.changes import check_shown
+from mmconv.report.changed_inputs import check_shown
 from mmconv.run_folder.transcripts import judged_as
 from mmconv.values import Call, Failure, Outcome, Reply, Skipped
 from mmconv.wrong_fields import nearest

@@ -22,7 +22,7 @@ from mmconv.answers import (
     SampleTranscript,
     StoredImage,
 )
-from mmconv.benchmarks.judgements import Judgement
+from mmconv.benchmarks.shared.judgements import Judgement
 from mmconv.client.client import Client
 from mmconv.client.dialogues import Dialogue
 from mmconv.client.errors import ServiceError

@@ -21,7 +21,7 @@ from mmconv.answers import (
     RunInfo,
     StoredImage,
 )
-from mmconv.benchmarks.judgements import Judgement
+from mmconv.benchmarks.shared.judgements import Judgement
 from mmconv.client.dialogues import Dialogue
 from mmconv.client.results import ChatReply, read
 from mmconv.client.runs import Run, pages

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
 from mmconv.benchmarks.convbench.options import GIVEN, GradingName
-from mmconv.benchmarks.judgements import Fault, Words
+from mmconv.benchmarks.shared.judgements import Fault, Words
 from mmconv.config import SamplingSpec
 from mmconv.values import Sampling
 

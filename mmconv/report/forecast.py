@@ -13,7 +13,7 @@ from mmconv.config import ModelSpec, RunSpec, load_model, model_files
 from mmconv.graph import dependencies, is_needless
 from mmconv.image_tokens import PIXELS_PER_TOKEN
 from mmconv.plans import Plan
-from mmconv.report.summary import cost, tell_dollars
+from mmconv.report.costs import cost, tell_dollars
 from mmconv.values import Call, Cell, Image, Part, Ref, Reply, Table, Text
 
 CHARACTERS_PER_TOKEN = 4.0

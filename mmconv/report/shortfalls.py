@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from mmconv.benchmarks.endings import EMPTY, FILTERED, HELD_BACK, TRUNCATED, how_ended
+from mmconv.benchmarks.shared.endings import EMPTY, FILTERED, HELD_BACK, TRUNCATED, how_ended
 from mmconv.config import CANDIDATE
-from mmconv.report.verdicts import AGAIN, EXTRACTED, LACKING, UNREADABLE, fate_of, group_tries
+from mmconv.report.verdict_fates import AGAIN, EXTRACTED, LACKING, UNREADABLE, fate_of, group_tries
 from mmconv.run_folder.layout import TRANSCRIPTS
 from mmconv.run_folder.saved_run import read_by_sample
 from mmconv.values import SAME_TEXT, Table
@@ -60,8 +60,8 @@ class Shortfall:
     `incomplete` ones lack scores that the judge was asked for. `cut_off` counts verdicts of these
     kinds, by kind, of which the judge's first reply was cut off.
     The candidate's replies, and what a filter left nothing of, are in `answers` by turn, and in
-    `ended` by the metrics of `mmconv.benchmarks.endings` and `UNTOLD` too; `limits` has how many
-    tokens those that were cut off have.
+    `ended` by the metrics of `mmconv.benchmarks.shared.endings` and `UNTOLD` too; `limits` has how
+    many tokens those that were cut off have.
     """
 
     calls: int = 0

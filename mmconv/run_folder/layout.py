@@ -1,6 +1,6 @@
 """What a run's folder is made of: the names of its files, and what stands in the small ones.
 
-What is written is what is read: `mmconv.evaluation` fills these types, `mmconv.report.output`
+What is written is what is read: `mmconv.evaluation` fills these types, `mmconv.report.writing`
 writes files, `mmconv.run_folder.saved_run` reads them. The lines of `SCORES` and `TRANSCRIPTS` are
 told in `mmconv.run_folder.records`, tables are made in `mmconv.report.tables`.
 """
@@ -92,6 +92,7 @@ class Manifest(BaseModel):
 
     `models` are fingerprints by seat, `about_models` what providers tell besides (the chat
     template); `answered_by` counts replies by seat and the model that answered, as servers name it;
+    `options` are all that a shipped benchmark has, defaults too, but for names of files;
     `facts` and `notes` are the benchmark's own, and so are the names of the `conditions`;
     `packages` are versions.
     """
@@ -106,6 +107,7 @@ class Manifest(BaseModel):
     models: Mapping[str, str]
     about_models: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
     answered_by: Mapping[str, Mapping[str, int]] = Field(default_factory=dict)
+    options: Mapping[str, Any] = Field(default_factory=dict)
     facts: Mapping[str, Any]
     notes: tuple[str, ...]
     mmconv: str

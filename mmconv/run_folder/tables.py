@@ -15,7 +15,7 @@ INDEX = "index.json"
 
 
 def read_tables(folder: Path) -> tuple[Table, ...]:
-    """The tables that `mmconv.report.tables.write_tables` put into a folder, in its order.
+    """The tables that `mmconv.report.tables.formats.write_tables` put into a folder, in its order.
 
     Raises `FileNotFoundError` where there are none, `DataError` where a file is no table.
     """

@@ -1,5 +1,10 @@
 """The served API: the zoo, the judges and the benchmarks over HTTP, behind thin routes.
 
-`mmconv.service.app.build_app` makes the application, `mmconv.service.command` is `mmconv serve`.
-Importing this package loads no web library and no model library.
+`command` is `mmconv serve`, `server` uvicorn around the application that `app` puts together;
+`state` is what all requests share. `chat`, `images`, `dialogues`, `judgements`, `runs`, `results`,
+`catalogue`, `health`, `docs` and `web` have the routes; `http`, `errors`, `models` and `jobs` are
+what these stand on. Importing this package loads no web library and no model library.
+
+Loggers have names of their own (`mmconv.service.worker`), which operators' filters know; they stay
+where modules move.
 """

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 
-from mmconv.service.problems import Problem
+from mmconv.service.errors.problems import Problem
 from mmconv.service.settings import SCOPES, Allowance, Scope, Settings
 from mmconv.service.state import Service
 

@@ -14,37 +14,36 @@ from typing import Any
 from fastapi import APIRouter, Depends, FastAPI
 
 from mmconv import __version__
-from mmconv.service import dialogue_work
-from mmconv.service.bodies import Gate
-from mmconv.service.desk import open_desk
-from mmconv.service.docs import describe
-from mmconv.service.placing import lacking
-from mmconv.service.problems import install
-from mmconv.service.queries import check_query
-from mmconv.service.scopes import tell_scopes
+from mmconv.service.dialogues.execution import DIALOGUE, DialogueWork
+from mmconv.service.docs.openapi import describe, tell_scopes
+from mmconv.service.errors.handlers import install_handlers
+from mmconv.service.http.gate import Gate
+from mmconv.service.http.query_parameters import check_query
+from mmconv.service.job_eligibility import lacking
+from mmconv.service.runs.resources import open_run_resources
 from mmconv.service.settings import Settings
 from mmconv.service.state import open_service
 
 ROUTERS = (
-    "chat",
-    "images",
-    "dialogues",
+    "chat.routes",
+    "images.routes",
+    "dialogues.routes",
     "judgements",
-    "runs",
-    "run_results",
-    "run_reports",
-    "events",
-    "compare",
+    "runs.routes",
+    "results.routes",
+    "results.reports",
+    "runs.events",
+    "results.comparison",
     "catalogue",
     "health",
-    "docs",
-    "web",
-    "web_choices",
-    "web_parts",
+    "docs.page",
+    "web.pages",
+    "web.form_choices",
+    "web.report_parts",
 )
 """Modules of this package that have a `router`."""
 
-PAGES = ("docs", "web")
+PAGES = ("docs.page", "web.pages")
 """Those whose addresses may say more than the server reads: scripts of the pages do."""
 
 
@@ -57,9 +56,9 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
     """
     async with AsyncExitStack() as stack:
         shared = await stack.enter_async_context(open_service(settings))
-        openers = {dialogue_work.KIND: partial(dialogue_work.DialogueWork, shared)}
+        openers = {DIALOGUE: partial(DialogueWork, shared)}
         lacks = partial(lacking, settings)
-        desk = await stack.enter_async_context(open_desk(shared, openers, lacks))
+        resources = await stack.enter_async_context(open_run_resources(shared, openers, lacks))
         app = FastAPI(
             title="mmconv",
             version=__version__,
@@ -69,10 +68,10 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
             redirect_slashes=False,
         )
         app.state.service = shared
-        app.state.desk = desk
+        app.state.resources = resources
         app.openapi = partial(_document, app)  # type: ignore[method-assign]  # FastAPI's own way
         app.add_middleware(Gate)
-        install(app)
+        install_handlers(app)
         for name in ROUTERS:
             checks = [] if name in PAGES else [Depends(check_query)]
             app.include_router(_router(name), dependencies=checks)

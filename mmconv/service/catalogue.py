@@ -16,13 +16,13 @@ from pydantic.fields import FieldInfo
 from starlette.responses import Response
 
 from mmconv.answers import BenchmarkName, DataSet, OptionInfo, PromptInfo
-from mmconv.benchmarks.judgements import JudgementRequest
 from mmconv.benchmarks.registry import TITLES
+from mmconv.benchmarks.shared.judgements import JudgementRequest
 from mmconv.service.access import Asker, Reader, Shared
-from mmconv.service.docs_answers import documented
+from mmconv.service.docs.responses import documented
+from mmconv.service.errors.problems import json_response
 from mmconv.service.judgements import AnyJudgement
-from mmconv.service.problems import json_response
-from mmconv.service.run_requests import description, open_options
+from mmconv.service.runs.requests import description, open_options
 from mmconv.service.settings import DataSpec, Settings
 
 router = APIRouter(prefix="/v1", tags=["catalogue"])

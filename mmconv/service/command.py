@@ -48,9 +48,9 @@ def command(settings: Path | None, models: tuple[str, ...], **chosen: Any) -> No
     logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)
     run = _load_server()
     # what it looks at comes with the web libraries, too
-    from mmconv.service.preflight import look_ahead
+    from mmconv.service.preflight import check_settings
 
-    for missing in look_ahead(read):
+    for missing in check_settings(read):
         click.echo(f"Warning: {missing}", err=True)
 
     def tell(host: str, port: int) -> None:

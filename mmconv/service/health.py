@@ -18,9 +18,9 @@ from starlette.responses import Response
 from mmconv import __version__
 from mmconv.errors import StoreError
 from mmconv.service.access import Reader, Shared
-from mmconv.service.desk import Runs
-from mmconv.service.docs_answers import documented
-from mmconv.service.problems import Problem, ending, json_response
+from mmconv.service.docs.responses import documented
+from mmconv.service.errors.problems import Problem, ending, json_response
+from mmconv.service.runs.resources import Resources
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ async def health() -> Response:
 
 
 @router.get("/ready", response_model=Health, responses=documented())
-async def ready(shared: Shared, desk: Runs) -> Response:
+async def ready(shared: Shared, resources: Resources) -> Response:
     """Answer 200 while the process takes work: its database answers, and it is not ending.
 
     Its worker can look for jobs, and there is room for what they write. Models that are to be
@@ -61,7 +61,7 @@ async def ready(shared: Shared, desk: Runs) -> Response:
     async with _in_time():
         await shared.queue.get("")
     await asyncio.to_thread(_write, shared.settings.out)
-    if desk.worker.failing or desk.working.done():
+    if resources.worker.failing or resources.working.done():
         raise Problem(503, "no jobs are taken; the server's log says why", code="no_worker")
     if missing := shared.models.load(shared.settings.preload):
         told = f"not loaded yet: {', '.join(missing)}"
@@ -74,7 +74,7 @@ async def ready(shared: Shared, desk: Runs) -> Response:
     response_class=Response,
     responses=documented() | {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
-async def metrics(shared: Shared, desk: Runs, _caller: Reader) -> Response:
+async def metrics(shared: Shared, resources: Resources, _caller: Reader) -> Response:
     """Give out the counters, as Prometheus reads them.
 
     Those of the queue are left out while the database does not answer.
@@ -85,7 +85,7 @@ async def metrics(shared: Shared, desk: Runs, _caller: Reader) -> Response:
             backlog = await shared.queue.backlog()
     except StoreError as error:
         log.warning("the queue is not counted: %s", error)
-    shared.metrics.show_backlog(desk.worker.kinds, backlog)
+    shared.metrics.show_backlog(resources.worker.kinds, backlog)
     return Response(shared.metrics.page(), media_type=CONTENT_TYPE_LATEST)
 
 

@@ -15,24 +15,27 @@ from starlette.responses import Response
 
 from mmconv.benchmarks.botchat.judgements import BotChatJudgement
 from mmconv.benchmarks.cmteval.judgements import CMTEvalJudgement
-from mmconv.benchmarks.convbench.benchmark import OFFLINE_JUDGES
 from mmconv.benchmarks.convbench.judgements import ConvBenchJudgement
 from mmconv.benchmarks.fbbench.judgements import FBBenchJudgement
-from mmconv.benchmarks.judgements import Judgement, JudgementRequest, Supplies, read_judgement
 from mmconv.benchmarks.mtbench101.judgements import MTBench101Judgement
+from mmconv.benchmarks.shared.judgements import (
+    Judgement,
+    JudgementRequest,
+    Supplies,
+    read_judgement,
+)
 from mmconv.plans import Plan
 from mmconv.service.access import Caller, Chatter, Shared
-from mmconv.service.bodies import JsonRoute
-from mmconv.service.bounds import check_bounds, refuse_faults
-from mmconv.service.disconnect import while_connected
-from mmconv.service.docs_answers import documented
-from mmconv.service.incoming import incoming
-from mmconv.service.model_failures import problem_of_failure
-from mmconv.service.model_keys import require_key
-from mmconv.service.offline_judges import convbench_only
-from mmconv.service.problems import Problem, json_response
-from mmconv.service.prompt_files import prompt_set
-from mmconv.service.running import carry_out
+from mmconv.service.docs.responses import documented
+from mmconv.service.errors.problems import Problem, json_response
+from mmconv.service.http.disconnect import while_connected
+from mmconv.service.http.json_bodies import JsonRoute
+from mmconv.service.http.request_limits import check_bounds, refuse_faults
+from mmconv.service.images.request_images import request_images
+from mmconv.service.models.api_keys import require_key
+from mmconv.service.models.calls import run_plans
+from mmconv.service.models.failures import problem_of_failure
+from mmconv.service.models.judges import convbench_only, is_offline, prompt_set
 from mmconv.service.state import Service
 from mmconv.values import Failure
 
@@ -86,16 +89,16 @@ async def judge(shared: Service, caller: Caller, asked: JudgementRequest) -> Jud
     """Ask the judge that the request names; raises `Problem`, also where the judge fails."""
     seat = shared.model(asked.judge, "judge")
     require_key(shared.models.specs[asked.judge], asked.judge, "judge")
-    with incoming(shared) as images:
+    with request_images(shared) as images:
         picture = None
         if isinstance(asked, ConvBenchJudgement) and asked.image is not None:
             picture = await images.image(asked.image, "image")
-        offline = shared.models.specs[asked.judge].provider in OFFLINE_JUDGES
+        offline = is_offline(shared.models.specs[asked.judge])
         prompts = prompt_set(shared.settings, _prompts(asked, offline=offline))
         call = asked.call(Supplies(prompts=prompts, picture=picture, offline=offline))
         plan = Plan(order=0, sample=call.id, condition=asked.benchmark, calls=(call,))
         names = {SEAT: asked.judge}
-        [finished] = await carry_out(shared, caller, {SEAT: seat}, names, [plan], "judgement")
+        [finished] = await run_plans(shared, caller, {SEAT: seat}, names, [plan], "judgement")
     outcome = finished.outcomes[call.id]
     if isinstance(outcome, Failure):
         raise problem_of_failure(outcome)

@@ -1,7 +1,7 @@
 """What the settings alone tell, before anything is served: what cannot work, and what may not yet.
 
 No data are read and no model is loaded. Models' own options and checkpoints are checked where they
-are opened (`mmconv.service.models`).
+are opened (`mmconv.service.models.pool`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pydantic import ValidationError
 from mmconv.assemble import check_keys, find_benchmark
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
-from mmconv.service.run_requests import description, open_options
+from mmconv.service.errors.validation import plainly
+from mmconv.service.runs.requests import description, open_options
 from mmconv.service.settings import DataSpec, Settings
-from mmconv.service.wording import plainly
 from mmconv.wrong_fields import nearest
 
 
-def look_ahead(settings: Settings) -> tuple[str, ...]:
+def check_settings(settings: Settings) -> tuple[str, ...]:
     """What is missing now and may be there by the time it is needed: data files, models' keys.
 
     Raises `ConfigError` that lists what can never work: benchmarks and options that there are not.

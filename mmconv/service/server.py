@@ -18,7 +18,7 @@ from uvicorn.loops.auto import auto_loop_factory
 from mmconv.errors import ConfigError
 from mmconv.runner import collect_rarely
 from mmconv.service.app import open_app
-from mmconv.service.connection import CONNECTIONS, Connection
+from mmconv.service.http.connection import CONNECTIONS, Connection
 from mmconv.service.settings import Settings
 from mmconv.service.state import Service
 

@@ -14,10 +14,10 @@ from images.uploads import Uploads
 from mmconv.errors import ImageError
 from mmconv.protocols import ImageSource
 from mmconv.runner import Seat
-from mmconv.service.limits import Meters
+from mmconv.service.errors.problems import no_model
+from mmconv.service.http.rate_limits import Meters
 from mmconv.service.metrics import Metrics
-from mmconv.service.models import Models
-from mmconv.service.problems import no_model
+from mmconv.service.models.pool import ModelPool
 from mmconv.service.settings import Settings
 from mmconv.store import Store
 from mmconv.store.address import require_folder
@@ -73,7 +73,7 @@ class Service:
     library: Library
     facts: dict[str, Facts]
     pictures: Pictures
-    models: Models
+    models: ModelPool
     meters: Meters = field(default_factory=Meters)
     metrics: Metrics = field(default_factory=Metrics)
     draining: asyncio.Event = field(default_factory=asyncio.Event)
@@ -115,7 +115,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         stack.callback(uploads.close)
         library = Library(facts=facts)
         pictures = Pictures(uploads, library)
-        models = await asyncio.to_thread(Models, settings.models, pictures)
+        models = await asyncio.to_thread(ModelPool, settings.models, pictures)
         stack.push_async_callback(models.aclose)
         models.load(settings.preload)
         yield Service(

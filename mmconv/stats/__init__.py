@@ -2,7 +2,7 @@
 
 A `ScoreFrame` keeps scores compactly and hands out `Column`s; the estimates read columns and
 return `mmconv.values.Summary`. The authors' official aggregations are not here but in
-`mmconv.benchmarks`; nothing is printed here.
+`mmconv.benchmarks`, how far raters agree is in `mmconv.stats.agreement`; nothing is printed here.
 """
 
 from mmconv.stats.column import Column

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, TypeVar
 
+from mmconv.stats.cautious_means import combine_parts
 from mmconv.stats.column import Column
 from mmconv.stats.estimates import (
     bounded,
@@ -21,9 +22,8 @@ from mmconv.stats.estimates import (
     summarise_share,
     summarise_share_change,
 )
-from mmconv.stats.parts import combine_parts
 from mmconv.stats.spread import find_spread
-from mmconv.stats.student import t_quantile, two_sided
+from mmconv.stats.student_t import t_quantile, two_sided
 from mmconv.values import Summary
 
 Key = TypeVar("Key", bound=Hashable)
@@ -42,8 +42,8 @@ class Quantity:
     names quantities of one unit, `scale` brings them into it (100 for percent). `reach` is how far
     two values can lie apart in the columns' own unit; intervals of differences end there. `shares`
     names the columns of values in [0, 1] that have a share's interval. A `cautious` one is no surer
-    than its columns, see `mmconv.stats.parts`. Of its `kind` are those that are told together, and
-    corrected for their number.
+    than its columns, see `mmconv.stats.cautious_means`. Of its `kind` are those that are told
+    together, and corrected for their number.
     """
 
     name: str

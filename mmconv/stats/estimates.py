@@ -24,7 +24,7 @@ import numpy as np
 
 from mmconv.stats.column import Column
 from mmconv.stats.spread import find_spread
-from mmconv.stats.student import NORMAL, t_quantile
+from mmconv.stats.student_t import NORMAL, t_quantile
 from mmconv.values import UNPAIRED, Cell, Summary, Table
 
 FEWEST_CLUSTERS = 5

@@ -15,7 +15,7 @@ import numpy as np
 
 from mmconv.stats.column import Codes, Column, Numbers, number_names
 from mmconv.stats.estimates import FEWEST_CLUSTERS, effective_size, summarise
-from mmconv.stats.student import t_quantile
+from mmconv.stats.student_t import t_quantile
 from mmconv.values import Summary
 
 LARGEST_ERROR = math.sqrt(0.5)

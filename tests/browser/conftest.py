@@ -10,7 +10,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
 
 from images import Library
-from mmconv.report.comparison import compare
+from mmconv.report.comparison.differences import compare
 from mmconv.report.page import write_comparison, write_page
 from tests.browser.web_server import finish, serve_scenes
 from tests.mmconv.report.page_runs import hostile_run, multiply, simulated_run

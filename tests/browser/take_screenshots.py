@@ -11,7 +11,7 @@ from pathlib import Path
 
 from playwright.async_api import Browser, async_playwright
 
-from mmconv.report.output import PAGE
+from mmconv.report.writing.run_folder import PAGE
 from tests.browser.conftest import CHROMIUM, FLAGS
 
 FOLDER = Path(__file__).with_name("screenshots")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from judges.parsers_fbbench import Criterion
+from judges.parsers.fbbench import Criterion
 from judges.template import Slot
 from mmconv.benchmarks.fbbench.grading import draw_form, list_criteria
 from mmconv.values import Ref

@@ -8,8 +8,8 @@ import pytest
 
 from judges.judging import Extraction, Judge, Reading, is_settled, read_reply, read_verdict
 from judges.parsers import choice, extracted_choice, rating
-from judges.parsers_botchat import UniEvalParser, comparison
-from judges.parsers_mtbench101 import bracketed_rating
+from judges.parsers.botchat import UniEvalParser, comparison
+from judges.parsers.mtbench101 import bracketed_rating
 from judges.template import parse_prompt
 from mmconv import graph
 from mmconv.errors import PromptError, Unparsed

@@ -19,7 +19,7 @@ from statistics import fmean, stdev
 import pytest
 
 from mmconv.benchmarks.convbench.quantities import DELTAS, GRADINGS, Grading
-from mmconv.cli.run_options import read_spec
+from mmconv.cli.shared.run_options import read_spec
 from mmconv.evaluation import Place, open_evaluation
 from mmconv.run_folder.layout import SCORES
 from mmconv.run_folder.saved_run import read_scores

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmconv.benchmarks.botchat.recorded import stored_dialogues
+from mmconv.benchmarks.botchat.stored_dialogues import stored_dialogues
 from mmconv.config import ModelSpec, RunSpec
-from mmconv.report.page.gathering import shown_sample
-from mmconv.report.summary import ALIKE
+from mmconv.report.notes import ALIKE
+from mmconv.report.page.samples.gathering import shown_sample
 from mmconv.run_folder.saved_run import read_scores
 from mmconv.stats import ScoreFrame
 from mmconv.trials import Trial, name_trial, read_trial

@@ -6,13 +6,12 @@ Published judgements are rescored in `rescore`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from judges import PromptSet
-from mmconv.benchmarks.bad_records import bad_records_list, bad_records_table
 from mmconv.benchmarks.botchat.chains import Speaker, dialogue_calls, instructions
-from mmconv.benchmarks.botchat.data import Sample, load_samples, sample_index, survey
+from mmconv.benchmarks.botchat.data import Sample, load_samples, source_keys, survey
 from mmconv.benchmarks.botchat.dialogue_files import HUMAN
 from mmconv.benchmarks.botchat.grading import UNIEVAL, Grader
 from mmconv.benchmarks.botchat.options import (
@@ -42,14 +41,15 @@ from mmconv.benchmarks.botchat.scoring import (
     score_loop,
     score_utterance,
 )
-from mmconv.benchmarks.choosing import all_keys, choose
-from mmconv.benchmarks.describing import named_conditions, read_options, require_judge
-from mmconv.benchmarks.records import scan_records
+from mmconv.benchmarks.choosing import choose
+from mmconv.benchmarks.data_files.bad_records import bad_records_list, bad_records_table
+from mmconv.benchmarks.shared.options import named_conditions, read_options, require_judge
+from mmconv.benchmarks.shared.scoring import Calls, Outcomes, Scores
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_files
 from mmconv.protocols import ImageSink
-from mmconv.values import Call, Outcome, Sampling, Score, Table
+from mmconv.values import Call, Sampling, Score, Table
 
 _SEATS = ("candidate", "judge")
 
@@ -74,7 +74,7 @@ class BotChat:
             options.data,
             documents=CON in wanted,
             skip_bad=options.skip_bad_records,
-            choice=choose(spec, all_keys(scan_records(options.data), sample_index)),
+            choice=choose(spec, source_keys(options.data)),
         )
         self.conditions = wanted or (CONDITIONS if self._survey.documented else (UNCON,))
         self._prompts = PromptSet("botchat", spec.prompts)
@@ -149,11 +149,7 @@ class BotChat:
         return tuple(calls)
 
     def score(
-        self,
-        sample: Sample,
-        condition: str,
-        calls: Mapping[str, Call],
-        outcomes: Mapping[str, Outcome],
+        self, sample: Sample, condition: str, calls: Calls, outcomes: Outcomes
     ) -> Iterator[Score]:
         """Lengths and loops of all dialogues, and what the judgements say."""
         for player in self._present(sample):
@@ -172,23 +168,23 @@ class BotChat:
             call = calls.get(duel.call_id)
             yield from score_duel(scored, duel, call, outcomes, self._options.dup_detect)
 
-    def tables(self, scores: Iterable[Score]) -> list[Table]:
+    def tables(self, scores: Scores) -> list[Table]:
         """The paper's tables and ours."""
         # numpy comes with them, and only the end of a run needs it
-        from mmconv.benchmarks.botchat.layout import Layout
+        from mmconv.benchmarks.botchat.table_rows import TableContext
         from mmconv.benchmarks.botchat.tables import build_tables
         from mmconv.stats import ScoreFrame
 
         judge = self._spec.seats["judge"].label if self._options.judged else "nobody"
         most = self._options.utterances
-        layout = Layout(
+        context = TableContext(
             judge=f"judged by {judge}",
             dup_detect=self._options.dup_detect,
             notes=self.notes,
             compared=self._compared,
             cut=most if self._survey.longer(most) else None,
         )
-        tables = build_tables(ScoreFrame(scores), layout)
+        tables = build_tables(ScoreFrame(scores), context)
         return [*tables, *bad_records_table(self._survey.intake.bad)]
 
     @property
@@ -238,7 +234,7 @@ class BotChat:
             yield from player_duels(sample, self._pairs, self._options)
 
     def _score_dialogue(
-        self, sample: Sample, condition: str, player: Player, outcomes: Mapping[str, Outcome]
+        self, sample: Sample, condition: str, player: Player, outcomes: Outcomes
     ) -> Iterator[Score]:
         scored = self._scored(sample, condition, player.name)
         count = self._options.utterances if player.speaker else max(self._options.cuts)

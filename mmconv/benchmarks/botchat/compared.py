@@ -1,18 +1,18 @@
 """What runs of BotChat are compared by: UniEval, GTEval, PairEval and loops of the candidates.
 
 By our reading of judgements; comparisons by the judge alone, and with DupDetect first. What the
-document changes follows. Columns are those of `mmconv.benchmarks.botchat.layout`.
+document changes follows. Columns are those of `mmconv.benchmarks.botchat.table_rows`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mmconv.benchmarks.botchat.conditions import condition_changes
-from mmconv.benchmarks.botchat.layout import Match, entrants, matches, named
+from mmconv.benchmarks.botchat.document_effect import condition_changes
 from mmconv.benchmarks.botchat.players import GTEVAL, PAIREVAL
 from mmconv.benchmarks.botchat.quantities import PERCENT, RATES, indicator
 from mmconv.benchmarks.botchat.scoring import DUP, JUDGE, OURS
+from mmconv.benchmarks.botchat.table_rows import Match, entrants, matches, named
 from mmconv.config import CANDIDATE, RunSpec
 from mmconv.stats import Column, Quantity, ScoreFrame
 

@@ -19,9 +19,9 @@ from mmconv.benchmarks.botchat.dialogue_files import (
     read_utterances,
 )
 from mmconv.benchmarks.botchat.options import SEED, SHORTEST_HUMAN
-from mmconv.benchmarks.choosing import EVERYTHING, Choice
-from mmconv.benchmarks.intake import Found, Intake, find_samples
-from mmconv.benchmarks.records import Reader, Record, scan_records, text
+from mmconv.benchmarks.choosing import EVERYTHING, Choice, all_keys
+from mmconv.benchmarks.data_files.intake import Found, Intake, find_samples
+from mmconv.benchmarks.data_files.records import Reader, Record, scan_records, text
 from mmconv.errors import DataError
 
 
@@ -99,10 +99,9 @@ def load_samples(path: Path, intake: Intake) -> Iterator[Sample]:
     return intake.stream(_find(path, intake.choice))
 
 
-def sample_index(record: Record) -> str | None:
-    """The index that the record's sample has; raises `DataError` for what is no text."""
-    index = text(record, INDEX)
-    return index if index is not None and index.strip() else None
+def source_keys(path: Path) -> Iterator[str]:
+    """The indexes of all samples, wanted or not; see `mmconv.benchmarks.choosing.all_keys`."""
+    return all_keys(scan_records(path), _key)
 
 
 def read_sample(record: Record) -> Sample:
@@ -126,6 +125,12 @@ def read_sample(record: Record) -> Sample:
     )
 
 
+def _key(record: Record) -> str | None:
+    """The index that the record's sample has; raises `DataError` for what is no text."""
+    index = text(record, INDEX)
+    return index if index is not None and index.strip() else None
+
+
 def _find(path: Path, choice: Choice, *, documents: bool = False) -> Iterator[Found[Sample]]:
     def read(record: Record) -> Found[Sample]:
         try:
@@ -136,4 +141,4 @@ def _find(path: Path, choice: Choice, *, documents: bool = False) -> Iterator[Fo
         faults = (f"{DOCUMENT} is missing, and the condition con needs it",) if lacks else ()
         return Found(place=record.where, sample=sample, faults=faults)
 
-    return find_samples(scan_records(path), choice, sample_index, read, key_field=INDEX)
+    return find_samples(scan_records(path), choice, _key, read, key_field=INDEX)

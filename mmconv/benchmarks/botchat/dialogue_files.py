@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from mmconv.benchmarks.records import Record, read_records, text
+from mmconv.benchmarks.data_files.records import Record, read_records, text
 from mmconv.errors import DataError
 
 INDEX = "index"

@@ -5,22 +5,22 @@ No judgement is read here.
 
 from __future__ import annotations
 
-from mmconv.benchmarks.botchat.layout import Layout, entrants, rows_notes
 from mmconv.benchmarks.botchat.quantities import share
-from mmconv.benchmarks.endings import SHARES
+from mmconv.benchmarks.botchat.table_rows import TableContext, entrants, rows_notes
+from mmconv.benchmarks.shared.endings import SHARES
 from mmconv.stats import Column, ScoreFrame, as_cell, bounded, summarise
 from mmconv.values import Cell, Table
 
 _LENGTHS = ("tokens", "words", "characters")
 
 
-def dialogue_tables(frame: ScoreFrame, layout: Layout) -> list[Table]:
+def dialogue_tables(frame: ScoreFrame, context: TableContext) -> list[Table]:
     """The tables, each of them perhaps without a row."""
     make = (_loops, _lengths, _lengths_by_utterance, _replies)
-    return [each(frame, layout) for each in make]
+    return [each(frame, context) for each in make]
 
 
-def _loops(frame: ScoreFrame, layout: Layout) -> Table:
+def _loops(frame: ScoreFrame, context: TableContext) -> Table:
     rows = {}
     for label, entrant in entrants(frame, "non_loop"):
         utterances = entrant.column(frame, "non_loop_utterances")
@@ -37,14 +37,14 @@ def _loops(frame: ScoreFrame, layout: Layout) -> Table:
         notes=(
             "Non-loop utterances: the mean number up to the first that repeats another, that one "
             "included; all of them where none does.",
-            *rows_notes(frame, "non_loop", layout),
-            layout.loops,
-            *layout.notes,
+            *rows_notes(frame, "non_loop", context),
+            context.loops,
+            *context.notes,
         ),
     )
 
 
-def _lengths(frame: ScoreFrame, layout: Layout) -> Table:
+def _lengths(frame: ScoreFrame, context: TableContext) -> Table:
     rows = {}
     for label, entrant in entrants(frame, "words"):
         row = {}
@@ -64,13 +64,13 @@ def _lengths(frame: ScoreFrame, layout: Layout) -> Table:
         notes=(
             "Tokens are those of the model's own server; the paper counts tokens of cl100k. "
             "Words are separated by blanks. The human's utterances are those after the seed.",
-            *rows_notes(frame, "words", layout),
-            *layout.notes,
+            *rows_notes(frame, "words", context),
+            *context.notes,
         ),
     )
 
 
-def _lengths_by_utterance(frame: ScoreFrame, layout: Layout) -> Table:
+def _lengths_by_utterance(frame: ScoreFrame, context: TableContext) -> Table:
     rows = {
         label: {
             f"utterance {turn}": _count(column)
@@ -86,12 +86,12 @@ def _lengths_by_utterance(frame: ScoreFrame, layout: Layout) -> Table:
         columns=tuple(f"utterance {number}" for number in numbers),
         rows=rows,
         digits=1,
-        notes=(*rows_notes(frame, "words", layout), *layout.notes),
+        notes=(*rows_notes(frame, "words", context), *context.notes),
         detail=True,
     )
 
 
-def _replies(frame: ScoreFrame, layout: Layout) -> Table:
+def _replies(frame: ScoreFrame, context: TableContext) -> Table:
     rows = {}
     for label, entrant in entrants(frame, "dropped"):
         dropped = entrant.column(frame, "dropped")
@@ -111,7 +111,7 @@ def _replies(frame: ScoreFrame, layout: Layout) -> Table:
         columns=(*SHARES.values(), "prompts that overflowed", "utterances dropped"),
         rows=rows,
         digits=1,
-        notes=layout.notes,
+        notes=context.notes,
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from judges import Judge, PromptSet
-from judges.parsers_botchat import UniEvalParser, comparison
+from judges.parsers.botchat import UniEvalParser, comparison
 from mmconv.benchmarks.botchat.chains import Line
 from mmconv.benchmarks.botchat.dialogue_files import END, speaker
 from mmconv.benchmarks.botchat.players import Duel

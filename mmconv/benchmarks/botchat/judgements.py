@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -12,8 +12,9 @@ from mmconv.benchmarks.botchat.grading import Grader
 from mmconv.benchmarks.botchat.options import UNCON, DupDetect
 from mmconv.benchmarks.botchat.players import GTEVAL, PAIREVAL, Duel
 from mmconv.benchmarks.botchat.scoring import Scored, score_alone, score_duel
-from mmconv.benchmarks.judgements import SAMPLE, ByField, JudgementRequest, Supplies, Words
-from mmconv.values import Call, Outcome, Sampling, Score
+from mmconv.benchmarks.shared.judgements import SAMPLE, ByField, JudgementRequest, Supplies, Words
+from mmconv.benchmarks.shared.scoring import Outcomes
+from mmconv.values import Call, Sampling, Score
 
 _PROTOCOLS = {"gteval": GTEVAL, "paireval": PAIREVAL}
 """The prompts that judge a pair, by the names that their comparisons go by."""
@@ -49,7 +50,7 @@ class BotChatJudgement(JudgementRequest):
             return grader.alone(written(self.utterances))
         return grader.compared(self._duel(self.other))
 
-    def scores(self, call: Call, outcomes: Mapping[str, Outcome]) -> Iterator[Score]:
+    def scores(self, call: Call, outcomes: Outcomes) -> Iterator[Score]:
         """Utterances before the first one taken for AI; of a pair, the dialogue's points."""
         scored = Scored(sample=SAMPLE, condition=UNCON, model=SAMPLE)
         if self.other is None:

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mmconv.benchmarks.botchat.compared import UNIT
-from mmconv.benchmarks.botchat.layout import AUTHORS_COLUMN, named
 from mmconv.benchmarks.botchat.options import CONDITIONS, UNCON
 from mmconv.benchmarks.botchat.players import GTEVAL, PAIREVAL
 from mmconv.benchmarks.botchat.quantities import RATES
-from mmconv.benchmarks.leaderboards import CANDIDATE_LABEL, Board, BoardPart, CellPlace, Tables
+from mmconv.benchmarks.botchat.table_rows import AUTHORS_COLUMN, named
+from mmconv.benchmarks.shared.leaderboard import (
+    CANDIDATE_LABEL,
+    Board,
+    BoardPart,
+    CellPlace,
+    Tables,
+)
 
 _OWN_ARENA = (
     "Ratings are those of each run's own arena: they can be compared where the other players were "

@@ -10,8 +10,14 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
-from mmconv.benchmarks.describing import ANY_SEAT, CANDIDATE, JUDGE, BenchmarkOptions, Description
-from mmconv.benchmarks.several import Several
+from mmconv.benchmarks.shared.options import (
+    ANY_SEAT,
+    CANDIDATE,
+    JUDGE,
+    BenchmarkOptions,
+    Description,
+    Several,
+)
 
 Protocol: TypeAlias = Literal["unieval", "gteval", "paireval"]
 Similarity: TypeAlias = Literal["characters", "words"]

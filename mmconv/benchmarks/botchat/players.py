@@ -11,15 +11,16 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 
-from mmconv.benchmarks.bad_records import name_few
 from mmconv.benchmarks.botchat.chains import Line, Speaker, written
 from mmconv.benchmarks.botchat.data import Sample
 from mmconv.benchmarks.botchat.dialogue_files import HUMAN, StoredDialogue
 from mmconv.benchmarks.botchat.options import BotChatOptions
-from mmconv.benchmarks.botchat.recorded import stored_dialogues
+from mmconv.benchmarks.botchat.stored_dialogues import stored_dialogues
+from mmconv.benchmarks.data_files.bad_records import name_few
+from mmconv.benchmarks.shared.scoring import Outcomes
 from mmconv.errors import ConfigError, DataError
 from mmconv.keys import hash_json
-from mmconv.values import Outcome, Ref, Reply
+from mmconv.values import Ref, Reply
 
 GTEVAL = "GTEval"
 PAIREVAL = "PairEval"
@@ -136,7 +137,7 @@ def pair_up(players: Sequence[Player], how: str) -> tuple[tuple[Player, Player],
     return tuple(pair for pair in pairs if how == "all" or pair[0] is players[0])
 
 
-def spoken(lines: Sequence[Line], outcomes: Mapping[str, Outcome]) -> tuple[str, ...] | None:
+def spoken(lines: Sequence[Line], outcomes: Outcomes) -> tuple[str, ...] | None:
     """The lines as texts; None if one of them was never said."""
     texts = [_said(line, outcomes) for line in lines]
     said = tuple(text for text in texts if text is not None)
@@ -173,7 +174,7 @@ def check_names(players: Sequence[Player]) -> None:
         )
 
 
-def _said(line: Line, outcomes: Mapping[str, Outcome]) -> str | None:
+def _said(line: Line, outcomes: Outcomes) -> str | None:
     if not isinstance(line, Ref):
         return line.text
     outcome = outcomes.get(line.call)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from mmconv.benchmarks.botchat.dialogue_files import INDEX, model_columns, take_apart
-from mmconv.benchmarks.records import Record, scan_records, text
+from mmconv.benchmarks.data_files.records import Record, scan_records, text
 from mmconv.errors import DataError
 
 Kind: TypeAlias = Literal["alone", "compared", "dialogues"]
@@ -33,7 +33,6 @@ class Alone:
     A conversation in no known form is one utterance.
     """
 
-    where: str
     index: str
     model: str
     utterances: tuple[str, ...]
@@ -47,7 +46,6 @@ class Compared:
     `same` says that the authors' code or the texts themselves tell them equal.
     """
 
-    where: str
     index: str
     left: str
     right: str
@@ -89,7 +87,6 @@ def read_alone(record: Record, judge: str) -> Alone:
     """A row of UniEval; raises `DataError` naming the row and the field."""
     model, index, conversation = _texts(record, _ALONE)
     return Alone(
-        where=record.where,
         index=index,
         model=model,
         utterances=_utterances(conversation),
@@ -108,7 +105,6 @@ def read_compared(record: Record, judge: str) -> Compared:
         )
     reply = text(record, judge)
     return Compared(
-        where=record.where,
         index=index,
         left=left,
         right=right,

@@ -10,11 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from judges.parsers_botchat import UniEvalParser, comparison
+from judges.parsers.botchat import UniEvalParser, comparison
 from mmconv.benchmarks.botchat.chains import written
 from mmconv.benchmarks.botchat.dialogue_files import HUMAN, record_dialogues
 from mmconv.benchmarks.botchat.grading import UNIEVAL
-from mmconv.benchmarks.botchat.layout import Layout
 from mmconv.benchmarks.botchat.options import CHECKPOINTS, SEED, UNCON, UTTERANCES, DupDetect
 from mmconv.benchmarks.botchat.players import GTEVAL, PAIREVAL, Duel
 from mmconv.benchmarks.botchat.published import (
@@ -34,9 +33,10 @@ from mmconv.benchmarks.botchat.scoring import (
     score_length,
     score_loop,
 )
+from mmconv.benchmarks.botchat.table_rows import TableContext
 from mmconv.benchmarks.botchat.tables import build_tables
-from mmconv.benchmarks.records import Record, scan_records
-from mmconv.benchmarks.rescoring import Rescoring
+from mmconv.benchmarks.data_files.records import Record, scan_records
+from mmconv.benchmarks.shared.rescore import Rescoring
 from mmconv.errors import DataError
 from mmconv.stats import ScoreFrame
 from mmconv.values import Call, Cell, Outcome, Reply, Score, Skipped, Table
@@ -68,8 +68,8 @@ def rescore(
         reading.read(recognise(path), rescoring)
     judges = ", ".join(dict.fromkeys(reading.judges)) or "nobody"
     compared = f"{len(reading.compared)} in the files"
-    layout = Layout(judge=f"judged by {judges}", dup_detect=settings, compared=compared)
-    tables = build_tables(reading.frame, layout)
+    context = TableContext(judge=f"judged by {judges}", dup_detect=settings, compared=compared)
+    tables = build_tables(reading.frame, context)
     return rescoring.rescored((*tables, *_faults(reading.counts)))
 
 

@@ -3,18 +3,18 @@
 Metrics of a dialogue: `human` (utterances before the first one taken for AI), `pass` (0 or 1, at
 the length that is the turn), `pass_at_human_length`, `non_loop` (0 or 1), `non_loop_utterances`
 (those up to the first repetition). Of an utterance, whose number is the turn: `characters`,
-`words`, `dropped`, and those of `mmconv.benchmarks.endings`. Of a comparison: `duel`, its points
-from `WIN` to `LOSS`. The tag `reading` tells our reading of a judgement from the authors', `dup`
-whether DupDetect went before the judge, `model` whose score it is.
+`words`, `dropped`, and those of `mmconv.benchmarks.shared.endings`. Of a comparison: `duel`, its
+points from `WIN` to `LOSS`. The tag `reading` tells our reading of a judgement from the authors',
+`dup` whether DupDetect went before the judge, `model` whose score it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from judges import read_verdict
-from judges.parsers_botchat import (
+from judges.parsers.botchat import (
     AUTHORS_UTTERANCES,
     FIRST,
     HUMAN,
@@ -25,18 +25,10 @@ from judges.parsers_botchat import (
 from mmconv.benchmarks.botchat.loops import first_repeat
 from mmconv.benchmarks.botchat.options import DupDetect
 from mmconv.benchmarks.botchat.players import Duel, spoken
-from mmconv.benchmarks.endings import endings
+from mmconv.benchmarks.shared.endings import endings
+from mmconv.benchmarks.shared.scoring import Outcomes
 from mmconv.errors import Unparsed
-from mmconv.values import (
-    SAME_TEXT,
-    Call,
-    Outcome,
-    Parser,
-    Reply,
-    Score,
-    Skipped,
-    Verdict,
-)
+from mmconv.values import SAME_TEXT, Call, Outcome, Parser, Reply, Score, Skipped, Verdict
 
 WIN, GOOD_TIE, BAD_TIE, LOSS = 3.0, 1.0, -1.0, -3.0
 """A win, both taken for human, both taken for AI, a loss: the weights of the authors' Score."""
@@ -76,11 +68,7 @@ class Scored:
 
 
 def score_alone(
-    scored: Scored,
-    call: Call,
-    outcomes: Mapping[str, Outcome],
-    lengths: Sequence[int],
-    human_length: int | None,
+    scored: Scored, call: Call, outcomes: Outcomes, lengths: Sequence[int], human_length: int | None
 ) -> Iterator[Score]:
     """UniEval by both readings: pass rates at `lengths`, and ours at the human dialogue's length.
 
@@ -100,11 +88,7 @@ def score_alone(
 
 
 def score_duel(
-    scored: Scored,
-    duel: Duel,
-    call: Call | None,
-    outcomes: Mapping[str, Outcome],
-    settings: DupDetect,
+    scored: Scored, duel: Duel, call: Call | None, outcomes: Outcomes, settings: DupDetect
 ) -> Iterator[Score]:
     """A comparison by both readings, with the judge alone and with DupDetect first.
 
@@ -171,18 +155,18 @@ def score_length(scored: Scored, number: int, utterance: str | None) -> Iterator
         yield scored.score(metric, value, number)
 
 
-def _ours(call: Call, outcomes: Mapping[str, Outcome]) -> _Value:
+def _ours(call: Call, outcomes: Outcomes) -> _Value:
     read = read_verdict(call, outcomes)
     return (None, read.why) if read.verdict is None else (read.verdict.scores[HUMAN], None)
 
 
-def _theirs(call: Call, outcomes: Mapping[str, Outcome]) -> _Value:
+def _theirs(call: Call, outcomes: Outcomes) -> _Value:
     verdict, why = _first_reply(call, outcomes, authors_human)
     return (None, why) if verdict is None else (verdict.scores[HUMAN], None)
 
 
 def _first_reply(
-    call: Call, outcomes: Mapping[str, Outcome], parser: Parser
+    call: Call, outcomes: Outcomes, parser: Parser
 ) -> tuple[Verdict | None, str | None]:
     """The first reply by the authors' parser: they ask nothing again."""
     outcome = outcomes[call.id]
@@ -199,7 +183,7 @@ def _passed(human: _Value, length: int) -> _Value:
     return (None, human[1]) if human[0] is None else (float(human[0] >= length), None)
 
 
-def _points(duel: Duel, call: Call, outcomes: Mapping[str, Outcome], reading: str) -> _Value:
+def _points(duel: Duel, call: Call, outcomes: Outcomes, reading: str) -> _Value:
     if reading == OURS:
         read = read_verdict(call, outcomes)
         verdict, why = read.verdict, read.why
@@ -216,7 +200,7 @@ def _points(duel: Duel, call: Call, outcomes: Mapping[str, Outcome], reading: st
     return (LOSS if taken == duel.order else WIN), None
 
 
-def _looped(duel: Duel, outcomes: Mapping[str, Outcome], settings: DupDetect) -> float | None:
+def _looped(duel: Duel, outcomes: Outcomes, settings: DupDetect) -> float | None:
     """What DupDetect decides: a tie if both loop, else a win for the one that does not.
 
     The paper's tie has no weight in the authors' Score; two loops count as two bad dialogues here.

@@ -11,17 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from judges.parsers_botchat import AUTHORS_UTTERANCES
-from mmconv.benchmarks.botchat.conditions import changes_table
+from judges.parsers.botchat import AUTHORS_UTTERANCES
+from mmconv.benchmarks.botchat.arena import Game, games, is_available, rate_players, tell_ratings
 from mmconv.benchmarks.botchat.dialogue_tables import dialogue_tables
-from mmconv.benchmarks.botchat.layout import (
-    AUTHORS_COLUMN,
-    Layout,
-    Match,
-    entrants,
-    matches,
-    named,
-)
+from mmconv.benchmarks.botchat.document_effect import changes_table
 from mmconv.benchmarks.botchat.players import GTEVAL, PAIREVAL
 from mmconv.benchmarks.botchat.quantities import (
     RATES,
@@ -32,14 +25,15 @@ from mmconv.benchmarks.botchat.quantities import (
     rate,
     share,
 )
-from mmconv.benchmarks.botchat.ratings import (
-    Game,
-    games,
-    is_available,
-    rate_players,
-    tell_ratings,
-)
 from mmconv.benchmarks.botchat.scoring import AUTHORS, DUP, JUDGE, OURS, UNKNOWN
+from mmconv.benchmarks.botchat.table_rows import (
+    AUTHORS_COLUMN,
+    Match,
+    TableContext,
+    entrants,
+    matches,
+    named,
+)
 from mmconv.stats import ScoreFrame
 from mmconv.values import SAME_TEXT, Cell, Table
 
@@ -56,22 +50,22 @@ _SIXTEEN = (
 _NOT_INSTALLED = "Elo and Bradley-Terry ratings need the package evalica, which is not installed."
 
 
-def build_tables(frame: ScoreFrame, layout: Layout) -> list[Table]:
+def build_tables(frame: ScoreFrame, context: TableContext) -> list[Table]:
     """All tables that the scores have something for."""
     compared = {protocol: dict(matches(frame, protocol)) for protocol in (GTEVAL, PAIREVAL)}
     made = [
-        _unieval(frame, layout),
-        *_comparisons(frame, layout, compared),
-        changes_table(frame, layout),
-        *(_arena(frame, layout, compared[PAIREVAL], dup) for dup in (JUDGE, DUP)),
-        _points(frame, layout, compared),
-        _judgements(frame, layout, compared),
-        *dialogue_tables(frame, layout),
+        _unieval(frame, context),
+        *_comparisons(frame, context, compared),
+        changes_table(frame, context),
+        *(_arena(frame, context, compared[PAIREVAL], dup) for dup in (JUDGE, DUP)),
+        _points(frame, context, compared),
+        _judgements(frame, context, compared),
+        *dialogue_tables(frame, context),
     ]
     return [table for table in made if table.rows]
 
 
-def _unieval(frame: ScoreFrame, layout: Layout) -> Table:
+def _unieval(frame: ScoreFrame, context: TableContext) -> Table:
     rows: dict[str, dict[str, Cell]] = {}
     lengths: dict[str, None] = {}
     official: dict[str, None] = {}
@@ -92,7 +86,7 @@ def _unieval(frame: ScoreFrame, layout: Layout) -> Table:
     return Table(
         name="unieval",
         title=f"UniEval: dialogues not taken for AI in their first N utterances (%), "
-        f"{layout.judge}",
+        f"{context.judge}",
         columns=(*lengths, *cut_columns, *official),
         rows=rows,
         digits=1,
@@ -100,21 +94,21 @@ def _unieval(frame: ScoreFrame, layout: Layout) -> Table:
             "The authors' code takes a reply without an index for one that finds no AI, even "
             'after "Choice: Yes".',
             *((_SIXTEEN,) if len(official) < len(lengths) else ()),
-            *((layout.human_length_note,) if cut_columns else ()),
-            *layout.notes,
+            *((context.human_length_note,) if cut_columns else ()),
+            *context.notes,
         ),
     )
 
 
 def _comparisons(
-    frame: ScoreFrame, layout: Layout, compared: Mapping[str, Matches]
+    frame: ScoreFrame, context: TableContext, compared: Mapping[str, Matches]
 ) -> Iterator[Table]:
     """The rates of each protocol, without and with DupDetect."""
     for protocol, rows_of in compared.items():
         for dup in (JUDGE, DUP):
             yield Table(
                 name=f"{protocol.lower()}{_SUFFIX[dup]}",
-                title=f"{protocol}, {_BEFORE[dup]} (%), {layout.judge}",
+                title=f"{protocol}, {_BEFORE[dup]} (%), {context.judge}",
                 columns=(*RATES, *(f"{AUTHORS_COLUMN}{name}" for name in RATES)),
                 rows={
                     label: _rates(frame, match, protocol, dup) for label, match in rows_of.items()
@@ -123,9 +117,9 @@ def _comparisons(
                 notes=(
                     "Not bad: wins, and ties in which both are taken for human. The authors' "
                     "denominator has unread replies; their win+tie adds two rounded rates.",
-                    *_loop_notes(layout, dup),
-                    layout.compared_note,
-                    *layout.notes,
+                    *_loop_notes(context, dup),
+                    context.compared_note,
+                    *context.notes,
                 ),
             )
 
@@ -137,7 +131,7 @@ def _rates(frame: ScoreFrame, match: Match, protocol: str, dup: str) -> dict[str
     return row | {f"{AUTHORS_COLUMN}{name}": cell for name, cell in official_rates(theirs).items()}
 
 
-def _arena(frame: ScoreFrame, layout: Layout, rows_of: Matches, dup: str) -> Table:
+def _arena(frame: ScoreFrame, context: TableContext, rows_of: Matches, dup: str) -> Table:
     """The ratings of all players, by the length and condition that they are compared at."""
     groups: dict[tuple[str, str], list[Game]] = {}
     for match in rows_of.values():
@@ -155,7 +149,7 @@ def _arena(frame: ScoreFrame, layout: Layout, rows_of: Matches, dup: str) -> Tab
             columns |= dict.fromkeys(row)
     return Table(
         name=f"arena{_SUFFIX[dup]}",
-        title=f"Arena of PairEval: ratings, {_BEFORE[dup]}, {layout.judge}",
+        title=f"Arena of PairEval: ratings, {_BEFORE[dup]}, {context.judge}",
         columns=tuple(columns),
         rows=rows,
         digits=1,
@@ -165,13 +159,13 @@ def _arena(frame: ScoreFrame, layout: Layout, rows_of: Matches, dup: str) -> Tab
             "a mean of 1000. A tie is half a win for each. Computed by evalica.",
             "Brackets hold the middle 95 % of the draws of dialogues.",
             *told,
-            *_loop_notes(layout, dup),
-            *layout.notes,
+            *_loop_notes(context, dup),
+            *context.notes,
         ),
     )
 
 
-def _points(frame: ScoreFrame, layout: Layout, compared: Mapping[str, Matches]) -> Table:
+def _points(frame: ScoreFrame, context: TableContext, compared: Mapping[str, Matches]) -> Table:
     readings = {
         f"{mark}{dup}": (reading, dup)
         for reading, mark in ((OURS, ""), (AUTHORS, AUTHORS_COLUMN))
@@ -192,14 +186,14 @@ def _points(frame: ScoreFrame, layout: Layout, compared: Mapping[str, Matches]) 
         notes=(
             "(3 win + both taken for human - both taken for AI - 3 lose) / n. Two dialogues that "
             "loop count as both taken for AI.",
-            *_loop_notes(layout, DUP),
-            layout.compared_note,
-            *layout.notes,
+            *_loop_notes(context, DUP),
+            context.compared_note,
+            *context.notes,
         ),
     )
 
 
-def _judgements(frame: ScoreFrame, layout: Layout, compared: Mapping[str, Matches]) -> Table:
+def _judgements(frame: ScoreFrame, context: TableContext, compared: Mapping[str, Matches]) -> Table:
     """What was read of the comparisons, by us and by the authors, and what needed no judge."""
     rows = {}
     for label, protocol, match in _all(compared):
@@ -219,7 +213,7 @@ def _judgements(frame: ScoreFrame, layout: Layout, compared: Mapping[str, Matche
         title="What was read of the comparisons",
         columns=("comparisons", "read", "unread by the authors", "of the same text"),
         rows=rows,
-        notes=(*notes, *layout.notes),
+        notes=(*notes, *context.notes),
         digits=0,
     )
 
@@ -231,5 +225,5 @@ def _all(compared: Mapping[str, Matches]) -> Iterator[tuple[str, str, Match]]:
             yield f"{protocol}: {label}", protocol, match
 
 
-def _loop_notes(layout: Layout, dup: str) -> tuple[str, ...]:
-    return (layout.loops,) if dup == DUP else ()
+def _loop_notes(context: TableContext, dup: str) -> tuple[str, ...]:
+    return (context.loops,) if dup == DUP else ()

@@ -5,28 +5,24 @@ Source: Tian et al., CMT-Eval (paper and authors' repository); every switch is i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from judges import PromptSet
-from mmconv.benchmarks.bad_records import bad_records_list, bad_records_table
 from mmconv.benchmarks.choosing import choose
-from mmconv.benchmarks.cmteval.data import (
-    Dialogue,
-    Source,
-    load_dialogues,
-    source_keys,
-    survey,
-)
-from mmconv.benchmarks.cmteval.files import find_files, find_references
-from mmconv.benchmarks.cmteval.grading import Grader, candidate_calls
+from mmconv.benchmarks.cmteval.chains import candidate_calls
+from mmconv.benchmarks.cmteval.data import Dialogue, Source, load_dialogues, source_keys, survey
+from mmconv.benchmarks.cmteval.grading import Grader
 from mmconv.benchmarks.cmteval.options import CONDITION, CMTEvalOptions
 from mmconv.benchmarks.cmteval.scoring import score_dialogue
-from mmconv.benchmarks.describing import named_conditions, read_options, require_judge
+from mmconv.benchmarks.cmteval.subset_files import find_files, find_references
+from mmconv.benchmarks.data_files.bad_records import bad_records_list, bad_records_table
+from mmconv.benchmarks.shared.options import named_conditions, read_options, require_judge
+from mmconv.benchmarks.shared.scoring import Calls, Outcomes, Scores
 from mmconv.config import RunSpec
 from mmconv.keys import hash_file
 from mmconv.protocols import ImageSink
-from mmconv.values import Call, Outcome, Score, Table
+from mmconv.values import Call, Table
 
 
 def build(spec: RunSpec, images: ImageSink) -> CMTEval:
@@ -100,22 +96,16 @@ class CMTEval:
         calls = candidate_calls(sample, self._options.max_tokens)
         return calls if self._grader is None else (*calls, self._grader.call(sample))
 
-    def score(
-        self,
-        sample: Dialogue,
-        condition: str,
-        calls: Mapping[str, Call],
-        outcomes: Mapping[str, Outcome],
-    ) -> Iterable[Score]:
+    def score(self, sample: Dialogue, condition: str, calls: Calls, outcomes: Outcomes) -> Scores:
         """IS, Adp and TLS by turn, DLS by dialogue, and how the replies ended."""
         return score_dialogue(sample, calls, outcomes, self._spec.seats["candidate"].label)
 
-    def tables(self, scores: Iterable[Score]) -> list[Table]:
+    def tables(self, scores: Scores) -> list[Table]:
         """The paper's tables and ours."""
         # numpy comes with them, and only the end of a run needs it
-        from mmconv.benchmarks.cmteval.tables import Layout, build_tables
+        from mmconv.benchmarks.cmteval.tables import build_tables
 
         judge = self._spec.seats.get("judge")
         label = "nobody" if judge is None or self._grader is None else judge.label
-        tables = build_tables(scores, Layout(judge=label, notes=self.notes))
+        tables = build_tables(scores, judge=label, notes=self.notes)
         return [*tables, *bad_records_table(self._intake.bad)]

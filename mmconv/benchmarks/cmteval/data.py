@@ -1,8 +1,8 @@
 """CMT-Eval's dialogues: what a record holds, what is wrong with it, and two passes over the files.
 
 `survey` checks every record before anything is paid for and tells all that is wrong in one message;
-`load_dialogues` then streams. Files are found in `mmconv.benchmarks.cmteval.files`; nothing is
-prompted or scored here.
+`load_dialogues` then streams. Files are found in `mmconv.benchmarks.cmteval.subset_files`; nothing
+is prompted or scored here.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from mmconv.benchmarks.cmteval.fields import (
     TURNS,
     Subset,
 )
-from mmconv.benchmarks.intake import Found, Intake, find_samples
-from mmconv.benchmarks.records import Reader, Record, read_records, scan_records, text
+from mmconv.benchmarks.data_files.intake import Found, Intake, find_samples
+from mmconv.benchmarks.data_files.records import Reader, Record, read_records, scan_records, text
 from mmconv.errors import DataError
 
 

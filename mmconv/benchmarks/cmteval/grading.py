@@ -1,8 +1,7 @@
-"""What a candidate is asked and what its judge reads: one call per turn, one per dialogue.
+"""How a dialogue is judged: one judgement, which scores every turn.
 
-The candidate's history is its own, without a system prompt (paper, section 4.1). The judge reads
-the whole dialogue with the speech acts; of Long-Text's opening only the question, with the text's
-summary and QA pairs beside it (Appendix D).
+The judge reads the whole dialogue with the speech acts; of Long-Text's opening only the question,
+with the text's summary and QA pairs beside it (Appendix D).
 """
 
 from __future__ import annotations
@@ -11,20 +10,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from judges import Judge, PromptSet
-from judges.parsers_cmteval import TurnsParser
+from judges.parsers.cmteval import TurnsParser
 from judges.template import Slot
 from mmconv.benchmarks.cmteval.data import Dialogue, split_long_text
 from mmconv.benchmarks.cmteval.fields import Subset
 from mmconv.benchmarks.cmteval.options import GradingOptions
-from mmconv.conversation import Turn, chain
 from mmconv.errors import PlanError
-from mmconv.values import Call, Ref, Sampling, Text
+from mmconv.values import Call, Ref, Sampling
 
 JUDGEMENT = "judge"
 """The id of the call that judges a dialogue."""
-
-TEMPERATURE = 0.2
-"""The authors' script for model replies; the paper says that it is the same for all models."""
 
 # Measured over the 63 judgements (432 turns) of the authors' eval_long-text_llama3.1-8b.json, put
 # together again as the judge was asked for them, in the tokens of `mmconv.report.forecast`.
@@ -57,13 +52,6 @@ class Grader:
             prompt = self.prompts["judge_long_text"]
         call = judge.call(JUDGEMENT, prompt, slots)
         return replace(call, expected_tokens=JUDGEMENT_TOKENS * len(dialogue.turns))
-
-
-def candidate_calls(dialogue: Dialogue, max_tokens: int) -> tuple[Call, ...]:
-    """One call per turn, each after the model's own replies to the turns before."""
-    turns = [Turn(user=(Text(text=turn.query),)) for turn in dialogue.turns]
-    sampling = Sampling(temperature=TEMPERATURE, max_tokens=max_tokens)
-    return chain(turns, seat="candidate", sampling=sampling)
 
 
 def judge_sampling(options: GradingOptions, subset: Subset) -> Sampling:

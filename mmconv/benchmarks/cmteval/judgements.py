@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from pydantic import Field, StrictInt
@@ -12,7 +12,7 @@ from mmconv.benchmarks.cmteval.fields import ACTS
 from mmconv.benchmarks.cmteval.grading import Grader
 from mmconv.benchmarks.cmteval.options import GradingOptions
 from mmconv.benchmarks.cmteval.scoring import score_judgement
-from mmconv.benchmarks.judgements import (
+from mmconv.benchmarks.shared.judgements import (
     SAMPLE,
     ByField,
     Fault,
@@ -22,7 +22,8 @@ from mmconv.benchmarks.judgements import (
     Words,
     with_answers,
 )
-from mmconv.values import Call, Outcome, Score
+from mmconv.benchmarks.shared.scoring import Outcomes
+from mmconv.values import Call, Score
 
 LONG_TEXT = "judge_long_text"
 """The prompt whose judge reads a summary and QA pairs in place of the text that was asked about."""
@@ -81,7 +82,7 @@ class CMTEvalJudgement(JudgementRequest):
         }
         return with_answers(call, answers)
 
-    def scores(self, call: Call, outcomes: Mapping[str, Outcome]) -> Iterator[Score]:
+    def scores(self, call: Call, outcomes: Outcomes) -> Iterator[Score]:
         """DLS, then every turn's IS, Adp and TLS, and what is odd about the judgement."""
         found = list(score_judgement(self._dialogue(), call, outcomes, model=SAMPLE))
         yield from sorted(found, key=lambda score: score.metric != "DLS")

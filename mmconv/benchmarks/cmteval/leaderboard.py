@@ -7,7 +7,13 @@ from collections.abc import Iterator, Sequence
 from mmconv.benchmarks.cmteval.fields import SUBSETS
 from mmconv.benchmarks.cmteval.quantities import OVERALL
 from mmconv.benchmarks.cmteval.tables import MAIN
-from mmconv.benchmarks.leaderboards import CANDIDATE_LABEL, Board, BoardPart, CellPlace, Tables
+from mmconv.benchmarks.shared.leaderboard import (
+    CANDIDATE_LABEL,
+    Board,
+    BoardPart,
+    CellPlace,
+    Tables,
+)
 
 
 def boards(_runs: Sequence[Tables]) -> Iterator[Board]:

@@ -9,8 +9,13 @@ from typing import Literal
 from pydantic import Field
 
 from mmconv.benchmarks.cmteval.fields import Subset
-from mmconv.benchmarks.describing import CANDIDATE, JUDGE, BenchmarkOptions, Description
-from mmconv.benchmarks.several import Several
+from mmconv.benchmarks.shared.options import (
+    CANDIDATE,
+    JUDGE,
+    BenchmarkOptions,
+    Description,
+    Several,
+)
 
 CONDITION = "free"
 """The one condition: every turn of the history is the model's own (paper, section 4.1)."""

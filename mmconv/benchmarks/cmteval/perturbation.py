@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mmconv.benchmarks.bad_records import refusal
 from mmconv.benchmarks.cmteval.confusables import Confusable
 from mmconv.benchmarks.cmteval.data import read_dialogue, split_long_text, turn_records
 from mmconv.benchmarks.cmteval.fields import PERSONA, QUERY, TURNS
-from mmconv.benchmarks.cmteval.files import subset_of
-from mmconv.benchmarks.records import read_records
+from mmconv.benchmarks.cmteval.subset_files import subset_of
+from mmconv.benchmarks.data_files.bad_records import refusal
+from mmconv.benchmarks.data_files.records import read_records
 from mmconv.errors import ConfigError, DataError
 
 _ADVICE = (

@@ -35,9 +35,9 @@ from mmconv.benchmarks.cmteval.fields import (
     TURNS,
     Subset,
 )
-from mmconv.benchmarks.cmteval.files import model_of, subset_of
-from mmconv.benchmarks.records import Record, scan_records
-from mmconv.benchmarks.rescoring import Rescoring
+from mmconv.benchmarks.cmteval.subset_files import model_of, subset_of
+from mmconv.benchmarks.data_files.records import Record, scan_records
+from mmconv.benchmarks.shared.rescore import Rescoring
 from mmconv.errors import DataError
 
 REPLIES_MISSING = "missing replies"

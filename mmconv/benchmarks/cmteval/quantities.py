@@ -9,18 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from judges.parsers_cmteval import HIGHEST, LOWEST
+from judges.parsers.cmteval import HIGHEST, LOWEST
 from mmconv.benchmarks.cmteval.fields import SUBSETS
-from mmconv.stats import (
-    Column,
-    Quantity,
-    ScoreFrame,
-    as_cell,
-    bounded,
-    combine,
-    measure,
-    summarise,
-)
+from mmconv.stats import Column, Quantity, ScoreFrame, as_cell, bounded, combine, measure, summarise
 from mmconv.values import Cell, Summary
 
 OVERALL = "overall"

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from judges.parsers_cmteval import turn_scores
+from judges.parsers.cmteval import turn_scores
 from mmconv.benchmarks.cmteval.fields import SIZES
 from mmconv.benchmarks.cmteval.grading import JUDGEMENT
 from mmconv.benchmarks.cmteval.published import KINDS, Published, read_published
 from mmconv.benchmarks.cmteval.scoring import score_judgement
-from mmconv.benchmarks.cmteval.tables import Layout, build_tables
-from mmconv.benchmarks.rescoring import Rescoring
+from mmconv.benchmarks.cmteval.tables import build_tables
+from mmconv.benchmarks.shared.rescore import Rescoring
 from mmconv.errors import DataError
 from mmconv.values import Call, Cell, Reply, Score, Table
 
@@ -31,7 +31,7 @@ def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> tuple[Table, ..
     published = [read_published(path, rescoring) for path in files]
     _check_distinct(published)
     scores = [score for each in published for score in _scores(each)]
-    tables = build_tables(scores, Layout(judge="the judge of the files"))
+    tables = build_tables(scores, judge="the judge of the files")
     return rescoring.rescored((*tables, _faults(published), *_fault_list(published)))
 
 

@@ -6,23 +6,24 @@ its turns, and `surplus`, how many turns were scored that the dialogue has not. 
 unscored turn has no DLS and no DLS_min: the turns that are left out are not like the others, and
 the least of the rest could only flatter it. `authors_IS` and `authors_Adp` follow the authors'
 script: a number is taken whatever it is, and 3 stands for one that is not there. For each reply of
-a live run: those of `mmconv.benchmarks.endings`.
+a live run: those of `mmconv.benchmarks.shared.endings`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from judges import Reading, read_verdict
-from judges.parsers_cmteval import DIMENSIONS, HIGHEST, LOWEST, is_on_scale
+from judges.parsers.cmteval import DIMENSIONS, HIGHEST, LOWEST, is_on_scale
 from mmconv.benchmarks.cmteval.data import Dialogue, UserTurn
 from mmconv.benchmarks.cmteval.fields import ACTS, PATTERNS, PERSONAS, STRATEGIES
 from mmconv.benchmarks.cmteval.grading import JUDGEMENT
 from mmconv.benchmarks.cmteval.options import CONDITION
-from mmconv.benchmarks.endings import endings
-from mmconv.values import UNPARSED, Call, Outcome, Score
+from mmconv.benchmarks.shared.endings import endings
+from mmconv.benchmarks.shared.scoring import Calls, Outcomes
+from mmconv.values import UNPARSED, Call, Score
 
 AUTHORS_DEFAULT = 3.0
 """What the authors' script gives to a turn, or a whole reply, without a score that it can read."""
@@ -34,7 +35,7 @@ DEFAULTED = (MISSING, UNPARSED)
 
 
 def score_dialogue(
-    dialogue: Dialogue, calls: Mapping[str, Call], outcomes: Mapping[str, Outcome], model: str
+    dialogue: Dialogue, calls: Calls, outcomes: Outcomes, model: str
 ) -> Iterator[Score]:
     """All scores of one dialogue of a live run; without a judgement those of the replies."""
     scored = _Scored(dialogue=dialogue, model=model)
@@ -46,7 +47,7 @@ def score_dialogue(
 
 
 def score_judgement(
-    dialogue: Dialogue, call: Call, outcomes: Mapping[str, Outcome], model: str
+    dialogue: Dialogue, call: Call, outcomes: Outcomes, model: str
 ) -> Iterator[Score]:
     """The scores that the judgement of one dialogue leads to, live or published."""
     reading = read_verdict(call, outcomes)

@@ -1,18 +1,17 @@
 """CMT-Eval's tables: scores by subset, speech acts, personas, strategies, patterns, judgements.
 
 Every estimate carries n, what is missing by reason, and a 95 % interval where there is one. The
-authors' own aggregation, a table of its own, is in `mmconv.benchmarks.cmteval.paper`.
+authors' own aggregation, a table of its own, is in `mmconv.benchmarks.cmteval.official`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from mmconv.benchmarks.cmteval.fields import ACTS, PATTERNS, PERSONAS, STRATEGIES, SUBSETS
-from mmconv.benchmarks.cmteval.paper import paper_scores
+from mmconv.benchmarks.cmteval.official import paper_scores
 from mmconv.benchmarks.cmteval.quantities import (
     OVERALL,
     WHOLE,
@@ -24,9 +23,10 @@ from mmconv.benchmarks.cmteval.quantities import (
     overall,
 )
 from mmconv.benchmarks.cmteval.scoring import act_tag
-from mmconv.benchmarks.endings import COLUMNS, TRUNCATED, ending_cells
+from mmconv.benchmarks.shared.endings import TRUNCATED, endings_table
+from mmconv.benchmarks.shared.scoring import Scores
 from mmconv.stats import ScoreFrame, summarise
-from mmconv.values import Cell, Score, Table
+from mmconv.values import Cell, Table
 
 MAIN = {"IS": "IS", "Adp": "Adp", "DLS": "DLS", "DLS by the lowest turn": "DLS_min"}
 """Column -> metric of the main table."""
@@ -39,32 +39,24 @@ UNSCORED_NOTE = (
 MEAN_NOTE = "In a mean over models n counts dialogues."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """What the tables say besides the scores: who judged, and what a reader must know."""
-
-    judge: str
-    notes: tuple[str, ...] = ()
-
-
-def build_tables(scores: Iterable[Score], layout: Layout) -> list[Table]:
-    """All tables that the scores have something for."""
+def build_tables(scores: Scores, *, judge: str, notes: tuple[str, ...] = ()) -> list[Table]:
+    """All tables that the scores have something for, each with the notes."""
     frame = ScoreFrame(scores)
     places = find_places(frame, "TLS")
     made = []
     if places:
         made = [
-            _scores(frame, places, layout),
-            paper_scores(frame, places, layout.notes),
-            *_breakdowns(frame, places, layout),
-            _act_counts(frame, places, layout),
-            _judgements(frame, places, layout),
+            _scores(frame, places, judge, notes),
+            paper_scores(frame, places, notes),
+            *_breakdowns(frame, places, notes),
+            _act_counts(frame, places, notes),
+            _judgements(frame, places, notes),
         ]
-    made.append(_replies(frame, layout))
+    made.append(_replies(frame, notes))
     return [table for table in made if table.rows]
 
 
-def _scores(frame: ScoreFrame, places: list[Place], layout: Layout) -> Table:
+def _scores(frame: ScoreFrame, places: list[Place], judge: str, notes: tuple[str, ...]) -> Table:
     rows = {}
     for model in dict.fromkeys(place.model for place in places):
         own = [place for place in places if place.model == model]
@@ -79,7 +71,7 @@ def _scores(frame: ScoreFrame, places: list[Place], layout: Layout) -> Table:
             }
     return Table(
         name="scores",
-        title=f"CMT-Eval scores, judged by {layout.judge}",
+        title=f"CMT-Eval scores, judged by {judge}",
         columns=tuple(MAIN),
         rows=rows,
         notes=(
@@ -87,12 +79,12 @@ def _scores(frame: ScoreFrame, places: list[Place], layout: Layout) -> Table:
             "mean of IS and Adp. Overall: the plain mean of the subsets that are there, unrounded, "
             "and without an interval where one of them has none.",
             UNSCORED_NOTE,
-            *layout.notes,
+            *notes,
         ),
     )
 
 
-def _breakdowns(frame: ScoreFrame, places: list[Place], layout: Layout) -> list[Table]:
+def _breakdowns(frame: ScoreFrame, places: list[Place], notes: tuple[str, ...]) -> list[Table]:
     acts = {act: Group(metric="TLS", act=act_tag(act)) for act in ACTS.values()}
     by_turn = {
         f"{act}, turn {turn}": Group(metric="TLS", turn=turn, act=act_tag(act))
@@ -111,15 +103,13 @@ def _breakdowns(frame: ScoreFrame, places: list[Place], layout: Layout) -> list[
             name: _dialogues(pattern=name) for name in PATTERNS.values()
         },
     }
-    return [
-        _breakdown(frame, places, layout, heading, groups) for heading, groups in tables.items()
-    ]
+    return [_breakdown(frame, places, notes, heading, groups) for heading, groups in tables.items()]
 
 
 def _breakdown(
     frame: ScoreFrame,
     places: list[Place],
-    layout: Layout,
+    notes: tuple[str, ...],
     heading: tuple[str, str],
     groups: Mapping[str, Group],
 ) -> Table:
@@ -133,12 +123,12 @@ def _breakdown(
         title=title,
         columns=tuple(label for label in column_labels(places) if label in filled),
         rows={name: row for name, row in cells.items() if row},
-        notes=(*((MEAN_NOTE,) if several else ()), *layout.notes),
+        notes=(*((MEAN_NOTE,) if several else ()), *notes),
         detail=name == "speech_acts_by_turn",
     )
 
 
-def _act_counts(frame: ScoreFrame, places: list[Place], layout: Layout) -> Table:
+def _act_counts(frame: ScoreFrame, places: list[Place], notes: tuple[str, ...]) -> Table:
     """How often turns have a speech act (paper, Table 11)."""
     turns = [turn for turn in frame.turns() if turn != WHOLE]
     subsets = {place.subset: place for place in reversed(places)}
@@ -160,7 +150,7 @@ def _act_counts(frame: ScoreFrame, places: list[Place], layout: Layout) -> Table
         notes=(
             "A label that names an act twice counts twice. The paper's Table 11 says that it "
             "counts Standard, but holds the counts of all three subsets.",
-            *layout.notes,
+            *notes,
         ),
         digits=0,
         detail=True,
@@ -181,7 +171,7 @@ def _counted(counts: Mapping[int, int]) -> dict[str, Cell]:
     return {f"turn {turn}": Cell(value=float(count)) for turn, count in counts.items() if count}
 
 
-def _judgements(frame: ScoreFrame, places: list[Place], layout: Layout) -> Table:
+def _judgements(frame: ScoreFrame, places: list[Place], notes: tuple[str, ...]) -> Table:
     """What the judge left out, merged, or scored without there being such a turn."""
     rows = {}
     for place in places:
@@ -208,22 +198,14 @@ def _judgements(frame: ScoreFrame, places: list[Place], layout: Layout) -> Table
         title="What the judge scored",
         columns=tuple(next(iter(rows.values()))),
         rows=rows,
-        notes=layout.notes,
+        notes=notes,
         digits=0,
     )
 
 
-def _replies(frame: ScoreFrame, layout: Layout) -> Table:
-    rows = {}
-    for place in find_places(frame, TRUNCATED):
-        rows[place.label] = ending_cells(partial(place.column, frame))
-    return Table(
-        name="replies",
-        title="How the replies ended",
-        columns=COLUMNS,
-        rows=rows,
-        notes=layout.notes,
-    )
+def _replies(frame: ScoreFrame, notes: tuple[str, ...]) -> Table:
+    rows = ((place.label, partial(place.column, frame)) for place in find_places(frame, TRUNCATED))
+    return endings_table("replies", "How the replies ended", rows, notes)
 
 
 def _turns(**where: str) -> Group:

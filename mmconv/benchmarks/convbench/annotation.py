@@ -24,9 +24,10 @@ from mmconv.benchmarks.convbench.columns import (
     REFERENCES,
 )
 from mmconv.benchmarks.convbench.data import Row
+from mmconv.benchmarks.shared.scoring import Outcomes
 from mmconv.conversation import Turn, chain
 from mmconv.errors import PromptError, Unparsed
-from mmconv.values import Call, Failure, Outcome, Ref, Reply, Sampling, Skipped, Text, Verdict
+from mmconv.values import Call, Failure, Ref, Reply, Sampling, Skipped, Text, Verdict
 
 SEAT = "annotator"
 """The seat that every call of a draft is asked of."""
@@ -137,7 +138,7 @@ def gaps(row: Row) -> tuple[str, ...]:
     return tuple(column for column, text in zip(DRAFTED, held, strict=True) if text is None)
 
 
-def read_draft(row: Row, calls: Sequence[Call], outcomes: Mapping[str, Outcome]) -> Draft:
+def read_draft(row: Row, calls: Sequence[Call], outcomes: Outcomes) -> Draft:
     """Read the outcomes of a row's calls; texts lose blanks around them, and nothing else.
 
     An empty reply, or one that was cut off, is a fault like a failed call.
@@ -184,7 +185,7 @@ def _instructions(row: Row) -> dict[str, Slot]:
     return {f"instruction_{turn}": text for turn, text in enumerate(row.instructions, start=1)}
 
 
-def _read_choice(row: Row, call: Call, outcomes: Mapping[str, Outcome]) -> dict[str, str]:
+def _read_choice(row: Row, call: Call, outcomes: Outcomes) -> dict[str, str]:
     """The categories that the row lacks, none if they could not be read."""
     verdict = read_verdict(call, outcomes).verdict
     if verdict is None or verdict.label is None:
@@ -194,7 +195,7 @@ def _read_choice(row: Row, call: Call, outcomes: Mapping[str, Outcome]) -> dict[
     return {column: name for column, name in chosen if column in missing}
 
 
-def _faults(call: Call, outcomes: Mapping[str, Outcome]) -> Iterator[tuple[str, str]]:
+def _faults(call: Call, outcomes: Outcomes) -> Iterator[tuple[str, str]]:
     """A call, or a rescue of it, that was asked and brought nothing that can be used, and why."""
     for each in (call, *call.rescues):
         match outcomes.get(each.id):

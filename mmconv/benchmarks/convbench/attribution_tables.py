@@ -6,17 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from mmconv.benchmarks.convbench.attribution import (
-    DUE,
-    Blame,
-    blames,
-    failing,
-    net_shares,
-    shares,
-)
-from mmconv.benchmarks.convbench.layout import Layout
-from mmconv.benchmarks.convbench.position import TIE, is_in_both_orders
+from mmconv.benchmarks.convbench.attribution import DUE, Blame, blames, failing, net_shares, shares
+from mmconv.benchmarks.convbench.position_bias import TIE, is_in_both_orders
 from mmconv.benchmarks.convbench.quantities import PAIRWISE, Grading
+from mmconv.benchmarks.convbench.table_context import TableContext
 from mmconv.stats import FEWEST_CLUSTERS, ScoreFrame, as_cell
 from mmconv.values import Cell, Summary, Table
 
@@ -68,23 +61,25 @@ _Blames: TypeAlias = Mapping[Grading, Sequence[Blame]]
 
 
 def attribution_tables(
-    frame: ScoreFrame, gradings: Sequence[Grading], layout: Layout
+    frame: ScoreFrame, gradings: Sequence[Grading], context: TableContext
 ) -> tuple[Table, ...]:
     """What there is to cite first; the tables are without rows where there are no failures."""
-    found = {each: [*blames(frame, each, layout.failure.of(each))] for each in gradings}
+    found = {each: [*blames(frame, each, context.failure.of(each))] for each in gradings}
     return (
-        _net_attribution(frame, gradings, layout),
-        _failing_samples(frame, gradings, layout),
-        _attribution(found, layout),
-        _blamed(found, layout),
+        _net_attribution(frame, gradings, context),
+        _failing_samples(frame, gradings, context),
+        _attribution(found, context),
+        _blamed(found, context),
     )
 
 
-def _net_attribution(frame: ScoreFrame, gradings: Sequence[Grading], layout: Layout) -> Table:
+def _net_attribution(
+    frame: ScoreFrame, gradings: Sequence[Grading], context: TableContext
+) -> Table:
     lost = _lost(frame, gradings)
     rows: dict[str, dict[str, Cell]] = {}
     for grading in gradings:
-        found = net_shares(frame, grading, layout.failure.of(grading))
+        found = net_shares(frame, grading, context.failure.of(grading))
         for (level, blamed), share in found.items():
             if share.n or share.missing:
                 row = rows.setdefault(f"{level}{DUE}{blamed}", {})
@@ -98,25 +93,27 @@ def _net_attribution(frame: ScoreFrame, gradings: Sequence[Grading], layout: Lay
         notes=(
             NET if lost and [*gradings] == [PAIRWISE] else f"Cite these. {NET}",
             UNTOLD,
-            _failing(layout),
+            _failing(context),
             FOLLOWED,
             *lost,
-            *layout.notes,
+            *context.notes,
         ),
     )
 
 
-def _failing_samples(frame: ScoreFrame, gradings: Sequence[Grading], layout: Layout) -> Table:
+def _failing_samples(
+    frame: ScoreFrame, gradings: Sequence[Grading], context: TableContext
+) -> Table:
     rows: dict[str, dict[str, Cell]] = {}
     for grading in gradings:
-        for each in failing(frame, grading, layout.failure.of(grading)):
+        for each in failing(frame, grading, context.failure.of(grading)):
             rows.setdefault(each.name, {})[grading.failures] = as_cell(each.summary, 100.0)
     return Table(
         name="failures",
         title="How many samples fail, and what the failures come from (% of samples)",
         columns=tuple(grading.failures for grading in gradings),
         rows=rows,
-        notes=(ADDED_UP, _failing(layout), *_lost(frame, gradings), *layout.notes),
+        notes=(ADDED_UP, _failing(context), *_lost(frame, gradings), *context.notes),
         detail=True,
     )
 
@@ -133,7 +130,7 @@ def _is_told(share: Summary) -> bool:
     return share.high - share.low <= WIDEST
 
 
-def _attribution(found: _Blames, layout: Layout) -> Table:
+def _attribution(found: _Blames, context: TableContext) -> Table:
     rows: dict[str, dict[str, Cell]] = {}
     for grading, blamed_samples in found.items():
         for (level, blamed), share in shares(blamed_samples).items():
@@ -145,11 +142,11 @@ def _attribution(found: _Blames, layout: Layout) -> Table:
         "(% of failures)",
         columns=tuple(grading.failures for grading in found),
         rows=rows,
-        notes=(NOT_CITED, _failing(layout), FOLLOWED, *layout.notes),
+        notes=(NOT_CITED, _failing(context), FOLLOWED, *context.notes),
     )
 
 
-def _blamed(found: _Blames, layout: Layout) -> Table:
+def _blamed(found: _Blames, context: TableContext) -> Table:
     """The samples behind the attribution: grading/failed level/sample -> the level blamed."""
     rows = {
         f"{grading.name}/{each.level}/{each.sample}": {
@@ -164,7 +161,7 @@ def _blamed(found: _Blames, layout: Layout) -> Table:
         title="The samples behind the attribution",
         columns=("attributed to", "in the shares"),
         rows=rows,
-        notes=(NOT_CITED, _failing(layout), FOLLOWED),
+        notes=(NOT_CITED, _failing(context), FOLLOWED),
         detail=True,
     )
 
@@ -175,9 +172,9 @@ def _in_shares(blame: Blame) -> str:
     return "no" if blame.attributed_to is None else f"no: {blame.why}"
 
 
-def _failing(layout: Layout) -> str:
-    tie = "no failure" if layout.failure.win <= TIE else "one too"
+def _failing(context: TableContext) -> str:
+    tie = "no failure" if context.failure.win <= TIE else "one too"
     return (
-        f"A rating under {layout.failure.rating:g}, or a lost pairwise judgement, is a failure; "
+        f"A rating under {context.failure.rating:g}, or a lost pairwise judgement, is a failure; "
         f"one win in two orders is {tie}."
     )

@@ -5,12 +5,11 @@ Source: Liu et al., ConvBench (paper and authors' repository); every switch is i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from judges import PromptSet
-from mmconv.benchmarks.bad_records import bad_records_list, bad_records_table
 from mmconv.benchmarks.choosing import choose
 from mmconv.benchmarks.convbench.chains import candidate_calls
 from mmconv.benchmarks.convbench.columns import CAPTION, REFERENCES
@@ -18,12 +17,14 @@ from mmconv.benchmarks.convbench.data import Row, Source, Survey, load_rows, sou
 from mmconv.benchmarks.convbench.grading import Grader, build_judges
 from mmconv.benchmarks.convbench.options import ALONE, CONDITIONS, GIVEN, ConvBenchOptions
 from mmconv.benchmarks.convbench.scoring import score_row
-from mmconv.benchmarks.describing import named_conditions, read_options, require_judge
+from mmconv.benchmarks.data_files.bad_records import bad_records_list, bad_records_table
+from mmconv.benchmarks.shared.options import named_conditions, read_options, require_judge
+from mmconv.benchmarks.shared.scoring import Calls, Outcomes, Scores
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_files
 from mmconv.protocols import ImageSink
-from mmconv.values import Call, Outcome, Sampling, Score, Table
+from mmconv.values import Call, Sampling, Table
 
 REFERENCE_JUDGE = "reference"
 """The provider of the judge that measures overlap."""
@@ -109,22 +110,16 @@ class ConvBench:
             return calls
         return (*calls, *self._grader.calls(sample, condition))
 
-    def score(
-        self,
-        sample: Row,
-        condition: str,
-        calls: Mapping[str, Call],
-        outcomes: Mapping[str, Outcome],
-    ) -> Iterable[Score]:
+    def score(self, sample: Row, condition: str, calls: Calls, outcomes: Outcomes) -> Scores:
         """Ratings, wins, and how the answers ended."""
         return score_row(sample, condition, calls, outcomes, self._grader)
 
-    def tables(self, scores: Iterable[Score]) -> list[Table]:
+    def tables(self, scores: Scores) -> list[Table]:
         """The paper's tables and ours."""
         # numpy comes with them, and only the end of a run needs it
         from mmconv.benchmarks.convbench.attribution import Thresholds
-        from mmconv.benchmarks.convbench.layout import Layout
         from mmconv.benchmarks.convbench.official import Convention, constant_for
+        from mmconv.benchmarks.convbench.table_context import TableContext
         from mmconv.benchmarks.convbench.tables import build_tables
 
         seats, intake = self._spec.seats, self._survey.intake
@@ -135,14 +130,14 @@ class ConvBench:
             trials=self._spec.trials,
             left_out=left_out,
         )
-        layout = Layout(
+        context = TableContext(
             candidate=seats["candidate"].label,
             judge=seats["judge"].label if "judge" in seats else "nobody",
             official=official,
             failure=Thresholds.chosen(self._spec.options),
             notes=self.notes,
         )
-        return [*build_tables(scores, layout), *bad_records_table(self._survey.bad)]
+        return [*build_tables(scores, context), *bad_records_table(self._survey.bad)]
 
 
 def _prompts(spec: RunSpec) -> PromptSet:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from mmconv.benchmarks.records import Record, text
+from mmconv.benchmarks.data_files.records import Record, text
 from mmconv.errors import DataError
 
 ID: Final = "ID"

@@ -14,7 +14,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeAlias
 
-from mmconv.benchmarks.bad_records import BadRecords, refusal
 from mmconv.benchmarks.choosing import EVERYTHING, Choice, all_keys, key_or_place
 from mmconv.benchmarks.convbench.categories import as_listed
 from mmconv.benchmarks.convbench.columns import (
@@ -32,9 +31,10 @@ from mmconv.benchmarks.convbench.columns import (
     read_texts,
 )
 from mmconv.benchmarks.convbench.sides import Side, read_sides
-from mmconv.benchmarks.intake import Found, Intake
-from mmconv.benchmarks.pictures import ImageFolder, check_ahead
-from mmconv.benchmarks.records import Record, Unreadable, scan_records
+from mmconv.benchmarks.data_files.bad_records import BadRecords, refusal
+from mmconv.benchmarks.data_files.image_folder import ImageFolder, check_ahead
+from mmconv.benchmarks.data_files.intake import Found, Intake
+from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records
 from mmconv.protocols import ImageSink
 from mmconv.values import Image
 

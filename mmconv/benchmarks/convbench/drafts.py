@@ -24,15 +24,9 @@ from typing import IO, Literal, TypeAlias
 import orjson
 
 from mmconv.benchmarks.convbench.annotation import Annotator, gaps, read_draft
-from mmconv.benchmarks.convbench.columns import (
-    DRAFTED,
-    ID,
-    STATUS,
-    read_id,
-    read_texts,
-)
+from mmconv.benchmarks.convbench.columns import DRAFTED, ID, STATUS, read_id, read_texts
 from mmconv.benchmarks.convbench.data import Row
-from mmconv.benchmarks.records import Record, Unreadable, scan_records
+from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records
 from mmconv.errors import ConfigError, DataError
 from mmconv.plans import Finished, Plan
 from mmconv.whole_files import whole

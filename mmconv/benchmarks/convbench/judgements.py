@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import ClassVar, Literal, TypeAlias, get_args
 
 from pydantic import StrictBool
@@ -13,7 +13,7 @@ from mmconv.benchmarks.convbench.grading import OVERALL, Grader, PlannedJudgemen
 from mmconv.benchmarks.convbench.options import GradingOptions
 from mmconv.benchmarks.convbench.scoring import worth
 from mmconv.benchmarks.convbench.sides import Side
-from mmconv.benchmarks.judgements import (
+from mmconv.benchmarks.shared.judgements import (
     SAMPLE,
     ByField,
     FinishedTurn,
@@ -22,7 +22,8 @@ from mmconv.benchmarks.judgements import (
     Words,
     with_answers,
 )
-from mmconv.values import Call, Image, Outcome, Score
+from mmconv.benchmarks.shared.scoring import Outcomes
+from mmconv.values import Call, Image, Score
 
 Prompt: TypeAlias = Literal[
     "direct_turn_1",
@@ -90,7 +91,7 @@ class ConvBenchJudgement(JudgementRequest):
         found = next(call for call in calls if call.id == graded.call)
         return with_answers(found, self._answers())
 
-    def scores(self, call: Call, outcomes: Mapping[str, Outcome]) -> Iterator[Score]:
+    def scores(self, call: Call, outcomes: Outcomes) -> Iterator[Score]:
         """The rating, or 1 if the answers won and 0 if not."""
         graded = self._graded
         reading = read_verdict(call, outcomes)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from mmconv.benchmarks.convbench.attribution import DUE
 from mmconv.benchmarks.convbench.quantities import DELTAS, GRADINGS, LEVELS, QUANTITIES
-from mmconv.benchmarks.leaderboards import Board, BoardPart, CellPlace, Tables
+from mmconv.benchmarks.shared.leaderboard import Board, BoardPart, CellPlace, Tables
 
 _FREE = ("S1", "S2", "S3", "S0")
 """The quantities of the free setting."""

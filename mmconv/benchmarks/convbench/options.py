@@ -7,8 +7,13 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from mmconv.benchmarks.describing import CANDIDATE, JUDGE, BenchmarkOptions, Description
-from mmconv.benchmarks.several import Several
+from mmconv.benchmarks.shared.options import (
+    CANDIDATE,
+    JUDGE,
+    BenchmarkOptions,
+    Description,
+    Several,
+)
 
 GradingName = Literal["direct", "pairwise"]
 

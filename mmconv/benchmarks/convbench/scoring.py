@@ -1,28 +1,25 @@
 """From outcomes to scores: ratings, wins, and how the answers themselves ended.
 
 Metrics: `rating` (1-10), `win` (1 if the judge chose the candidate's side, else 0; the tag `side`
-says where it stood), and for each own turn those of `mmconv.benchmarks.endings`. The tag `cluster`
-is the image, because four images of ConvBench are used by two rows.
+says where it stood), and for each own turn those of `mmconv.benchmarks.shared.endings`. The tag
+`cluster` is the image, because four images of ConvBench are used by two rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from judges import Reading, read_verdict
 from mmconv.benchmarks.convbench.chains import own_turns
 from mmconv.benchmarks.convbench.data import Row
 from mmconv.benchmarks.convbench.grading import Grader, PlannedJudgement
-from mmconv.benchmarks.endings import endings
-from mmconv.values import Call, Outcome, Score, Verdict
+from mmconv.benchmarks.shared.endings import endings
+from mmconv.benchmarks.shared.scoring import Calls, Outcomes
+from mmconv.values import Score, Verdict
 
 
 def score_row(
-    row: Row,
-    condition: str,
-    calls: Mapping[str, Call],
-    outcomes: Mapping[str, Outcome],
-    grader: Grader | None,
+    row: Row, condition: str, calls: Calls, outcomes: Outcomes, grader: Grader | None
 ) -> Iterator[Score]:
     """All scores of one row under one condition; without a grader only those of the answers."""
     yield from _answers(row, condition, outcomes)
@@ -32,7 +29,7 @@ def score_row(
             yield _judged(row, condition, judgement, reading)
 
 
-def _answers(row: Row, condition: str, outcomes: Mapping[str, Outcome]) -> Iterator[Score]:
+def _answers(row: Row, condition: str, outcomes: Outcomes) -> Iterator[Score]:
     for turn in own_turns(condition):
         for metric, value, why in endings(outcomes[f"turn_{turn}"]):
             yield Score(

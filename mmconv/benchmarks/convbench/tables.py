@@ -12,10 +12,9 @@ from functools import partial
 
 from mmconv.benchmarks.convbench.attribution_tables import attribution_tables
 from mmconv.benchmarks.convbench.chains import own_turns
-from mmconv.benchmarks.convbench.layout import Layout
 from mmconv.benchmarks.convbench.official import OfficialRates
 from mmconv.benchmarks.convbench.options import ALONE, CONDITIONS
-from mmconv.benchmarks.convbench.position import position_table
+from mmconv.benchmarks.convbench.position_bias import position_table
 from mmconv.benchmarks.convbench.quantities import (
     DELTAS,
     GRADINGS,
@@ -31,9 +30,11 @@ from mmconv.benchmarks.convbench.quantities import (
     estimate,
     mean,
 )
-from mmconv.benchmarks.endings import COLUMNS, TRUNCATED, ending_cells
+from mmconv.benchmarks.convbench.table_context import TableContext
+from mmconv.benchmarks.shared.endings import endings_table
+from mmconv.benchmarks.shared.scoring import Scores
 from mmconv.stats import ScoreFrame, as_cell
-from mmconv.values import Cell, Score, Table
+from mmconv.values import Cell, Table
 
 LOST_TURNS = (
     "An overall verdict, and R1 with it, is missing where a turn's is: its judge reads those on "
@@ -51,26 +52,26 @@ PARTS = (
 _LOST_TURN = re.compile(r"skipped: \w+/turn_\d")
 
 
-def build_tables(scores: Iterable[Score], layout: Layout) -> list[Table]:
+def build_tables(scores: Scores, context: TableContext) -> list[Table]:
     """All tables that the scores have something for."""
     frame = ScoreFrame(scores)
     metrics = set(frame.distinct("metric"))
     gradings = [grading for grading in GRADINGS if grading.metric in metrics]
     made: list[Table] = []
     if gradings:
-        made += [_scores(frame, gradings, layout), _deltas(frame, gradings, layout)]
-        made += [_paper(frame, grading, layout) for grading in gradings]
-        made += attribution_tables(frame, gradings, layout)
-        made += [_categories(frame, gradings, turn, layout) for turn in LEVELS]
-        made += [_alone(frame, gradings, layout)]
+        made += [_scores(frame, gradings, context), _deltas(frame, gradings, context)]
+        made += [_paper(frame, grading, context) for grading in gradings]
+        made += attribution_tables(frame, gradings, context)
+        made += [_categories(frame, gradings, turn, context) for turn in LEVELS]
+        made += [_alone(frame, gradings, context)]
     if PAIRWISE in gradings:
-        made.append(position_table(frame, layout.notes))
-    made.append(_answers(frame, layout))
+        made.append(position_table(frame, context.notes))
+    made.append(_answers(frame, context))
     return [table for table in made if table.rows]
 
 
-def _scores(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
-    official = OfficialRates(frame=frame, convention=layout.official)
+def _scores(frame: ScoreFrame, gradings: list[Grading], context: TableContext) -> Table:
+    official = OfficialRates(frame=frame, convention=context.official)
     names = [name for name in ("R1", "R2", *QUANTITIES) if _is_there(frame, gradings, name)]
     rows = {}
     for name in names:
@@ -81,15 +82,15 @@ def _scores(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table
     means = [cell for name in MEANS for cell in rows.get(name, {}).values()]
     return Table(
         name="scores",
-        title=f"ConvBench scores of {layout.candidate}, judged by {layout.judge}",
+        title=f"ConvBench scores of {context.candidate}, judged by {context.judge}",
         columns=("meaning", *(grading.title for grading in gradings), *official.columns),
         rows=rows,
-        notes=(*official.notes, *_parts(means), *_lost_turns(rows), *layout.notes),
+        notes=(*official.notes, *_parts(means), *_lost_turns(rows), *context.notes),
     )
 
 
-def _deltas(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
-    official = OfficialRates(frame=frame, convention=layout.official)
+def _deltas(frame: ScoreFrame, gradings: list[Grading], context: TableContext) -> Table:
+    official = OfficialRates(frame=frame, convention=context.official)
     rows = {}
     for name, (start, goal) in DELTAS.items():
         if not (_is_there(frame, gradings, start) and _is_there(frame, gradings, goal)):
@@ -107,13 +108,13 @@ def _deltas(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table
         notes=(
             "Deltas are paired per sample. In S0_hat and S0_tilde the judged conversation contains "
             "the given reference turns, which by themselves raise it.",
-            *layout.notes,
+            *context.notes,
         ),
         signed=True,
     )
 
 
-def _paper(frame: ScoreFrame, grading: Grading, layout: Layout) -> Table:
+def _paper(frame: ScoreFrame, grading: Grading, context: TableContext) -> Table:
     """One row in the layout of the paper's Table 1 (pairwise) or 2 (direct), with signs."""
     cells: dict[str, Cell] = {}
     for name in ("R1", "R2", *QUANTITIES):
@@ -126,13 +127,15 @@ def _paper(frame: ScoreFrame, grading: Grading, layout: Layout) -> Table:
         name=f"paper_{grading.name}",
         title=f"The paper's layout, {grading.title}",
         columns=tuple(there),
-        rows={layout.candidate: there} if there else {},
-        notes=(*_parts(cells[name] for name in MEANS), *layout.notes),
+        rows={context.candidate: there} if there else {},
+        notes=(*_parts(cells[name] for name in MEANS), *context.notes),
         detail=True,
     )
 
 
-def _categories(frame: ScoreFrame, gradings: list[Grading], turn: int, layout: Layout) -> Table:
+def _categories(
+    frame: ScoreFrame, gradings: list[Grading], turn: int, context: TableContext
+) -> Table:
     rows: dict[str, dict[str, Cell]] = {}
     conditions = [name for name in CONDITIONS if name not in ALONE and turn in own_turns(name)]
     for category in frame.distinct("category"):
@@ -152,12 +155,12 @@ def _categories(frame: ScoreFrame, gradings: list[Grading], turn: int, layout: L
         title=f"Turn {turn} ({LEVELS[turn]}) by category",
         columns=tuple(f"{grading.name}, {name}" for grading in gradings for name in conditions),
         rows=dict(sorted(rows.items())),
-        notes=layout.notes,
+        notes=context.notes,
         detail=True,
     )
 
 
-def _alone(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
+def _alone(frame: ScoreFrame, gradings: list[Grading], context: TableContext) -> Table:
     """Single-turn against multi-turn (paper, Appendix C.1)."""
     rows: dict[str, dict[str, Cell]] = {}
     for condition, turn in ALONE.items():
@@ -181,24 +184,18 @@ def _alone(frame: ScoreFrame, gradings: list[Grading], layout: Layout) -> Table:
         title="One instruction alone against the conversation",
         columns=tuple(grading.title for grading in gradings),
         rows=rows,
-        notes=layout.notes,
+        notes=context.notes,
     )
 
 
-def _answers(frame: ScoreFrame, layout: Layout) -> Table:
-    rows = {}
-    for condition in CONDITIONS:
-        for turn in own_turns(condition):
-            select = partial(frame.select, condition=condition, turn=turn)
-            if len(select(metric=TRUNCATED)):
-                rows[f"{condition}, turn {turn}"] = ending_cells(select)
-    return Table(
-        name="answers",
-        title=f"How the answers of {layout.candidate} ended",
-        columns=COLUMNS,
-        rows=rows,
-        notes=layout.notes,
+def _answers(frame: ScoreFrame, context: TableContext) -> Table:
+    rows = (
+        (f"{condition}, turn {turn}", partial(frame.select, condition=condition, turn=turn))
+        for condition in CONDITIONS
+        for turn in own_turns(condition)
     )
+    title = f"How the answers of {context.candidate} ended"
+    return endings_table("answers", title, rows, context.notes)
 
 
 def _is_there(frame: ScoreFrame, gradings: list[Grading], name: str) -> bool:

@@ -6,22 +6,23 @@ judgements are rescored in `rescore`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from judges import PromptSet
-from mmconv.benchmarks.bad_records import bad_records_list, bad_records_table
-from mmconv.benchmarks.choosing import all_keys, choose
-from mmconv.benchmarks.describing import named_conditions, read_options, require_judge
-from mmconv.benchmarks.fbbench.data import Sample, Survey, load_samples, sample_id, survey
-from mmconv.benchmarks.fbbench.grading import Grader, answer_call
+from mmconv.benchmarks.choosing import choose
+from mmconv.benchmarks.data_files.bad_records import bad_records_list, bad_records_table
+from mmconv.benchmarks.fbbench.chains import answer_call
+from mmconv.benchmarks.fbbench.data import Sample, Survey, load_samples, source_keys, survey
+from mmconv.benchmarks.fbbench.grading import Grader
 from mmconv.benchmarks.fbbench.options import CONDITION, FBBenchOptions
 from mmconv.benchmarks.fbbench.scoring import score_answer, score_judgement
-from mmconv.benchmarks.records import scan_records
+from mmconv.benchmarks.shared.options import named_conditions, read_options, require_judge
+from mmconv.benchmarks.shared.scoring import Calls, Outcomes, Scores
 from mmconv.config import RunSpec
 from mmconv.keys import hash_files
 from mmconv.protocols import ImageSink
-from mmconv.values import Call, Outcome, Sampling, Score, Table
+from mmconv.values import Call, Sampling, Table
 
 
 def build(spec: RunSpec, images: ImageSink) -> FBBench:
@@ -46,7 +47,7 @@ class FBBench:
             options.data,
             reference=options.reference and not options.generate_only,
             skip_bad=options.skip_bad_records,
-            choice=choose(spec, all_keys(scan_records(options.data), sample_id)),
+            choice=choose(spec, source_keys(options.data)),
         )
         # A user's own prompts are checked even where no judge is asked.
         prompts = PromptSet(self.name, spec.prompts)
@@ -96,28 +97,22 @@ class FBBench:
         answer = answer_call(sample, self._options.max_tokens)
         return (answer,) if self._grader is None else (answer, self._grader.call(sample))
 
-    def score(
-        self,
-        sample: Sample,
-        condition: str,
-        calls: Mapping[str, Call],
-        outcomes: Mapping[str, Outcome],
-    ) -> Iterable[Score]:
+    def score(self, sample: Sample, condition: str, calls: Calls, outcomes: Outcomes) -> Scores:
         """The answer's score by us and by the authors, and what is odd about its judgement."""
         yield from score_answer(sample, outcomes)
         if self._grader is not None:
             yield from score_judgement(sample, calls, outcomes, self._options.maintenance)
 
-    def tables(self, scores: Iterable[Score]) -> list[Table]:
+    def tables(self, scores: Scores) -> list[Table]:
         """The paper's tables and ours."""
         # numpy comes with them, and only the end of a run needs it
-        from mmconv.benchmarks.fbbench.tables import Layout, build_tables
+        from mmconv.benchmarks.fbbench.tables import build_tables
         from mmconv.stats import ScoreFrame
 
         seats = self._spec.seats
         judge = seats["judge"].label if self._grader is not None else "nobody"
         frames = {seats["candidate"].label: ScoreFrame(scores)}
-        tables = build_tables(frames, Layout(judge=judge, notes=self.notes))
+        tables = build_tables(frames, judge=judge, notes=self.notes)
         return [*tables, *bad_records_table(self._survey.intake.bad)]
 
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from judges.parsers_fbbench import Criterion
-from mmconv.benchmarks.bad_records import BadRecords
-from mmconv.benchmarks.choosing import EVERYTHING, Choice
+from judges.parsers.fbbench import Criterion
+from mmconv.benchmarks.choosing import EVERYTHING, Choice, all_keys
+from mmconv.benchmarks.data_files.bad_records import BadRecords
+from mmconv.benchmarks.data_files.intake import Found, Intake, find_samples
+from mmconv.benchmarks.data_files.records import Reader, Record, scan_records
 from mmconv.benchmarks.fbbench.options import CORRECTION, MAINTENANCE, SCENARIOS, TEMPERATURES
-from mmconv.benchmarks.intake import Found, Intake, find_samples
-from mmconv.benchmarks.records import Reader, Record, scan_records
 from mmconv.errors import DataError
 from mmconv.keys import hash_bytes
 
@@ -89,10 +89,9 @@ def load_samples(path: Path, intake: Intake) -> Iterator[Sample]:
     return intake.stream(_find(path, intake.choice))
 
 
-def sample_id(record: Record) -> str | None:
-    """The id that the record's sample has; None without a query."""
-    query = Reader(record).optional("user_query")
-    return _id(query) if query else None
+def source_keys(path: Path) -> Iterator[str]:
+    """The ids of all samples, wanted or not; see `mmconv.benchmarks.choosing.all_keys`."""
+    return all_keys(scan_records(path), _key)
 
 
 def read_sample(record: Record) -> Sample:
@@ -150,6 +149,12 @@ def off_balance(sample: Sample) -> float | None:
     return total if abs(total - 1) > _SUM_TOLERANCE else None
 
 
+def _key(record: Record) -> str | None:
+    """The id that the record's sample has; None without a query."""
+    query = Reader(record).optional("user_query")
+    return _id(query) if query else None
+
+
 def _find(path: Path, choice: Choice, *, reference: bool | None = None) -> Iterator[Found[Sample]]:
     def read(record: Record) -> Found[Sample]:
         try:
@@ -161,7 +166,7 @@ def _find(path: Path, choice: Choice, *, reference: bool | None = None) -> Itera
             faults.append(_NEEDS_REFERENCE)
         return Found(place=record.where, sample=sample, faults=tuple(faults))
 
-    return find_samples(scan_records(path), choice, sample_id, read, key_field="user_query")
+    return find_samples(scan_records(path), choice, _key, read, key_field="user_query")
 
 
 def _advice(left_out: BadRecords) -> str:

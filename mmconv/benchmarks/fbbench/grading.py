@@ -1,4 +1,4 @@
-"""How a sample is asked and judged: one answer to the feedback, one judgement of its checklist.
+"""How an answer is judged: one judgement, of the whole checklist.
 
 The judge reads the two turns, the reference answer where the run shows it, and the checklist, and
 fills in a JSON form with an entry per criterion (paper, section 2.3 and Fig. 12). Prompts come from
@@ -14,18 +14,14 @@ from typing import Any
 import orjson
 
 from judges import Judge, PromptSet
-from judges.parsers_fbbench import MET, REASON, RESULT, UNMET, WEIGHT, ChecklistParser, Criterion
+from judges.parsers.fbbench import MET, REASON, RESULT, UNMET, WEIGHT, ChecklistParser, Criterion
+from mmconv.benchmarks.fbbench.chains import ANSWER
 from mmconv.benchmarks.fbbench.data import Sample
-from mmconv.benchmarks.fbbench.options import TEMPERATURES
-from mmconv.conversation import Turn, chain
 from mmconv.errors import PlanError
-from mmconv.values import Call, Ref, Sampling, Text
-
-ANSWER = "turn_2"
-"""The id of the call that answers the feedback."""
+from mmconv.values import Call, Ref, Sampling
 
 JUDGEMENT = "judgement"
-"""The id of the call that judges it."""
+"""The id of the call that judges the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,17 +53,6 @@ class Grader:
             retries=self.retries,
         )
         return judge.call(JUDGEMENT, prompt, slots)
-
-
-def answer_call(sample: Sample, max_tokens: int) -> Call:
-    """The candidate's answer to the feedback, after the preset first one."""
-    turns = [
-        Turn(user=(Text(text=sample.query),), answer=sample.first_answer, generate=False),
-        Turn(user=(Text(text=sample.feedback),)),
-    ]
-    sampling = Sampling(temperature=TEMPERATURES[sample.task], max_tokens=max_tokens)
-    [call] = chain(turns, seat="candidate", sampling=sampling)
-    return call
 
 
 def list_criteria(checklist: Sequence[Criterion]) -> str:

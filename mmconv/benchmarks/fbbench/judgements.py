@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
-from judges.parsers_fbbench import Criterion
+from judges.parsers.fbbench import Criterion
+from mmconv.benchmarks.fbbench.chains import ANSWER
 from mmconv.benchmarks.fbbench.data import Sample, misfits
-from mmconv.benchmarks.fbbench.grading import ANSWER, JUDGEMENT, Grader
+from mmconv.benchmarks.fbbench.grading import JUDGEMENT, Grader
 from mmconv.benchmarks.fbbench.options import TEMPERATURES, Maintenance
 from mmconv.benchmarks.fbbench.scoring import score_judgement
-from mmconv.benchmarks.judgements import (
+from mmconv.benchmarks.shared.judgements import (
     SAMPLE,
     Fault,
     FinishedTurn,
@@ -21,7 +22,8 @@ from mmconv.benchmarks.judgements import (
     Words,
     with_answers,
 )
-from mmconv.values import Call, Outcome, Reply, Sampling, Score
+from mmconv.benchmarks.shared.scoring import Outcomes
+from mmconv.values import Call, Reply, Sampling, Score
 
 
 class ChecklistItem(BaseModel):
@@ -65,7 +67,7 @@ class FBBenchJudgement(JudgementRequest):
         )
         return with_answers(grader.call(self._sample()), {ANSWER: self.turns[1].assistant})
 
-    def scores(self, call: Call, outcomes: Mapping[str, Outcome]) -> Iterator[Score]:
+    def scores(self, call: Call, outcomes: Outcomes) -> Iterator[Score]:
         """The weighted score, the authors' own, and the reply's departures from the checklist."""
         answer = Reply(text=self.turns[1].assistant)
         known = {**outcomes, ANSWER: answer}

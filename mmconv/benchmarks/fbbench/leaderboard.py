@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mmconv.benchmarks.fbbench.tables import QUANTITIES
-from mmconv.benchmarks.leaderboards import CANDIDATE_LABEL, Board, BoardPart, CellPlace, Tables
+from mmconv.benchmarks.shared.leaderboard import (
+    CANDIDATE_LABEL,
+    Board,
+    BoardPart,
+    CellPlace,
+    Tables,
+)
 
 
 def boards(_runs: Sequence[Tables]) -> Iterator[Board]:

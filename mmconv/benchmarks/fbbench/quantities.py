@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-from judges.parsers_fbbench import OFFICIAL
+from judges.parsers.fbbench import OFFICIAL
 from mmconv.benchmarks.fbbench.options import MAINTENANCE, TEMPERATURES
 from mmconv.benchmarks.fbbench.scoring import LABEL_SEPARATOR
 from mmconv.stats import Column, Quantity, ScoreFrame, as_cell, bounded, measure

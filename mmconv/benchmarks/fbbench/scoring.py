@@ -3,21 +3,23 @@
 Metrics: `score` (0 to 1; criteria matched to the checklist, weights taken from it), `authors` (as
 their code computes it from the reply alone), the judge's departures from the checklist as counts
 (`renamed`, `missing`, `added`, `reweighted`), `refused` (0 or 1), and of the answer itself
-those of `mmconv.benchmarks.endings`. Tags: scenario, task, subtask, deficiency, feedback.
+those of `mmconv.benchmarks.shared.endings`. Tags: scenario, task, subtask, deficiency, feedback.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from judges import Reading, read_verdict
-from judges.parsers_fbbench import FAULTS, OFFICIAL, criterion_score
-from mmconv.benchmarks.endings import endings
+from judges.parsers.fbbench import FAULTS, OFFICIAL, criterion_score
+from mmconv.benchmarks.fbbench.chains import ANSWER
 from mmconv.benchmarks.fbbench.data import Sample
-from mmconv.benchmarks.fbbench.grading import ANSWER, JUDGEMENT
+from mmconv.benchmarks.fbbench.grading import JUDGEMENT
 from mmconv.benchmarks.fbbench.options import CONDITION, CORRECTION, Maintenance
-from mmconv.values import Call, Failure, Outcome, Score, Verdict
+from mmconv.benchmarks.shared.endings import endings
+from mmconv.benchmarks.shared.scoring import Calls, Outcomes
+from mmconv.values import Failure, Outcome, Score, Verdict
 
 LABEL_SEPARATOR = "; "
 """Stands between the labels of a tag that holds several."""
@@ -28,17 +30,14 @@ REFUSAL = "repetitive patterns"
 _INCOMPLETE = "with criteria missing in the judgement"
 
 
-def score_answer(sample: Sample, outcomes: Mapping[str, Outcome]) -> Iterator[Score]:
+def score_answer(sample: Sample, outcomes: Outcomes) -> Iterator[Score]:
     """How the answer itself ended."""
     for metric, value, why in endings(outcomes[ANSWER]):
         yield _score(sample, metric, value, why)
 
 
 def score_judgement(
-    sample: Sample,
-    calls: Mapping[str, Call],
-    outcomes: Mapping[str, Outcome],
-    maintenance: Maintenance,
+    sample: Sample, calls: Calls, outcomes: Outcomes, maintenance: Maintenance
 ) -> Iterator[Score]:
     """What the judgement says of the answer, and how it departs from the checklist."""
     reading = read_verdict(calls[JUDGEMENT], outcomes)

@@ -7,21 +7,14 @@ stands beside ours, labelled. Several models stand below each other, as rescorin
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import permutations
 
-from mmconv.benchmarks.endings import COLUMNS, TRUNCATED, ending_cells
 from mmconv.benchmarks.fbbench.options import CORRECTION, MAINTENANCE, SCENARIOS
-from mmconv.benchmarks.fbbench.quantities import (
-    Where,
-    estimate,
-    holding,
-    labels,
-    official,
-    tasks,
-)
+from mmconv.benchmarks.fbbench.quantities import Where, estimate, holding, labels, official, tasks
+from mmconv.benchmarks.shared.endings import endings_table
 from mmconv.stats import Column, ScoreFrame
 from mmconv.stats.estimates import FEWEST_CLUSTERS
 from mmconv.values import Cell, Table
@@ -52,79 +45,71 @@ _AUTHORS = "authors: "
 _DIGITS = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """What the tables say besides the scores: who judged, and what a reader must know."""
-
-    judge: str
-    notes: tuple[str, ...] = ()
-
-
-def build_tables(frames: Mapping[str, ScoreFrame], layout: Layout) -> list[Table]:
-    """All tables that the scores, by model, have something for."""
+def build_tables(
+    frames: Mapping[str, ScoreFrame], *, judge: str, notes: tuple[str, ...] = ()
+) -> list[Table]:
+    """All tables that the scores, by model, have something for, each with the notes."""
     made = [
-        _scores(frames, layout),
-        _tasks(frames, layout),
-        _subtasks(frames, layout),
-        _types(frames, "deficiency", "the preset answer's deficiency", layout),
-        _types(frames, "feedback", "the user's feedback", layout),
-        _faults(frames, layout),
-        _faulty_samples(frames, layout),
-        _answers(frames, layout),
+        _scores(frames, judge, notes),
+        _tasks(frames, notes),
+        _subtasks(frames, notes),
+        _types(frames, "deficiency", "the preset answer's deficiency", notes),
+        _types(frames, "feedback", "the user's feedback", notes),
+        _faults(frames, notes),
+        _faulty_samples(frames, notes),
+        _answers(frames, notes),
     ]
     return [table for table in made if table.rows]
 
 
-def _scores(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
-    rows = _rows((model, _row(frame, tuple(QUANTITIES), {})) for model, frame in frames.items())
-    return Table(
-        name="scores",
-        title=f"FB-Bench scores (%), judged by {layout.judge}",
-        columns=_columns(tuple(QUANTITIES)),
-        digits=_DIGITS,
-        rows=rows,
-        notes=(*layout.notes, *_half_notes(rows), *_estimate_notes(rows)),
-    )
+def _scores(frames: Mapping[str, ScoreFrame], judge: str, notes: tuple[str, ...]) -> Table:
+    everything: Where = {}
+    found = ((model, frame, everything) for model, frame in frames.items())
+    return _means("scores", f"FB-Bench scores (%), judged by {judge}", found, notes)
 
 
-def _tasks(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
-    rows = _rows(
-        (_label(frames, model, task), _row(frame, tuple(QUANTITIES), {"task": task}))
+def _tasks(frames: Mapping[str, ScoreFrame], notes: tuple[str, ...]) -> Table:
+    found = (
+        (_label(frames, model, task), frame, {"task": task})
         for model, frame in frames.items()
         for task in tasks(frame)
     )
-    return Table(
-        name="tasks",
-        title="Scores by task (%)",
-        columns=_columns(tuple(QUANTITIES)),
-        digits=_DIGITS,
-        rows=rows,
-        notes=(*layout.notes, *_half_notes(rows), *_estimate_notes(rows)),
-    )
+    return _means("tasks", "Scores by task (%)", found, notes)
 
 
-def _subtasks(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
-    rows = _rows(
+def _subtasks(frames: Mapping[str, ScoreFrame], notes: tuple[str, ...]) -> Table:
+    found = (
         (
             _label(frames, model, f"{task} / {subtask}"),
-            _row(frame, tuple(QUANTITIES), {"task": task, "subtask": subtask}),
+            frame,
+            {"task": task, "subtask": subtask},
         )
         for model, frame in frames.items()
         for task in tasks(frame)
         for subtask in sorted(frame.distinct("subtask"))
     )
+    return replace(_means("subtasks", "Scores by subtask (%)", found, notes), detail=True)
+
+
+def _means(
+    name: str, title: str, found: Iterable[tuple[str, ScoreFrame, Where]], notes: tuple[str, ...]
+) -> Table:
+    """All quantities of some samples of a model, by the name of the row."""
+    quantities = tuple(QUANTITIES)
+    rows = _rows((label, _row(frame, quantities, where)) for label, frame, where in found)
     return Table(
-        name="subtasks",
-        title="Scores by subtask (%)",
-        columns=_columns(tuple(QUANTITIES)),
+        name=name,
+        title=title,
+        columns=_columns(quantities),
         digits=_DIGITS,
         rows=rows,
-        notes=(*layout.notes, *_half_notes(rows), *_estimate_notes(rows)),
-        detail=True,
+        notes=(*notes, *_half_notes(rows), *_estimate_notes(rows)),
     )
 
 
-def _types(frames: Mapping[str, ScoreFrame], tag: str, meaning: str, layout: Layout) -> Table:
+def _types(
+    frames: Mapping[str, ScoreFrame], tag: str, meaning: str, notes: tuple[str, ...]
+) -> Table:
     """The macro mean over tasks within the samples that carry each label of the tag."""
     quantities = _TYPES[tag]
     rows = _rows(
@@ -143,13 +128,13 @@ def _types(frames: Mapping[str, ScoreFrame], tag: str, meaning: str, layout: Lay
         rows=rows,
         notes=(
             "A sample with several types counts for each of them.",
-            *layout.notes,
+            *notes,
             *_estimate_notes(rows),
         ),
     )
 
 
-def _faults(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
+def _faults(frames: Mapping[str, ScoreFrame], notes: tuple[str, ...]) -> Table:
     """How judgements depart from their checklists, and what published files hide besides."""
     rows = {}
     for model, frame in frames.items():
@@ -162,12 +147,12 @@ def _faults(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
         title="What is odd about the judgements",
         columns=("samples", "count"),
         rows=rows,
-        notes=layout.notes,
+        notes=notes,
         digits=0,
     )
 
 
-def _faulty_samples(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
+def _faulty_samples(frames: Mapping[str, ScoreFrame], notes: tuple[str, ...]) -> Table:
     rows: dict[str, dict[str, Cell]] = {}
     for model, frame in frames.items():
         for metric in FAULT_LABELS:
@@ -181,26 +166,19 @@ def _faulty_samples(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
         title="The samples whose judgements are odd",
         columns=tuple(FAULT_LABELS),
         rows=rows,
-        notes=(*(f"{metric}: {label}." for metric, label in FAULT_LABELS.items()), *layout.notes),
+        notes=(*(f"{metric}: {label}." for metric, label in FAULT_LABELS.items()), *notes),
         digits=0,
         detail=True,
     )
 
 
-def _answers(frames: Mapping[str, ScoreFrame], layout: Layout) -> Table:
-    rows = {}
-    for model, frame in frames.items():
-        for scenario in SCENARIOS:
-            select = partial(frame.select, scenario=scenario)
-            if len(select(metric=TRUNCATED)):
-                rows[_label(frames, model, scenario)] = ending_cells(select)
-    return Table(
-        name="answers",
-        title="How the answers ended",
-        columns=COLUMNS,
-        rows=rows,
-        notes=layout.notes,
+def _answers(frames: Mapping[str, ScoreFrame], notes: tuple[str, ...]) -> Table:
+    rows = (
+        (_label(frames, model, scenario), partial(frame.select, scenario=scenario))
+        for model, frame in frames.items()
+        for scenario in SCENARIOS
     )
+    return endings_table("answers", "How the answers ended", rows, notes)
 
 
 def _row(frame: ScoreFrame, quantities: Sequence[str], where: Where) -> dict[str, Cell]:

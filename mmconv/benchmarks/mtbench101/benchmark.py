@@ -6,24 +6,23 @@ Source: Bai et al., MT-Bench-101 (paper and the authors' evaluation code); every
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from judges import Judge, PromptSet
-from judges.parsers_mtbench101 import bracketed_rating
-from mmconv.benchmarks.bad_records import bad_records_list, bad_records_table
-from mmconv.benchmarks.choosing import all_keys, choose
-from mmconv.benchmarks.describing import named_conditions, read_options, require_judge
+from judges import PromptSet
+from mmconv.benchmarks.choosing import choose
+from mmconv.benchmarks.data_files.bad_records import bad_records_list, bad_records_table
 from mmconv.benchmarks.mtbench101.chains import candidate_calls
-from mmconv.benchmarks.mtbench101.data import Dialogue, dialogue_id, load_dialogues, survey
+from mmconv.benchmarks.mtbench101.data import Dialogue, load_dialogues, source_keys, survey
 from mmconv.benchmarks.mtbench101.grading import Grader
 from mmconv.benchmarks.mtbench101.options import CONDITIONS, GOLDEN, SELF, MTBench101Options
 from mmconv.benchmarks.mtbench101.scoring import Judged, score_answers, score_dialogue
-from mmconv.benchmarks.records import scan_records
+from mmconv.benchmarks.shared.options import named_conditions, read_options, require_judge
+from mmconv.benchmarks.shared.scoring import Calls, Outcomes, Scores
 from mmconv.config import RunSpec
 from mmconv.keys import hash_files
 from mmconv.protocols import ImageSink
-from mmconv.values import Call, Outcome, Sampling, Score, Table
+from mmconv.values import Call, Sampling, Score, Table
 
 
 def build(spec: RunSpec, images: ImageSink) -> MTBench101:
@@ -45,11 +44,11 @@ class MTBench101:
             require_judge(spec)
         # A user's own prompts are checked even where no judge is asked.
         prompts = PromptSet(self.name, spec.prompts)
-        self._grader = None if options.generate_only else _grader(options, prompts)
+        self._grader = None if options.generate_only else Grader(options=options, prompts=prompts)
         self._intake = survey(
             options.data,
             skip_bad=options.skip_bad_records,
-            choice=choose(spec, all_keys(scan_records(options.data), dialogue_id)),
+            choice=choose(spec, source_keys(options.data)),
         )
 
     @property
@@ -94,11 +93,7 @@ class MTBench101:
         return (*calls, *self._grader.calls(sample, condition))
 
     def score(
-        self,
-        sample: Dialogue,
-        condition: str,
-        calls: Mapping[str, Call],
-        outcomes: Mapping[str, Outcome],
+        self, sample: Dialogue, condition: str, calls: Calls, outcomes: Outcomes
     ) -> Iterator[Score]:
         """How the answers ended, the turns' ratings by both readings, the dialogue's score."""
         judged = Judged(sample=sample.id, task=sample.task, condition=condition)
@@ -108,11 +103,11 @@ class MTBench101:
                 judged, sample.own_turns, calls, outcomes, minimum=self._options.minimum
             )
 
-    def tables(self, scores: Iterable[Score]) -> list[Table]:
+    def tables(self, scores: Scores) -> list[Table]:
         """The paper's tables and ours."""
         # numpy comes with them, and only the end of a run needs it
         from mmconv.benchmarks.mtbench101.quantities import Entrant
-        from mmconv.benchmarks.mtbench101.tables import Layout, build_tables
+        from mmconv.benchmarks.mtbench101.tables import TableContext, build_tables
         from mmconv.stats import ScoreFrame
 
         seats = self._spec.seats
@@ -126,13 +121,13 @@ class MTBench101:
             )
             for condition in self.conditions
         ]
-        layout = Layout(
+        context = TableContext(
             candidate=candidate,
             judge=seats["judge"].label if "judge" in seats else "nobody",
             minimum=self._options.minimum,
             notes=self.notes,
         )
-        tables = build_tables(entrants, layout)
+        tables = build_tables(entrants, context)
         return [*tables, *bad_records_table(self._intake.bad)]
 
     def _notes(self) -> Iterator[str]:
@@ -143,12 +138,3 @@ class MTBench101:
         if not self._options.guidelines:
             yield "The judge was given no score guidelines."
         yield from self._intake.notes()
-
-
-def _grader(options: MTBench101Options, prompts: PromptSet) -> Grader:
-    judge = Judge(
-        parser=bracketed_rating,
-        sampling=Sampling(max_tokens=options.judge_max_tokens),
-        retries=options.judge_retries,
-    )
-    return Grader(options=options, prompts=prompts, judge=judge)

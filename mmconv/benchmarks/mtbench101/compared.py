@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mmconv.benchmarks.describing import read_options
 from mmconv.benchmarks.mtbench101.options import GOLDEN, SELF, MTBench101Options
 from mmconv.benchmarks.mtbench101.quantities import RANGE, Entrant, How, mean_of_tasks, tasks_of
 from mmconv.benchmarks.mtbench101.scoring import RATING
 from mmconv.benchmarks.mtbench101.tables import MEAN_TITLE, MINIMUM_TITLE, QUANTITIES
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS
+from mmconv.benchmarks.shared.options import read_options
 from mmconv.config import RunSpec
 from mmconv.stats import Quantity, ScoreFrame, pair
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmconv.benchmarks.choosing import EVERYTHING, Choice
-from mmconv.benchmarks.intake import Found, Intake, find_samples
+from mmconv.benchmarks.choosing import EVERYTHING, Choice, all_keys
+from mmconv.benchmarks.data_files.intake import Found, Intake, find_samples
+from mmconv.benchmarks.data_files.records import Record, scan_records
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS, Task
-from mmconv.benchmarks.records import Record, scan_records
 
 _FIELDS = ("task", "id", "history")
 
@@ -62,13 +62,18 @@ def load_dialogues(path: Path, intake: Intake) -> Iterator[Dialogue]:
     return intake.stream(_find(path, intake.choice))
 
 
-def dialogue_id(record: Record) -> str | None:
+def source_keys(path: Path) -> Iterator[str]:
+    """The ids of all dialogues, wanted or not; see `mmconv.benchmarks.choosing.all_keys`."""
+    return all_keys(scan_records(path), _key)
+
+
+def _key(record: Record) -> str | None:
     """The id that the record's dialogue has."""
     return str(record.fields["id"]) if "id" in record.fields else None
 
 
 def _find(path: Path, choice: Choice) -> Iterator[Found[Dialogue]]:
-    return find_samples(scan_records(path), choice, dialogue_id, _read, key_field="id")
+    return find_samples(scan_records(path), choice, _key, _read, key_field="id")
 
 
 def _read(record: Record) -> Found[Dialogue]:

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from judges import Judge, Prompt, PromptSet, Slot
+from judges.parsers.mtbench101 import bracketed_rating
 from mmconv.benchmarks.mtbench101.chains import answer_in_history
 from mmconv.benchmarks.mtbench101.data import Dialogue
 from mmconv.benchmarks.mtbench101.options import GradingOptions
 from mmconv.benchmarks.mtbench101.taxonomy import REFERENCED
-from mmconv.values import Call, Part, Ref
+from mmconv.values import Call, Part, Ref, Sampling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,10 +24,14 @@ class Grader:
 
     options: GradingOptions
     prompts: PromptSet
-    judge: Judge
 
     def calls(self, dialogue: Dialogue, condition: str) -> Iterator[Call]:
         """One judgement for each of the candidate's own turns."""
+        judge = Judge(
+            parser=bracketed_rating,
+            sampling=Sampling(max_tokens=self.options.judge_max_tokens),
+            retries=self.options.judge_retries,
+        )
         fixed: dict[str, Slot] = {"criteria": self._text(f"criteria_{dialogue.task.code}")}
         if self.options.guidelines:
             fixed["guidelines"] = self._text(f"guidelines_{dialogue.task.code}")
@@ -41,7 +46,7 @@ class Grader:
                 }
                 if dialogue.task.code in REFERENCED:
                     slots["reference"] = self._reference(dialogue, number)
-                yield self.judge.call(judgement_call(number), self._prompt(dialogue), slots)
+                yield judge.call(judgement_call(number), self._prompt(dialogue), slots)
             answer = answer_in_history(dialogue, condition, number)
             history = self._continued(history, exchange.user, answer)
 

@@ -6,14 +6,17 @@ To judge an earlier answer, send the dialogue up to it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from pydantic import Field, StrictBool, StrictInt
 
-from judges import Judge
-from judges.parsers_mtbench101 import bracketed_rating
-from mmconv.benchmarks.judgements import (
+from mmconv.benchmarks.mtbench101.data import Dialogue, GoldenTurn
+from mmconv.benchmarks.mtbench101.grading import Grader
+from mmconv.benchmarks.mtbench101.options import GradingOptions
+from mmconv.benchmarks.mtbench101.scoring import Judged, authors_rating, turn_rating
+from mmconv.benchmarks.mtbench101.taxonomy import REFERENCED, TASKS
+from mmconv.benchmarks.shared.judgements import (
     SAMPLE,
     ByField,
     Fault,
@@ -23,12 +26,8 @@ from mmconv.benchmarks.judgements import (
     Words,
     with_answers,
 )
-from mmconv.benchmarks.mtbench101.data import Dialogue, GoldenTurn
-from mmconv.benchmarks.mtbench101.grading import Grader
-from mmconv.benchmarks.mtbench101.options import GradingOptions
-from mmconv.benchmarks.mtbench101.scoring import Judged, authors_rating, turn_rating
-from mmconv.benchmarks.mtbench101.taxonomy import REFERENCED, TASKS
-from mmconv.values import Call, Outcome, Sampling, Score
+from mmconv.benchmarks.shared.scoring import Outcomes
+from mmconv.values import Call, Score
 
 Code = Literal["CM", "SI", "AR", "TS", "CC", "CR", "FR", "SC", "SA", "MR", "GR", "IC", "PI"]
 """A task's abbreviation; the judge's criteria are the task's."""
@@ -65,18 +64,17 @@ class MTBench101Judgement(JudgementRequest):
 
     def call(self, supplies: Supplies) -> Call:
         """The judgement of the last answer."""
-        options = GradingOptions(guidelines=self.guidelines)
-        judge = Judge(
-            parser=bracketed_rating,
-            sampling=Sampling(max_tokens=self.max_tokens),
-            retries=self.retries,
+        options = GradingOptions(
+            guidelines=self.guidelines,
+            judge_retries=self.retries,
+            judge_max_tokens=self.max_tokens,
         )
-        grader = Grader(options=options, prompts=supplies.prompts, judge=judge)
+        grader = Grader(options=options, prompts=supplies.prompts)
         # One at a time: each holds the dialogue up to its turn.
         [last] = deque(grader.calls(self._dialogue(), "golden"), maxlen=1)
         return with_answers(last, {f"turn_{len(self.turns)}": self.turns[-1].assistant})
 
-    def scores(self, call: Call, outcomes: Mapping[str, Outcome]) -> Iterator[Score]:
+    def scores(self, call: Call, outcomes: Outcomes) -> Iterator[Score]:
         """The rating by our reading and by the authors'."""
         turn = len(self.turns)
         judged = Judged(sample=SAMPLE, task=TASKS[self.prompt], condition="golden")

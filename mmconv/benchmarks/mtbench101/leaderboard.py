@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from mmconv.benchmarks.leaderboards import CANDIDATE_LABEL, Board, BoardPart, CellPlace, Tables
 from mmconv.benchmarks.mtbench101.options import SELF
 from mmconv.benchmarks.mtbench101.tables import MEAN_TITLE, MINIMUM_TITLE
 from mmconv.benchmarks.mtbench101.taxonomy import AVERAGE, TASKS
+from mmconv.benchmarks.shared.leaderboard import (
+    CANDIDATE_LABEL,
+    Board,
+    BoardPart,
+    CellPlace,
+    Tables,
+)
 
 
 def boards(runs: Sequence[Tables]) -> Iterator[Board]:

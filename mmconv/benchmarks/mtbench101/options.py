@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mmconv.benchmarks.describing import CANDIDATE, JUDGE, BenchmarkOptions, Description
+from mmconv.benchmarks.shared.options import CANDIDATE, JUDGE, BenchmarkOptions, Description
 
 GOLDEN = "golden"
 SELF = "self"

@@ -18,9 +18,9 @@ from typing import Any
 
 import orjson
 
+from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS, Task
-from mmconv.benchmarks.records import Record, Unreadable, scan_records
-from mmconv.benchmarks.rescoring import Rescoring
+from mmconv.benchmarks.shared.rescore import Rescoring
 from mmconv.errors import DataError
 
 _NAMES = {

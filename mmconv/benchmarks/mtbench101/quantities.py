@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from judges.parsers import HIGHEST_RATING, LOWEST_RATING
+from judges.parsers.convbench import HIGHEST_RATING, LOWEST_RATING
 from mmconv.benchmarks.mtbench101.scoring import AUTHORS, DIALOGUE, RATING
 from mmconv.benchmarks.mtbench101.taxonomy import AVERAGE, MEANS, TASKS
 from mmconv.stats import (
@@ -64,12 +64,9 @@ def tasks_of(entrant: Entrant, name: str) -> tuple[str, ...]:
     return tuple(task for task in entrant.tasks if task in MEANS.get(name, (name,)))
 
 
-def estimate(entrant: Entrant, name: str, how: How) -> Summary | None:
-    """A task, ability, group or the average with its interval; None if nothing was judged."""
-    tasks = tasks_of(entrant, name)
-    if not tasks:
-        return None
-    mean = measure(mean_of_tasks(entrant, name, tasks, how))
+def estimate(entrant: Entrant, name: str, how: How) -> Summary:
+    """A task, ability, group or the average with its interval; some task of it was judged."""
+    mean = measure(mean_of_tasks(entrant, name, tasks_of(entrant, name), how))
     return bounded(mean, LOWEST_RATING, HIGHEST_RATING)
 
 

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from judges.parsers_mtbench101 import bracketed_rating
+from judges.parsers.mtbench101 import bracketed_rating
 from mmconv.benchmarks.mtbench101.grading import judgement_call
-from mmconv.benchmarks.mtbench101.numbering import known_dialogues
+from mmconv.benchmarks.mtbench101.known_dialogues import known_dialogues
 from mmconv.benchmarks.mtbench101.published import Published, PublishedJudgement, read_published
 from mmconv.benchmarks.mtbench101.quantities import Entrant, authors_score
 from mmconv.benchmarks.mtbench101.scoring import (
@@ -23,9 +23,9 @@ from mmconv.benchmarks.mtbench101.scoring import (
     dialogue_score,
     turn_rating,
 )
-from mmconv.benchmarks.mtbench101.tables import Layout, build_tables
+from mmconv.benchmarks.mtbench101.tables import TableContext, build_tables
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS, Task
-from mmconv.benchmarks.rescoring import Rescoring
+from mmconv.benchmarks.shared.rescore import Rescoring
 from mmconv.stats import ScoreFrame
 from mmconv.values import Call, Cell, Reply, Score, Table
 
@@ -66,9 +66,9 @@ def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> tuple[Table, ..
         for model in models
     ]
     one = models[0].name if len(models) == 1 else f"{len(models)} models"
-    layout = Layout(candidate=one, judge="the judge of the files")
+    context = TableContext(candidate=one, judge="the judge of the files")
     faults = _faults(models, tuple(_differences(models, entrants)))
-    return rescoring.rescored((*build_tables(entrants, layout), faults))
+    return rescoring.rescored((*build_tables(entrants, context), faults))
 
 
 def _scores(model: Published) -> Iterator[Score]:

@@ -2,23 +2,24 @@
 
 Metrics: `rating`, a turn's number by our strict reading; `authors`, the same judgement by the
 authors' reading (its tag `reading` compares the two); `dialogue`, the whole dialogue's score
-(turn 0); and of each answer of a live run those of `mmconv.benchmarks.endings`. A dialogue with an
-unscored turn is unscored by our reading: the minimum of the others could only flatter it.
+(turn 0); and of each answer of a live run those of `mmconv.benchmarks.shared.endings`. A dialogue
+with an unscored turn is unscored by our reading: the minimum of the others could only flatter it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from judges import Reading, read_verdict
-from judges.parsers_mtbench101 import first_bracketed_integer, is_out_of_range
-from mmconv.benchmarks.endings import endings
+from judges.parsers.mtbench101 import first_bracketed_integer, is_out_of_range
 from mmconv.benchmarks.mtbench101.grading import judgement_call
 from mmconv.benchmarks.mtbench101.taxonomy import Task
+from mmconv.benchmarks.shared.endings import endings
+from mmconv.benchmarks.shared.scoring import Calls, Outcomes
 from mmconv.errors import Unparsed
-from mmconv.values import Call, Outcome, Reply, Score
+from mmconv.values import Call, Reply, Score
 
 RATING = "rating"
 AUTHORS = "authors"
@@ -57,9 +58,7 @@ class Judged:
         )
 
 
-def score_answers(
-    judged: Judged, turns: Sequence[int], outcomes: Mapping[str, Outcome]
-) -> Iterator[Score]:
+def score_answers(judged: Judged, turns: Sequence[int], outcomes: Outcomes) -> Iterator[Score]:
     """How the answers themselves ended."""
     for turn in turns:
         for metric, value, why in endings(outcomes[f"turn_{turn}"]):
@@ -67,12 +66,7 @@ def score_answers(
 
 
 def score_dialogue(
-    judged: Judged,
-    turns: Sequence[int],
-    calls: Mapping[str, Call],
-    outcomes: Mapping[str, Outcome],
-    *,
-    minimum: bool,
+    judged: Judged, turns: Sequence[int], calls: Calls, outcomes: Outcomes, *, minimum: bool
 ) -> Iterator[Score]:
     """What was judged of one dialogue: each turn by both readings, then the whole."""
     ratings = []
@@ -85,7 +79,7 @@ def score_dialogue(
     yield dialogue_score(judged, ratings, minimum=minimum)
 
 
-def turn_rating(judged: Judged, turn: int, call: Call, outcomes: Mapping[str, Outcome]) -> Score:
+def turn_rating(judged: Judged, turn: int, call: Call, outcomes: Outcomes) -> Score:
     """A turn's rating by our reading, rescues included."""
     reading = read_verdict(call, outcomes)
     if reading.verdict is not None:
@@ -94,12 +88,7 @@ def turn_rating(judged: Judged, turn: int, call: Call, outcomes: Mapping[str, Ou
 
 
 def authors_rating(
-    judged: Judged,
-    turn: int,
-    call: Call,
-    outcomes: Mapping[str, Outcome],
-    *,
-    ours: float | None,
+    judged: Judged, turn: int, call: Call, outcomes: Outcomes, *, ours: float | None
 ) -> Score:
     """A turn's rating by the authors' reading of the first reply; they ask nothing again."""
     outcome = outcomes[call.id]
@@ -124,7 +113,7 @@ def dialogue_score(judged: Judged, ratings: Sequence[Score], *, minimum: bool) -
     return judged.score(DIALOGUE, 0, value, None)
 
 
-def _why(reading: Reading, outcomes: Mapping[str, Outcome]) -> str | None:
+def _why(reading: Reading, outcomes: Outcomes) -> str | None:
     outcome = outcomes[reading.call]
     if isinstance(outcome, Reply) and is_out_of_range(outcome.text):
         return OUT_OF_RANGE

@@ -6,12 +6,11 @@ authors' convention stands beside ours, labelled. How a table looks on paper is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from judges.parsers import HIGHEST_RATING, LOWEST_RATING
-from mmconv.benchmarks.endings import COLUMNS, TRUNCATED, ending_cells
+from judges.parsers.convbench import HIGHEST_RATING, LOWEST_RATING
 from mmconv.benchmarks.mtbench101.options import GOLDEN, SELF
 from mmconv.benchmarks.mtbench101.quantities import (
     Entrant,
@@ -32,6 +31,7 @@ from mmconv.benchmarks.mtbench101.scoring import (
     RATING,
 )
 from mmconv.benchmarks.mtbench101.taxonomy import AVERAGE, MEANS, TASKS
+from mmconv.benchmarks.shared.endings import endings_table
 from mmconv.stats import Column, as_cell
 from mmconv.values import UNPARSED, Cell, Table
 
@@ -52,8 +52,8 @@ MEANS_NOTE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """What the tables say besides the scores: who was judged, by whom, by which dialogue score.
+class TableContext:
+    """What tables tell besides the scores: who was judged, by whom, by which dialogue score.
 
     `minimum` False says that the dialogues' own scores are the means of their turns.
     """
@@ -77,52 +77,55 @@ class Layout:
         return "" if self.is_plain(entrant) else f"{entrant.name}: "
 
 
-def build_tables(entrants: Sequence[Entrant], layout: Layout) -> list[Table]:
+def build_tables(entrants: Sequence[Entrant], context: TableContext) -> list[Table]:
     """All tables that the scores have something for, with the entrants in their order."""
     judged = [entrant for entrant in entrants if entrant.tasks]
     made = [
-        _scores(judged, layout),
-        _paper(judged, layout),
-        _paper_authors(judged, layout),
-        _turns(judged, layout),
-        _histories(judged, layout),
-        _unscored(judged, layout),
-        _answers(entrants, layout),
+        _scores(judged, context),
+        _paper("paper", context.own_title, _own_cell, judged, context),
+        _paper("paper_authors", AUTHORS_TITLE, _authors_cell, judged, context),
+        _turns(judged, context),
+        _histories(judged, context),
+        _unscored(judged, context),
+        _answers(entrants, context),
     ]
     return [table for table in made if table.rows]
 
 
-def _scores(entrants: Sequence[Entrant], layout: Layout) -> Table:
+def _scores(entrants: Sequence[Entrant], context: TableContext) -> Table:
     rows: dict[str, dict[str, Cell]] = {}
     columns = dict.fromkeys(["meaning"])
     for entrant in entrants:
-        before = layout.mark(entrant)
+        before = context.mark(entrant)
         for name in QUANTITIES:
-            cells = _by_all_conventions(entrant, name, layout)
+            cells = _by_all_conventions(entrant, name, context)
             if cells:
                 row = rows.setdefault(name, {"meaning": Cell(value=_meaning(name))})
                 row.update({before + title: cell for title, cell in cells.items()})
                 columns.update(dict.fromkeys(before + title for title in cells))
     return Table(
         name="scores",
-        title=f"MT-Bench-101 scores of {layout.candidate} (1-10), judged by {layout.judge}",
+        title=f"MT-Bench-101 scores of {context.candidate} (1-10), judged by {context.judge}",
         columns=tuple(columns),
         rows={name: rows[name] for name in QUANTITIES if name in rows},
-        notes=(CONVENTION, MEANS_NOTE, *_gaps(entrants), *layout.notes),
+        notes=(CONVENTION, MEANS_NOTE, *_gaps(entrants), *context.notes),
     )
 
 
-def _by_all_conventions(entrant: Entrant, name: str, layout: Layout) -> dict[str, Cell]:
+def _by_all_conventions(entrant: Entrant, name: str, context: TableContext) -> dict[str, Cell]:
     """A quantity by the dialogues' own scores, by their means of turns, and the authors' way."""
-    own = estimate(entrant, name, "dialogue")
-    mean = estimate(entrant, name, "mean")
-    if own is None or mean is None:
+    if not tasks_of(entrant, name):
         return {}
     return {
-        layout.own_title: as_cell(own),
-        MEAN_TITLE: as_cell(mean),
+        context.own_title: _own_cell(entrant, name),
+        MEAN_TITLE: as_cell(estimate(entrant, name, "mean")),
         AUTHORS_TITLE: _authors_cell(entrant, name),
     }
+
+
+def _own_cell(entrant: Entrant, name: str) -> Cell:
+    """A quantity by the dialogues' own scores."""
+    return as_cell(estimate(entrant, name, "dialogue"))
 
 
 def _authors_cell(entrant: Entrant, name: str) -> Cell:
@@ -136,42 +139,32 @@ def _authors_cell(entrant: Entrant, name: str) -> Cell:
     )
 
 
-def _paper(entrants: Sequence[Entrant], layout: Layout) -> Table:
+def _paper(
+    name: str,
+    convention: str,
+    cell: Callable[[Entrant, str], Cell],
+    entrants: Sequence[Entrant],
+    context: TableContext,
+) -> Table:
     """The layout of the paper's Table 3: a row per model, the average and the tasks."""
-    rows = {}
-    for entrant in entrants:
-        found = {name: estimate(entrant, name, "dialogue") for name in (AVERAGE, *TASKS)}
-        rows[entrant.name] = {name: as_cell(each) for name, each in found.items() if each}
     return Table(
-        name="paper",
-        title=f"The paper's layout, {layout.own_title}",
+        name=name,
+        title=f"The paper's layout, {convention}",
         columns=(AVERAGE, *TASKS),
-        rows=rows,
-        notes=(CONVENTION, *_gaps(entrants), *layout.notes),
+        rows={
+            entrant.name: {
+                quantity: cell(entrant, quantity)
+                for quantity in (AVERAGE, *TASKS)
+                if tasks_of(entrant, quantity)
+            }
+            for entrant in entrants
+        },
+        notes=(CONVENTION, *_gaps(entrants), *context.notes),
         detail=True,
     )
 
 
-def _paper_authors(entrants: Sequence[Entrant], layout: Layout) -> Table:
-    rows = {
-        entrant.name: {
-            name: _authors_cell(entrant, name)
-            for name in (AVERAGE, *TASKS)
-            if tasks_of(entrant, name)
-        }
-        for entrant in entrants
-    }
-    return Table(
-        name="paper_authors",
-        title=f"The paper's layout, {AUTHORS_TITLE}",
-        columns=(AVERAGE, *TASKS),
-        rows=rows,
-        notes=(CONVENTION, *_gaps(entrants), *layout.notes),
-        detail=True,
-    )
-
-
-def _turns(entrants: Sequence[Entrant], layout: Layout) -> Table:
+def _turns(entrants: Sequence[Entrant], context: TableContext) -> Table:
     """The mean rating at each turn, by task (paper, Figure 4)."""
     rows: dict[str, dict[str, Cell]] = {}
     turns = _own_turns(entrants)
@@ -180,17 +173,17 @@ def _turns(entrants: Sequence[Entrant], layout: Layout) -> Table:
             found = {turn: by_turn(entrant, task, turn) for turn in turns}
             cells = {f"turn {turn}": as_cell(each) for turn, each in found.items() if each}
             if cells:
-                rows[task if layout.is_plain(entrant) else f"{task}, {entrant.name}"] = cells
+                rows[task if context.is_plain(entrant) else f"{task}, {entrant.name}"] = cells
     return Table(
         name="turns",
         title="Mean rating by turn",
         columns=tuple(f"turn {turn}" for turn in turns),
         rows=rows,
-        notes=layout.notes,
+        notes=context.notes,
     )
 
 
-def _histories(entrants: Sequence[Entrant], layout: Layout) -> Table:
+def _histories(entrants: Sequence[Entrant], context: TableContext) -> Table:
     """What a self-made history changes, by task and turn (paper, Figure 6)."""
     rows: dict[str, dict[str, Cell]] = {}
     by_condition = {entrant.condition: entrant for entrant in entrants}
@@ -207,16 +200,16 @@ def _histories(entrants: Sequence[Entrant], layout: Layout) -> Table:
         title="What the candidate's own history changes, against the golden one",
         columns=tuple(f"turn {turn}" for turn in turns),
         rows=rows,
-        notes=("Differences are paired by dialogue.", *layout.notes),
+        notes=("Differences are paired by dialogue.", *context.notes),
         signed=True,
     )
 
 
-def _unscored(entrants: Sequence[Entrant], layout: Layout) -> Table:
+def _unscored(entrants: Sequence[Entrant], context: TableContext) -> Table:
     """How many turns of each task were scored, how many not and why, by either reading."""
     rows = {}
     for entrant in entrants:
-        before = layout.mark(entrant)
+        before = context.mark(entrant)
         for name in (*entrant.tasks, "all"):
             tasks = entrant.tasks if name == "all" else (name,)
             counts = _counts(entrant, tasks)
@@ -228,7 +221,7 @@ def _unscored(entrants: Sequence[Entrant], layout: Layout) -> Table:
         title="Turns scored and not scored",
         columns=tuple(dict.fromkeys((*fixed, *columns))) if rows else fixed,
         rows=rows,
-        notes=layout.notes,
+        notes=context.notes,
         digits=0,
     )
 
@@ -257,21 +250,14 @@ def _counts(entrant: Entrant, tasks: Sequence[str]) -> dict[str, int]:
     }
 
 
-def _answers(entrants: Sequence[Entrant], layout: Layout) -> Table:
-    rows = {}
-    for entrant in entrants:
-        before = layout.mark(entrant)
-        for task in TASKS:
-            select = partial(entrant.select, task=task)
-            if len(select(metric=TRUNCATED)):
-                rows[before + task] = ending_cells(select)
-    return Table(
-        name="answers",
-        title=f"How the answers of {layout.candidate} ended",
-        columns=COLUMNS,
-        rows=rows,
-        notes=layout.notes,
+def _answers(entrants: Sequence[Entrant], context: TableContext) -> Table:
+    rows = (
+        (f"{context.mark(entrant)}{task}", partial(entrant.select, task=task))
+        for entrant in entrants
+        for task in TASKS
     )
+    title = f"How the answers of {context.candidate} ended"
+    return endings_table("answers", title, rows, context.notes)
 
 
 def _own_turns(entrants: Sequence[Entrant]) -> list[int]:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from mmconv.protocols import ImageSource
-from mmconv.report.comparison import Comparison
-from mmconv.report.output import PAGE
-from mmconv.report.page.blocks import BLOCK, LARGER, Blocks, packed
+from mmconv.report.comparison.differences import Comparison
 from mmconv.report.page.content import NOTHING, About, Content
-from mmconv.report.page.gathering import SHORT_NAME, Gathering
 from mmconv.report.page.rendering import render
-from mmconv.report.page.views import comparison_content, run_content
+from mmconv.report.page.samples.blocks import BLOCK, LARGER, Blocks, packed
+from mmconv.report.page.samples.gathering import SHORT_NAME, Gathering
+from mmconv.report.page.views.by_benchmark import comparison_content, run_content
+from mmconv.report.writing.run_folder import PAGE
 from mmconv.whole_files import whole
 
 BLOCK_BYTES = 4_300_000

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeAlias
 
-from mmconv.report.page.dialogues import Reader
-from mmconv.report.page.display import Grid
+from mmconv.report.notes import ALIKE
+from mmconv.report.page.grids import Grid
 from mmconv.report.page.plots import Plot
-from mmconv.report.summary import ALIKE
+from mmconv.report.page.samples.dialogues import Reader
 from mmconv.run_folder.saved_run import FinishedRun
 from mmconv.values import Table
 

@@ -1,4 +1,4 @@
-"""Where answers and verdicts are missing, and what the calls cost: counted, call by call.
+"""Where answers and verdicts are missing, counted call by call.
 
 The tables of a benchmark say of every cell how much is missing; these say where it was lost.
 """
@@ -6,15 +6,14 @@ The tables of a benchmark say of every cell how much is missing; these say where
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from mmconv.benchmarks.endings import EMPTY, FILTERED, TRUNCATED, how_ended
-from mmconv.report.page.dialogues import Record, call_order
+from mmconv.benchmarks.shared.endings import EMPTY, FILTERED, TRUNCATED, how_ended
+from mmconv.report.page.samples.dialogues import Record, call_order
 from mmconv.report.shortfalls import Shortfall
-from mmconv.report.summary import tell_dollars, tell_unmetered
-from mmconv.report.verdicts import (
+from mmconv.report.verdict_fates import (
     AGAIN,
     EXTRACTED,
     FAILED,
@@ -26,7 +25,6 @@ from mmconv.report.verdicts import (
     group_tries,
     is_judgement,
 )
-from mmconv.run_folder.layout import SeatSummary
 from mmconv.values import Cell, Table
 
 _ENDINGS = {TRUNCATED: "cut off", EMPTY: "empty", FILTERED: "filtered"}
@@ -37,18 +35,6 @@ Rows: TypeAlias = dict[tuple[str, str], Counter[str]]
 
 MOST_PROBLEMS = 12
 """So many different problems are listed, the most frequent first."""
-
-COSTS: Mapping[str, Callable[[SeatSummary], float | str]] = {
-    "model": lambda seat: seat.model,
-    "asked": lambda seat: float(seat.asked),
-    "replies reused": lambda seat: float(seat.stored),
-    "failed": lambda seat: float(seat.failed),
-    "tries again": lambda seat: float(seat.retried),
-    "tokens in": lambda seat: float(seat.total_input_tokens),
-    "tokens out": lambda seat: float(seat.total_output_tokens),
-    "US dollars": lambda seat: _dollars(seat),
-}
-"""The columns of the table of costs."""
 
 
 @dataclass(slots=True)
@@ -125,28 +111,6 @@ class Losses:
             told = ", ".join(unread) if unread else "none is missing"
             parts.append(f"of {verdicts.total():,} verdicts, {told}")
         return f"{'; '.join(parts)}."
-
-
-def cost_table(seats: Mapping[str, SeatSummary], run: str = "") -> Table:
-    """What each seat was asked and what it cost; `run` starts the title."""
-    return Table(
-        name="cost",
-        title=f"{run}calls, tokens and cost by seat" if run else "Calls, tokens and cost by seat",
-        columns=(*COSTS,),
-        rows={
-            name: {title: Cell(value=told(seat)) for title, told in COSTS.items()}
-            for name, seat in seats.items()
-        },
-        digits=0,
-    )
-
-
-def _dollars(seat: SeatSummary) -> str:
-    if seat.total_cost_usd is not None:
-        return tell_dollars(seat.total_cost_usd)
-    if seat.total_unmetered:
-        return tell_unmetered(seat.total_unmetered, seat.asked + seat.stored)
-    return "no price given"
 
 
 def _fates(call: Mapping[str, Any]) -> list[str]:

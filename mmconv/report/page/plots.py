@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from warnings import catch_warnings, filterwarnings
 
-from mmconv.report.text import display_width, fold_anywhere
+from mmconv.report.tables.text import display_width, fold_anywhere
 from mmconv.values import Cell
 
 if TYPE_CHECKING:

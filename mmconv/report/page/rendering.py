@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from mmconv import __version__
 from mmconv.config import CANDIDATE
-from mmconv.report.page.blocks import BLOCK, Blocks
-from mmconv.report.page.gathering import Gathering
 from mmconv.report.page.provenance import provenance
+from mmconv.report.page.samples.blocks import BLOCK, Blocks
+from mmconv.report.page.samples.gathering import Gathering
 
 if TYPE_CHECKING:
     from jinja2 import Environment

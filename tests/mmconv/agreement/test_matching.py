@@ -12,7 +12,7 @@ import pytest
 from mmconv.agreement.matching import Match, match
 from mmconv.agreement.ratings import Rating
 from mmconv.errors import ConfigError, DataError
-from mmconv.stats.agreement import Level
+from mmconv.stats.agreement.many_raters import Level
 from tests.mmconv.agreement.raters import rated
 
 JUDGE = rated("judge", {"a": 1, "b": 2, "c": 3})

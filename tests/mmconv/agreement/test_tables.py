@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mmconv.agreement.matching import match
 from mmconv.agreement.tables import agreement_table, warn_of_scales
-from mmconv.stats.panel import EACH
+from mmconv.stats.agreement.panel import EACH
 from mmconv.values import Table
 from tests.mmconv.agreement.raters import rated
 

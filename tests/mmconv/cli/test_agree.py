@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from mmconv.cli.agree import command
 from mmconv.errors import ConfigError, DataError
 from mmconv.run_folder.transcripts import score_record
-from mmconv.stats.panel import ALL, CONSENSUS, EACH, PEOPLE
+from mmconv.stats.agreement.panel import ALL, CONSENSUS, EACH, PEOPLE
 from mmconv.values import Score
 
 

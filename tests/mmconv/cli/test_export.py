@@ -1,4 +1,4 @@
-"""Which runs are exported; what is written then, `tests.mmconv.report.test_inspect_log` holds.
+"""Which runs are exported; what is written then, `tests.mmconv.report.inspect_export` holds.
 
 The modules that need the package inspect-ai are stand-ins here.
 """
@@ -33,8 +33,8 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
         Setting=SimpleNamespace, eval_sample=lambda _, finished, _record: finished.plan.sample
     )
     monkeypatch.setattr(export, "find_spec", lambda _: True)
-    monkeypatch.setitem(sys.modules, "mmconv.report.inspect_log", log)
-    monkeypatch.setitem(sys.modules, "mmconv.report.inspect_sample", sample)
+    monkeypatch.setitem(sys.modules, "mmconv.report.inspect_export.log", log)
+    monkeypatch.setitem(sys.modules, "mmconv.report.inspect_export.sample", sample)
     return logs
 
 

@@ -42,7 +42,7 @@ def test_a_table_is_short_and_has_each_count_once(runs: list[Path]) -> None:
 
 
 def test_it_fits_a_narrow_terminal(runs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mmconv.cli.tabling.terminal_width", lambda: 80)
+    monkeypatch.setattr("mmconv.cli.shared.table_output.terminal_width", lambda: 80)
     told = typed(*runs).stdout
     assert "S0" in told
     assert max(map(len, told.splitlines())) <= 80

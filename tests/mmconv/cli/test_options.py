@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mmconv.benchmarks.describing import describe
 from mmconv.benchmarks.registry import TITLES
+from mmconv.benchmarks.shared.options import describe
 from mmconv.cli import commands
 
 

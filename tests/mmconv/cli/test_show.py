@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
-from mmconv.cli.sent_prompts import as_raw
+from mmconv.cli.shared.sent_prompts import as_raw
 from mmconv.cli.show import transcript
 from mmconv.errors import DataError, Refused
 from mmconv.plans import Asked, Finished, Plan

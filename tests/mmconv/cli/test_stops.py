@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
-from mmconv.cli.budget import Budget
-from mmconv.cli.session import tell_stopped
+from mmconv.cli.shared.costs import Budget
+from mmconv.cli.shared.session import tell_stopped
 from mmconv.config import ModelSpec, PriceSpec, RunSpec
 from mmconv.errors import ConfigError, FailureKind, Transient
 from mmconv.tally import Halt, SeatTally, Tally

@@ -31,7 +31,7 @@ from mmconv.client.waiting import wait
 from mmconv.run_folder.transcripts import score_record
 from mmconv.values import Score
 from tests.images.pictures import encode, halves
-from tests.mmconv.benchmarks.requests import REQUESTS
+from tests.mmconv.benchmarks.shared.requests import REQUESTS
 from tests.mmconv.dialogues.samples import TURNS
 from tests.mmconv.service.conftest import Servers
 

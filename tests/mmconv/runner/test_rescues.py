@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from judges.parsers import rating
-from judges.parsers_cmteval import TurnsParser
+from judges.parsers.cmteval import TurnsParser
 from mmconv.plans import Finished, Plan
 from mmconv.runner import Runner
 from mmconv.store import Store

@@ -16,6 +16,9 @@ ROWS = 3
 CALLS = 24
 """Calls of a whole run for each row: six generations and, per grading, nine judgements."""
 
+CHAT: dict[str, Any] = {"model": "echo", "messages": [{"role": "user", "content": "hello"}]}
+"""A chat with a model that every test's service has."""
+
 
 def drawn(folder: Path, rows: int = ROWS) -> dict[str, Any]:
     """The settings' `data`: drawn ConvBench as `shapes`."""

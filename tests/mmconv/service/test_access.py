@@ -1,23 +1,14 @@
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import pytest
 
 from tests.mmconv.service.conftest import Serve
+from tests.mmconv.service.run_settings import CHAT
+from tests.mmconv.service.tokens import bearer, token
 
-TOKENS = {"ada": ["admin"], "bob": ["chat"], "eve": ["read"], "kim": ["run"]}
-CHAT = {"model": "echo", "messages": [{"role": "user", "content": "hello"}]}
-
-
-def entry(name: str, **fields: Any) -> dict[str, Any]:
-    digest = hashlib.sha256(f"secret-{name}".encode()).hexdigest()
-    return {"name": name, "sha256": digest, "scopes": TOKENS[name]} | fields
-
-
-def bearer(name: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer secret-{name}"}
+TOKENS = [token("ada", "admin"), token("bob", "chat"), token("eve", "read"), token("kim", "run")]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +25,7 @@ def bearer(name: str) -> dict[str, str]:
 async def test_strangers_are_refused_before_their_body_is_read(
     serve: Serve, headers: dict[str, Any]
 ) -> None:
-    client = (await serve(tokens=[entry("ada")])).client
+    client = (await serve(tokens=[token("ada", "admin")])).client
     for method, path in (("GET", "/v1/models"), ("POST", "/v1/images"), ("GET", "/metrics")):
         answer = await client.request(method, path, headers=headers, content=b"x" * 1000)
         assert answer.status_code == 401
@@ -54,7 +45,7 @@ async def test_strangers_are_refused_before_their_body_is_read(
 async def test_scopes_say_what_a_token_may(
     serve: Serve, name: str, models: int, chat: int, runs: int
 ) -> None:
-    client = (await serve(tokens=[entry(each) for each in TOKENS])).client
+    client = (await serve(tokens=TOKENS)).client
     assert (await client.get("/v1/models", headers=bearer(name))).status_code == models
     assert (await client.get("/v1/images", headers=bearer(name))).status_code == models
     answer = await client.post("/v1/chat/completions", json=CHAT, headers=bearer(name))
@@ -80,8 +71,8 @@ async def test_each_route_says_what_it_needs(serve: Serve) -> None:
 
 
 async def test_a_token_may_send_so_many_requests_a_minute(serve: Serve) -> None:
-    limited = entry("ada", limits={"requests_per_minute": 3})
-    client = (await serve(tokens=[limited, entry("eve")])).client
+    limited = token("ada", "admin", requests_per_minute=3)
+    client = (await serve(tokens=[limited, token("eve", "read")])).client
     codes = [(await client.get("/v1/models", headers=bearer("ada"))).status_code for _ in range(4)]
     assert codes == [200, 200, 200, 429]
     refused = await client.get("/v1/models", headers=bearer("ada"))
@@ -116,6 +107,6 @@ async def test_without_tokens_this_machine_is_served(serve: Serve, host: str) ->
 
 
 async def test_health_and_documents_need_no_token(serve: Serve) -> None:
-    client = (await serve(tokens=[entry("ada")])).client
+    client = (await serve(tokens=[token("ada", "admin")])).client
     for path in ("/health", "/ready", "/docs", "/openapi.json"):
         assert (await client.get(path, headers={"Host": "elsewhere"})).status_code == 200

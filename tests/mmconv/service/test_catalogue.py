@@ -8,11 +8,11 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from mmconv.answers import PromptInfo
-from mmconv.benchmarks.describing import describe
 from mmconv.benchmarks.registry import TITLES
+from mmconv.benchmarks.shared.options import describe
 from mmconv.service.catalogue import prompts
-from mmconv.service.run_requests import open_options
-from tests.mmconv.benchmarks.requests import KINDS, REQUESTS
+from mmconv.service.runs.requests import open_options
+from tests.mmconv.benchmarks.shared.requests import KINDS, REQUESTS
 from tests.mmconv.service.conftest import Serve
 
 CASES = {f"{each.benchmark}/{each.prompt}": each for each in prompts()}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.images.pictures import encode, halves
-from tests.mmconv.benchmarks.requests import KITES, REQUESTS
+from tests.mmconv.benchmarks.shared.requests import KITES, REQUESTS
 from tests.mmconv.service.conftest import Serve, Served
 
 COUNTED = 'mmconv_calls_total{model="judge",outcome="reply",token="local",work="judgement"}'

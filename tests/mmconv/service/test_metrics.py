@@ -13,8 +13,8 @@ from mmconv.service.metrics import Metrics, RunnerMetrics
 from mmconv.tally import Tally
 from mmconv.values import Failure, Reply
 from tests.mmconv.service.conftest import MODELS, Serve, Served
-from tests.mmconv.service.run_settings import begun, drawn, ended, request
-from tests.mmconv.service.test_access import CHAT, bearer, entry
+from tests.mmconv.service.run_settings import CHAT, begun, drawn, ended, request
+from tests.mmconv.service.tokens import bearer, token
 
 TURNS = [{"instruction": "Turn 1"}, {"instruction": "Turn 2"}]
 
@@ -64,7 +64,7 @@ async def test_failures_of_a_queued_dialogue_are_counted(serve: Serve) -> None:
 async def test_what_each_token_has_spent_is_told(
     serve: Serve, calls: int | None, work: str
 ) -> None:
-    tokens = [{**entry(name), "scopes": ["admin"]} for name in ("ada", "bob")]
+    tokens = [token(name, "admin") for name in ("ada", "bob")]
     served = await serve(tokens=tokens, synchronous_calls=calls or 0)
     for name in ("ada", "bob"):
         if work == "chat":

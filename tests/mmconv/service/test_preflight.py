@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mmconv.errors import ConfigError
-from mmconv.service.preflight import look_ahead
+from mmconv.service.preflight import check_settings
 from mmconv.service.settings import Settings
 from tests.mmconv.service.conftest import Serve
 from tests.mmconv.service.run_settings import drawn, request, until
@@ -39,7 +39,7 @@ def settings(data: dict[str, Any], **models: Any) -> Settings:
 )
 def test_what_can_never_work_is_refused(data: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        look_ahead(settings(data))
+        check_settings(settings(data))
 
 
 def test_what_may_be_there_later_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,17 +48,17 @@ def test_what_may_be_there_later_is_told(tmp_path: Path, monkeypatch: pytest.Mon
     options = {"data": str(tmp_path / "nope.xlsx"), "images": str(tmp_path / "images")}
     keyed = {"provider": "openai", "model": "x", "api_key_env": "OPENAI_API_KEY"}
     data = {"benchmark": "convbench", "options": options}
-    file, key = look_ahead(settings(data, judge=keyed, second=keyed))
+    file, key = check_settings(settings(data, judge=keyed, second=keyed))
     assert file.startswith(f"data.big.options.data: {tmp_path / 'nope.xlsx'} is not there")
     assert key.startswith("models.judge (x), second (x): environment variable OPENAI_API_KEY")
 
 
 def test_settings_that_work_are_passed_in_silence(tmp_path: Path) -> None:
     shapes = drawn(tmp_path, 1)["shapes"]
-    assert look_ahead(settings(shapes)) == ()
+    assert check_settings(settings(shapes)) == ()
     # Anything may be an option of a benchmark from elsewhere.
     theirs = {"benchmark": "tests.example_benchmark:Riddles", "options": {"any": 1}}
-    assert look_ahead(settings(theirs)) == ()
+    assert check_settings(settings(theirs)) == ()
 
 
 @pytest.mark.parametrize("gone", ["data", "model"])

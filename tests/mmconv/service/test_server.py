@@ -152,7 +152,9 @@ def test_requests_and_runs_have_one_time_to_end(start: Servers, tmp_path: Path) 
 
 
 def test_a_stream_that_outlasts_the_drain_ends_as_its_protocol_does(tmp_path: Path) -> None:
-    servers = Servers(tmp_path, "from mmconv.service import chat; chat.PATIENCE_SECONDS = 0.2")
+    servers = Servers(
+        tmp_path, "from mmconv.service.chat import routes; routes.PATIENCE_SECONDS = 0.2"
+    )
     server = servers(models={"stuck": STUCK}, drain_seconds=1)
     body = says("hello", model="stuck", stream=True)
     url = f"{server.url}/v1/chat/completions"
@@ -228,7 +230,9 @@ def test_two_servers_share_uploads_and_the_database(start: Servers) -> None:
 
 
 def test_more_connections_than_there_may_be_are_refused(tmp_path: Path) -> None:
-    servers = Servers(tmp_path, "from mmconv.service import connection; connection.CONNECTIONS = 5")
+    servers = Servers(
+        tmp_path, "from mmconv.service.http import connection; connection.CONNECTIONS = 5"
+    )
     server = servers()
     with ExitStack() as stack:
         for _ in range(5):

@@ -1,4 +1,4 @@
-"""Tokens in a service's settings, and the header that shows one; the secret is the name."""
+"""Tokens in a service's settings, and the header that shows one; the secret tells the name."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 def token(name: str, *scopes: str, **limits: int) -> dict[str, Any]:
     """A token as settings list it."""
-    digest = hashlib.sha256(name.encode()).hexdigest()
+    digest = hashlib.sha256(f"secret-{name}".encode()).hexdigest()
     return {"name": name, "sha256": digest, "scopes": scopes, "limits": limits or None}
 
 
 def bearer(name: str) -> dict[str, str]:
     """The header of a request by who has this token."""
-    return {"Authorization": f"Bearer {name}"}
+    return {"Authorization": f"Bearer secret-{name}"}

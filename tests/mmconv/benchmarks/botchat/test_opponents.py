@@ -12,8 +12,8 @@ import pytest
 
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError, DataError
-from mmconv.report.changes import tell_changed
-from mmconv.report.comparison import compare
+from mmconv.report.changed_inputs import tell_changed
+from mmconv.report.comparison.differences import compare
 from mmconv.report.page.provenance import provenance
 from mmconv.run_folder.saved_run import read_finished
 from mmconv.values import Table

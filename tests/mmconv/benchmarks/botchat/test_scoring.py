@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from judges.parsers_botchat import UniEvalParser, comparison
+from judges.parsers.botchat import UniEvalParser, comparison
 from mmconv.benchmarks.botchat.options import DupDetect
 from mmconv.benchmarks.botchat.players import Duel
 from mmconv.benchmarks.botchat.scoring import (

@@ -12,7 +12,7 @@ from mmconv.benchmarks.cmteval.benchmark import build
 from mmconv.benchmarks.cmteval.data import Dialogue
 from mmconv.benchmarks.cmteval.grading import JUDGEMENT_TOKENS
 from mmconv.benchmarks.cmteval.published import read_published
-from mmconv.benchmarks.rescoring import Rescoring
+from mmconv.benchmarks.shared.rescore import Rescoring
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.errors import ConfigError
 from mmconv.graph import resolve

@@ -13,7 +13,7 @@ import pytest
 from mmconv.benchmarks.cmteval.fields import ACTS, PATTERN, PATTERNS, PERSONA, PERSONAS
 from mmconv.benchmarks.cmteval.rescore import rescore
 from mmconv.errors import DataError
-from mmconv.report.text import to_text
+from mmconv.report.tables.text import to_text
 from mmconv.values import Cell
 from tests.mmconv.benchmarks.cmteval.dialogues import (
     REAL,

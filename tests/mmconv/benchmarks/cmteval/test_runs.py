@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from mmconv.cli.session import exit_code
+from mmconv.cli.shared.session import exit_code
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.evaluation import Result
 from tests.mmconv.benchmarks.cmteval.dialogues import REAL, write_folder

@@ -9,12 +9,12 @@ from typing import Any
 import orjson
 import pytest
 
-from judges.parsers_cmteval import turn_scores
+from judges.parsers.cmteval import turn_scores
 from mmconv.benchmarks.cmteval.data import Dialogue, read_dialogue
 from mmconv.benchmarks.cmteval.fields import Subset
 from mmconv.benchmarks.cmteval.scoring import MISSING, OFF_SCALE, score_dialogue
-from mmconv.benchmarks.cmteval.tables import Layout, build_tables
-from mmconv.benchmarks.records import Record
+from mmconv.benchmarks.cmteval.tables import build_tables
+from mmconv.benchmarks.data_files.records import Record
 from mmconv.values import Call, Cell, Failure, Outcome, Reply, Score, Skipped, Table
 from tests.mmconv.benchmarks.cmteval.dialogues import hard_record, record
 
@@ -55,7 +55,7 @@ def values(scores: list[Score], metric: str) -> dict[int | None, float | str | N
 
 
 def tables(*scores: Score) -> dict[str, Mapping[str, Mapping[str, Cell]]]:
-    made = build_tables(scores, Layout(judge="j"))
+    made = build_tables(scores, judge="j")
     return {table.name: table.rows for table in made}
 
 
@@ -257,7 +257,7 @@ class TestTables:
             *scored(dialogue(key="4"), [entry("7", 5, 5)]),
             *scored(dialogue(key="5"), Skipped(because="turn_2")),
         ]
-        [table] = [each for each in build_tables(found, Layout(judge="j")) if "paper" in each.name]
+        [table] = [each for each in build_tables(found, judge="j") if "paper" in each.name]
         cell = table.rows["m"]["standard DLS"]
         assert cell.value == pytest.approx((4 + 13 / 3 + 3 + 3) / 4)
         assert cell.n == 2
@@ -282,14 +282,12 @@ class TestTables:
 
     def test_without_defaults_the_papers_table_speaks_of_none(self) -> None:
         found = scored(dialogue(), [entry("1-3", 4, 4)])
-        [table] = [each for each in build_tables(found, Layout(judge="j")) if "paper" in each.name]
+        [table] = [each for each in build_tables(found, judge="j") if "paper" in each.name]
         assert (table.rows["m"]["standard IS"].n, len(table.notes)) == (1, 1)
 
     def test_a_run_without_a_judge_tells_how_replies_ended(self) -> None:
         sample = dialogue()
         outcomes = {f"turn_{turn.number}": Reply(text="答") for turn in sample.turns}
-        made: list[Table] = build_tables(
-            score_dialogue(sample, {}, outcomes, "m"), Layout(judge="")
-        )
+        made: list[Table] = build_tables(score_dialogue(sample, {}, outcomes, "m"), judge="")
         assert [table.name for table in made] == ["replies"]
         assert made[0].rows["m, standard"]["tokens"].missing == {"not told by the server": 3}

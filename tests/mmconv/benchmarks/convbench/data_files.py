@@ -12,8 +12,8 @@ import pytest
 from PIL import Image as Picture
 
 from images.library import Library
-from mmconv.benchmarks.bad_records import BadRecords
 from mmconv.benchmarks.convbench.data import Row, Source, load_rows, survey
+from mmconv.benchmarks.data_files.bad_records import BadRecords
 from mmconv.errors import DataError
 
 

@@ -10,9 +10,9 @@ import pytest
 from mmconv.benchmarks.convbench.attribution import Blame, Thresholds, blames, net_shares
 from mmconv.benchmarks.convbench.attribution_tables import FOLLOWED, UNTOLD, WIDEST
 from mmconv.benchmarks.convbench.compared import compared_quantities
-from mmconv.benchmarks.convbench.layout import Layout
 from mmconv.benchmarks.convbench.official import OFFICIAL, Convention
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE, difference
+from mmconv.benchmarks.convbench.table_context import TableContext
 from mmconv.benchmarks.convbench.tables import LOST_TURNS, PARTS, build_tables
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.stats import Column, ScoreFrame
@@ -23,7 +23,7 @@ SPEC = RunSpec(
     seats={"candidate": ModelSpec(provider="fake", model="echo", name="cand")},
 )
 
-LAYOUT = Layout(
+CONTEXT = TableContext(
     candidate="cand",
     judge="judge",
     official=Convention(denominator=577, rows=3),
@@ -67,7 +67,7 @@ def scores() -> Iterator[Score]:
 
 @pytest.fixture(scope="module")
 def tables() -> dict[str, Table]:
-    return {table.name: table for table in build_tables(scores(), LAYOUT)}
+    return {table.name: table for table in build_tables(scores(), CONTEXT)}
 
 
 def value(table: Table, row: str, column: str) -> float:
@@ -97,7 +97,7 @@ def test_what_is_counted_and_what_is_missing_are_all_samples(tables: dict[str, T
     assert PARTS in tables["scores"].notes
     assert PARTS in tables["paper_direct"].notes
     whole = [score for score in scores() if score.sample != "3"]
-    for table in build_tables(whole, LAYOUT):
+    for table in build_tables(whole, CONTEXT):
         assert PARTS not in table.notes
 
 
@@ -123,8 +123,8 @@ def test_the_authors_count_what_is_unscored_as_lost(tables: dict[str, Table]) ->
 
 def test_several_trials_have_several_times_the_constant() -> None:
     again = [replace(score, sample=f"{score.sample}#2") for score in scores()]
-    layout = replace(LAYOUT, official=replace(LAYOUT.official, trials=2))
-    made = {table.name: table for table in build_tables([*scores(), *again], layout)}
+    context = replace(CONTEXT, official=replace(CONTEXT.official, trials=2))
+    made = {table.name: table for table in build_tables([*scores(), *again], context)}
     assert value(made["scores"], "S1", OFFICIAL) == pytest.approx(100 * 2 / 577)
     assert value(made["deltas"], "S2_hat - S2", OFFICIAL) == pytest.approx(100 * 1 / 577)
     note = "authors (%): wins over 577 in each of 2 trials; what is unscored counts as lost."
@@ -132,8 +132,8 @@ def test_several_trials_have_several_times_the_constant() -> None:
 
 
 def test_a_part_of_the_rows_has_no_rate_by_the_authors() -> None:
-    layout = replace(LAYOUT, official=replace(LAYOUT.official, rows=578))
-    made = {table.name: table for table in build_tables(scores(), layout)}
+    context = replace(CONTEXT, official=replace(CONTEXT.official, rows=578))
+    made = {table.name: table for table in build_tables(scores(), context)}
     for name in ("scores", "deltas"):
         assert OFFICIAL not in made[name].columns
         assert all(OFFICIAL not in row for row in made[name].rows.values())
@@ -181,7 +181,7 @@ def test_failures_are_laid_where_the_conditions_were_asked_for(
     conditions: tuple[str, ...], levels: set[str]
 ) -> None:
     asked = [score for score in scores() if score.condition in conditions]
-    made = {table.name: table for table in build_tables(asked, LAYOUT)}
+    made = {table.name: table for table in build_tables(asked, CONTEXT)}
     for name in ("attribution_net", "attribution"):
         rows = made[name].rows if name in made else {}
         assert {row.split()[0] for row in rows} == levels
@@ -198,7 +198,7 @@ def test_both_tables_count_the_failures_that_can_be_followed() -> None:
         else score
         for score in scores()
     ]
-    made = {table.name: table for table in build_tables(lost, LAYOUT)}
+    made = {table.name: table for table in build_tables(lost, CONTEXT)}
     for name in ("attribution_net", "attribution"):
         table = made[name]
         assert FOLLOWED in table.notes
@@ -255,13 +255,13 @@ def test_a_net_share_is_told_where_its_interval_tells_something(
             ("perception", place < mended or failed <= place < 60 - spoiled),
         )
     ]
-    made = {table.name: table for table in build_tables(ratings, LAYOUT)}["attribution_net"]
+    made = {table.name: table for table in build_tables(ratings, CONTEXT)}["attribution_net"]
     cells = [row[DIRECT_FAILURES] for row in made.rows.values()]
     assert [cell.n for cell in cells] == [failed, failed]
     for cell in cells:
         assert (cell.value is not None, cell.low is not None, cell.high is not None) == (told,) * 3
     assert UNTOLD in made.notes
-    shares = net_shares(ScoreFrame(ratings), DIRECT, LAYOUT.failure.rating).values()
+    shares = net_shares(ScoreFrame(ratings), DIRECT, CONTEXT.failure.rating).values()
     widths = [None if each.low is None else (each.high or 0) - each.low for each in shares]
     assert all(width is not None and width <= WIDEST for width in widths) == told
 
@@ -280,7 +280,7 @@ def test_an_overall_verdict_lost_with_a_turn_s_is_told_with_what_helps(why: str)
         replace(score, value=None, why=why) if (score.sample, score.turn) == ("1", 0) else score
         for score in scores()
     ]
-    made = {table.name: table for table in build_tables(lost, LAYOUT)}
+    made = {table.name: table for table in build_tables(lost, CONTEXT)}
     assert (LOST_TURNS in made["scores"].notes) == (why == "skipped: direct/turn_2")
     assert "option turn_judgements=false" in LOST_TURNS
 
@@ -303,8 +303,8 @@ def test_one_win_in_both_orders_is_no_failure_unless_told(
         for sample, pair in wins.items()
         for side, win in zip("AB", pair, strict=True)
     ]
-    layout = replace(LAYOUT, failure=Thresholds(rating=6.0, win=failure_win))
-    made = {table.name: table for table in build_tables(both, layout)}
+    context = replace(CONTEXT, failure=Thresholds(rating=6.0, win=failure_win))
+    made = {table.name: table for table in build_tables(both, context)}
     behind = made["attribution_samples"]
     assert {row.split("/")[2] for row in behind.rows} == failed
     assert {row["pairwise failures"].n for row in made["attribution"].rows.values()} == {
@@ -355,7 +355,7 @@ def test_what_the_side_decides_is_measured_where_both_orders_were_judged() -> No
         for sample, pair in wins.items()
         for side, win in zip("AB", pair, strict=True)
     ]
-    made = {table.name: table for table in build_tables(both, LAYOUT)}
+    made = {table.name: table for table in build_tables(both, CONTEXT)}
     row = made["position"].rows["perception"]
     assert [(name, cell.value, cell.n) for name, cell in row.items()] == [
         ("win rate as A (%)", 60.0, 5),
@@ -377,7 +377,7 @@ def test_a_lost_comparison_is_told_from_an_error_where_one_order_was_judged(
 
 def test_comparisons_in_one_order_alone_are_not_for_citing() -> None:
     wins = [score for score in scores() if score.metric == "win"]
-    made = {table.name: table for table in build_tables(wins, LAYOUT)}
+    made = {table.name: table for table in build_tables(wins, CONTEXT)}
     assert made["attribution_net"].notes[0].startswith("A level's net share")
 
 

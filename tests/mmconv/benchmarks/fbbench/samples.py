@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
+from mmconv.benchmarks.data_files.records import Record
 from mmconv.benchmarks.fbbench.data import Sample, read_sample
-from mmconv.benchmarks.records import Record
 
 AUTHORS = Path(__file__).parents[5] / "shared" / "data" / "fbbench"
 RELEASE = AUTHORS / "fb_bench_dataset_v3.json"

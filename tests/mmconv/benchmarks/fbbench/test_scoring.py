@@ -7,11 +7,11 @@ from typing import Any
 import orjson
 import pytest
 
-from judges.parsers_fbbench import ChecklistParser
-from mmconv.benchmarks.endings import METRICS
+from judges.parsers.fbbench import ChecklistParser
 from mmconv.benchmarks.fbbench.data import Sample
 from mmconv.benchmarks.fbbench.options import Maintenance
 from mmconv.benchmarks.fbbench.scoring import score_answer, score_judgement
+from mmconv.benchmarks.shared.endings import METRICS
 from mmconv.values import Call, Failure, Outcome, Reply, Score, Skipped
 from tests.mmconv.benchmarks.fbbench.samples import correction, maintenance, sample
 

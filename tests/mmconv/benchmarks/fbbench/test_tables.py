@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from mmconv.benchmarks.fbbench.compared import compared_quantities
-from mmconv.benchmarks.fbbench.tables import Layout, build_tables
+from mmconv.benchmarks.fbbench.tables import build_tables
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.stats import ScoreFrame, as_cell, bounded, measure
 from mmconv.values import Score, Table
@@ -40,7 +40,7 @@ def scores(
 
 def made(*columns: Iterator[Score]) -> dict[str, Table]:
     frame = ScoreFrame(score for column in columns for score in column)
-    return {table.name: table for table in build_tables({"m": frame}, Layout(judge="j"))}
+    return {table.name: table for table in build_tables({"m": frame}, judge="j")}
 
 
 def test_scores_are_means_of_task_means_and_overall_of_all_cells() -> None:
@@ -113,7 +113,7 @@ def test_runs_are_compared_by_what_the_tables_show() -> None:
         *scores(RM, "Reasoning", 1.0, 0.0, 1.0, 1.0, 1.0, 1.0),
     ]
     frame = ScoreFrame(told)
-    tables = {table.name: table for table in build_tables({"m": frame}, Layout(judge="j"))}
+    tables = {table.name: table for table in build_tables({"m": frame}, judge="j")}
     candidate = ModelSpec(provider="fake", model="echo", name="m")
     spec = RunSpec(benchmark="fbbench", seats={"candidate": candidate})
     compared = list(compared_quantities(frame, spec))

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from judges import Judge, PromptSet
-from judges.parsers_mtbench101 import bracketed_rating
+from judges import PromptSet
 from mmconv.benchmarks.mtbench101.grading import Grader
 from mmconv.benchmarks.mtbench101.options import MTBench101Options
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS
-from mmconv.values import Sampling
 from tests.judges.samples import printed
 from tests.mmconv.benchmarks.mtbench101.dialogues import dialogue
 
@@ -24,7 +22,6 @@ def last_judgement(task: str) -> str:
     grader = Grader(
         options=MTBench101Options(data=Path("unread.jsonl")),
         prompts=PromptSet("mtbench101"),
-        judge=Judge(parser=bracketed_rating, sampling=Sampling()),
     )
     *_, last = grader.calls(dialogue(task), "golden")
     return printed(last.messages)

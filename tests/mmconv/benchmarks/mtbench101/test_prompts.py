@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from judges.parsers_mtbench101 import bracketed_rating, first_bracketed_integer
+from judges.parsers.mtbench101 import bracketed_rating, first_bracketed_integer
 from judges.template import PromptSet
 from mmconv.benchmarks.mtbench101.taxonomy import REFERENCED, TASKS
 from mmconv.values import Text

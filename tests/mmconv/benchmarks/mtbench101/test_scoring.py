@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from judges.parsers_mtbench101 import bracketed_rating
+from judges.parsers.mtbench101 import bracketed_rating
 from mmconv.benchmarks.mtbench101.scoring import (
     Judged,
     authors_rating,

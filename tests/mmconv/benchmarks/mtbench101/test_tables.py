@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from judges.parsers_mtbench101 import bracketed_rating
+from judges.parsers.mtbench101 import bracketed_rating
 from mmconv.benchmarks.mtbench101.quantities import Entrant
 from mmconv.benchmarks.mtbench101.scoring import Judged, score_dialogue
 from mmconv.benchmarks.mtbench101.tables import (
     AUTHORS_TITLE,
     MEAN_TITLE,
     MINIMUM_TITLE,
-    Layout,
+    TableContext,
     build_tables,
 )
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS
@@ -52,8 +52,8 @@ def _call(turn: int) -> Call:
 
 
 def made(entrants: Sequence[Entrant], *, minimum: bool = True) -> dict[str, Table]:
-    layout = Layout(candidate="cand", judge="judge", minimum=minimum, notes=("A note.",))
-    return {table.name: table for table in build_tables(entrants, layout)}
+    context = TableContext(candidate="cand", judge="judge", minimum=minimum, notes=("A note.",))
+    return {table.name: table for table in build_tables(entrants, context)}
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,330 @@
+"""Records: what .xlsx, .csv, .tsv, .jsonl and .json files hold, and where each one stands.
+
+Every benchmark reads its data through here. Which fields must be there, what they mean and what to
+do about a bad record is the benchmark's business. Nothing is written here.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from codecs import BOM_UTF8
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from mmconv.benchmarks.data_files.text_faults import (
+    SAVE_AS_UTF8,
+    SEPARATORS,
+    UTF_16,
+    encoding_error,
+    not_utf8,
+    separator_error,
+)
+from mmconv.benchmarks.data_files.workbooks import Formatted, open_sheet
+from mmconv.errors import DataError
+
+_LONGEST_CELL = 2**31 - 1  # characters: the most that `csv` can be told on every platform
+_SHEET_ERRORS = frozenset({"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A"})
+
+_OPENINGS = (b"[", b"{", b"[{")
+"""First lines of a JSON document that is indented."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One record: `where` it stands, in words that a person can look up, and its raw fields.
+
+    An empty cell is None in a spreadsheet and "" in a .csv or .tsv file.
+    """
+
+    where: str
+    fields: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """What stands where a record should be: a line that is not JSON, an item that is no object."""
+
+    where: str
+    fault: str
+
+
+def read_records(
+    path: Path, sheet: str | None = None, *, columns: Collection[str] = ()
+) -> Iterator[Record]:
+    """Stream a file's records; see `scan_records`.
+
+    One that cannot be read raises `DataError` while streaming.
+    """
+    return map(_readable, scan_records(path, sheet, columns=columns))
+
+
+def scan_records(
+    path: Path, sheet: str | None = None, *, columns: Collection[str] = ()
+) -> Iterator[Record | Unreadable]:
+    """Stream a file's records; its suffix says how: .xlsx, .csv, .tsv, .jsonl or .json (a list).
+
+    `sheet` names a sheet of an .xlsx file, by default the one that has most of the `columns`, or
+    the first if none are given. Columns without a name and rows without a value are passed over. A
+    .json file, and a workbook's texts, are held in memory. Raises `DataError` naming the file, and
+    the row or line, where no further record can be found: a missing file, an unknown suffix or a
+    sheet of what has none at once, the rest while streaming.
+    """
+    if path.is_dir():
+        raise DataError(str(path), ["this is a folder"], "Name a file in it.")
+    if not path.is_file():
+        home = str(path).startswith("~")
+        advice = "Write the path of your home out: only a shell reads ~." if home else ""
+        raise DataError(str(path), ["there is no such file"], advice or "Check the path.")
+    if sheet is not None and path.suffix.lower() != ".xlsx":
+        raise DataError(str(path), [f"has no sheets, and so none named {sheet!r}"])
+    match path.suffix.lower():
+        case ".xlsx":
+            return _sheet(path, sheet, columns)
+        case ".csv":
+            return _table(path, _csv_rows(path, ","))
+        case ".tsv":
+            return _table(path, _csv_rows(path, "\t"))
+        case ".jsonl":
+            return _lines(path)
+        case ".json":
+            return _items(path)
+    raise DataError(
+        str(path),
+        [f"cannot read files that end in {path.suffix!r}"],
+        "Give an .xlsx, .csv, .tsv, .jsonl or .json file.",
+    )
+
+
+def text(record: Record, name: str) -> str | None:
+    """A field as text, None where it is absent or empty; numbers as a spreadsheet shows them.
+
+    Raises `DataError` for anything else: a truth value, a date, a list, a formula's error, a number
+    that the spreadsheet shows in a format of its own.
+    """
+    value = record.fields.get(name)
+    if value is None or value == "":
+        return None
+    if isinstance(value, Formatted):
+        raise DataError(
+            record.where,
+            [f"{name} holds {value:.15g}, which the sheet shows by the format {value.format!r}"],
+            "Format the cell as text, and type what is to be read.",
+        )
+    if isinstance(value, str) and value not in _SHEET_ERRORS:
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value) if isinstance(value, int) else f"{value:.15g}"
+    raise DataError(
+        record.where,
+        [f"{name} holds {value!r}, which is not text"],
+        "Write it as text (in a spreadsheet: format the cell as text).",
+    )
+
+
+def texts(record: Record, name: str) -> tuple[str, ...] | None:
+    """A field that holds a text or a list of texts, None where one is absent or empty.
+
+    Raises `DataError` as `text` does.
+    """
+    value = record.fields.get(name)
+    listed = value if isinstance(value, list) else [value]
+    found = [text(Record(where=record.where, fields={name: each}), name) for each in listed]
+    given = tuple(each for each in found if each is not None)
+    return given if len(given) == len(found) else None
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads the texts of one record, and keeps account of what is wrong with them."""
+
+    record: Record
+    faults: list[str] = field(default_factory=list)
+
+    def optional(self, name: str) -> str | None:
+        """The field's text, None where it is absent or blank, "" and a fault where it is none."""
+        try:
+            value = text(self.record, name)
+        except DataError as error:
+            self.faults += error.problems
+            return ""
+        return value if value is not None and value.strip() else None
+
+    def required(self, name: str) -> str:
+        """The field's text, "" and a fault where there is none."""
+        value = self.optional(name)
+        if value is None:
+            how = "empty" if name in self.record.fields else "missing"
+            self.faults.append(f"{name} is {how}")
+        return value or ""
+
+
+def _readable(found: Record | Unreadable) -> Record:
+    if isinstance(found, Unreadable):
+        raise DataError(found.where, [found.fault], "Mend it and run again.")
+    return found
+
+
+def _sheet(path: Path, sheet: str | None, columns: Collection[str]) -> Iterator[Record]:
+    with open_sheet(path, sheet, columns) as (label, rows):
+        yield from _table(path, rows, label)
+
+
+def _table(path: Path, rows: Iterator[Sequence[Any]], label: str = "") -> Iterator[Record]:
+    """The records of a table; its label stands behind the file's name."""
+    columns = _columns(f"{path}{label}", next(rows, ()))
+    for number, cells in enumerate(rows, start=2):
+        fields = {
+            name: cells[place] if place < len(cells) else None for place, name in columns.items()
+        }
+        if any(value not in (None, "") for value in fields.values()):
+            yield Record(where=f"{path.name}{label} row {number}", fields=fields)
+
+
+def _columns(where: str, header: Sequence[Any]) -> dict[int, str]:
+    """The named columns by their place."""
+    named = {
+        place: str(cell).strip()
+        for place, cell in enumerate(header)
+        if cell is not None and str(cell).strip()
+    }
+    if not named:
+        raise DataError(where, ["row 1 names no column"], "Name the columns in row 1.")
+    names = list(named.values())
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(
+            where, [f"row 1 names {name!r} twice" for name in twice], "Name each column once."
+        )
+    return named
+
+
+def _csv_rows(path: Path, separator: str) -> Iterator[Sequence[Any]]:
+    # A cell may hold a whole dialogue. The limit is the process's: every table sets the same one,
+    # so that none is read by what another left behind.
+    csv.field_size_limit(_LONGEST_CELL)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, delimiter=separator, strict=True)
+        width = 0
+        try:
+            for cells in reader:
+                if not width and len(cells) == 1 and (other := separator_error(path, separator)):
+                    raise other
+                width = width or len(cells)
+                if cells and len(cells) != width:
+                    raise csv.Error(f"{len(cells)} cells, but the header has {width}")
+                yield cells
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise _csv_error(path, separator, reader.line_num, error) from error
+
+
+def _csv_error(path: Path, separator: str, line: int, error: Exception) -> DataError:
+    """The error for a table that cannot be read on from a line: its cause, where one is found."""
+    return (
+        encoding_error(path)
+        or separator_error(path, separator)
+        or DataError(
+            f"{path.name} line {line}",
+            [str(error)],
+            f"Put quotes around cells that hold {SEPARATORS[separator]}, quotes or line breaks.",
+        )
+    )
+
+
+def _lines(path: Path) -> Iterator[Record | Unreadable]:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            where = f"{path.name} line {number}"
+            try:
+                yield _record(where, _parse(line))
+            except _RepeatedKeyError as error:
+                yield Unreadable(where=where, fault=str(error))
+            except orjson.JSONDecodeError as error:
+                foreign = not_utf8(line)
+                if number == 1 and foreign == UTF_16:
+                    raise DataError(where, [foreign], f"{SAVE_AS_UTF8}.") from error
+                if number == 1 and line.removeprefix(BOM_UTF8).strip() in _OPENINGS:
+                    fault = "begins as one JSON document over several lines"
+                    advice = "Name it .json, or write a record on each line."
+                    raise DataError(str(path), [fault], advice) from error
+                spoilt = f"not JSON: {error.msg} (character {error.pos + 1} of the line)"
+                fault = f"{foreign}. {SAVE_AS_UTF8}" if foreign else spoilt
+                yield Unreadable(where=where, fault=fault)
+
+
+def _items(path: Path) -> Iterator[Record | Unreadable]:
+    try:
+        document = _parse(path.read_bytes())
+    except _RepeatedKeyError as error:
+        raise DataError(str(path), [str(error)], "Keep one of the two.") from error
+    except orjson.JSONDecodeError as error:
+        told = DataError(str(path), [f"not JSON: {error}"], "Mend it and run again.")
+        if _begins_with_record(path):
+            fault = "its first line is a record, as in JSON Lines"
+            told = DataError(str(path), [fault], "Name it .jsonl.")
+        raise (encoding_error(path) or told) from error
+    if not isinstance(document, list):
+        raise DataError(str(path), ["not a list of records"], _advise_list(document))
+    for number, item in enumerate(document, start=1):
+        # Some authors publish each record in a list of its own.
+        while isinstance(item, list) and len(item) == 1:
+            item = item[0]
+        yield _record(f"{path.name} item {number}", item)
+
+
+def _advise_list(document: Any) -> str:
+    """How a document that is no list becomes one."""
+    fields = document.items() if isinstance(document, dict) else ()
+    lists = [repr(key) for key, value in fields if isinstance(value, list)]
+    if len(lists) == 1:
+        return f"Leave nothing but the list in {lists[0]}."
+    return "Wrap the records in [ and ]."
+
+
+def _begins_with_record(path: Path) -> bool:
+    with path.open("rb") as file, suppress(orjson.JSONDecodeError):
+        return isinstance(orjson.loads(file.readline().removeprefix(BOM_UTF8)), dict)
+    return False
+
+
+class _RepeatedKeyError(Exception):
+    """A key stands twice in one object: which of its values is meant, nobody can tell."""
+
+
+def _parse(data: bytes) -> Any:
+    """Raises `_RepeatedKeyError`, and `orjson.JSONDecodeError` for what is not JSON."""
+    value = orjson.loads(data.removeprefix(BOM_UTF8))
+    # The parser keeps the last of several values. Quotes within texts make this count too high,
+    # and only then the object is read again, slowly.
+    if data.count(b'":') + data.count(b'" :') > _count_keys(value):
+        json.loads(data, object_pairs_hook=_unrepeated)
+    return value
+
+
+def _count_keys(value: Any) -> int:
+    if isinstance(value, dict):
+        return len(value) + sum(map(_count_keys, value.values()))
+    return sum(map(_count_keys, value)) if isinstance(value, list) else 0
+
+
+def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    counts = Counter(key for key, _ in pairs)
+    for key, count in counts.items():
+        if count > 1:
+            raise _RepeatedKeyError(f"the key {key!r} stands {count} times in one object")
+    return dict(pairs)
+
+
+def _record(where: str, value: Any) -> Record | Unreadable:
+    if not isinstance(value, dict):
+        fault = f"holds a {type(value).__name__}, not an object: {{...}}"
+        return Unreadable(where=where, fault=fault)
+    return Record(where=where, fields=value)

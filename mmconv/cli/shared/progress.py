@@ -1,0 +1,113 @@
+"""How a run's progress is told: a live line on a terminal, plain log lines elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from mmconv.config import RunSpec
+from mmconv.report.costs import tell_session_cost
+from mmconv.tally import Pace, SeatTally, Tally
+
+LINE_SECONDS = 10.0
+
+
+@asynccontextmanager
+async def progress(spec: RunSpec, tally: Tally, total: int) -> AsyncIterator[None]:
+    """Tell progress on standard error until the block ends; `total` counts plans."""
+    teller = _live if sys.stderr.isatty() else _log
+    task = asyncio.create_task(teller(spec, tally, total))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def line(spec: RunSpec, tally: Tally, seconds: float) -> str:
+    """What has happened so far, in one line: calls, rate, what was lost and why lately, cost.
+
+    Replies are reused that the store held, or that an equal call of this run brought. Why a call is
+    asked again is told in full as long as its model has answered nothing: its address may be wrong.
+    """
+    seats = tally.seats.values()
+    parts = [counted(tally.ended, "call"), f"{tally.asked / max(seconds, 1e-9):.1f}/s"]
+    if stored := sum(seat.stored for seat in seats):
+        parts.append(f"{counted(stored, 'reply', 'replies')} reused")
+    if retried := sum(seat.retried for seat in seats):
+        reasons = dict.fromkeys(filter(None, map(_why_again, seats)))
+        latest = "latest: " if retried > 1 else ""
+        parts.append(f"{retried:,} retried ({latest}{', '.join(reasons)})")
+    if failures := sum((seat.failures for seat in seats), Counter[str]()):
+        parts.append(f"{failures.total():,} failed ({_kinds(failures)})")
+    if skipped := sum(seat.skipped for seat in seats):
+        parts.append(f"{skipped:,} skipped")
+    if price := tell_session_cost(spec, tally):
+        parts.append(price)
+    return ", ".join(parts)
+
+
+def _so_far(spec: RunSpec, tally: Tally, seconds: float) -> str:
+    """The line of a run that goes on, which may wait long for its first reply."""
+    told = line(spec, tally, seconds)
+    return told if tally.ended else f"{told}; no reply yet: what runs here is loaded first"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """A number with its noun; `many` is the plural where that is not `one` with an s."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def _why_again(seat: SeatTally) -> str:
+    if not seat.retried or seat.asked or seat.stored:
+        return seat.last_retry
+    return f"{seat.last_retry}: {seat.retried_for}"
+
+
+def _kinds(failures: Counter[str]) -> str:
+    """The kinds of failures, with how many there are of each if there are several."""
+    if len(failures) == 1:
+        return next(iter(failures))
+    return ", ".join(f"{kind} {count:,}" for kind, count in failures.most_common())
+
+
+async def _live(spec: RunSpec, tally: Tally, total: int) -> None:
+    # rich takes a tenth of a second to import, which a job without a terminal need not pay
+    from rich.console import Console, Group
+    from rich.live import Live
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    started = time.monotonic()
+    bar = Progress(
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total} conversations"),
+        TimeRemainingColumn(),
+    )
+    task = bar.add_task("", total=total)
+    with Live(console=Console(stderr=True)) as live:
+        while True:
+            bar.update(task, completed=tally.finished)
+            # on a line of its own, which wraps, nothing of it is cropped in a narrow terminal
+            live.update(Group(bar, Text(_so_far(spec, tally, time.monotonic() - started))))
+            await asyncio.sleep(0.2)
+
+
+async def _log(spec: RunSpec, tally: Tally, total: int) -> None:
+    started = time.monotonic()
+    pace = Pace()
+    pace.mark(started, tally)
+    while True:
+        await asyncio.sleep(LINE_SECONDS)
+        now = time.monotonic()
+        pace.mark(now, tally)
+        left = pace.seconds_left(total)
+        remaining = "" if left is None else f", about {left:.0f} s left"
+        told = _so_far(spec, tally, now - started)
+        sys.stderr.write(f"{tally.finished}/{total} conversations, {told}{remaining}\n")
+        sys.stderr.flush()

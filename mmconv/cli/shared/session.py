@@ -1,0 +1,229 @@
+"""One evaluation on a terminal: progress, Ctrl-C or SIGTERM, and the tables at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from mmconv.cli.shared.costs import Budget
+from mmconv.cli.shared.file_errors import writing
+from mmconv.cli.shared.progress import counted, line, progress
+from mmconv.cli.shared.run_folders import open_new
+from mmconv.cli.shared.table_output import print_tables
+from mmconv.cli.shared.visible_text import visible
+from mmconv.config import RunSpec
+from mmconv.errors import OwnCodeError
+from mmconv.evaluation import Evaluation, Place, Result
+from mmconv.report.shortfalls import tell_notable
+from mmconv.report.writing.run_folder import PAGE
+from mmconv.run_folder.layout import TABLES, TRANSCRIPTS, WHOLE, Shard
+from mmconv.runner import Runner, collect_rarely
+from mmconv.store.address import has_password, without_password
+from mmconv.tally import Halt, Tally
+from model_zoo.loading_threads import end_with_loads
+
+EXIT_FAILURES = 1
+EXIT_INTERRUPTED = 130
+
+MAX_FAILURES = 0.01
+"""The share of calls that may fail, and of verdicts that may be unreadable, where none is given."""
+
+
+OWN_TO_CALLS: frozenset[str] = frozenset({"context", "filter", "rejected"})
+"""Failures that the same request meets again: it is too long, unwanted, or not taken."""
+
+
+MORE_ROOM = (
+    "Fewer tokens for a reply leave a prompt more room in the context: set "
+    "sampling.SEAT.max_tokens, as in --set sampling.candidate.max_tokens=512."
+)
+
+
+async def run_new(
+    spec: RunSpec,
+    where: Place,
+    part: Shard = WHOLE,
+    *,
+    page: bool = True,
+    budget: Budget | None = None,
+) -> Result:
+    """Make a run or go on with it, and print what `evaluate` does.
+
+    Raises as `open_new` does, and `ConfigError` where it cannot write.
+    """
+    async with open_new(spec, where, part) as evaluation:
+        for told in evaluation.changed():
+            click.echo(told, err=True)
+        with writing(evaluation.folder):
+            return await evaluate(evaluation, page=page, budget=budget)
+
+
+async def evaluate(
+    evaluation: Evaluation,
+    *,
+    offline: bool = False,
+    page: bool = True,
+    budget: Budget | None = None,
+) -> Result:
+    """Run, or with `offline` score again; prints the tables and where they lie.
+
+    The first Ctrl-C or SIGTERM lets the calls under way finish, as a `budget` that is spent does;
+    the second one does not.
+    """
+    collect_rarely()
+    runner = evaluation.runner(offline=offline)
+    if budget is not None:
+        runner.enough = budget.spent
+    async with progress(evaluation.spec, runner.tally, evaluation.plan_count):
+        with stopped_by_interrupt(runner), _advised(evaluation, runner.tally):
+            result = await evaluation.run(runner, page=page)
+    if result.complete:
+        printed = [table for table in result.tables if not table.detail]
+        print_tables(printed, "table", folder=Path(TABLES))
+        click.echo()
+    for message in _losses(result):
+        click.echo(message, err=True)
+    if result.complete and budget is not None and (spent := budget.spent(result.tally)):
+        click.echo(spent, err=True)
+    told = f"{line(evaluation.spec, result.tally, result.seconds)}; {result.seconds:.1f} s"
+    if result.complete:
+        click.echo(f"{told}\nEverything is in {result.folder}")
+        if page:
+            click.echo(f"The report: {result.folder / PAGE}")
+    else:
+        ended = f"{result.tally.finished} of {evaluation.plan_count} conversations"
+        click.echo(f"NOT FINISHED, no results yet: {ended}; {told}")
+    gc.freeze()  # What is left goes with the process; looking through it would take its time.
+    return result
+
+
+@contextmanager
+def _advised(evaluation: Evaluation, tally: Tally) -> Iterator[None]:
+    """Have an `OwnCodeError` tell how to go on once that code is mended."""
+    try:
+        yield
+    except OwnCodeError as error:
+        if tally.finished == evaluation.plan_count:
+            then = f"`mmconv score {evaluation.folder}` makes the results without asking anything"
+            told = f"All that was asked is kept. Mend it; {then}."
+        elif tally.replies:
+            told = "What was answered is kept. Mend it, and give the same command again."
+        else:
+            raise
+        raise OwnCodeError(f"{error}\n{told}") from error
+
+
+def _losses(result: Result) -> Iterator[str]:
+    """What was not answered, with an example for each kind of failure, and what was not read."""
+    for name, seat in result.tally.seats.items():
+        for kind, count in seat.failures.items():
+            failed = f"{counted(count, 'call')} of {name} failed ({kind})"
+            yield visible(f"{failed}, for instance: {seat.examples[kind]}")
+    if unasked := result.tally.unasked:
+        never = "was never asked" if unasked == 1 else "were never asked"
+        yield f"{counted(unasked, 'call')} {never}: this run is not finished"
+    if not result.complete:
+        return
+    notable = tell_notable(result.shortfall, result.tables)
+    yield from (told for told in result.shortfall.sentences(least=0) if told not in notable)
+    yield from (f"WARNING: {told}" for told in notable)
+
+
+def exit_code(result: Result, store: str, max_failures: float = MAX_FAILURES) -> int:
+    """The exit code of a run; what stands in the way of 0 is told on standard error.
+
+    `store` is the one that was given on the command line, `max_failures` a share from 0 to 1.
+    """
+    if not result.complete:
+        return tell_stopped(store, result.tally.halt)
+    lost = result.tally.lost / max(1, result.tally.ended)
+    if lost > max_failures:
+        click.echo(
+            f"{lost:.1%} of the calls failed or were skipped (allowed: {max_failures:.1%}); "
+            f"{result.folder / TRANSCRIPTS} says why. {_advice(result.tally)}",
+            err=True,
+        )
+        return EXIT_FAILURES
+    short = result.shortfall
+    unread = (short.unread + short.incomplete) / max(1, short.verdicts)
+    if unread > max_failures:
+        click.echo(
+            f"{unread:.1%} of the verdicts could not be read, or not in full "
+            f"(allowed: {max_failures:.1%}); "
+            f"`mmconv show {result.folder} SAMPLE` prints what the judge said.",
+            err=True,
+        )
+        return EXIT_FAILURES
+    return 0
+
+
+def _advice(tally: Tally) -> str:
+    """What can be done about calls that failed, or that need one that did."""
+    kinds = {kind for seat in tally.seats.values() for kind in seat.failures}
+    if kinds and kinds <= OWN_TO_CALLS and not tally.unasked:
+        told = ", ".join(sorted(kinds))
+        advice = f"They were refused ({told}), and will be again unless the reason is gone."
+    else:
+        advice = "Run again to ask them again."
+    return f"{advice} {MORE_ROOM}" if "context" in kinds else advice
+
+
+def tell_stopped(store: str, halt: Halt | None) -> int:
+    """Say why a run stopped by itself, and how to go on with it; returns the exit code.
+
+    Where a model is still being loaded the process ends here.
+    """
+    if halt is not None:
+        click.echo(visible(halt.told), err=True)
+        if halt.failure is not None and halt.failure.kind == "context":
+            click.echo(MORE_ROOM, err=True)
+    click.echo(f"Stopped; what was answered is kept. Resume with:\n  {typed(store)}", err=True)
+    code = EXIT_INTERRUPTED if halt is None or halt.failure is None else EXIT_FAILURES
+    end_with_loads(code)
+    return code
+
+
+def typed(store: str) -> str:
+    """The command that was typed, to run it again, without the password in its `store`'s URL."""
+    arguments, advice = sys.argv[1:], ""
+    if has_password(store):
+        arguments = [each.replace(store, without_password(store)) for each in arguments]
+        advice = "\n  (without the store's password: put it in again, or set PGPASSWORD)"
+    return shlex.join(["mmconv", *arguments]) + advice
+
+
+@contextmanager
+def stopped_by_interrupt(runner: Runner) -> Iterator[None]:
+    """Let the first Ctrl-C or SIGTERM stop the runner; the second one ends the command as ever.
+
+    Batch systems send SIGTERM some time before they kill a job.
+    """
+    loop = asyncio.get_running_loop()
+    signals = signal.SIGINT, signal.SIGTERM
+
+    def give_back() -> None:
+        for number in signals:
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.default_int_handler)
+
+    def stop() -> None:
+        give_back()
+        click.echo(
+            "Stopping: waiting for the calls under way (Ctrl-C again to drop them).", err=True
+        )
+        runner.stop()
+
+    for number in signals:
+        loop.add_signal_handler(number, stop)
+    try:
+        yield
+    finally:
+        give_back()

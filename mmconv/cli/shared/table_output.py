@@ -1,0 +1,101 @@
+"""How the commands that end in tables hand them over: `--format`, `--out`, a terminal's width.
+
+Which tables there are is the commands' business; the renderings are `mmconv.report.tables`.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import click
+import orjson
+
+from mmconv.cli.shared.option_values import FILE, Command
+from mmconv.report.tables.formats import FORMATS, as_printed, write_tables
+from mmconv.report.tables.text import all_to_text, fold
+from mmconv.values import Table
+
+
+def form_option(command: Command) -> Command:
+    """Add `--format`, as `print_tables` takes it."""
+    form = click.option(
+        "--format",
+        "form",
+        type=click.Choice(["table", "json", "csv", "md", "tex"]),
+        default="table",
+        show_default=True,
+        help="How the tables are printed.",
+    )
+    return form(command)
+
+
+def table_options(command: Command) -> Command:
+    """Add `--format` and `--out`, as `show_tables` takes them."""
+    out = click.option("--out", type=FILE, help="Write them into this folder too, in all formats.")
+    return form_option(out(command))
+
+
+def show_tables(
+    tables: Sequence[Table],
+    form: str,
+    out: Path | None,
+    *,
+    printed: Sequence[Table] | None = None,
+    intervals: bool = False,
+) -> None:
+    """Print the tables, or `printed` in their place, and write them to `out` where that is given.
+
+    Where they lie is told on standard error: standard output is left to programs that read there.
+    """
+    shown = tables if printed is None else printed
+    print_tables(shown, form, intervals=intervals, folder=out)
+    if out is not None:
+        write_tables(out, tables)
+        click.echo(f"The tables are in {out}", err=True)
+
+
+def print_tables(
+    tables: Sequence[Table], form: str, *, intervals: bool = False, folder: Path | None = None
+) -> None:
+    """Print all tables, `detail` ones too.
+
+    As `json` they are one object, see `as_printed`; in CSV, a line `# name` stands before each.
+    `folder` is where they are written too: a `table` with a long list of what is missing points
+    there.
+    """
+    if form == "json":
+        document = as_printed(tables, intervals=intervals)
+        click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+    elif form == "table":
+
+        def elsewhere(name: str) -> str:
+            return "--format md" if folder is None else f"{folder / name}.txt"
+
+        click.echo(all_to_text(tables, terminal_width(), elsewhere), nl=False)
+    else:
+        click.echo("\n".join(_rendered(table, form) for table in tables), nl=False)
+
+
+def terminal_width() -> float:
+    """How many columns standard output shows; infinite where it is no terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else math.inf
+
+
+def print_warnings(warnings: Iterable[str], form: str) -> None:
+    """What must be known before the tables; on stderr where programs read those."""
+    for warning in warnings:
+        click.echo(f"{folded(warning)}\n", err=form != "table")
+
+
+def folded(text: str) -> str:
+    """A sentence with its lines ended between words where the terminal would end them anywhere."""
+    return "\n".join(fold(text, terminal_width()))
+
+
+def _rendered(table: Table, form: str) -> str:
+    name = f"# {table.name}\n" if form == "csv" else ""
+    return name + FORMATS[form](table)

@@ -1,0 +1,1 @@
+"""The samples of a page's runs: read once, put as conversations, indexed, packed in blocks."""

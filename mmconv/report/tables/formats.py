@@ -1,0 +1,169 @@
+"""Tables in every format, and as files: CSV and JSON for programs are made here.
+
+Those for readers have modules of their own; what they have in common stands in
+`mmconv.report.tables`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from mmconv.report.tables.cells import (
+    check_table,
+    round_number,
+    tell_missing,
+)
+from mmconv.report.tables.latex import to_latex
+from mmconv.report.tables.markdown import to_markdown
+from mmconv.report.tables.text import to_text
+from mmconv.run_folder.tables import INDEX
+from mmconv.values import Cell, Table
+from mmconv.whole_files import whole
+
+
+def to_csv(table: Table) -> str:
+    """One line per row; a column C becomes C, C.low, C.high, C.n, C.missing and C.why.
+
+    A column without any interval lacks C.low and C.high, one that counts nothing C.n, C.missing and
+    C.why: a column of text is one column. C.missing counts all that is missing, C.why tells how
+    many for which reason.
+    """
+    check_table(table)
+    fields = {column: _csv_fields(table, column) for column in table.columns}
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["row", *(column + field for column in fields for field in fields[column])])
+    for name, row in table.rows.items():
+        entries = [
+            _csv_entry(row.get(column), field) for column in fields for field in fields[column]
+        ]
+        writer.writerow([name, *entries])
+    return stream.getvalue()
+
+
+def to_json(table: Table) -> str:
+    """One object: the table's own fields, and rows -> row -> column -> cell.
+
+    A cell has value, n, missing (reason -> count), low and high.
+    """
+    check_table(table)
+    document = {
+        "name": table.name,
+        "title": table.title,
+        "columns": table.columns,
+        "digits": table.digits,
+        "signed": table.signed,
+        "detail": table.detail,
+        "notes": table.notes,
+        "rows": {
+            name: {column: _json_cell(row[column]) for column in table.columns if column in row}
+            for name, row in table.rows.items()
+        },
+    }
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
+
+
+FORMATS: Mapping[str, Callable[[Table], str]] = {
+    "txt": to_text,
+    "csv": to_csv,
+    "json": to_json,
+    "md": to_markdown,
+    "tex": to_latex,
+}
+"""The renderings by file name suffix."""
+
+
+def as_printed(tables: Iterable[Table], *, intervals: bool = False) -> dict[str, Any]:
+    """Table -> row -> column -> value, n and missing (reason -> count), numbers as printed.
+
+    That is rounded, for comparison with what was published; with `intervals` low and high stand
+    there too. Raises `ValueError` for two tables of one name.
+    """
+    document: dict[str, Any] = {}
+    for table in tables:
+        check_table(table)
+        if table.name in document:
+            raise ValueError(f"two tables have one name: {table.name!r}")
+        document[table.name] = {
+            name: {
+                column: _printed(row[column], table, intervals)
+                for column in table.columns
+                if column in row
+            }
+            for name, row in table.rows.items()
+        }
+    return document
+
+
+def write_tables(folder: Path, tables: Sequence[Table]) -> None:
+    """Write every table in every format as `<name>.<suffix>`, their names as `INDEX`, each whole.
+
+    Makes the folder if it is not there. Raises `ValueError` for two tables of one name, or a name
+    that is no plain file name or that of the index.
+    """
+    names = [table.name for table in tables]
+    if len({*names, Path(INDEX).stem}) <= len(names):
+        raise ValueError(f"two tables have one name, or one that of the index: {sorted(names)}")
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {
+        f"{table.name}.{suffix}": render(table)
+        for table in tables
+        for suffix, render in FORMATS.items()
+    }
+    # last, since whoever finds the index takes all tables to be there
+    texts[INDEX] = orjson.dumps(names).decode() + "\n"
+    for name, text in texts.items():
+        with whole(folder / name) as part:
+            part.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _csv_fields(table: Table, column: str) -> tuple[str, ...]:
+    cells = [row[column] for row in table.rows.values() if column in row]
+    fields: tuple[str, ...] = ("",)
+    if any(cell.low is not None or cell.high is not None for cell in cells):
+        fields += (".low", ".high")
+    if any(cell.n is not None or cell.missing for cell in cells):
+        fields += (".n", ".missing", ".why")
+    return fields
+
+
+def _csv_entry(cell: Cell | None, field: str) -> float | str | None:
+    if cell is None:
+        return None
+    match field:
+        case ".low":
+            return cell.low
+        case ".high":
+            return cell.high
+        case ".n":
+            return cell.n
+        case ".missing":
+            return None if cell.n is None and not cell.missing else sum(cell.missing.values())
+        case ".why":
+            return tell_missing(cell)
+    return cell.value
+
+
+def _printed(cell: Cell, table: Table, intervals: bool) -> dict[str, Any]:
+    def printed(value: float | str | None) -> float | str | None:
+        return value if isinstance(value, str | None) else float(round_number(value, table))
+
+    entry = {"value": printed(cell.value), "n": cell.n, "missing": dict(cell.missing)}
+    ends = {"low": printed(cell.low), "high": printed(cell.high)} if intervals else {}
+    return entry | ends
+
+
+def _json_cell(cell: Cell) -> dict[str, Any]:
+    return {
+        "value": cell.value,
+        "n": cell.n,
+        "missing": dict(cell.missing),
+        "low": cell.low,
+        "high": cell.high,
+    }

@@ -1,0 +1,311 @@
+"""`/v1/dialogues`: a client's own dialogue, asked under several conditions and judged.
+
+A small one is answered at once; one of more calls than the settings allow becomes a job of
+the queue and is answered with its id. What is equal to a dialogue before is not asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from mmconv.answers import DialogueInfo, Progress, QueuedDialogue
+from mmconv.config import CANDIDATE
+from mmconv.dialogues.plans import Dialogue
+from mmconv.dialogues.request import DialogueRequest
+from mmconv.dialogues.results import DialogueResult
+from mmconv.plans import Finished
+from mmconv.service.access import Asker, Caller, Chatter, Shared
+from mmconv.service.dialogues.execution import (
+    DIALOGUE,
+    JUDGE,
+    build_dialogue,
+    make_plans,
+    name_dialogue,
+    names_of,
+    own_seat,
+    presentable_result,
+)
+from mmconv.service.docs.responses import documented, stopped, with_location
+from mmconv.service.errors.problems import Problem, json_response
+from mmconv.service.http.disconnect import while_connected
+from mmconv.service.http.json_bodies import JsonRoute
+from mmconv.service.http.query_parameters import QueryParameters, Word
+from mmconv.service.http.request_limits import check_bounds, check_volume, refuse_faults
+from mmconv.service.images.request_images import request_images, work_on_image
+from mmconv.service.images.routes import keep_image
+from mmconv.service.jobs.operations import Deletion, job_page, remove_job, too_many_jobs
+from mmconv.service.jobs.watching import wait
+from mmconv.service.models.api_keys import require_key
+from mmconv.service.models.calls import run_plans
+from mmconv.service.models.failures import problem_of_failure
+from mmconv.service.state import Service
+from mmconv.store.job_queries import stands
+from mmconv.store.jobs import Filter, Job, NewJob
+from mmconv.tally import JobState
+from mmconv.values import Failure, Reply
+
+router = APIRouter(prefix="/v1", tags=["dialogues"], route_class=JsonRoute)
+
+DIALOGUE_ID = r"^dialogue-[0-9a-f]{12}$"
+
+DialogueId = Annotated[str, Path(pattern=DIALOGUE_ID)]
+"""The id of a dialogue that became a job."""
+
+
+class WaitQuery(QueryParameters):
+    """How many seconds to wait for a dialogue that becomes a job."""
+
+    wait: float = Field(default=0, ge=0, le=3600)
+
+
+class DialogueQuery(QueryParameters):
+    """Which dialogues a list holds: at most `limit`, behind the one with the id `after`."""
+
+    state: JobState | None = None
+    model: Word | None = None
+    after: Annotated[str, Field(pattern=DIALOGUE_ID)] | None = None
+    limit: int = Field(default=50, ge=1, le=200)
+
+
+class DialogueList(BaseModel):
+    """Dialogues, the newest first; `next` is the `after` of the following page, or null."""
+
+    data: list[DialogueInfo]
+    next: str | None
+
+
+@router.post(
+    "/dialogues",
+    response_model=DialogueResult,
+    responses={
+        **documented(404, 409, 502, 503, 504),
+        **with_location(202, model=QueuedDialogue, description="A job: see its Location."),
+    },
+)
+async def add_dialogue(
+    asked: DialogueRequest,
+    request: Request,
+    shared: Shared,
+    caller: Chatter,
+    query: Annotated[WaitQuery, Query()],
+) -> Response:
+    """Hold a dialogue under its conditions; with a judge, also their verdicts and deltas.
+
+    Up to as many calls as the setting `synchronous_calls` says (32 if it says nothing), of models
+    and judge together, are answered at once, with 200 and the dialogue. One of more calls, or of
+    more than the token may have waiting, becomes a job, for which a token needs the scope run: it
+    is answered with 202 and a job without `conditions` and `deltas`. Ask at its `location` until
+    its state is done; its `result` is the dialogue then. With `wait` in the query, as in
+    `?wait=600`, the answer comes when the job is done, with 200 and the dialogue, or with 202 when
+    it failed, was stopped, or takes longer; at once where the token has as many watchers as it may.
+
+    Calls that fail are part of a dialogue; where not one was answered, the first failure is told as
+    chat tells it, and the job has failed. Calls that are under way when the client goes are kept:
+    the same dialogue again goes on behind them.
+
+    Three conditions and two gradings of three turns are more than 32 calls. Posting a queued
+    dialogue again finds it, and goes on with it if it was stopped or lost calls.
+    """
+    refuse_faults(asked.faults())
+    check_bounds(asked, shared.settings.sizes)
+    check_volume(asked)
+    made = await while_connected(request, _hold_and_wait(shared, caller, asked, query.wait))
+    if isinstance(made, DialogueResult):
+        return json_response(made)
+    if made.state == "done":
+        return Response(made.result, media_type="application/json")
+    return json_response(_queued_dialogue(made), 202, {"Location": _place(made)})
+
+
+@router.get("/dialogues", response_model=DialogueList, responses=documented())
+async def list_dialogues(
+    shared: Shared, caller: Asker, asked: Annotated[DialogueQuery, Query()]
+) -> Response:
+    """List the dialogues of one's own that became jobs, an admin's list all; the newest first.
+
+    Their results are given out one by one.
+    """
+    owner = None if caller.may("admin") else caller.name
+    chosen = Filter(kind=DIALOGUE, owner=owner, state=asked.state, model=asked.model)
+    page, following = await job_page(shared, chosen, asked.after, asked.limit)
+    return json_response({"data": [_dialogue_info(job) for job in page], "next": following})
+
+
+@router.get("/dialogues/{dialogue}", response_model=QueuedDialogue, responses=documented(404))
+async def get_dialogue(dialogue: DialogueId, shared: Shared, caller: Asker) -> Response:
+    """Tell how a dialogue of one's own is that became a job."""
+    return json_response(_queued_dialogue(await _find(shared, caller, dialogue)))
+
+
+@router.delete(
+    "/dialogues/{dialogue}",
+    status_code=202,
+    response_model=QueuedDialogue,
+    responses=documented(404, 409) | stopped(QueuedDialogue),
+)
+async def stop_dialogue(
+    dialogue: DialogueId, shared: Shared, caller: Chatter, asked: Deletion
+) -> Response:
+    """Stop it; what is answered is kept, and posting it again goes on.
+
+    With `purge`, remove one that is not under way. Its images stay until they are removed too.
+    """
+    job = await _find(shared, caller, dialogue)
+    if asked.purge:
+        await remove_job(shared, job)
+        return Response(status_code=204)
+    if not job.is_active:
+        return json_response(_queued_dialogue(job))
+    return json_response(_queued_dialogue(await shared.queue.stop(job.id) or job), 202)
+
+
+async def _hold_and_wait(
+    shared: Service, caller: Caller, asked: DialogueRequest, seconds: float
+) -> DialogueResult | Job:
+    made = await _hold(shared, caller, asked)
+    if isinstance(made, DialogueResult) or not made.is_active or not seconds:
+        return made
+    try:
+        return await wait(shared, caller, made, seconds)
+    except Problem:
+        # It is queued all the same, though too many requests of the caller's wait already.
+        return made
+
+
+async def _hold(shared: Service, caller: Caller, asked: DialogueRequest) -> DialogueResult | Job:
+    """The result of a small dialogue, the job that a larger one becomes; raises `Problem`."""
+    names = names_of(asked)
+    seats = {CANDIDATE: own_seat(shared.model(asked.model), asked)}
+    if asked.judge is not None:
+        seats[JUDGE] = shared.model(asked.judge, "judge")
+    with request_images(shared) as images:
+        dialogue = await build_dialogue(shared, asked, images)
+        plans = await make_plans(dialogue)
+        calls = sum(len(plan.calls) for plan in plans)
+        if calls > min(shared.settings.synchronous_calls, caller.limits.queued_calls):
+            return await _submit(shared, caller, dialogue, calls)
+        _require_keys(shared, asked)
+        finished = await run_plans(shared, caller, seats, names, plans, DIALOGUE)
+    _require_answers(finished)
+    return presentable_result(dialogue, finished)
+
+
+def _require_answers(finished: Sequence[Finished]) -> None:
+    """Raise the first failure as a `Problem` where not one call was answered, as jobs fail then."""
+    outcomes = [found for each in finished for found in each.outcomes.values()]
+    if any(isinstance(each, Reply) for each in outcomes):
+        return
+    for each in outcomes:
+        if isinstance(each, Failure):
+            raise problem_of_failure(each)
+
+
+async def _submit(shared: Service, caller: Caller, dialogue: Dialogue, calls: int) -> Job:
+    """Queue the dialogue, its images kept as the caller's; raises `Problem`."""
+    if not caller.may("run"):
+        raise Problem(
+            403,
+            f"a dialogue of {calls} calls is queued like a run, and this token lacks the scope "
+            "'run'",
+            code="missing_scope",
+        )
+    request = _by_id(dialogue)
+    spec = request.model_dump_json(exclude_unset=True)
+    name = name_dialogue(shared.settings, caller.name, spec)
+    known = await shared.queue.get(name)
+    if known is None or not stands(known):
+        _require_keys(shared, request)
+    await _keep_images(shared, caller, dialogue)
+    submitted = await shared.queue.submit(
+        NewJob(
+            id=name,
+            kind=DIALOGUE,
+            owner=caller.name,
+            spec=spec,
+            model=request.model,
+        ),
+        most=caller.limits.concurrent_runs,
+    )
+    if submitted.job is None:
+        raise too_many_jobs(caller)
+    return submitted.job
+
+
+def _require_keys(shared: Service, asked: DialogueRequest) -> None:
+    """Raise `Problem` 409 for a model whose key is not set here."""
+    for param, name in (("model", asked.model), ("judge", asked.judge)):
+        if name is not None:
+            require_key(shared.models.specs[name], name, param)
+
+
+async def _keep_images(shared: Service, caller: Caller, dialogue: Dialogue) -> None:
+    for picture in chain.from_iterable(dialogue.pictures):
+        param = "images"
+        data = await work_on_image(shared, param, shared.pictures.read, picture.sha256)
+        await work_on_image(shared, param, keep_image, shared, caller, data, picture.media_type)
+
+
+def _by_id(dialogue: Dialogue) -> DialogueRequest:
+    """The request with all images by their ids; those of turn 1 stand before the turns."""
+    first, *later = (
+        tuple(f"image:{picture.sha256}" for picture in shown) for shown in dialogue.pictures
+    )
+    turns = [turn.model_dump(exclude_unset=True) for turn in dialogue.request.turns]
+    for turn, images in zip(turns, ((), *later), strict=True):
+        turn.pop("images", None)
+        if images:
+            turn["images"] = images
+    asked = dialogue.request.model_dump(exclude_unset=True) | {"images": first, "turns": turns}
+    return DialogueRequest.model_validate(asked)
+
+
+async def _find(shared: Service, caller: Caller, name: str) -> Job:
+    """The caller's own dialogue, for an admin anybody's; raises `Problem` 404."""
+    job = await shared.queue.get(name)
+    if (
+        job is None
+        or job.kind != DIALOGUE
+        or (job.owner != caller.name and not caller.may("admin"))
+    ):
+        raise Problem(404, "no dialogue of this id is here", param="dialogue")
+    return job
+
+
+def _queued_dialogue(job: Job) -> dict[str, Any]:
+    """The fields of `QueuedDialogue`."""
+    result = None if job.result is None else orjson.Fragment(job.result)
+    return _dialogue_info(job) | {"result": result}
+
+
+def _dialogue_info(job: Job) -> dict[str, Any]:
+    """The fields of `DialogueInfo`."""
+    return {
+        "id": job.id,
+        "owner": job.owner,
+        "model": job.model,
+        "location": _place(job),
+        "about": _next(job),
+        "state": job.state,
+        "stopping": job.stopping,
+        "progress": Progress(**job.progress),
+        "error": job.error,
+        "created": job.created,
+        "ended": job.ended,
+    }
+
+
+def _place(job: Job) -> str:
+    return f"/v1/dialogues/{job.id}"
+
+
+def _next(job: Job) -> str | None:
+    if not job.is_active:
+        return None
+    return f"not done yet: GET {_place(job)} until its state is done, then read its result"

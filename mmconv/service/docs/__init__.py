@@ -1,0 +1,1 @@
+"""The API's own document: `/openapi.json` with words and examples, and `/docs`, its page."""

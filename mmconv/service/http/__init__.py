@@ -1,0 +1,1 @@
+"""The transport: connections, the gate before all routes, bodies, queries, limits of requests."""

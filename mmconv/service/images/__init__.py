@@ -1,0 +1,1 @@
+"""`/v1/images`, and the images that other requests name."""

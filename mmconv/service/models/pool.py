@@ -1,0 +1,192 @@
+"""The models of one process: each is loaded once, whoever asks it, at its first call or before.
+
+A seat from `seat` is shared by all synchronous requests; `guest` makes one that a request may stop.
+A run gets seats of its own from `lend`, over the same backends and their slots, so that stopping it
+or closing its models touches nothing else. Slots are given in the order of asking: nobody has
+precedence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from mmconv.assemble import build_seat, model_identity
+from mmconv.closing import close_all
+from mmconv.config import ModelSpec, RunSpec, SamplingSpec
+from mmconv.protocols import Backend, ImageSource
+from mmconv.runner import Model, Seat
+from mmconv.runner.slots import Stopped
+from mmconv.values import Message, Reply, Sampling
+from model_zoo.providers import provider_of
+
+log = logging.getLogger("mmconv.service.models")
+
+
+class ModelPool:
+    """Configured models by their public names; `images` is where backends read pictures.
+
+    Making one checks the options of every model and loads none; checkpoints are hashed, so it is
+    made in a thread. Raises `mmconv.errors.ConfigError`.
+    """
+
+    def __init__(self, specs: Mapping[str, ModelSpec], images: ImageSource) -> None:
+        self.specs = dict(specs)
+        self._images = images
+        self._sources: dict[str, _Source] = {}
+        shared: dict[int, Model] = {}
+        self._seats = {name: self._seat(spec, shared) for name, spec in specs.items()}
+
+    def seat(self, name: str) -> Seat:
+        """The seat that synchronous requests share; raises `KeyError`."""
+        return self._seats[name]
+
+    def lend(self, spec: RunSpec) -> dict[str, Seat]:
+        """Seats for one run, which may stop and close their models as it likes."""
+        own: dict[int, Model] = {}
+        return {
+            name: self._seat(model, own, spec.sampling.get(name), spec.seed)
+            for name, model in spec.seats.items()
+        }
+
+    def load(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of these models that are not loaded yet; loading begins, or again if it failed."""
+        return tuple(name for name in names if not self._source(self.specs[name]).load())
+
+    async def aclose(self) -> None:
+        """Close every model that was opened, and end what still loads; then raise as one did."""
+        await close_all(source.aclose() for source in self._sources.values())
+
+    def _seat(
+        self,
+        spec: ModelSpec,
+        models: dict[int, Model],
+        sampling: SamplingSpec | None = None,
+        seed: int = 0,
+    ) -> Seat:
+        """A seat on the model of `models` that this spec names; a new one is added to them."""
+        source = self._source(spec)
+        if id(source) not in models:
+            models[id(source)] = Model(source.fingerprint, source.open, spec.attempts)
+        return build_seat(spec, models[id(source)], sampling, seed)
+
+    def _source(self, spec: ModelSpec) -> _Source:
+        same = model_identity(spec)
+        if same not in self._sources:
+            self._sources[same] = _Source(spec, self._images)
+        return self._sources[same]
+
+
+def guest(seat: Seat) -> Seat:
+    """The seat for one request alone: stopping its model stops nobody else's calls."""
+    return replace(seat, model=_Guest(seat.model))
+
+
+def guides_output(spec: ModelSpec) -> bool:
+    """Whether the model's backend makes its replies obey a JSON schema, as its provider tells."""
+    return provider_of(spec).guides_output(spec)
+
+
+class _Source:
+    """A backend that is opened once and lent to several models."""
+
+    def __init__(self, spec: ModelSpec, images: ImageSource) -> None:
+        self._spec = spec
+        self._images = images
+        self._opening: asyncio.Task[_Lent] | None = None
+        self.fingerprint = provider_of(spec).fingerprint(spec)
+
+    async def open(self) -> Backend:
+        # Loading may take longer than a client waits; whoever asks next finds it under way.
+        return await asyncio.shield(self._begun())
+
+    def load(self) -> bool:
+        """Begin to open it, unless that is under way; whether it is open."""
+        return self._begun().done()
+
+    def _begun(self) -> asyncio.Task[_Lent]:
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open())
+            # Its failure is logged; there may be nobody who waits for it.
+            self._opening.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        return self._opening
+
+    async def aclose(self) -> None:
+        """Close the backend, or end its loading; nothing where it was never asked for."""
+        opening, self._opening = self._opening, None
+        if opening is None:
+            return
+        opening.cancel()
+        await asyncio.wait((opening,))
+        if not opening.cancelled() and opening.exception() is None:
+            await opening.result().backend.aclose()
+
+    async def _open(self) -> _Lent:
+        try:
+            provider = provider_of(self._spec)
+            return _Lent(await provider.open_backend(self._spec, self._images))
+        except Exception as error:
+            # Whoever asks next tries again; those who asked may all have gone, and none be told.
+            log.error("model %s cannot be opened: %s", self._spec.label, error)
+            self._opening = None
+            raise
+
+
+class _Lent:
+    """A backend as its borrowers see it: they share its slots, and closing it is not theirs.
+
+    Where `stopping` is set it is asked nothing more.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        slots: asyncio.Semaphore | None = None,
+        stopping: asyncio.Event | None = None,
+    ) -> None:
+        self.backend = backend
+        self._slots = slots or asyncio.Semaphore(backend.max_concurrency)
+        self._stopping = stopping or asyncio.Event()
+
+    def until(self, stopping: asyncio.Event) -> _Lent:
+        """The same for a borrower who may stop."""
+        return _Lent(self.backend, self._slots, stopping)
+
+    @property
+    def max_concurrency(self) -> int:
+        return self.backend.max_concurrency
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        async with self._slots:
+            if self._stopping.is_set():
+                raise Stopped
+            return await self.backend.generate(messages, sampling, affinity=affinity)
+
+    async def aclose(self) -> None:
+        """The owner closes the backend; a borrower only lets go of it."""
+
+
+class _Guest(Model):
+    """A model that others ask at the same time, with its slots and its pace.
+
+    Stopping it ends the calls that wait, but not those of others.
+    """
+
+    def __init__(self, host: Model) -> None:
+        super().__init__(host.fingerprint, host._open_backend, host._attempts)
+        self._host = host
+        self._slots = host._slots
+
+    def stop(self) -> None:
+        """Ask nothing more; calls under way finish, calls that wait raise `Stopped`."""
+        self._stopping.set()
+        self._slots.turn_away(self)
+
+    async def _ready(self) -> Backend:
+        backend = await self._host._ready()
+        assert isinstance(backend, _Lent)
+        return backend.until(self._stopping)

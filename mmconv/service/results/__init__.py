@@ -1,0 +1,1 @@
+"""What runs have found, as clients may see it: scores, samples, reports, comparisons."""

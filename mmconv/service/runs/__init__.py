@@ -1,0 +1,1 @@
+"""`/v1/runs`: runs of benchmarks, from the request to the end; `results` gives out the rest."""

@@ -1,0 +1,124 @@
+"""What the line of a run's progress counts."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+from types import SimpleNamespace
+
+import pytest
+
+from mmconv.cli.shared.progress import counted, line, progress
+from mmconv.config import ModelSpec, PriceSpec, RunSpec
+from mmconv.errors import FailureKind
+from mmconv.tally import SeatTally, Tally
+from mmconv.values import Failure, Reply
+
+MODEL = ModelSpec(provider="fake", model="echo")
+SPEC = RunSpec(benchmark="riddles", seats={"candidate": MODEL, "judge": MODEL})
+
+
+def test_a_first_run_with_equal_calls_reuses_replies() -> None:
+    seat = SeatTally(asked=2000, stored=1500, skipped=1)
+    told = line(SPEC, Tally(seats={"candidate": seat}), 10.0)
+    assert told == "3,501 calls, 200.0/s, 1,500 replies reused, 1 skipped"
+
+
+def test_the_latest_reason_of_each_seat_is_told() -> None:
+    candidate, judge = SeatTally(asked=1), SeatTally(stored=1)
+    candidate.count_retry("timeout", "no reply")
+    candidate.count_retry("rate_limit", "HTTP 429")
+    candidate.count_retry("rate_limit", "HTTP 429")
+    judge.count_retry("connection", "nobody there")
+    judge.count(Failure(kind="connection", message="no", attempts=8), stored=False)
+    told = line(SPEC, Tally(seats={"candidate": candidate, "judge": judge}), 10.0)
+    assert told == (
+        "3 calls, 0.1/s, 1 reply reused, 4 retried (latest: rate_limit, connection), "
+        "1 failed (connection)"
+    )
+
+
+def test_failures_of_several_kinds_are_counted_by_kind() -> None:
+    kinds: dict[str, tuple[FailureKind, ...]] = {
+        "candidate": ("timeout", "server"),
+        "judge": ("rate_limit", "server", "rate_limit", "rate_limit"),
+    }
+    tally = Tally()
+    for seat, ended in kinds.items():
+        for kind in ended:
+            tally.seat(seat).count(Failure(kind=kind, message="no", attempts=1), stored=False)
+    told = line(SPEC, tally, 10.0)
+    assert told == "6 calls, 0.0/s, 6 failed (rate_limit 3, server 2, timeout 1)"
+
+
+def test_why_a_model_that_has_answered_nothing_is_asked_again_is_told_in_full() -> None:
+    candidate, judge = SeatTally(), SeatTally()
+    candidate.count_retry("connection", "Cannot connect to host 127.0.0.1:9")
+    told = line(SPEC, Tally(seats={"candidate": candidate, "judge": judge}), 10.0)
+    assert told == "0 calls, 0.0/s, 1 retried (connection: Cannot connect to host 127.0.0.1:9)"
+
+
+def test_replies_whose_tokens_nobody_told_are_counted_if_they_were_asked_now() -> None:
+    seat = SeatTally()
+    for reply in (Reply(text="", input_tokens=1), Reply(text="", output_tokens=1)):
+        seat.count(reply, stored=True)
+        seat.count(reply, stored=False)
+    seat.count(Reply(text="", input_tokens=1, output_tokens=1), stored=False)
+    assert (seat.unmetered, seat.total_unmetered) == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [
+        (SeatTally(input_tokens=1000, output_tokens=100), "$0.002"),
+        (
+            SeatTally(asked=1200, unmetered=1100),
+            "price not known: 1,100 of 1,200 calls without tokens",
+        ),
+        (SeatTally(input_tokens=1000, timed_out=1), "$0.001 without 1 attempt that timed out"),
+        (SeatTally(input_tokens=1000, timed_out=9), "$0.001 without 9 attempts that timed out"),
+    ],
+)
+def test_the_price_is_told_as_far_as_it_is_known(counts: SeatTally, told: str) -> None:
+    priced = MODEL.model_copy(update={"price": PriceSpec(input=1, output=10)})
+    free = MODEL.model_copy(update={"price": PriceSpec(input=0, output=0)})
+    spec = RunSpec(benchmark="riddles", seats={"candidate": priced, "judge": free})
+    # what is free costs nothing, however many tokens it takes
+    seats = {"candidate": counts, "judge": SeatTally(asked=3, unmetered=3, timed_out=3)}
+    assert line(spec, Tally(seats=seats), 10.0).endswith(f"/s, {told}")
+
+
+async def test_what_came_from_the_store_at_once_tells_nothing_of_the_time_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of 1000 conversations the store has 900, and each of the others takes ten seconds."""
+    tally, passed, half = Tally(), count(), asyncio.Event()
+    tally.seats["candidate"] = SeatTally(stored=5)
+
+    def monotonic() -> float:
+        tally.finished = 900 + next(passed)
+        if tally.finished == 950:
+            half.set()
+        return 10.0 * tally.finished
+
+    monkeypatch.setattr("mmconv.cli.shared.progress.time", SimpleNamespace(monotonic=monotonic))
+    monkeypatch.setattr("mmconv.cli.shared.progress.LINE_SECONDS", 0)
+    async with progress(SPEC, tally, 1000):
+        await half.wait()
+    told = capsys.readouterr().err.splitlines()
+    assert "950/1000 conversations, 5 calls, 0.0/s, 5 replies reused, about 500 s left" in told
+
+
+async def test_why_nothing_comes_at_first_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mmconv.cli.shared.progress.LINE_SECONDS", 0)
+    async with progress(SPEC, Tally(), 3):
+        for _ in range(9):
+            await asyncio.sleep(0)
+    told = "0/3 conversations, 0 calls, 0.0/s; no reply yet: what runs here is loaded first"
+    assert told in capsys.readouterr().err.splitlines()
+
+
+def test_one_call_is_no_calls() -> None:
+    assert [counted(count, "call") for count in (0, 1, 2)] == ["0 calls", "1 call", "2 calls"]

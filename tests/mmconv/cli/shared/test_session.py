@@ -1,0 +1,169 @@
+"""How commands end: exit codes, and the command that goes on, without passwords."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mmconv import evaluation
+from mmconv.cli import commands, merge
+from mmconv.cli.shared.session import EXIT_FAILURES, MORE_ROOM, exit_code, tell_stopped, typed
+from mmconv.errors import FailureKind
+from mmconv.report.shortfalls import Shortfall
+from mmconv.runner import Runner
+from mmconv.store.merging import MergeReport
+from mmconv.tally import Halt, Tally
+from mmconv.values import UNASKED, Failure, Skipped
+
+
+@pytest.mark.parametrize(
+    ("store", "shown"),
+    [
+        ("postgresql://ann:s3cr%40t@db/mm", "postgresql+psycopg://ann@db/mm"),
+        ("postgresql://db/mm?user=ann&password=s3cr%40t", "postgresql+psycopg://db/mm?user=ann"),
+    ],
+)
+@pytest.mark.parametrize("form", ["--store {}", "--store={}"])
+def test_a_password_is_not_repeated(
+    monkeypatch: pytest.MonkeyPatch, form: str, store: str, shown: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["mmconv", "run", *form.format(store).split(), "a b.yaml"])
+    told = typed(store)
+    assert "s3cr" not in told
+    command, advice = told.split("\n")
+    assert shlex.split(command) == ["mmconv", "run", *form.format(shown).split(), "a b.yaml"]
+    assert advice == "  (without the store's password: put it in again, or set PGPASSWORD)"
+
+
+@pytest.mark.parametrize("store", ["", "all.sqlite", "postgres://ann@db/mm"])
+def test_a_command_without_a_password_is_repeated_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, store: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["mmconv", "run", "mine.yaml", f"--store={store}"])
+    assert typed(store) == f"mmconv run mine.yaml --store={store}"
+
+
+def test_merging_does_not_repeat_a_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    unlike = MergeReport(added=0, present=1, conflicts=1)
+    monkeypatch.setattr(merge, "merge", lambda *_stores: unlike)
+    result = CliRunner().invoke(commands, ["merge", "postgres://ann:s3cr@db/mm", "one.sqlite"])
+    assert (
+        result.stderr == "1 keys hold other texts; those of postgresql+psycopg://ann@db/mm stand\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "moments",
+    [
+        "mmconv.equipment.Equipment.read_data",
+        "mmconv.report.writing.run_folder.write_tables = mmconv.runner.Runner.stop",
+    ],
+    ids=["before its calls", "twice"],
+)
+def test_a_command_that_is_told_to_end_was_interrupted(tmp_path: Path, moments: str) -> None:
+    """While it asks, the first time stops the runner: see `tests.mmconv.test_resilience`."""
+    code = (
+        "import os, signal, sys, mmconv.cli, mmconv.equipment, mmconv.report.writing.run_folder\n"
+        f"{moments} = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "mmconv.cli.main()"
+    )
+    arguments = ("demo", "--samples", "1", "--out", str(tmp_path))
+    command = [sys.executable, "-c", code, *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stderr.splitlines()[-1:]) == (130, ["interrupted"])
+
+
+@pytest.mark.parametrize(
+    ("failures", "unasked", "advice"),
+    [
+        (
+            ("rejected", "filter"),
+            0,
+            "They were refused (filter, rejected), and will be again",
+        ),
+        (("rejected", "timeout"), 0, "Run again to ask them again."),
+        (("rejected",), 1, "Run again to ask them again."),
+        ((), 1, "Run again to ask them again."),
+        ((), 0, "Run again to ask them again."),
+        (
+            ("context",),
+            0,
+            "They were refused (context), and will be again unless the reason is gone. "
+            f"{MORE_ROOM}",
+        ),
+    ],
+)
+def test_only_what_may_be_answered_the_next_time_is_worth_asking_again(
+    failures: tuple[FailureKind, ...],
+    unasked: int,
+    advice: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tally = Tally()
+    for kind in failures:
+        failed = Failure(kind=kind, message="no", attempts=1)
+        tally.seat("candidate").count(failed, stored=False)
+    tally.seat("judge").count(Skipped(because="turn_1"), stored=False)
+    for _ in range(unasked):
+        tally.seat("judge").count(Skipped(because=UNASKED, reason="unasked"), stored=False)
+    ended = evaluation.Result(
+        folder=Path("runs"),
+        tables=(),
+        tally=tally,
+        complete=True,
+        seconds=1.0,
+        scores=0,
+        unscored={},
+        shortfall=Shortfall(),
+    )
+    assert exit_code(ended, store="") == EXIT_FAILURES
+    assert f"runs/transcripts.jsonl says why. {advice}" in capsys.readouterr().err
+
+
+def test_a_run_whose_prompts_fit_nowhere_is_told_what_makes_room(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    failure = Failure(kind="context", message="maximum context length is 4096", attempts=1)
+    assert tell_stopped("", Halt(reason="not one call was answered", failure=failure)) == 1
+    assert MORE_ROOM in capsys.readouterr().err
+
+
+class TestDemo:
+    """The demo ends as a run does."""
+
+    def test_with_failed_calls(self, tmp_path: Path) -> None:
+        (tmp_path / "broken.yaml").write_text(
+            "provider: fake\nmodel: failing\nattempts: 1\n"
+            "options: {rate: 0.5, kinds: [malformed]}\n"
+        )
+        result = demo(tmp_path, "--candidate", str(tmp_path / "broken.yaml"))
+        assert result.exit_code == 1
+        assert "ConvBench scores of broken, judged by" in result.stdout
+        assert "% of the calls failed or were skipped (allowed: 1.0%)" in result.stderr
+
+    def test_interrupted(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        asking = Runner.run
+
+        async def stopped(self: Runner, *arguments: Any) -> bool:
+            self.stop()
+            return await asking(self, *arguments)
+
+        monkeypatch.setattr(Runner, "run", stopped)
+        result = demo(tmp_path, "--candidate", "fake/echo")
+        assert result.exit_code == 130
+        assert "Stopped; what was answered is kept. Resume with:" in result.stderr
+        assert "A transcript" not in result.output
+        assert result.stdout.startswith(
+            "NOT FINISHED, no results yet: 0 of 3 conversations; 0 calls"
+        )
+        assert "Everything is in" not in result.output
+
+
+def demo(folder: Path, *more: str) -> Result:
+    return CliRunner().invoke(commands, ["demo", "--samples", "1", "--out", str(folder), *more])

@@ -1,0 +1,343 @@
+"""Runs beside each other: the same numbers as their own tables, differences, and refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import orjson
+import pytest
+from scipy.special import stdtr, stdtrit
+
+from mmconv.benchmarks.registry import TITLES
+from mmconv.benchmarks.shared.compared import find_quantities
+from mmconv.config import ModelSpec, RunSpec
+from mmconv.report.comparison.differences import DIFFERS, ONCE, Comparison, compare
+from mmconv.report.page.views.by_benchmark import comparison_content
+from mmconv.run_folder.saved_run import read_finished, read_scores
+from mmconv.run_folder.tables import read_tables
+from mmconv.stats import (
+    INTERVALS,
+    Quantity,
+    ScoreFrame,
+    as_cell,
+    holm,
+    measure,
+    paired_difference,
+)
+from mmconv.stats.cautious_means import CAUTIOUS
+from mmconv.values import Cell, Score, Table
+from tests.example_benchmark import Riddles
+from tests.mmconv.report.runs import ALPHA, BETA, FAILING, SIZE, Pair, make_run
+
+
+def _mtbench(quantity: Quantity, tables: dict[str, Table]) -> Cell:
+    return tables["scores"].rows[quantity.name][quantity.group]
+
+
+def _cmteval(quantity: Quantity, tables: dict[str, Table]) -> Cell:
+    return tables["scores"].rows[f"alpha, {quantity.name}"][quantity.group]
+
+
+def _fbbench(quantity: Quantity, tables: dict[str, Table]) -> Cell:
+    column = quantity.group.removesuffix(" (%)")
+    if quantity.name == "all tasks":
+        return tables["scores"].rows["alpha"][column]
+    return tables["tasks"].rows[quantity.name][column]
+
+
+def _convbench(quantity: Quantity, tables: dict[str, Table]) -> Cell:
+    name = {"score": "scores", "change": "deltas", "failure": "failures"}[quantity.kind]
+    return tables[name].rows[quantity.name][quantity.group]
+
+
+def _botchat(quantity: Quantity, tables: dict[str, Table]) -> Cell:
+    if quantity.name.startswith("UniEval, "):
+        return tables["unieval"].rows["alpha"][quantity.name.removeprefix("UniEval, ")]
+    if quantity.name == "non-loop dialogues":
+        return tables["loops"].rows["alpha"]["non-loop (%)"]
+    protocol, rate = quantity.name.split(": ")
+    return tables["gteval_dupdetect" if "Dup" in protocol else "gteval"].rows["alpha"][rate]
+
+
+PLACES: dict[str, Callable[[Quantity, dict[str, Table]], Cell]] = {
+    "convbench": _convbench,
+    "fbbench": _fbbench,
+    "mtbench101": _mtbench,
+    "cmteval": _cmteval,
+    "botchat": _botchat,
+}
+"""Benchmark -> where its own tables show a quantity."""
+
+
+def by_name(made: Comparison) -> dict[str, Table]:
+    return {table.name: table for table in made.tables}
+
+
+def numbers(cell: Cell) -> list[float]:
+    found = [cell.value, cell.low, cell.high]
+    return [value for value in found if isinstance(value, float)]
+
+
+def test_every_benchmark_is_checked_here() -> None:
+    assert PLACES.keys() == TITLES.keys()
+
+
+@pytest.mark.parametrize("benchmark", PLACES)
+def test_quantities_are_the_numbers_of_the_benchmarks_own_tables(
+    benchmark: str, pair: Pair
+) -> None:
+    run, _ = pair(benchmark)
+    tables = {table.name: table for table in read_tables(run / "tables")}
+    frame = ScoreFrame(read_scores(run / "scores.jsonl"))
+    found = list(find_quantities(benchmark)(frame, read_finished(run).spec))
+    assert found
+    for quantity in found:
+        cell = as_cell(measure(quantity), quantity.scale)
+        shown = PLACES[benchmark](quantity, tables)
+        assert cell.value == pytest.approx(shown.value), quantity.name
+        assert cell.n == shown.n, quantity.name
+
+
+@pytest.mark.parametrize("benchmark", PLACES)
+def test_all_benchmarks_are_laid_side_by_side(benchmark: str, pair: Pair) -> None:
+    first, second = pair(benchmark)
+    tables = by_name(compare([first, second]))
+    assert tables["differences"].rows
+    for run, label in ((first, "alpha"), (second, "beta")):
+        for own in read_tables(run / "tables"):
+            merged = tables[own.name]
+            rows = [row for name, row in merged.rows.items() if label in name]
+            assert sorted(map(_values, rows)) == sorted(map(_values, own.rows.values()))
+    differing = [
+        cell for row in tables["differences"].rows.values() for cell in row.values() if cell.value
+    ]
+    assert differing
+
+
+async def test_differences_are_paired_and_say_what_made_no_pair(tmp_path: Path) -> None:
+    first = await make_run("convbench", tmp_path)
+    second = await make_run("convbench", tmp_path, FAILING, limit=8)
+    made = compare([first, second])
+    cell = by_name(made)["differences"].rows["S2_hat"]["direct (1-10)"]
+    left, right = (
+        ScoreFrame(read_scores(run / "scores.jsonl")).select(
+            metric="rating", condition="perception", turn=2
+        )
+        for run in (first, second)
+    )
+    plain = paired_difference(left, right)
+    assert (cell.value, cell.low, cell.high, cell.n) == (plain.mean, plain.low, plain.high, plain.n)
+    assert cell.missing["unpaired: only in alpha"] == SIZE - 8
+    assert cell.n is not None
+    assert 0 < cell.n < 8
+    failed = {why: n for why, n in cell.missing.items() if why.startswith("unpaired: gamma: ")}
+    assert cell.n + sum(failed.values()) == 8
+    runs = by_name(made)["runs"]
+    assert runs.rows["gamma"]["common"].value == 8.0
+    assert any("over the 8 that both have" in note for note in by_name(made)["differences"].notes)
+    assert "limit: not set in alpha; 8 in gamma." in runs.notes
+
+
+def test_a_run_against_another_turns_its_sign(pair: Pair) -> None:
+    first, second = pair("convbench")
+    there, back = (by_name(compare(runs)) for runs in ([first, second], [second, first]))
+    turned = 0
+    for name in ("differences", "delta_differences"):
+        assert there[name].rows.keys() == back[name].rows.keys()
+        for row, cells in there[name].rows.items():
+            assert cells.get(DIFFERS) == back[name].rows[row].get(DIFFERS)
+            for column in cells.keys() - {DIFFERS}:
+                cell, other = cells[column], back[name].rows[row][column]
+                assert numbers(cell)[:1] == pytest.approx([-numbers(other)[0]])
+                ends = [end for end in (cell.low, cell.high) if end is not None]
+                mirrored = [-end for end in (other.high, other.low) if end is not None]
+                assert ends == pytest.approx(mirrored)
+                turned += bool(ends)
+    # seven ratings and seven wins differ, and five deltas of each
+    assert turned > 20
+
+
+def test_delta_differences_are_the_difference_of_the_deltas(pair: Pair) -> None:
+    tables = by_name(compare(pair("convbench")))
+    for delta in ("S2_hat - S2", "S3_tilde - S3_hat"):
+        own = [
+            numbers(tables["deltas"].rows[f"{delta}, {label}"]["direct (1-10)"])[0]
+            for label in ("alpha", "beta")
+        ]
+        found = numbers(tables["delta_differences"].rows[delta]["direct (1-10)"])[0]
+        assert found == pytest.approx(own[1] - own[0])
+
+
+def test_a_mean_is_not_compared_without_a_part_of_it(copies: tuple[Path, Path]) -> None:
+    """R1 was the difference of R2 where no conversation has a score S0 in both runs."""
+    planted = {0: 2.0, 1: 4.0, 2: 6.0, 3: 8.0}
+    for place, run in enumerate(copies):
+        records = [orjson.loads(line) for line in (run / "scores.jsonl").read_bytes().splitlines()]
+        for record in records:
+            if record["metric"] == "rating" and record["condition"] == "free":
+                lost = record["turn"] == 0 and int(record["sample"]) % 2 == place
+                value = None if lost else planted[record["turn"]] + place
+                record |= {"value": value, "why": "unparsed" if lost else None}
+        (run / "scores.jsonl").write_bytes(b"\n".join([*map(orjson.dumps, records), b""]))
+    rows = by_name(compare(copies))["differences"].rows
+    found = {name: rows[name]["direct (1-10)"] for name in ("R1", "R2", "S0", "S1")}
+    assert (found["R2"].value, found["S1"].value) == pytest.approx((1.0, 1.0))
+    assert found["R2"].n == SIZE
+    missing = {f"unpaired: {label}: unparsed": SIZE // 2 for label in ("alpha", "beta")}
+    for name in ("R1", "S0"):
+        assert (found[name].value, found[name].n, found[name].missing) == (None, 0, missing)
+
+
+async def test_several_runs_are_corrected_and_runs_of_one_model_told_apart(tmp_path: Path) -> None:
+    runs = [
+        await make_run("convbench", tmp_path),
+        await make_run("convbench", tmp_path, BETA),
+        await make_run("convbench", tmp_path, ALPHA, seed=1),
+    ]
+    made = compare(runs)
+    mark, other = (run.name.rsplit("-", 1)[1] for run in (runs[0], runs[2]))
+    assert [run.label for run in made.runs] == [f"alpha ({mark})", "beta", f"alpha ({other})"]
+    differences = by_name(made)["differences"]
+    assert f"S1, alpha ({other})" in differences.rows
+    # of all pairs at once, and not of each quantity's alone
+    counted = sum(
+        cell.low is not None for row in differences.rows.values() for cell in row.values()
+    )
+    assert any(f"have an interval ({counted})" in note for note in differences.notes)
+
+
+def rate(run: Path, values: Callable[[int, int], float]) -> None:
+    """Rate each turn of every sample in the free setting; what else there is goes."""
+    records = [orjson.loads(line) for line in (run / "scores.jsonl").read_bytes().splitlines()]
+    kept = [
+        record | {"value": values(record["turn"], int(record["sample"])), "why": None}
+        for record in records
+        if (record["metric"], record["condition"]) == ("rating", "free")
+    ]
+    (run / "scores.jsonl").write_bytes(b"\n".join([*map(orjson.dumps, kept), b""]))
+
+
+def p_value(cell: Cell) -> float:
+    """Of a mean of twelve samples, from the interval by Student's t."""
+    assert isinstance(cell.value, float)
+    assert cell.low is not None
+    half = (cell.value - cell.low) / float(stdtrit(SIZE - 1, 0.975))
+    return float(2 * stdtr(SIZE - 1, -abs(cell.value) / half))
+
+
+def test_differences_are_marked_that_stay_significant_among_all_of_their_table(
+    copies: tuple[Path, Path],
+) -> None:
+    first, second = copies
+
+    # perception differs beyond doubt, reasoning just so, creation by chance, S0 by the same
+    clear = {1: (3, 3, 4, 2), 2: (2, 1, -1, 1), 3: (1, -1, 0, 0), 0: (2, 2, 2, 2)}
+    rate(first, lambda turn, sample: 5.0)
+    rate(second, lambda turn, sample: 5.0 + clear[turn][sample % 4])
+    made = compare([first, second])
+    table = by_name(made)["differences"]
+    column = "direct (1-10)"
+    assert table.columns == (column, DIFFERS)
+    cells = {name: row[column] for name, row in table.rows.items()}
+    p_values = {name: p_value(cell) for name, cell in cells.items() if cell.low is not None}
+    assert p_values.keys() == {"R1", "R2", "S1", "S2", "S3"}
+    alone = {name for name, p in p_values.items() if p < 0.05}
+    kept = {name for name, p in holm(p_values).items() if p < 0.05}
+    marked = {name for name, row in table.rows.items() if DIFFERS in row}
+    assert marked == kept
+    assert "S2" in alone - kept
+    assert all(table.rows[name][DIFFERS] == Cell(value=column) for name in marked)
+    assert made.significant == {(name, column) for name in marked}
+    [lead] = comparison_content(made, {}).view.lead
+    perception, reasoning, *_ = lead.split("; ")
+    assert "perception is 3.00 points of 10 higher (95 % interval " in perception
+    assert reasoning.startswith("reasoning is 0.75 points of 10 higher (95 % interval ")
+    assert reasoning.endswith("), which may be chance among so many differences")
+    assert any(note.startswith("differs: the columns") and "(5)" in note for note in table.notes)
+    assert ("S0", column) in made.equal
+    assert not {(name, column) for name in p_values} & made.equal
+
+
+async def test_a_table_without_a_significant_difference_says_so(tmp_path: Path) -> None:
+    runs = [await make_run("convbench", tmp_path), await make_run("convbench", tmp_path, seed=1)]
+    table = by_name(compare(runs))["differences"]
+    assert DIFFERS not in table.columns
+    told = [note for note in table.notes if "Holm" in note]
+    assert len(told) == 1
+    assert told[0].endswith("none is apart from 0 at the 5 % level.")
+
+
+async def test_runs_that_score_dialogues_otherwise_share_only_what_is_the_same(
+    tmp_path: Path,
+) -> None:
+    first = await make_run("mtbench101", tmp_path)
+    second = await make_run("mtbench101", tmp_path, BETA, options={"minimum": False})
+    tables = by_name(compare([first, second]))
+    assert tables["differences"].columns == ("mean of turns",)
+    lacking = "Not compared, since beta does not have it: minimum of turns (all of it)."
+    assert lacking in tables["differences"].notes
+
+
+def test_differences_of_the_same_numbers_count_once(copies: tuple[Path, Path]) -> None:
+    first, second = copies
+    rate(first, lambda turn, sample: 5.0)
+    rate(second, lambda turn, sample: 5.0 + (sample % 4) * (turn % 2))
+    table = by_name(compare([first, second]))["differences"]
+    told = {name for name, row in table.rows.items() if row["direct (1-10)"].low is not None}
+    assert told == {"R1", "R2", "S1", "S3"}
+    assert any(note.startswith("differs: ") and "(3)" in note for note in table.notes)
+    assert ONCE in table.notes
+
+
+def test_all_rules_for_intervals_are_told_beside_differences(pair: Pair) -> None:
+    notes = by_name(compare(pair("fbbench")))["differences"].notes
+    assert [*notes].count(INTERVALS) == [*notes].count(CAUTIOUS) == 1
+
+
+def test_a_benchmark_without_contrasts_of_its_own_is_compared_by_its_means() -> None:
+    spec = RunSpec(benchmark="mine.riddles:Riddles", seats={"candidate": ALPHA})
+    means = find_quantities(spec.benchmark)(ScoreFrame(_riddles()), spec)
+    found = {(each.name, each.group): each for each in means}
+    assert found.keys() == {("fit", "free"), ("length, turn 1", "free"), ("length", "free")}
+    [column] = found["fit", "free"].columns.values()
+    assert column.values == [1.0, 2.0]
+
+
+async def test_differences_of_a_benchmark_of_ones_own_end_with_its_scale(tmp_path: Path) -> None:
+    runs = [await _riddle_run(tmp_path, each) for each in (ALPHA, BETA)]
+    for run, values in zip(runs, ([1.0] * 8, [9.0, *[10.0] * 7]), strict=True):
+        records = [orjson.loads(line) for line in (run / "scores.jsonl").read_bytes().splitlines()]
+        kept = [each for each in records if each["metric"] == "fit"]
+        for record, value in zip(kept, values, strict=True):
+            record["value"] = value
+        (run / "scores.jsonl").write_bytes(b"\n".join([*map(orjson.dumps, kept), b""]))
+    cell = by_name(compare(runs))["differences"].rows["fit"]["free"]
+    assert (cell.value, cell.high) == (8.875, 9.0)
+
+
+async def test_a_table_of_ones_own_is_shown_whatever_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Riddles, "name", "failure_differences")
+    runs = [await _riddle_run(tmp_path, each) for each in (ALPHA, BETA)]
+    tables = by_name(compare(runs))
+    assert {*tables["own_failure_differences"].rows} == {"fit, alpha", "fit, beta"}
+    assert {*tables["differences"].rows} == {"fit"}
+
+
+async def _riddle_run(folder: Path, candidate: ModelSpec) -> Path:
+    data = folder / "riddles.jsonl"
+    data.write_bytes(b"\n".join(orjson.dumps({"id": n, "riddle": f"{n}?"}) for n in range(8)))
+    name = "tests.example_benchmark:Riddles"
+    return await make_run(name, folder, candidate, options={"data": str(data)})
+
+
+def _riddles() -> Iterator[Score]:
+    for sample in ("1", "2"):
+        yield Score(sample=sample, condition="free", metric="fit", value=float(sample))
+        yield Score(sample=sample, condition="free", metric="length", turn=1, value=3.0)
+
+
+def _values(row: Mapping[str, Cell]) -> list[str]:
+    return [str(cell.value) for cell in row.values()]

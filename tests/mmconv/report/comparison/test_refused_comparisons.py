@@ -1,0 +1,284 @@
+"""What runs cannot be compared: other data, judges or prompts, and what is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from mmconv.benchmarks.registry import TITLES
+from mmconv.benchmarks.shared.options import describe
+from mmconv.errors import ConfigError, DataError
+from mmconv.report.comparison.differences import compare
+from mmconv.report.comparison.leaderboard import make_leaderboard
+from mmconv.run_folder.saved_run import read_scores
+from tests.mmconv.report.runs import BETA, JUDGE, Pair, make_run
+from tests.pictures import picture
+
+
+def change(path: Path, edit: Callable[[Any], object]) -> None:
+    document = orjson.loads(path.read_bytes())
+    edit(document)
+    path.write_bytes(orjson.dumps(document))
+
+
+def repaint(folder: Path) -> None:
+    """Put another picture into every file."""
+    for number, place in enumerate(folder.iterdir(), start=1000):
+        place.write_bytes(picture(number))
+
+
+async def test_other_data_judges_and_prompts_are_refused_unless_the_user_says_so(
+    tmp_path: Path, copies: tuple[Path, Path]
+) -> None:
+    first, _ = copies
+    second = await make_run("convbench", tmp_path, BETA, JUDGE.model_copy(update={"name": "b"}))
+    # a judge of another name is the same judge
+    compare([first, second])
+
+    def other_facts(manifest: Any) -> None:
+        manifest["facts"]["data"]["data.jsonl"] = "0" * 64
+        manifest["facts"]["prompts"]["direct_turn_1"] = "0" * 64
+        manifest["facts"]["code"] = {"mine.py": "0" * 64}
+        manifest["models"]["judge"] = "0" * 64
+
+    change(second / "manifest.json", other_facts)
+    with pytest.raises(ConfigError) as refused:
+        compare([first, second])
+    for word in ("data differ", "judge differs: arbiter in alpha, b in beta", "direct_turn_1"):
+        assert word in str(refused.value)
+    given = "--despite data --despite judge --despite prompts --despite code"
+    assert given in str(refused.value)
+    with pytest.raises(ConfigError, match="prompts differ"):
+        compare([first, second], despite=("data", "judge"))
+    with pytest.raises(ConfigError, match="own code is not the same in alpha and beta"):
+        compare([first, second], despite=("data", "judge", "prompts"))
+    for table in compare([first, second], despite=("data", "judge", "prompts", "code")).tables:
+        assert sum(note.startswith("WARNING: ") for note in table.notes) == 4
+
+
+JUDGING: dict[str, dict[str, Any]] = {
+    "convbench": {"order": "both", "side_seed": 1, "failure_rating": 8},
+    "botchat": {"dup_detect": {"threshold": 0.5}},
+    "cmteval": {"judge_settings": "code"},
+    "fbbench": {"maintenance": "all"},
+    "mtbench101": {"guidelines": False},
+}
+"""Options of each benchmark that change how the same answers are judged."""
+
+
+@pytest.fixture
+def first(benchmark: str, pair: Pair) -> Path:
+    return pair(benchmark)[0]
+
+
+@pytest.mark.parametrize("benchmark", TITLES)
+async def test_runs_that_were_judged_otherwise_are_refused(
+    benchmark: str, first: Path, tmp_path: Path
+) -> None:
+    description = describe(benchmark)
+    judging = JUDGING[benchmark]
+    assert judging.keys() <= description.judging <= description.options.model_fields.keys()
+    second = await make_run(benchmark, tmp_path, BETA, options=judging)
+    with pytest.raises(ConfigError, match="the judging is not the same in alpha and beta") as told:
+        compare([first, second])
+    assert str(told.value).count("options.") == len(judging)
+    with pytest.raises(ConfigError, match="--despite judge compares"):
+        make_leaderboard([first, second])
+    made = compare([first, second], despite=["judge"])
+    # said once, before the numbers
+    assert len(made.warnings) == 1
+    assert not any(note.startswith("option ") for note in made.tables[0].notes)
+    # what is set to its default is what it is without being set
+    same = description.options.model_construct().model_dump(mode="json", include={*judging})
+    compare([first, await make_run(benchmark, tmp_path, BETA, options=same)])
+
+
+def test_runs_that_had_other_defaults_are_not_taken_for_alike(copies: tuple[Path, Path]) -> None:
+    """The manifest tells them, since versions of mmconv may differ in them."""
+    manifest = copies[1] / "manifest.json"
+    assert "data" not in orjson.loads(manifest.read_bytes())["options"]
+
+    def older(name: str) -> Callable[[Any], None]:
+        return lambda document: document["options"].update({name: 77})
+
+    change(manifest, older("max_tokens"))
+    told = [note for note in compare(copies).tables[0].notes if "max_tokens" in note]
+    assert told == ["option max_tokens: 1024 in alpha; 77 in beta."]
+    change(manifest, older("judge_max_tokens"))
+    with pytest.raises(ConfigError, match=r"options\.judge_max_tokens is 1024 and 77"):
+        compare(copies)
+
+
+async def test_runs_of_other_seeds_are_judged_on_the_same_sides(tmp_path: Path) -> None:
+    runs = [await make_run("convbench", tmp_path, seed=seed) for seed in (0, 1)]
+    sides = [
+        {
+            each.sample: each.tags["side"]
+            for each in read_scores(run / "scores.jsonl")
+            if each.metric == "win"
+        }
+        for run in runs
+    ]
+    assert sides[0] == sides[1]
+    assert {*sides[0].values()} == {"A", "B"}
+    drawn = await make_run("convbench", tmp_path, BETA, options={"side_seed": 1})
+    with pytest.raises(ConfigError, match=r"options\.side_seed is 0 and 1"):
+        compare([runs[0], drawn])
+
+
+def test_of_data_the_file_that_changed_is_named(copies: tuple[Path, Path]) -> None:
+    def edited(manifest: Any) -> None:
+        manifest["facts"]["data"]["notes.jsonl"] = "0" * 64
+
+    def other(manifest: Any) -> None:
+        manifest["facts"]["data"]["notes.jsonl"] = "1" * 64
+
+    def told() -> str:
+        with pytest.raises(ConfigError) as refused:
+            compare(copies)
+        return str(refused.value)
+
+    change(copies[0] / "manifest.json", edited)
+    assert told().startswith("the data differ: notes.jsonl in alpha, no such file in beta. ")
+    change(copies[1] / "manifest.json", other)
+    assert told().startswith(
+        "the data differ: notes.jsonl has other contents in alpha than in beta"
+    )
+
+
+async def test_runs_of_other_trials_are_refused(tmp_path: Path, copies: tuple[Path, Path]) -> None:
+    first, _ = copies
+    second = await make_run("convbench", tmp_path, BETA, trials=2)
+    for make in (compare, make_leaderboard):
+        with pytest.raises(
+            ConfigError, match="trials of each sample differ: 1 in alpha, 2 in beta"
+        ):
+            make([first, second])
+    assert compare([first, second], despite=["data"]).warnings
+
+
+def test_only_what_a_run_overrides_tells_its_judge_from_another(copies: tuple[Path, Path]) -> None:
+    """Both judges have a limit; one also has a temperature, which happens to be the default."""
+    first, second = copies
+
+    def limited(start: Any) -> None:
+        start["spec"]["sampling"]["judge"] = {"max_tokens": 4096}
+
+    def also_cold(start: Any) -> None:
+        start["spec"]["sampling"]["judge"] = {"max_tokens": 4096, "temperature": 0.0}
+
+    for run in (first, second):
+        change(run / "spec.json", limited)
+    compare([first, second])
+    change(second / "spec.json", also_cold)
+    with pytest.raises(ConfigError) as refused:
+        compare([first, second])
+    told = "; sampling.judge.temperature is the benchmark's own and 0.0"
+    assert told in str(refused.value)
+    assert "max_tokens" not in str(refused.value)
+
+
+def test_a_judge_is_the_same_wherever_its_sampling_is_set(copies: tuple[Path, Path]) -> None:
+    def in_its_file(start: Any) -> None:
+        start["spec"]["seats"]["judge"]["sampling"] = {"max_tokens": 4096, "temperature": 0.5}
+        start["spec"]["sampling"]["judge"] = {"temperature": None}
+
+    def in_the_run(start: Any) -> None:
+        start["spec"]["sampling"]["judge"] = {"max_tokens": 4096, "temperature": None}
+
+    for run, edit in zip(copies, (in_its_file, in_the_run), strict=True):
+        change(run / "spec.json", edit)
+    compare(copies)
+
+
+def test_the_settings_in_which_a_judge_differs_are_named(copies: tuple[Path, Path]) -> None:
+    first, second = copies
+
+    def refused() -> str:
+        with pytest.raises(ConfigError) as error:
+            compare([first, second])
+        return str(error.value)
+
+    def another_file(manifest: Any) -> None:
+        manifest["models"]["judge"] = "0" * 64
+
+    def moved(start: Any) -> None:
+        start["spec"]["seats"]["judge"]["base_url"] = "http://localhost:8933/v1"
+
+    def warmer(start: Any) -> None:
+        start["spec"]["sampling"]["judge"] = {"temperature": 0.7}
+
+    change(second / "manifest.json", another_file)
+    told = "the judge differs: arbiter in alpha, arbiter in beta; "
+    assert f"{told}their settings are the same, but the files or the backend" in refused()
+    change(second / "spec.json", moved)
+    address = f"{told}base_url is not set and http://localhost:8933/v1"
+    assert f"{address}. If that is the same server, which has moved: " in refused()
+    assert "options.identity" in refused()
+    change(second / "spec.json", warmer)
+    assert f"{address}, sampling.judge.temperature is the benchmark's own and 0.7" in refused()
+    assert "options.identity" not in refused()
+
+
+async def test_a_judge_that_was_answered_by_another_model_is_refused(tmp_path: Path) -> None:
+    first = await make_run("fbbench", tmp_path)
+    second = await make_run("fbbench", tmp_path, BETA)
+
+    def answered_by(folder: Path, *names: str) -> None:
+        counts = {"judge": dict.fromkeys(names, 3)}
+        change(folder / "manifest.json", lambda manifest: manifest.update(answered_by=counts))
+
+    answered_by(first, "j-2024-08-06, fingerprint a", "j-2024-08-06, fingerprint b")
+    compare([first, second])
+    answered_by(second, "j-2024-08-06, fingerprint c")
+    compare([first, second])
+    answered_by(second, "j-2025-11-20")
+    told = "as its server says, by j-2024-08-06 in alpha, by j-2025-11-20 in beta"
+    with pytest.raises(ConfigError, match=told):
+        compare([first, second])
+
+
+async def test_other_pictures_of_the_same_names_are_refused(tmp_path: Path) -> None:
+    first = await make_run("convbench", tmp_path)
+    second = await make_run("convbench", tmp_path, BETA)
+    options = orjson.loads((first / "spec.json").read_bytes())["spec"]["options"]
+    repaint(Path(options["images"]))
+    third = await make_run("convbench", tmp_path / "again", BETA, options=options)
+    compare([first, second])
+    with pytest.raises(ConfigError, match="12 of the 12 samples that alpha and beta share") as told:
+        compare([first, third])
+    assert "--despite data compares them" in str(told.value)
+    made = compare([first, third], despite=["data"])
+    assert made.warnings[0].startswith("WARNING: the data differ: 12 of the 12 samples")
+    for table in made.tables:
+        assert made.warnings[0] in table.notes
+
+
+async def test_what_cannot_be_compared_at_all_is_refused(tmp_path: Path) -> None:
+    first = await make_run("convbench", tmp_path / "a", limit=2)
+    text = await make_run("fbbench", tmp_path / "b")
+    with pytest.raises(ConfigError, match="a run of convbench"):
+        compare([first, text])
+    with pytest.raises(ConfigError, match="at least two"):
+        compare([first])
+    with pytest.raises(ConfigError, match="named twice"):
+        compare([first, first / "." / "tables" / ".."])
+    with pytest.raises(ConfigError, match=r"no run lies here: it has no spec\.json"):
+        compare([first, tmp_path])
+    (text / "scores.jsonl").unlink()
+    with pytest.raises(DataError, match=r"not finished: it has no scores\.jsonl"):
+        compare([text, first])
+
+
+async def test_runs_without_a_common_sample_are_refused(tmp_path: Path) -> None:
+    first = await make_run("convbench", tmp_path, limit=2)
+    second = await make_run("convbench", tmp_path, BETA, limit=2)
+    lines = (second / "scores.jsonl").read_bytes().splitlines()
+    moved = [orjson.dumps(orjson.loads(line) | {"sample": "999"}) for line in lines]
+    (second / "scores.jsonl").write_bytes(b"\n".join(moved))
+    with pytest.raises(ConfigError, match="no sample in common"):
+        compare([first, second])

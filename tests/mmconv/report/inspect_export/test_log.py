@@ -1,0 +1,201 @@
+"""A run as a log of Inspect: written, read back by Inspect, and equal to what the run says.
+
+Skipped where the package inspect-ai is not installed.
+"""
+
+from __future__ import annotations
+
+import math
+from base64 import b64decode
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from mmconv.cli.export import command
+from mmconv.keys import hash_bytes
+from mmconv.run_folder.tables import read_tables
+from mmconv.values import Score
+from tests.mmconv.report.runs import ALPHA, FAILING, SIZE, make_run
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalLog, EvalSample
+
+pytest.importorskip("inspect_ai", reason="the package inspect-ai is not installed")
+
+
+@pytest.fixture(autouse=True)
+def _home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Commands go to the folder of the run; Inspect writes its traces into a home of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+
+
+def export(run: Path, out: Path) -> EvalLog:
+    from inspect_ai.log import read_eval_log
+
+    result = CliRunner().invoke(command, [str(run), "--to", "inspect", "--out", str(out)])
+    assert result.exit_code == 0, result.output or result.exception
+    return read_eval_log(str(out), resolve_attachments=True)
+
+
+def samples(log: EvalLog) -> dict[str, EvalSample]:
+    return {str(sample.id): sample for sample in log.samples or []}
+
+
+def texts(sample: EvalSample) -> list[tuple[str, str | None, str]]:
+    return [(message.role, message.source, message.text) for message in sample.messages]
+
+
+@pytest.fixture(name="log")
+async def _log(tmp_path: Path) -> Any:
+    run = await make_run("convbench", tmp_path)
+    return run, await _in_thread(run, tmp_path / "logs" / "run.eval")
+
+
+async def _in_thread(run: Path, out: Path) -> EvalLog:
+    import asyncio
+
+    # the command has an event loop of its own
+    return await asyncio.to_thread(export, run, out)
+
+
+async def test_every_sample_under_every_condition_is_there(log: Any) -> None:
+    run, made = log
+    assert made.status == "success"
+    assert (made.eval.task, made.eval.model) == ("mmconv/convbench", "alpha")
+    assert made.eval.run_id == run.name
+    assert samples(made).keys() == {
+        f"{number} {condition}"
+        for number in range(1, SIZE + 1)
+        for condition in ("free", "perception", "reasoning")
+    }
+
+
+async def test_given_turns_are_told_from_the_models_own(log: Any) -> None:
+    _, made = log
+    found = samples(made)["1 perception"]
+    references = found.metadata["record"]["references"]
+    assert found.target == references
+    roles = [(role, source) for role, source, _ in texts(found)]
+    assert roles == [
+        ("user", "input"),
+        ("assistant", "input"),
+        ("user", "input"),
+        ("assistant", "generate"),
+        ("user", "input"),
+        ("assistant", "generate"),
+    ]
+    assert texts(found)[1][2] == references[0]
+    assert found.messages[1].metadata == {"turn": "reference"}
+    assert len(found.input) == 3
+    assert found.output.completion == texts(found)[-1][2]
+
+
+async def test_the_picture_is_in_the_log_to_the_byte(log: Any) -> None:
+    _, made = log
+    found = samples(made)["2 free"]
+    picture = found.messages[0].content[0]
+    head, _, data = picture.image.partition(",")
+    assert head == "data:image/png;base64"
+    assert hash_bytes(b64decode(data)) == found.metadata["record"]["image"]["sha256"]
+
+
+async def test_means_are_those_of_the_runs_tables(log: Any) -> None:
+    run, made = log
+    scores = next(table for table in read_tables(run / "tables") if table.name == "scores")
+    means = {score.name: score.metrics for score in made.results.scores}
+    for name, score, condition in (
+        ("S1", "rating_1", "free"),
+        ("S2_hat", "rating_2", "perception"),
+        ("S0_tilde", "rating_overall", "reasoning"),
+    ):
+        value = scores.rows[name]["direct (1-10)"].value
+        assert means[score][condition].value == pytest.approx(value)
+    wins = scores.rows["S3"]["pairwise win rate (%)"].value
+    assert 100 * means["win_3"]["free"].value == pytest.approx(wins)
+
+
+async def test_a_score_is_explained_by_the_judgement_that_it_was_read_from(log: Any) -> None:
+    run, made = log
+    found = samples(made)["3 free"]
+    lines = (run / "transcripts.jsonl").read_bytes().splitlines()
+    calls = {
+        call["call"]: call
+        for call in map(orjson.loads, lines)
+        if (call["sample"], call["condition"]) == ("3", "free")
+    }
+    for turn in (1, 2, 3):
+        score = found.scores[f"rating_{turn}"]
+        assert score.metadata["judgements"] == [f"direct/turn_{turn}"]
+        assert score.explanation == calls[f"direct/turn_{turn}"]["rationale"]
+    assert found.scores["rating_overall"].metadata["judgements"] == ["direct/overall"]
+
+
+async def test_every_call_is_an_event_with_its_tokens(log: Any) -> None:
+    run, made = log
+    found = samples(made)["1 free"]
+    judged = [event for event in found.events if event.role == "judge"]
+    assert len(found.events) - len(judged) == 3
+    assert len(judged) == 8
+    spent = orjson.loads((run / "summary.json").read_bytes())["seats"]
+    for seat in ("candidate", "judge"):
+        assert made.stats.role_usage[seat].output_tokens == spent[seat]["total_output_tokens"]
+
+
+def test_scores_whose_names_would_be_equal_are_numbered() -> None:
+    from mmconv.report.inspect_export.sample import score_names
+
+    given: list[tuple[str, int | None, dict[str, str]]] = [
+        ("fit", None, {"model": "qwen2.5-7b"}),
+        ("fit", None, {"model": "qwen2-5-7b"}),
+        ("length", 1, {}),
+        ("length_1", None, {}),
+        ("length_1_2", None, {}),
+    ]
+    scores = [
+        Score(sample="1", condition="free", metric=metric, turn=turn, tags=tags, value=1.0)
+        for metric, turn, tags in given
+    ]
+    assert score_names(scores) == [
+        *("fit_qwen2_5_7b", "fit_qwen2_5_7b_2"),
+        *("length_1", "length_1_2", "length_1_2_2"),
+    ]
+
+
+async def test_failures_are_errors_and_what_they_leave_out_is_unscored(tmp_path: Path) -> None:
+    run = await make_run("convbench", tmp_path, FAILING)
+    made = await _in_thread(run, tmp_path / "failing.eval")
+    failed = [sample for sample in samples(made).values() if sample.error]
+    assert failed
+    for sample in failed:
+        assert "made to fail" in sample.error.message
+        unscored = [score for score in sample.scores.values() if math.isnan(score.as_float())]
+        assert unscored
+        assert all(score.reason for score in unscored)
+    counts = {score.name: score for score in made.results.scores}
+    assert counts["rating_1"].unscored_samples + counts["rating_1"].scored_samples == SIZE
+
+
+async def test_trials_are_epochs(tmp_path: Path) -> None:
+    run = await make_run("fbbench", tmp_path, ALPHA, trials=2, limit=3)
+    made = await _in_thread(run, tmp_path / "trials.eval")
+    assert made.eval.config.epochs == 2
+    assert sorted(sample.epoch for sample in made.samples) == [1, 1, 1, 2, 2, 2]
+    assert len({sample.id for sample in made.samples}) == 3
+
+
+@pytest.mark.parametrize("benchmark", ["botchat", "cmteval", "fbbench", "mtbench101"])
+async def test_text_benchmarks_are_exported_and_read_back(benchmark: str, tmp_path: Path) -> None:
+    run = await make_run(benchmark, tmp_path)
+    made = await _in_thread(run, tmp_path / "text.eval")
+    lines = (run / "transcripts.jsonl").read_bytes().splitlines()
+    plans = {(call["sample"], call["condition"]) for call in map(orjson.loads, lines)}
+    assert len(made.samples) == len(plans) > 0
+    for sample in made.samples:
+        assert sample.messages[-1].source == "generate"
+        assert sample.scores
+        # names must do as variables of the viewer's filter
+        assert all(name.isidentifier() for name in sample.scores)

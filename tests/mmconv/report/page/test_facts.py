@@ -1,0 +1,72 @@
+"""The facts of a run on its page: who was on which seat, and with which options."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from pathlib import Path
+
+from mmconv.config import RunSpec
+from mmconv.evaluation import Place, open_evaluation
+from mmconv.report.comparison.differences import compare
+from mmconv.report.notes import ALIKE
+from mmconv.report.page import write_comparison, write_page
+from mmconv.report.page.views.by_benchmark import comparison_content
+from mmconv.report.writing.run_folder import REPORT
+from tests.mmconv.report.runs import ALPHA, BETA, JUDGE, make_run, write_data
+
+
+async def test_an_opponent_is_no_judge(tmp_path: Path) -> None:
+    spec = RunSpec(
+        benchmark="botchat",
+        options=write_data("botchat", tmp_path / "data") | {"protocols": ["unieval", "gteval"]},
+        seats={"candidate": ALPHA, "judge": JUDGE, "bee": BETA},
+        limit=2,
+    )
+    async with open_evaluation(spec, Place(out=tmp_path / "runs")) as evaluation:
+        folder = (await evaluation.run(evaluation.runner())).folder
+    text = write_page(folder).read_text(encoding="utf-8")
+    head = text.split('<dl class="facts">', 1)[1].split("</dl>", 1)[0]
+    facts = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", head))
+    assert (facts["model"], facts["judge"], facts["bee"]) == ("alpha", "arbiter", "beta")
+    # options are told as they are typed
+    assert "<dt>protocols</dt><dd>unieval, gteval</dd>" in text
+
+
+async def test_the_head_counts_samples_and_not_their_trials(tmp_path: Path) -> None:
+    folder = await make_run("fbbench", tmp_path, trials=3, limit=2)
+    text = write_page(folder).read_text(encoding="utf-8")
+    assert "<dt>samples</dt><dd>2 in 3 trials</dd>" in text
+    # the fake answers alike, which all who read the numbers must know
+    warnings = text.split('<ul class="warnings"', 1)[1].split("</ul>", 1)[0]
+    assert ALIKE in unescape(warnings)
+    assert unescape(text).count(ALIKE) == 1
+
+
+async def test_the_head_of_compared_runs_has_the_conditions_of_all(tmp_path: Path) -> None:
+    runs = [
+        await make_run("mtbench101", tmp_path, model, conditions=conditions)
+        for model, conditions in ((ALPHA, ["golden"]), (BETA, ["golden", "self"]))
+    ]
+    page = write_comparison(tmp_path / "comparison.html", compare(runs, despite=["conditions"]))
+    assert "<dt>conditions</dt><dd>golden, self</dd>" in page.read_text(encoding="utf-8")
+
+
+async def test_a_name_is_no_markdown_in_the_head_of_a_report(tmp_path: Path) -> None:
+    evil = ALPHA.model_copy(update={"name": "evil *|_$x$ <b>"})
+    folder = await make_run("fbbench", tmp_path, evil, limit=2)
+    report = (folder / REPORT).read_text(encoding="utf-8")
+    assert r"- **candidate**: evil \*\|\_\$x\$ \<b>" in report
+
+
+async def test_of_several_runs_the_first_sentences_tell_of_each(tmp_path: Path) -> None:
+    third = ALPHA.model_copy(update={"name": "third"})
+    runs = [await make_run("convbench", tmp_path, model) for model in (ALPHA, BETA, third)]
+    content = comparison_content(compare(runs), {})
+    [beta, other] = content.view.lead
+    assert beta.startswith("beta against alpha, with nothing given: ")
+    assert other.startswith("third against alpha, with nothing given: ")
+    told = [sentence for section in content.view.sections for sentence in section.sentences]
+    assert not {beta, other} & {*told}
+    [*both] = comparison_content(compare(runs[:2]), {}).view.lead
+    assert {sentence.split(",")[1].split(":")[0] for sentence in both} > {" with nothing given"}

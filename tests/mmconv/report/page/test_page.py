@@ -1,0 +1,309 @@
+"""The page of whole runs: what it holds, what it refuses to load, how large it is."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import re
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import orjson
+import PIL.Image
+import pytest
+
+from images import Library
+from mmconv.errors import ConfigError
+from mmconv.keys import hash_bytes
+from mmconv.report.comparison.differences import compare
+from mmconv.report.page import write_comparison, write_page
+from mmconv.report.page.samples.blocks import LARGER
+from mmconv.report.writing.run_folder import PAGE
+from mmconv.run_folder.layout import SCORES, TRANSCRIPTS
+from mmconv.run_folder.saved_run import read_lines
+from tests.mmconv.report.page_runs import HOSTILE, hostile_run, multiply, simulated_run
+from tests.mmconv.report.runs import BETA, FAILING, make_run
+
+LIMIT = 5_000_000
+
+
+class Page(HTMLParser):
+    """What a reader of the file's markup finds: tags with attributes, and texts of scripts."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: dict[str, str] = {}
+        self._open = ""
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._open = dict(attrs).get("id") or "" if tag == "script" else ""
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self.scripts[self._open] = data
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = ""
+
+    def index(self) -> Any:
+        return unpacked(self.scripts["index"])
+
+    def samples(self) -> list[Any]:
+        names = (name for name in self.scripts if name.startswith("texts-"))
+        return [sample for name in names for sample in unpacked(self.scripts[name])]
+
+
+def unpacked(text: str) -> Any:
+    return orjson.loads(gzip.decompress(base64.b64decode(text)))
+
+
+def library(folder: Path) -> Library:
+    found = Library()
+    for path in folder.rglob("*.png"):
+        found.add_file(str(path))
+    return found
+
+
+async def test_a_run_s_page_holds_its_numbers_and_samples(tmp_path: Path) -> None:
+    folder = await simulated_run(tmp_path)
+    path = write_page(folder, library(tmp_path), {"1": {"caption": "A red circle."}})
+    assert path == folder / PAGE
+    page = Page(path)
+    text = path.read_text(encoding="utf-8")
+    scores = orjson.loads((folder / "tables" / "scores.json").read_bytes())
+    assert f"{scores['rows']['S2_hat']['direct (1-10)']['value']:.2f}" in text
+    index = page.index()
+    assert [each["i"] for each in index["samples"]] == [str(number) for number in range(1, 13)]
+    assert index["conditions"] == ["free", "perception", "reasoning"]
+    sample = page.samples()[0]
+    assert [column["condition"] for column in sample["columns"]] == index["conditions"]
+    given = [
+        [turn["answers"][0].get("given", False) for turn in column["turns"]]
+        for column in sample["columns"]
+    ]
+    assert given == [[False] * 3, [True, False, False], [True, True, False]]
+    assert sample["about"] == [{"name": "caption", "text": "A red circle."}]
+    pictures = orjson.loads(page.scripts["pictures-0"])
+    data = base64.b64decode(pictures[sample["pictures"][0]])
+    assert data[:4] == b"RIFF"
+
+
+@pytest.mark.parametrize(
+    ("apart", "why"), [(0, "every sample differs by the same"), (1, "fewer than 5 images")]
+)
+async def test_a_page_tells_why_a_delta_has_no_interval(
+    tmp_path: Path, apart: int, why: str
+) -> None:
+    """The table is the same, so only the scores can tell."""
+    run = await make_run("convbench", tmp_path)
+    records = [orjson.loads(line) for line in (run / "scores.jsonl").read_bytes().splitlines()]
+    for record in records:
+        place = record["metric"], record["turn"], record["condition"]
+        if place[:2] == ("rating", 2):
+            more = int(record["sample"]) % 2 * apart if place[2] == "perception" else 0
+            record["value"] = 5.0 + more
+    (run / "scores.jsonl").write_bytes(b"\n".join([*map(orjson.dumps, records), b""]))
+    deltas = orjson.loads((run / "tables" / "deltas.json").read_bytes())
+    cell = deltas["rows"]["S2_hat - S2"]["direct (1-10)"]
+    cell |= {"value": 0.0, "n": 12, "low": None, "high": None}
+    (run / "tables" / "deltas.json").write_bytes(orjson.dumps(deltas))
+    text = write_page(run).read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
+    assert f"reasoning stays as it is on average (n = 12; no interval: {why})." in text
+
+
+@pytest.mark.parametrize("benchmark", ["fbbench", "cmteval", "mtbench101", "botchat"])
+async def test_text_benchmarks_have_pages_of_their_tables(benchmark: str, tmp_path: Path) -> None:
+    folder = await make_run(benchmark, tmp_path)
+    page = Page(write_page(folder))
+    names = orjson.loads((folder / "tables" / "index.json").read_bytes())
+    shown = {attributes.get("id") for tag, attributes in page.tags if tag == "section"}
+    assert shown & set(names)
+    assert page.samples()
+    assert all(column["turns"] for sample in page.samples() for column in sample["columns"])
+
+
+async def test_a_run_in_a_bad_state_says_so_before_anything_else(tmp_path: Path) -> None:
+    bad = await make_run("convbench", tmp_path / "bad", FAILING)
+    text = write_page(bad).read_text(encoding="utf-8")
+    told = text.split('<div class="shortfalls"', 1)[1].split("</div>", 1)[0]
+    assert re.search(r"of 2\d\d calls \([\d.]+\u00a0%\) have no reply: \d+ failed", told)
+    assert "<li>R1, " in told
+    assert text.index('<div class="shortfalls"') < text.index('<section id="scores"')
+    assert "\n- **warning**: " in (bad / "report.md").read_text(encoding="utf-8")
+    good = await make_run("convbench", tmp_path / "good")
+    assert '<div class="shortfalls"' not in write_page(good).read_text(encoding="utf-8")
+    assert "**warning**" not in (good / "report.md").read_text(encoding="utf-8")
+    compared = compare([good, bad], despite=["data"])
+    text = write_comparison(tmp_path / "comparison.html", compared).read_text(encoding="utf-8")
+    assert re.search(r"<li>gamma: \d+ of 2\d\d calls .* R1, .*</li>", text)
+    assert "<li>alpha: " not in text
+
+
+async def test_nothing_is_loaded_from_elsewhere(tmp_path: Path) -> None:
+    path = write_page(await simulated_run(tmp_path), library(tmp_path))
+    page = Page(path)
+    for tag, attributes in page.tags:
+        for name in ("src", "href", "action", "data", "poster", "srcset"):
+            value = attributes.get(name)
+            assert value is None or value.startswith("#"), f"{tag} {name}={value}"
+    bare = re.sub(r"<script type=[^>]*>.*?</script>", "", path.read_text(encoding="utf-8"))
+    assert not re.search(r"(?:https?:)?//[a-z]|@import|url\((?!#)", re.sub(r"/\*.*?\*/", "", bare))
+    [policy] = [
+        attributes["content"] or ""
+        for tag, attributes in page.tags
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "http" not in policy
+
+
+async def test_what_a_model_wrote_is_never_markup(tmp_path: Path) -> None:
+    folder = await hostile_run(tmp_path)
+    path = write_page(folder)
+    text = path.read_text(encoding="utf-8")
+    assert HOSTILE not in text
+    assert "<img src=x" not in text
+    assert "&lt;script&gt;" in text  # the model's name, in the title
+    answers = [
+        answer["text"]
+        for sample in Page(path).samples()
+        for column in sample["columns"]
+        for turn in column["turns"]
+        for answer in turn["answers"]
+        if not answer.get("given")
+    ]
+    assert HOSTILE in answers
+
+
+class Photographs:
+    """An image source that has a busy picture for every hash, one of ten."""
+
+    def read(self, sha256: str) -> bytes:
+        return photograph(int(sha256[:16]) % 10)
+
+
+@cache
+def photograph(number: int) -> bytes:
+    noise = PIL.Image.frombytes("RGB", (60, 45), Random(number).randbytes(60 * 45 * 3))
+    file = io.BytesIO()
+    noise.resize((640, 480), PIL.Image.Resampling.BICUBIC).save(file, "JPEG")
+    return file.getvalue()
+
+
+def give_own_pictures(transcripts: Path) -> None:
+    """Make a run of samples that share pictures one in which each has its own."""
+    lines = []
+    for line in transcripts.read_bytes().splitlines():
+        sample = orjson.loads(line)["sample"]
+        lines.append(
+            re.sub(rb'"image":"[0-9a-f]{64}"', b'"image":"%016d%048d"' % (int(sample), 0), line)
+        )
+    transcripts.write_bytes(b"\n".join([*lines, b""]))
+
+
+async def test_five_hundred_samples_stay_below_five_megabytes(tmp_path: Path) -> None:
+    folder = await simulated_run(tmp_path)
+    multiply(folder, 500)
+    give_own_pictures(folder / "transcripts.jsonl")
+    path = write_page(folder, Photographs())
+    page = Page(path)
+    pictures = [orjson.loads(page.scripts[f"pictures-{number}"]) for number in range(32)]
+    assert len({name for block in pictures for name in block}) == 500
+    assert len(page.samples()) == 500
+    assert path.stat().st_size < LIMIT
+
+
+async def test_samples_beyond_the_page_s_room_lie_beside_it_and_the_page_says_so(
+    tmp_path: Path,
+) -> None:
+    folder = await simulated_run(tmp_path)
+    multiply(folder, 40)
+    path = write_page(folder, library(tmp_path), block_bytes=60_000)
+    beside = sorted(path.with_suffix(".samples").iterdir())
+    held = len(Page(path).samples())
+    assert 0 < held < 40
+    assert f"The first {held} samples are in this file" in path.read_text(encoding="utf-8")
+    texts = [int(each.stem) for each in beside if int(each.stem) < LARGER]
+    assert texts == list(range(held // 16, 3))
+    write_page(folder, library(tmp_path))
+    assert all(int(each.stem) >= LARGER for each in path.with_suffix(".samples").iterdir())
+
+
+async def test_pictures_to_enlarge_are_in_the_page_while_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = await simulated_run(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr("mmconv.report.page.samples.blocks.LARGER_BYTES", 0)
+        page = Page(path := write_page(folder, library(tmp_path)))
+    names = orjson.loads(page.scripts["pictures-0"]).keys()
+    assert len(page.samples()) == len(names)
+    assert "larger-0" not in page.scripts
+    assert "The larger pictures are in the folder report.samples" in path.read_text("utf-8")
+    [beside] = path.with_suffix(".samples").iterdir()
+    assert beside.stem == str(LARGER)
+
+    larger = orjson.loads(Page(write_page(folder, library(tmp_path))).scripts["larger-0"])
+    assert larger.keys() == names
+    names = {hash_bytes(base64.b64decode(data))[:16] for data in larger.values()}
+    assert names == larger.keys()
+    assert not path.with_suffix(".samples").exists()
+
+
+async def test_pictures_that_are_gone_are_named(tmp_path: Path) -> None:
+    path = write_page(await simulated_run(tmp_path), Library())
+    text = path.read_text(encoding="utf-8")
+    assert "12 pictures are not shown" in text
+    assert "not in this library" in text
+
+
+async def test_runs_are_compared_sample_by_sample(tmp_path: Path) -> None:
+    first = await make_run("mtbench101", tmp_path)
+    second = await make_run("mtbench101", tmp_path, BETA, limit=2)
+    compared = compare([first, second])
+    path = write_comparison(tmp_path / "comparison.html", compared)
+    page = Page(path)
+    assert page.index()["runs"] == [run.label for run in compared.runs]
+    runs = [[column["run"] for column in sample["columns"]] for sample in page.samples()]
+    assert runs[:2] == [[0, 1], [0, 1]]
+    assert runs[2:] == [[0]] * (len(runs) - 2)
+    turns = [each["turns"][-1]["answers"][-1]["text"] for each in page.samples()[0]["columns"]]
+    assert turns[1] == "Another word."
+
+
+def scores_shown(page: Page) -> dict[str, dict[str, float | str]]:
+    """The scores of each sample by their column."""
+    index = page.index()
+    columns = [" ".join(map(str, column)) for column in index["columns"]]
+    return {
+        sample["i"]: {
+            column: score
+            for column, score in zip(columns, sample["s"], strict=True)
+            if score is not None
+        }
+        for sample in index["samples"]
+    }
+
+
+async def test_a_sample_without_calls_or_scores_takes_those_of_no_other(tmp_path: Path) -> None:
+    folder = await make_run("fbbench", tmp_path)
+    whole = scores_shown(Page(write_page(folder)))
+    uncalled, _, unscored, *_ = whole
+    for name, without in ((TRANSCRIPTS, uncalled), (SCORES, unscored)):
+        lines = [line for line in read_lines(folder / name) if line.record["sample"] != without]
+        (folder / name).write_bytes(b"".join(line.text for line in lines))
+    page = Page(write_page(folder))
+    assert scores_shown(page) == whole | {unscored: {}}
+    assert {each["id"] for each in page.samples() if each["columns"]} == whole.keys() - {uncalled}
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no run lies here"):
+        write_page(tmp_path)

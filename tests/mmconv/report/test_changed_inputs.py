@@ -1,0 +1,22 @@
+"""What running a run again tells before it replaces results; `test_scoring_again` has the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mmconv.report.changed_inputs import tell_changed
+from mmconv.run_folder.saved_run import read_manifest
+
+
+def test_options_of_other_defaults_are_named_and_new_ones_are_not(
+    copies: tuple[Path, Path],
+) -> None:
+    folder, _ = copies
+    saved = read_manifest(folder)
+    today = saved.model_copy(update={"options": {**saved.options, "new": 1}})
+    assert tell_changed(folder, today) == ()
+    today = saved.model_copy(update={"options": {**saved.options, "max_tokens": 77}})
+    assert tell_changed(folder, today) == (
+        f"{folder}: the option max_tokens was 1024 when the run was made, and is 77 today. "
+        "The results there will be replaced.",
+    )

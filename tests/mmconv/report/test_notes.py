@@ -1,0 +1,88 @@
+"""Who made a run's replies, as every reader is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from mmconv.config import ModelSpec, RunSpec
+from mmconv.report.notes import other_models, stand_ins
+from mmconv.tally import OTHERS
+
+
+@pytest.mark.parametrize(
+    ("provider", "told"),
+    [
+        ("fake", ("FAKE: stand-ins without a model sat as judge (m). ",)),
+        ("simulated", ("FAKE: stand-ins without a model sat as judge (m). ",)),
+        ("pocket", ()),
+    ],
+)
+def test_models_that_make_up_their_replies_are_told(provider: str, told: tuple[str, ...]) -> None:
+    seats = {
+        "candidate": ModelSpec(provider="openai", model="gpt-4o"),
+        "judge": ModelSpec(provider=provider, model="judge", name="m"),
+    }
+    found = stand_ins(RunSpec(benchmark="convbench", seats=seats))
+    assert len(found) == len(told)
+    assert all(note.startswith(start) for note, start in zip(found, told, strict=True))
+
+
+SAME = [
+    ("gpt-4o", "gpt-4o"),
+    ("gpt-4o", "gpt-4o-2024-08-06"),
+    ("gpt-4o-2024-08-06", "gpt-4o"),
+    ("openai/gpt-4o", "gpt-4o-2024-08-06, fingerprint fp_1"),
+    ("claude-haiku-4-5", "claude-haiku-4-5-20251001"),
+    ("mistral-large-latest", "mistral-large-2411"),
+    ("gemini-3.5-flash-lite", "models/gemini-3.5-flash-lite"),
+    ("qwen/qwen2.5-vl", "qwen/qwen2.5-vl:free by DeepInfra"),
+    ("llama3", "llama3:latest"),
+    ("Qwen/Qwen2.5-VL-7B-Instruct", "qwen2.5-vl-7b-instruct@main"),
+    ("/checkpoints/step-200/", "mine"),
+]
+OTHER = [
+    ("gpt-4o", "gpt-4o-mini"),
+    ("gpt-4o", "gpt-4o-mini-2024-07-18"),
+    ("gpt-4o-2024-08-06", "gpt-4o-2024-11-20"),
+    ("llama-3", "llama-3-70b"),
+    ("gpt-4", "gpt-4.1"),
+    ("llama3", "llama3:70b"),
+    ("qwen2:0.5b", "qwen2"),
+]
+
+
+def told_of(asked: str, counts: dict[str, int]) -> list[str]:
+    seats = {"candidate": ModelSpec(provider="openai", model=asked, name="mine")}
+    return list(other_models(RunSpec(benchmark="x", seats=seats), {"candidate": counts}))
+
+
+@pytest.mark.parametrize(("asked", "answered"), SAME)
+def test_an_alias_of_the_model_that_was_asked_is_no_other(asked: str, answered: str) -> None:
+    """What a server is told to call its model is not known to be a name of it."""
+    assert told_of(asked, {answered: 3}) == []
+
+
+@pytest.mark.parametrize(("asked", "answered"), OTHER)
+def test_another_model_than_the_one_that_was_asked_is_told(asked: str, answered: str) -> None:
+    assert told_of(asked, {answered: 1200}) == [
+        f"OTHER MODEL: candidate (mine) was asked for as {asked}, and its server says that "
+        f"{answered} (1,200 replies) answered."
+    ]
+
+
+def test_several_models_that_answered_are_told_and_builds_of_one_are_not() -> None:
+    counts = {"a, fingerprint 1": 3, "a, fingerprint 2": 4}
+    assert told_of("a", counts) == told_of("a", counts | {OTHERS: 900}) == []
+    assert told_of("a", counts | {"a by X": 9}) == [
+        "SEVERAL MODELS: candidate (mine) was answered, as its server says, by a by X (9 replies), "
+        "a (7 replies): these numbers are of all of them together."
+    ]
+    many = {f"m{number}": 1 for number in range(7)}
+    assert "m4 (1 reply), and 2 more: these" in told_of("a", many)[0]
+
+
+def test_replies_that_were_not_counted_by_name_are_told_with_the_others() -> None:
+    more = "and 1,900 more replies by names that were not counted"
+    several = told_of("a", {"a": 3, "b": 2, OTHERS: 1900})[0]
+    assert f"by a (3 replies), b (2 replies), {more}: these" in several
+    assert told_of("a", {"b": 3, OTHERS: 1900})[0].endswith(f"b (3 replies), {more} answered.")

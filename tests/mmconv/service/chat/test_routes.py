@@ -1,0 +1,397 @@
+from __future__ import annotations
+
+import asyncio
+import base64
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from mmconv.errors import ConfigError
+from mmconv.keys import hash_bytes
+from mmconv.service.chat import routes
+from tests.mmconv.service.conftest import MODELS, Serve, Served
+from tests.pictures import picture
+
+PNG = picture(1)
+URI = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
+
+
+def says(content: Any, **fields: Any) -> dict[str, Any]:
+    return {"model": "echo", "messages": [{"role": "user", "content": content}]} | fields
+
+
+def shown(url: str) -> dict[str, Any]:
+    return says([{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": "hi"}])
+
+
+def error(answer: httpx.Response) -> dict[str, Any]:
+    return dict(answer.json()["error"])
+
+
+async def post(served: Served, body: Any) -> httpx.Response:
+    return await served.client.post("/v1/chat/completions", json=body)
+
+
+def record_asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Messages and sampling of what fake models are asked from now on."""
+    asked: list[Any] = []
+    monkeypatch.setattr(
+        "model_zoo.fake.FakeBackend._fail_sometimes",
+        lambda self, messages, sampling: asked.append((messages, sampling)),
+    )
+    return asked
+
+
+def events(answer: httpx.Response) -> list[Any]:
+    """The values of a stream, whose last line is the protocol's."""
+    lines = [line for line in answer.text.split("\n\n") if line]
+    assert lines.pop() == "data: [DONE]"
+    return [orjson.loads(line.removeprefix("data: ")) for line in lines if line[0] != ":"]
+
+
+async def test_an_answer_has_openais_shape(served: Served) -> None:
+    answer = await post(served, says("hello there"))
+    assert answer.status_code == 200
+    told = answer.json()
+    assert told["object"] == "chat.completion"
+    assert told["choices"][0]["message"]["content"] == "hello there"
+    assert told["choices"][0]["finish_reason"] == "stop"
+    assert told["usage"] == {"prompt_tokens": 2, "completion_tokens": 2, "total_tokens": 4}
+
+
+async def test_models_are_listed_and_told_one_by_one(served: Served) -> None:
+    listed = (await served.client.get("/v1/models")).json()["data"]
+    assert [model["id"] for model in listed] == list(MODELS)
+    assert (await served.client.get("/v1/models/echo")).json() == listed[0]
+    missing = await served.client.get("/v1/models/a/b")
+    assert (missing.status_code, error(missing)["code"]) == (404, "model_not_found")
+
+
+async def test_a_stream_brings_the_same_text_and_the_usage(served: Served) -> None:
+    asked = says("hello there", stream=True, stream_options={"include_usage": True})
+    answer = await post(served, asked)
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    first, text, end, usage = events(answer)
+    assert first["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+    assert text["choices"][0]["delta"] == {"content": "hello there"}
+    assert end["choices"][0]["finish_reason"] == "stop"
+    assert usage["usage"]["total_tokens"] == 4
+    assert usage["choices"] == []
+
+
+async def test_a_stream_that_takes_long_is_kept_alive(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "PATIENCE_SECONDS", 0.1)
+    answer = await post(served, says("hello", stream=True, model="slow"))
+    assert answer.text.count(": at work\n\n") >= 2
+    assert events(answer)[1]["choices"][0]["delta"]["content"] == "hello"
+
+
+async def test_a_stream_that_failed_in_time_has_a_status(serve: Serve) -> None:
+    answer = await post(await serve(models=SCRIPTED), says("other", model="scripted", stream=True))
+    assert answer.status_code == 400
+    assert "no pattern" in error(answer)["message"]
+
+
+async def test_a_stream_that_fails_late_says_so(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "PATIENCE_SECONDS", 0.01)
+    served = await serve(models=SCRIPTED)
+    answer = await post(served, says("other", model="scripted", stream=True))
+    assert answer.status_code == 200
+    assert events(answer)[-1]["error"]["code"] == "rejected"
+
+
+SCRIPTED = {
+    "scripted": {
+        "provider": "fake",
+        "model": "scripted",
+        "options": {"script": {"^hello": "good day"}, "seconds": 0.1},
+    }
+}
+
+
+async def test_an_image_by_uri_or_id_is_seen_and_a_held_one_goes_with_its_request(
+    served: Served,
+) -> None:
+    sha256 = hash_bytes(PNG)
+    by_uri = await post(served, shown(URI))
+    assert by_uri.json()["mmconv"]["images"] == [{"id": sha256, "width": 320, "height": 160}]
+    assert not served.shared.uploads.holds(sha256)
+    missing = await post(served, shown(f"image:{sha256}"))
+    assert (missing.status_code, error(missing)["code"]) == (404, "image_not_found")
+    await served.client.post("/v1/images", content=PNG)
+    by_id = await post(served, shown(f"image:{sha256}"))
+    assert by_id.json()["mmconv"]["images"] == by_uri.json()["mmconv"]["images"]
+
+
+async def test_an_image_with_a_wrong_label_is_taken_for_what_it_is(served: Served) -> None:
+    assert (await post(served, shown(URI.replace("png", "jpeg", 1)))).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [
+        ("file:///etc/passwd", 400),
+        ("/etc/passwd", 400),
+        ("http://127.0.0.1/x.png", 400),
+        ("https://example.org/x.png", 400),
+        ("image:../../../etc/passwd", 404),
+        ("data:image/png;base64,@@@@", 400),
+        ("data:image/png,abc", 400),
+        (f"data:image/png;base64,{base64.b64encode(PNG[:200]).decode()}", 400),
+        (f"data:image/png;base64,{base64.b64encode(b'<svg/>').decode()}", 400),
+        ("", 400),
+    ],
+)
+async def test_what_is_no_image_of_the_clients_is_refused(
+    served: Served, url: str, code: int
+) -> None:
+    answer = await post(served, shown(url))
+    assert answer.status_code == code
+    assert error(answer)["param"] == "messages[0].content[0].image_url.url"
+    assert "/out/" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"n": 2}, "n"),
+        ({"tools": [{"type": "function"}]}, "tools"),
+        ({"logprobs": True}, "logprobs"),
+        ({"frequency_penalty": 0.5}, "frequency_penalty"),
+        ({"logit_bias": {"50256": -100}}, "logit_bias"),
+        ({"store": True}, "store"),
+        ({"reasoning_effort": "high"}, "reasoning_effort"),
+        ({"temperature": 3}, "temperature"),
+        ({"max_tokens": 10**9}, "max_tokens"),
+        ({"max_completion_tokens": 10**9}, "max_completion_tokens"),
+        ({"top_p": -0.1}, "top_p"),
+        ({"response_format": {"type": "grammar"}}, "response_format"),
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0]"),
+        ({"messages": [{"role": "user"}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": "x", "name": "bob"}]}, "messages[0].name"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]},
+            "messages[0].content[0]",
+        ),
+        (
+            {"messages": [{"role": "system", "content": [{"type": "text", "text": 3}]}]},
+            "messages[0].content[0].text",
+        ),
+    ],
+)
+async def test_what_cannot_be_honoured_is_refused_by_name(
+    served: Served, fields: dict[str, Any], param: str
+) -> None:
+    answer = await post(served, says("hello") | fields)
+    assert answer.status_code == 400
+    assert error(answer)["param"] == param
+    assert error(answer)["type"] == "invalid_request_error"
+
+
+async def test_what_clients_send_to_ask_for_nothing_is_taken(served: Served) -> None:
+    nothing = {
+        "n": 1,
+        "tools": [],
+        "tool_choice": "auto",
+        "logprobs": False,
+        "frequency_penalty": 0.0,
+        "presence_penalty": 0,
+        "logit_bias": {},
+        "stream": False,
+        "store": False,
+        "response_format": {"type": "text"},
+        "service_tier": "auto",
+        "top_p": None,
+        "stop": None,
+        "user": "ada",
+    }
+    assert (await post(served, says("hello") | nothing)).status_code == 200
+
+
+async def test_an_answer_can_be_sent_back_as_history(served: Served) -> None:
+    first = (await post(served, says("hello"))).json()["choices"][0]["message"]
+    asked = says("hello")
+    asked["messages"] += [first, {"role": "user", "content": "and now?"}]
+    assert (await post(served, asked)).json()["choices"][0]["message"]["content"] == "and now?"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "body", "param"),
+    [
+        (
+            {"turns": 1},
+            says("x") | {"messages": [{"role": "user", "content": "x"}] * 2},
+            "messages",
+        ),
+        ({"text_length": 5}, says("123456"), "messages[0].content"),
+        (
+            {"text_length": 5},
+            {"model": "echo", "messages": [{"role": "user", "content": "12345"}] * 6},
+            None,
+        ),
+        ({"images": 1}, says([shown(URI)["messages"][0]["content"][0]] * 2), None),
+        ({"image_bytes": 999}, shown(URI), "messages[0].content[0].image_url.url"),
+        ({"body_bytes": 50}, says("x" * 50), None),
+        ({"json_values": 5}, says("hello", metadata={str(n): "x" for n in range(6)}), None),
+    ],
+)
+async def test_what_is_too_large_is_refused(
+    serve: Serve, sizes: dict[str, int], body: Any, param: str | None
+) -> None:
+    answer = await post(await serve(sizes=sizes), body)
+    assert answer.status_code == 413
+    if param is not None:
+        assert error(answer)["param"] == param
+
+
+async def test_a_schema_binds_models_that_can_be_bound(serve: Serve) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"score": {"type": "integer", "minimum": 1, "maximum": 3}},
+        "required": ["score"],
+        "additionalProperties": False,
+    }
+    wanted = {"type": "json_schema", "json_schema": {"name": "grade", "schema": schema}}
+    loose = {"provider": "openai", "model": "x", "base_url": "http://127.0.0.1:9/v1"}
+    served = await serve(models={**MODELS, "loose": loose})
+    bound = await post(served, says("grade", model="judge", response_format=wanted))
+    assert 1 <= orjson.loads(bound.json()["choices"][0]["message"]["content"])["score"] <= 3
+    refused = await post(served, says("grade", model="loose", response_format=wanted))
+    assert (refused.status_code, error(refused)["param"]) == (400, "response_format")
+
+
+async def test_json_mode_is_a_schema_that_any_object_obeys(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loose = {"provider": "openai", "model": "x", "base_url": "http://127.0.0.1:9/v1"}
+    served = await serve(models={**MODELS, "loose": loose})
+    asked = record_asked(monkeypatch)
+    wanted = {"type": "json_object"}
+    answer = await post(served, says("grade", model="judge", response_format=wanted))
+    assert orjson.loads(answer.json()["choices"][0]["message"]["content"]) == {}
+    [(_, sampling)] = asked
+    assert orjson.loads(sampling.schema) == {"type": "object", "additionalProperties": True}
+    refused = await post(served, says("grade", model="loose", response_format=wanted))
+    assert (refused.status_code, error(refused)["param"]) == (400, "response_format")
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [("timeout", 504), ("connection", 502), ("server", 502), ("rate_limit", 503)],
+)
+async def test_a_model_that_fails_is_told_without_its_address(
+    serve: Serve, kind: str, status: int
+) -> None:
+    failing = {
+        "provider": "fake",
+        "model": "failing",
+        "attempts": 1,
+        "options": {"rate": 1, "kinds": [kind]},
+    }
+    answer = await post(await serve(models={"echo": failing}), says("hello"))
+    assert answer.status_code == status
+    assert error(answer)["type"] == "server_error"
+    assert error(answer)["code"] == kind
+    assert ("Retry-After" in answer.headers) == (status == 503)
+
+
+async def test_a_model_that_cannot_be_loaded_is_the_operators_matter(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_given: object) -> None:
+        raise ConfigError("/checkpoints/x holds no checkpoint")
+
+    monkeypatch.setattr("mmconv.service.models.pool._Lent", fail)
+    answer = await post(served, says("hello"))
+    assert (answer.status_code, error(answer)["code"]) == (503, "model_unusable")
+    assert "/checkpoints" not in answer.text
+
+
+async def test_only_so_many_calls_of_a_token_wait(serve: Serve) -> None:
+    served = await serve(limits={"queued_calls": 2})
+    answers = await asyncio.gather(*(post(served, says("x", model="slow")) for _ in range(3)))
+    assert sorted(answer.status_code for answer in answers) == [200, 200, 429]
+    refused = next(answer for answer in answers if answer.status_code == 429)
+    assert error(refused)["code"] == "queue_full"
+    assert int(refused.headers["Retry-After"]) >= 1
+    assert (await post(served, says("x"))).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"{", 400),
+        (b"\xff\xfe", 400),
+        (b"[" * 10_000, 400),
+        (b'{"messages":' + b"[" * 500 + b"]" * 500 + b"}", 400),
+        (b'{"model": "\\ud800"}', 400),
+        (b"[]", 400),
+        (b"null", 400),
+        (b"", 400),
+        (b"[1" + b",1" * 30_000 + b"]", 413),
+    ],
+)
+async def test_bodies_that_are_no_request_are_refused(
+    served: Served, body: bytes, code: int
+) -> None:
+    answer = await served.client.post(
+        "/v1/chat/completions", content=body, headers={"Content-Type": "application/json"}
+    )
+    assert answer.status_code == code
+    assert error(answer)["message"]
+
+
+async def test_without_a_seed_every_answer_is_drawn_anew(serve: Serve) -> None:
+    served = await serve(models={"echo": {"provider": "fake", "model": "judge"}})
+
+    async def text(**fields: Any) -> str:
+        answer = await post(served, says("Give a rating: [[x]] of 1 to 10", **fields))
+        return str(answer.json()["choices"][0]["message"]["content"])
+
+    assert await text() != await text()
+    assert await text(seed=3) == await text(seed=3)
+    assert await text(temperature=0) == await text(temperature=0)
+
+
+async def test_the_models_own_file_is_the_default_and_the_request_goes_first(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = {"temperature": 0.5, "max_tokens": 7}
+    served = await serve(models={"echo": MODELS["echo"] | {"system": "Be kind.", "sampling": own}})
+    asked = record_asked(monkeypatch)
+    await post(served, says("hello"))
+    await post(served, says("hello", temperature=0.0, max_completion_tokens=9, stop="x", seed=4))
+    (messages, default), (_, chosen) = asked
+    assert [message.role for message in messages] == ["system", "user"]
+    assert (default.temperature, default.max_tokens) == (0.5, 7)
+    assert (chosen.temperature, chosen.max_tokens, chosen.stop, chosen.seed) == (0.0, 9, ("x",), 4)
+
+
+async def test_a_nucleus_of_nothing_is_the_likeliest_token_alone(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Task files of lmms-eval hold `top_p: 0`, which no backend takes."""
+    served = await serve(models={"echo": MODELS["echo"] | {"sampling": {"top_p": 0.9}}})
+    asked = record_asked(monkeypatch)
+    assert (await post(served, says("x", temperature=0.7, top_p=0))).status_code == 200
+    [(_, sampling)] = asked
+    assert (sampling.temperature, sampling.top_p, sampling.seed) == (0.0, 1.0, None)
+
+
+async def test_requests_and_calls_are_counted(served: Served) -> None:
+    await post(served, says("hello"))
+    await served.client.request("BREW", "/coffee/1234")
+    page = (await served.client.get("/metrics")).text
+    assert 'mmconv_calls_total{model="echo",outcome="reply",token="local",work="chat"} 1.0' in page
+    assert (
+        'mmconv_requests_total{method="POST",route="/v1/chat/completions",status="200"} 1.0' in page
+    )
+    assert 'mmconv_requests_total{method="other",route="none",status="404"} 1.0' in page
+    assert "coffee" not in page

@@ -1,0 +1,201 @@
+"""Clients that go before they are answered: what is under way is kept, and no more is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import MutableMapping
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from mmconv.values import Reply
+from model_zoo.fake import FakeBackend
+from tests.mmconv.benchmarks.shared.requests import REQUESTS
+from tests.mmconv.service.conftest import Serve, Served, Servers
+from tests.mmconv.service.conftest import until as see
+from tests.mmconv.service.run_settings import until
+
+MODELS = {
+    "echo": {"provider": "fake", "model": "echo", "max_concurrency": 1},
+    "judge": {"provider": "fake", "model": "judge"},
+}
+DIALOGUE = {"model": "echo", "turns": [{"instruction": text} for text in ("One?", "Two?", "3?")]}
+JUDGEMENT = {"judge": "judge", **REQUESTS["convbench/direct_turn_1"]}
+
+
+class Asked:
+    """The calls that a backend was asked; they end when `may_end` is set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls = self.dropped = 0
+        self.may_end = asyncio.Event()
+        really = FakeBackend.generate
+
+        async def generate(backend: FakeBackend, *args: Any, **kwargs: Any) -> Reply:
+            self.calls += 1
+            try:
+                await self.may_end.wait()
+            except asyncio.CancelledError:
+                self.dropped += 1
+                raise
+            return await really(backend, *args, **kwargs)
+
+        monkeypatch.setattr(FakeBackend, "generate", generate)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    return Asked(monkeypatch)
+
+
+@pytest.fixture
+async def served(serve: Serve) -> Served:
+    opened = await serve(models=MODELS)
+    assert isinstance(opened, Served)
+    return opened
+
+
+class Visitor:
+    """A client that posts a body, and may go; `serving` is the request at the server."""
+
+    def __init__(self, served: Served, path: str, body: dict[str, Any]) -> None:
+        self._gone = asyncio.Event()
+        self._body: bytes | None = orjson.dumps(body)
+        headers = [(b"content-type", b"application/json"), (b"host", b"localhost")]
+        scope = {
+            "type": "http",
+            "http_version": "1.1",
+            "method": "POST",
+            "scheme": "http",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "headers": headers,
+            "server": ("localhost", 80),
+            "client": ("127.0.0.1", 1),
+        }
+        transport = served.client._transport
+        assert isinstance(transport, httpx.ASGITransport)
+        self.serving = asyncio.ensure_future(transport.app(scope, self._receive, self._send))
+
+    async def _receive(self) -> dict[str, Any]:
+        if self._body is not None:
+            body, self._body = self._body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        await self._gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, _message: MutableMapping[str, Any]) -> None:
+        """What is sent to a client that has gone is lost."""
+
+    async def go(self) -> None:
+        """Go, and have the server notice it."""
+        self._gone.set()
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "whole"),
+    [("/v1/dialogues", DIALOGUE, 3), ("/v1/judgements", JUDGEMENT, 1)],
+    ids=["dialogue", "judgement"],
+)
+async def test_a_call_under_way_is_kept_for_who_asks_again(
+    served: Served, asked: Asked, path: str, body: dict[str, Any], whole: int
+) -> None:
+    first = Visitor(served, path, body)
+    await until(lambda: asked.calls == 1)
+    await first.go()
+    asked.may_end.set()
+    await first.serving
+    assert asked.calls == 1
+    assert (await served.client.post(path, json=body)).status_code == 200
+    assert asked.calls == whole
+    counted = (await served.client.get("/metrics")).text
+    assert 'status="499"' in counted
+    assert sum(_replies(counted)) == whole
+
+
+def _replies(metrics: str) -> list[float]:
+    lines = [line for line in metrics.splitlines() if line.startswith("mmconv_calls_total{")]
+    return [float(line.rpartition(" ")[2]) for line in lines if 'outcome="reply"' in line]
+
+
+async def test_what_is_under_way_counts_no_longer_for_the_client_that_has_gone(
+    served: Served, asked: Asked
+) -> None:
+    first = Visitor(served, "/v1/dialogues", DIALOGUE)
+    await until(lambda: asked.calls == 1)
+    await first.go()
+    assert served.shared.meters.of("local").calls == 0
+    again = Visitor(served, "/v1/dialogues", DIALOGUE)
+    await until(lambda: served.shared.meters.of("local").calls == 3)
+    asked.may_end.set()
+    await asyncio.gather(first.serving, again.serving)
+    assert asked.calls == 3
+
+
+async def test_a_call_that_waits_is_not_asked_and_others_go_on(
+    served: Served, asked: Asked
+) -> None:
+    other = Visitor(served, "/v1/dialogues", {**DIALOGUE, "turns": [{"instruction": "Other?"}]})
+    await until(lambda: asked.calls == 1)
+    leaving = Visitor(served, "/v1/dialogues", DIALOGUE)
+    await until(lambda: served.shared.meters.of("local").calls == 4)
+    await leaving.go()
+    await asyncio.wait_for(leaving.serving, 5)
+    assert served.shared.meters.of("local").calls == 1
+    asked.may_end.set()
+    await other.serving
+    assert asked.calls == 1
+    assert served.shared.meters.of("local").calls == 0
+    assert (await served.client.post("/v1/dialogues", json=DIALOGUE)).status_code == 200
+
+
+async def test_it_ends_at_once_where_the_servers_time_is_over(served: Served, asked: Asked) -> None:
+    """As uvicorn ends what is left at the end of its draining, be the client there or not."""
+    here = Visitor(served, "/v1/dialogues", DIALOGUE)
+    await until(lambda: asked.calls == 1)
+    served.shared.drain()
+    here.serving.cancel()
+    await asyncio.wait_for(here.serving, 5)
+    assert asked.dropped == 1
+    gone = Visitor(served, "/v1/dialogues", DIALOGUE)
+    await until(lambda: asked.calls == 2)
+    await gone.go()
+    assert not gone.serving.done()
+    gone.serving.cancel()
+    await asyncio.wait_for(gone.serving, 5)
+    assert asked.dropped == 2
+    await until(lambda: served.shared.meters.of("local").calls == 0)
+
+
+def test_a_server_that_drains_keeps_the_call_of_a_client_that_has_gone(start: Servers) -> None:
+    slow = {"slow": {"provider": "fake", "model": "slow", "options": {"seconds": 1.5}}}
+    body = {**DIALOGUE, "model": "slow"}
+    server = start(models=slow)
+    with httpx.Client(base_url=server.url) as client, pytest.raises(httpx.ReadTimeout):
+        client.post("/v1/dialogues", json=body, timeout=0.5)
+    server.terminate()
+    assert server.ended() == 0
+    with httpx.Client(base_url=start(models=slow).url) as client:
+        answer = client.post("/v1/dialogues", json=body, timeout=60)
+        assert answer.json()["usage"]["asked"] == 2
+
+
+def test_a_server_waits_no_longer_than_it_drains(start: Servers) -> None:
+    slow = {"slow": {"provider": "fake", "model": "slow", "options": {"seconds": 300}}}
+    server = start(models=slow, drain_seconds=1)
+    with httpx.Client(base_url=server.url) as client:
+        with pytest.raises(httpx.ReadTimeout):
+            client.post("/v1/dialogues", json={**DIALOGUE, "model": "slow"}, timeout=0.5)
+        see(lambda: "mmconv_open_requests 2.0" in client.get("/metrics").text)
+    began = time.monotonic()
+    server.terminate()
+    assert server.ended() == 0
+    assert time.monotonic() - began < 15
+    assert "Traceback" not in server.told
+    assert "never retrieved" not in server.told

@@ -1,0 +1,202 @@
+"""Images by URL that lead inside, by name, redirect or a change of names: nothing goes there.
+
+The public internet is stood in for by 127.0.0.1, and a network of one's own by 127.0.0.2, with a
+server on the same port of both. Whom a fetch reaches is seen from those servers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from itertools import chain, repeat
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from mmconv.service.errors.problems import Problem
+from mmconv.service.images.fetching import Rules, fetch
+from tests.mmconv.service.images.test_fetching import client_context, server_context
+from tests.mmconv.service.run_settings import until
+from tests.pictures import picture
+
+PNG = picture(1)
+
+OUTSIDE, INSIDE = "127.0.0.1", "127.0.0.2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """The port of both servers, whom they were reached as, and rules by which one is public."""
+
+    port: int
+    reached: list[str] = field(default_factory=list)
+
+    @property
+    def rules(self) -> Rules:
+        return Rules(
+            allowed=lambda address: address == OUTSIDE,
+            port=self.port,
+            trust=client_context(),
+        )
+
+    def url(self, host: str, path: str = "/x.png") -> str:
+        return f"https://{host}:{self.port}{path}"
+
+    async def fetch(self, url: str) -> bytes:
+        return await fetch(url, 1_000_000, "image", self.rules)
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    taken = socket.create_server((OUTSIDE, 0))
+    found = World(port=taken.getsockname()[1])
+
+    async def image(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        found.reached.append(request.transport.get_extra_info("sockname")[0])
+        return web.Response(body=PNG)
+
+    async def redirect(request: web.Request) -> web.Response:
+        await image(request)
+        raise web.HTTPFound(request.query["to"])
+
+    app = web.Application()
+    app.router.add_get("/x.png", image)
+    app.router.add_get("/to", redirect)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    server = server_context()
+    await web.SockSite(runner, taken, ssl_context=server).start()
+    await web.TCPSite(runner, INSIDE, found.port, ssl_context=server).start()
+    yield found
+    await runner.cleanup()
+
+
+@pytest.fixture
+def resolve_to(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """`resolve_to([a], [b])` resolves any name to a once and then to b; it returns those asked."""
+
+    def set_answers(*answers: list[str]) -> list[str]:
+        asked: list[str] = []
+        coming = chain(answers, repeat(answers[-1]))
+
+        def getaddrinfo(host: str, port: int, *_: Any, **__: Any) -> list[Any]:
+            asked.append(host)
+            return [
+                (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))
+                for address in next(coming)
+            ]
+
+        monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+        return asked
+
+    return set_answers
+
+
+async def check_refused(world: World, url: str) -> None:
+    with pytest.raises(Problem) as refused:
+        await world.fetch(url)
+    assert (refused.value.status, refused.value.param) == (400, "image")
+    assert INSIDE not in refused.value.message
+
+
+async def test_a_name_that_changes_after_the_check_is_not_followed(
+    world: World, resolve_to: Callable[..., list[str]]
+) -> None:
+    asked = resolve_to([OUTSIDE], [INSIDE])
+    assert await world.fetch(world.url("localhost")) == PNG
+    assert asked == ["localhost"]
+    await check_refused(world, world.url("localhost"))
+    assert world.reached == [OUTSIDE]
+
+
+async def test_a_name_that_changes_between_redirects_is_not_followed(
+    world: World, resolve_to: Callable[..., list[str]]
+) -> None:
+    resolve_to([OUTSIDE], [INSIDE])
+    target = world.url("localhost.")
+    await check_refused(world, world.url("localhost", f"/to?to={target}"))
+    assert world.reached == [OUTSIDE]
+
+
+@pytest.mark.parametrize("answers", [[OUTSIDE, INSIDE], [INSIDE, OUTSIDE], [INSIDE], []])
+async def test_a_name_of_any_address_inside_is_refused(
+    world: World, resolve_to: Callable[..., list[str]], answers: list[str]
+) -> None:
+    resolve_to(answers)
+    await check_refused(world, world.url("localhost"))
+    assert world.reached == []
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.2",
+        "2130706434",
+        "0x7f000002",
+        "0177.0.0.2",
+        "127.2",
+        "①②⑦.⓪.⓪.②",
+        "127。0。0。2",
+        "%31%32%37.0.0.2",
+        "[::ffff:127.0.0.2]",
+        "[::ffff:7f00:2]",
+        "[::127.0.0.2]",
+    ],
+)
+async def test_every_way_to_write_an_address_is_known(world: World, host: str) -> None:
+    """Straight, and behind a redirect from where a fetch may go."""
+    await check_refused(world, world.url(host))
+    assert world.reached == []
+    await check_refused(world, world.url("localhost", f"/to?to={world.url(host)}"))
+    assert set(world.reached) <= {OUTSIDE}
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "http://127.0.0.2/x.png",
+        "//127.0.0.2/x.png",
+        "https://127.0.0.2:22/x.png",
+        "https://169.254.169.254/latest/meta-data/",
+        "file:///etc/passwd",
+        "data:image/png;base64,AAAA",
+        "image:0",
+        "https://[",
+        "",
+    ],
+)
+async def test_a_redirect_elsewhere_is_refused(world: World, target: str) -> None:
+    await check_refused(world, world.url("localhost", f"/to?to={target}"))
+    assert set(world.reached) <= {OUTSIDE}
+
+
+async def test_what_may_be_fetched_is(world: World) -> None:
+    target = world.url("localhost", "/to?to=/x.png")
+    assert await world.fetch(target) == PNG
+    assert world.reached == [OUTSIDE, OUTSIDE]
+
+
+async def test_a_public_fetch_opens_no_connection_inside() -> None:
+    """With the rules as they are served, but for the port: not even a handshake is tried."""
+    tried: list[str] = []
+
+    async def note(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        tried.append(str(writer.get_extra_info("peername")))
+        writer.close()
+
+    server = await asyncio.start_server(note, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    for host in ("127.0.0.1", "localhost", "2130706433", "127.1", "[::ffff:127.0.0.1]", "0"):
+        with pytest.raises(Problem):
+            await fetch(f"https://{host}:{port}/", 1000, "image", Rules(port=port))
+    # Connections are told of in their order: the test's own is the last, and here the only one.
+    _, own = await asyncio.open_connection("127.0.0.1", port)
+    await until(lambda: str(own.get_extra_info("sockname")) in tried)
+    own.close()
+    server.close()
+    await server.wait_closed()
+    assert len(tried) == 1

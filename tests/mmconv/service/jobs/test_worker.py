@@ -1,0 +1,398 @@
+"""The worker: what becomes of jobs that end well, badly, late, or in other hands."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mmconv.errors import DataError, StoreError
+from mmconv.service.jobs.live_processes import ProcessMark
+from mmconv.service.jobs.worker import Worker
+from mmconv.store.job_queries import MOST_STARTS
+from mmconv.store.jobs import Ending, Job, NewJob
+from mmconv.store.queue import Queue
+from tests.mmconv.service.run_settings import until
+
+
+@dataclass(slots=True)
+class Task:
+    """A `Work` that ends when the test says so; with `stubborn` it does not stop when asked."""
+
+    job: Job
+    stubborn: bool = False
+    stopped: bool = False
+    asked: int = 0
+    end: asyncio.Event = field(default_factory=asyncio.Event)
+    error: Exception | None = None
+
+    def progress(self) -> dict[str, Any]:
+        return {"replies": 1, "asked": self.asked}
+
+    def stop(self) -> None:
+        self.stopped = True
+        if not self.stubborn:
+            self.end.set()
+
+    async def run(self) -> Ending | None:
+        await self.end.wait()
+        if self.error is not None:
+            raise self.error
+        return None if self.stopped else Ending(state="done", progress=self.progress())
+
+
+@dataclass(slots=True)
+class Bench:
+    """A worker at work over a queue, and the tasks that it opened by job."""
+
+    queue: Queue
+    worker: Worker
+    mark: ProcessMark
+    draining: asyncio.Event
+    tasks: dict[str, Task]
+    stubborn: bool = False
+
+    def open(self, job: Job) -> Task:
+        self.tasks[job.id] = Task(job, stubborn=self.stubborn)
+        return self.tasks[job.id]
+
+    async def submit(self, name: str, kind: str = "task", owner: str = "ann") -> None:
+        await self.queue.submit(NewJob(id=name, kind=kind, owner=owner, spec="{}"))
+
+    async def task(self, name: str) -> Task:
+        """The job's task, when it has been begun."""
+        async with asyncio.timeout(10):
+            while True:
+                if name in self.tasks:
+                    return self.tasks[name]
+                await asyncio.sleep(0.01)
+
+    async def state(self, name: str, wanted: str) -> Job:
+        """The job, when it is in this state."""
+        async with asyncio.timeout(10):
+            while True:
+                job = await self.queue.get(name)
+                assert job is not None
+                if job.state == wanted:
+                    return job
+                await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def bench(folder: Path, *, at_once: int = 2, drain: float = 5) -> AsyncIterator[Bench]:
+    queue, draining = Queue(str(folder / "store.sqlite")), asyncio.Event()
+    mark = ProcessMark(folder / "workers")
+    made: dict[str, Task] = {}
+    opened = Bench(queue, None, mark, draining, made)  # type: ignore[arg-type]  # in a moment
+    opened.worker = Worker(
+        queue,
+        {"task": opened.open, "talk": opened.open},
+        mark,
+        draining,
+        at_once,
+        lambda job: None,
+    )
+    working = asyncio.create_task(opened.worker.work())
+    try:
+        yield opened
+    finally:
+        draining.set()
+        queue.news.set()
+        await working
+        await opened.worker.finish(drain)
+        mark.close()
+        await queue.aclose()
+
+
+async def test_a_job_is_done(tmp_path: Path) -> None:
+    async with bench(tmp_path) as at:
+        await at.submit("a")
+        (await at.task("a")).end.set()
+        job = await at.state("a", "done")
+        assert job.progress == {"replies": 1, "asked": 0}
+    assert at.worker.busy == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (DataError("record 3", ["the field x is empty"]), "the field x is empty"),
+        (DataError("/srv/data.json", ["x"]), "the server's log says why"),
+        (ZeroDivisionError("secret"), "the server failed; its log says why"),
+    ],
+)
+async def test_what_goes_wrong_is_told_without_secrets(
+    tmp_path: Path, error: Exception, words: str
+) -> None:
+    async with bench(tmp_path) as at:
+        await at.submit("a")
+        task = await at.task("a")
+        task.error = error
+        task.end.set()
+        job = await at.state("a", "failed")
+        assert words in str(job.error)
+        await at.submit("b")
+        (await at.task("b")).end.set()
+        await at.state("b", "done")
+
+
+async def test_a_job_whose_database_fails_is_begun_again_until_it_fails_too_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mmconv.service.jobs.worker.AWAY_SECONDS", 0.01)
+    async with bench(tmp_path) as at:
+        await at.submit("a")
+        for start in range(1, MOST_STARTS + 1):
+            task = await at.task("a")
+            assert task.job.starts == start
+            del at.tasks["a"]
+            task.error = StoreError("terminating connection at 10.0.0.7")
+            task.end.set()
+        job = await at.state("a", "failed")
+        assert "database failed 10 times" in str(job.error)
+        await at.submit("a")
+        (await at.task("a")).end.set()
+        await at.state("a", "done")
+
+
+@pytest.mark.parametrize(("asked", "starts"), [(0, 1), (1, 0)])
+async def test_only_replies_that_were_asked_now_show_that_a_job_gets_on(
+    tmp_path: Path, asked: int, starts: int
+) -> None:
+    """What the store held comes back each time that a server ends while at it."""
+    async with bench(tmp_path) as at:
+        await at.submit("a")
+        task = await at.task("a")
+        task.asked = asked
+        job = await at.state("a", "running")
+        while job.progress != task.progress():
+            job = await at.state("a", "running")
+        assert job.starts == starts
+        task.end.set()
+        await at.state("a", "done")
+
+
+async def test_the_end_of_a_job_is_kept_though_the_database_is_away_for_a_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mmconv.service.jobs.worker.AWAY_SECONDS", 0.01)
+    failures = [StoreError("away"), StoreError("away")]
+    finish = Queue.finish
+
+    async def fail_first(queue: Queue, job: str, worker: str, ending: Ending) -> bool:
+        if failures:
+            raise failures.pop()
+        return await finish(queue, job, worker, ending)
+
+    monkeypatch.setattr(Queue, "finish", fail_first)
+    async with bench(tmp_path) as at:
+        await at.submit("a")
+        (await at.task("a")).end.set()
+        assert (await at.state("a", "done")).starts == 0
+
+
+async def test_so_many_jobs_at_once_and_no_more(tmp_path: Path) -> None:
+    async with bench(tmp_path, at_once=2) as at:
+        for name in "ab":
+            await at.submit(name)
+            await at.task(name)
+        # Were there room for it, the one that came first would be taken first.
+        await at.submit("c", owner="bob")
+        await at.submit("d", "talk", owner="bob")
+        await at.task("d")
+        assert list(at.tasks) == ["a", "b", "d"]
+        at.tasks["b"].end.set()
+        await at.task("c")
+
+
+async def test_jobs_of_one_kind_keep_none_of_another_waiting(tmp_path: Path) -> None:
+    async with bench(tmp_path, at_once=1) as at:
+        for name in "ab":
+            await at.submit(name)
+        await at.submit("c", "talk")
+        await at.task("c")
+        assert list(at.tasks) == ["a", "c"]
+
+
+async def test_a_job_that_shall_stop_is_told(tmp_path: Path) -> None:
+    async with bench(tmp_path) as at:
+        await at.submit("a")
+        task = await at.task("a")
+        await at.queue.stop("a")
+        await at.state("a", "stopped")
+        assert task.stopped
+
+
+async def test_a_job_in_other_hands_is_let_go(tmp_path: Path) -> None:
+    async with bench(tmp_path) as at:
+        await at.submit("a")
+        task = await at.task("a")
+        await at.queue.expire(at.mark.name)
+        taken = await at.queue.take("other", ["task"])
+        if taken is None:  # The worker's own beat came first, and renewed the lease.
+            await at.queue.expire(at.mark.name)
+            taken = await at.queue.take("other", ["task"])
+        assert taken is not None
+        await asyncio.wait_for(task.end.wait(), 10)
+        await until(lambda: at.worker.busy == 0)
+        job = await at.queue.get("a")
+        assert job is not None
+        assert (job.state, job.worker) == ("running", "other")
+
+
+async def test_draining_gives_jobs_back_and_takes_none(tmp_path: Path) -> None:
+    async with bench(tmp_path) as at:
+        await at.submit("a")
+        await at.task("a")
+    again = Queue(str(tmp_path / "store.sqlite"))
+    job = await again.get("a")
+    assert job is not None
+    assert (job.state, job.worker) == ("queued", None)
+    await again.aclose()
+
+
+async def test_what_takes_too_long_to_drain_is_dropped_and_given_back(tmp_path: Path) -> None:
+    async with bench(tmp_path, drain=0.1) as at:
+        at.stubborn = True
+        await at.submit("a")
+        await at.task("a")
+    again = Queue(str(tmp_path / "store.sqlite"))
+    job = await again.get("a")
+    assert job is not None
+    assert job.state == "queued"
+    await again.aclose()
+
+
+async def test_the_time_to_drain_counts_from_when_jobs_were_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with asyncio.timeout(30), bench(tmp_path, drain=100) as at:
+        at.stubborn = True
+        await at.submit("a")
+        await at.task("a")
+        at.draining.set()
+        at.queue.news.set()
+        await until(lambda: at.tasks["a"].stopped)
+        later = SimpleNamespace(monotonic=lambda: time.monotonic() + 100)
+        monkeypatch.setattr("mmconv.service.jobs.worker.time", later)
+
+
+async def test_a_dead_processs_jobs_are_taken_without_waiting(tmp_path: Path) -> None:
+    queue = Queue(str(tmp_path / "store.sqlite"))
+    await queue.submit(NewJob(id="a", kind="task", owner="ann", spec="{}"))
+    await queue.take(killed(tmp_path / "workers"), ["task"])
+    await queue.aclose()
+    async with bench(tmp_path) as at:
+        task = await at.task("a")
+        assert task.job.starts == 2
+        task.end.set()
+        await at.state("a", "done")
+    assert list((tmp_path / "workers").iterdir()) == []
+
+
+def killed(folder: Path) -> str:
+    """The name of a process that marked itself in the folder and was killed."""
+    code = (
+        "import sys, pathlib, time; from mmconv.service.jobs.live_processes import ProcessMark;"
+        "own = ProcessMark(pathlib.Path(sys.argv[1])); print(own.name, flush=True); time.sleep(60)"
+    )
+    command = [sys.executable, "-c", code, str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        name = process.stdout.readline().strip()
+        mine = ProcessMark(folder)
+        assert not mine.is_gone(name)
+        process.kill()
+        process.wait()
+        assert mine.is_gone(name)
+        mine.close()
+    return name
+
+
+def test_a_process_knows_itself_and_not_those_of_other_folders(tmp_path: Path) -> None:
+    one, other = ProcessMark(tmp_path / "a"), ProcessMark(tmp_path / "b")
+    assert not one.is_gone(one.name)
+    assert not one.is_gone(other.name)
+    one.close()
+    other.close()
+    other.close()
+    assert not other.is_gone(one.name)
+
+
+async def test_the_worker_goes_on_whatever_goes_wrong_when_it_looks_for_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("mmconv.service.jobs.worker.POLL_SECONDS", 0.01)
+    async with bench(tmp_path) as at:
+
+        async def fail() -> list[str]:
+            raise OSError("the folder of workers cannot be read")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(at.queue, "holders", fail)
+            await until(lambda: at.worker.failing)
+        await at.submit("a")
+        (await at.task("a")).end.set()
+        await at.state("a", "done")
+        await until(lambda: not at.worker.failing)
+    assert "the folder of workers cannot be read" in caplog.text
+
+
+async def test_a_mark_that_cannot_be_removed_keeps_no_job_from_being_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bench(tmp_path) as at:
+
+        def fail(_name: str) -> None:
+            raise PermissionError("read-only")
+
+        monkeypatch.setattr(at.mark, "is_gone", lambda name: name == "gone")
+        with monkeypatch.context() as patch:
+            patch.setattr(at.mark, "forget", fail)
+            await at.queue.submit(NewJob(id="a", kind="other", owner="ann", spec="{}"))
+            assert await at.queue.take("gone", ["other"]) is not None
+            await at.submit("b")
+            (await at.task("b")).end.set()
+            await at.state("b", "done")
+
+
+async def test_a_beat_that_fails_is_not_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bench(tmp_path) as at:
+        await at.submit("a")
+        task = await at.task("a")
+
+        failed: list[Task] = []
+
+        def fail(work_on_image: Task) -> dict[str, Any]:
+            failed.append(work_on_image)
+            raise ZeroDivisionError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Task, "progress", fail)
+            await until(lambda: len(failed) == 2)
+        await at.queue.stop("a")
+        await until(lambda: task.stopped)
+
+
+async def test_jobs_that_lack_something_here_wait_for_another_server(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with bench(tmp_path) as at:
+        at.worker._lacks = lambda job: "data set 'big'" if job.id == "a" else None
+        for name in ("a", "b"):
+            await at.submit(name)
+        (await at.task("b")).end.set()
+        await at.state("b", "done")
+        await at.state("a", "queued")
+    assert "a is left to a server that has data set 'big'" in caplog.text

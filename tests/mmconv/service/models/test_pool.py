@@ -1,0 +1,293 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from images import Library
+from mmconv.config import ModelSpec, RunSpec
+from mmconv.errors import ConfigError
+from mmconv.runner import Seat
+from mmconv.service.models.pool import ModelPool, guides_output
+from mmconv.tally import SeatTally
+from mmconv.values import Message, Reply, Sampling, Text
+from model_zoo.openai_api.client import ChatClient
+from tests.mmconv.service.conftest import Serve
+from tests.mmconv.service.run_settings import until
+
+SLOW: dict[str, Any] = {
+    "provider": "fake",
+    "model": "slow",
+    "max_concurrency": 2,
+    "options": {"seconds": 0.1},
+}
+HELLO = (Message(role="user", parts=(Text(text="hello"),)),)
+
+
+def models(**specs: dict[str, Any]) -> ModelPool:
+    return ModelPool(
+        {name: ModelSpec.model_validate(spec) for name, spec in specs.items()}, Library()
+    )
+
+
+def run_spec(**seats: dict[str, Any]) -> RunSpec:
+    return RunSpec.model_validate({"benchmark": "convbench", "seats": seats})
+
+
+async def ask(seat: Seat, trial: int = 0) -> Any:
+    return await seat.model.ask(
+        HELLO,
+        Sampling(trial=trial),
+        priority=0,
+        affinity="x",
+        pinned=None,
+        tally=SeatTally(),
+    )
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The models that were really opened or closed, in order."""
+    import model_zoo.fake as fake
+
+    events: list[str] = []
+    really = fake.open_backend
+
+    async def open_backend(spec: ModelSpec, images: Any) -> Any:
+        events.append("open")
+        return await really(spec, images)
+
+    async def aclose(self: fake.FakeBackend) -> None:
+        events.append("close")
+
+    monkeypatch.setattr(fake, "open_backend", open_backend)
+    monkeypatch.setattr(fake.FakeBackend, "aclose", aclose)
+    return events
+
+
+async def test_a_model_is_loaded_beforehand_and_again_if_that_failed(
+    opened: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import model_zoo.fake as fake
+
+    async def fail(*_given: object) -> None:
+        raise ConfigError("no memory")
+
+    zoo = models(slow=SLOW, other=SLOW | {"model": "echo"})
+    with monkeypatch.context() as patch:
+        patch.setattr(fake, "open_backend", fail)
+        assert zoo.load(("slow",)) == ("slow",)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert zoo.load(("slow",)) == ("slow",)
+    await until(lambda: not zoo.load(("slow",)))
+    await ask(zoo.seat("slow"))
+    await zoo.aclose()
+    assert opened == ["open", "close"]
+
+
+async def test_a_model_is_opened_once_for_requests_and_runs(opened: list[str]) -> None:
+    paid = {"price": {"input": 1, "output": 2}}
+    zoo = models(slow=SLOW, kind=SLOW | {"name": "kind", "system": "Be kind."} | paid)
+    assert opened == []
+    lent = zoo.lend(run_spec(candidate=SLOW, judge=SLOW))
+    assert lent["candidate"].model is lent["judge"].model
+    seats = [zoo.seat("slow"), zoo.seat("kind"), lent["candidate"]]
+    await asyncio.gather(*map(ask, seats))
+    assert opened == ["open"]
+    await zoo.aclose()
+    assert opened == ["open", "close"]
+
+
+@dataclass(slots=True)
+class Loading:
+    """How models load: for as long as the test holds them up, and to an end in `fault`, if any."""
+
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+    fault: ConfigError | None = None
+
+
+@pytest.fixture
+def loading(opened: list[str], monkeypatch: pytest.MonkeyPatch) -> Loading:
+    import model_zoo.fake as fake
+
+    how = Loading()
+    really = fake.open_backend
+
+    async def open_backend(spec: ModelSpec, images: Any) -> Any:
+        backend = await really(spec, images)
+        try:
+            await how.done.wait()
+        except asyncio.CancelledError:
+            opened.append("ended")
+            raise
+        if how.fault is not None:
+            raise how.fault
+        return backend
+
+    monkeypatch.setattr(fake, "open_backend", open_backend)
+    return how
+
+
+async def test_a_model_is_loaded_though_all_who_asked_for_it_give_up(
+    opened: list[str], loading: Loading
+) -> None:
+    zoo = models(slow=SLOW)
+    run = zoo.lend(run_spec(candidate=SLOW))["candidate"]
+    for seat in (zoo.seat("slow"), run, zoo.seat("slow")):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(ask(seat), 0.01)
+    run.model.stop()
+    await run.model.aclose()
+    asking = asyncio.create_task(ask(zoo.seat("slow")))
+    loading.done.set()
+    assert isinstance(await asking, Reply)
+    assert opened == ["open"]
+
+
+async def test_a_model_that_could_not_be_loaded_is_told_and_tried_again(
+    opened: list[str], loading: Loading, caplog: pytest.LogCaptureFixture
+) -> None:
+    zoo = models(slow=SLOW)
+    loading.fault = ConfigError("too large")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(ask(zoo.seat("slow")), 0.01)
+    loading.done.set()
+    await until(lambda: "model slow cannot be opened: too large" in caplog.text)
+    with pytest.raises(ConfigError, match="too large"):
+        await ask(zoo.seat("slow"))
+    loading.fault = None
+    assert isinstance(await ask(zoo.seat("slow")), Reply)
+    assert opened == ["open"] * 3
+
+
+@pytest.mark.usefixtures("loading")
+async def test_what_still_loads_at_the_end_is_ended(opened: list[str]) -> None:
+    zoo = models(slow=SLOW)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(ask(zoo.seat("slow")), 0.01)
+    assert opened == ["open"]
+    await zoo.aclose()
+    assert opened == ["open", "ended"]
+
+
+async def test_a_run_that_stops_and_closes_its_models_leaves_others_be(
+    opened: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from model_zoo.fake import FakeBackend
+
+    under_way, may_end = 0, asyncio.Event()
+    really = FakeBackend.generate
+
+    async def generate(self: FakeBackend, *args: Any, **kwargs: Any) -> Reply:
+        nonlocal under_way
+        under_way += 1
+        await may_end.wait()
+        return await really(self, *args, **kwargs)
+
+    monkeypatch.setattr(FakeBackend, "generate", generate)
+    zoo = models(slow=SLOW)
+    run, other = (zoo.lend(run_spec(candidate=SLOW))["candidate"] for _ in range(2))
+    asking = [asyncio.create_task(ask(seat)) for seat in (run, other, zoo.seat("slow"))]
+    await until(lambda: under_way == 2)
+    run.model.stop()
+    await run.model.aclose()
+    may_end.set()
+    assert all(isinstance(outcome, Reply) for outcome in await asyncio.gather(*asking))
+    assert isinstance(await ask(zoo.seat("slow")), Reply)
+    assert opened == ["open"]
+
+
+async def test_all_borrowers_share_the_slots(monkeypatch: pytest.MonkeyPatch) -> None:
+    from model_zoo.fake import FakeBackend
+
+    under_way = most = 0
+    really = FakeBackend.generate
+
+    async def generate(self: FakeBackend, *args: Any, **kwargs: Any) -> Reply:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        try:
+            return await really(self, *args, **kwargs)
+        finally:
+            under_way -= 1
+
+    monkeypatch.setattr(FakeBackend, "generate", generate)
+    zoo = models(slow=SLOW)
+    seats = [zoo.seat("slow"), zoo.lend(run_spec(candidate=SLOW))["candidate"]]
+    await asyncio.gather(*(ask(seat, trial) for seat in seats for trial in range(4)))
+    assert most == 2
+
+
+def test_a_runs_sampling_goes_before_the_models_own() -> None:
+    spec = SLOW | {"sampling": {"temperature": 0.5, "max_tokens": 7}}
+    run = run_spec(candidate=spec).model_copy(
+        update={
+            "sampling": RunSpec.model_validate(
+                {
+                    "benchmark": "x",
+                    "seats": {"candidate": spec},
+                    "sampling": {"candidate": {"max_tokens": 9}},
+                }
+            ).sampling
+        }
+    )
+    zoo = models(slow=spec)
+    assert zoo.seat("slow").sampling == {"temperature": 0.5, "max_tokens": 7}
+    assert zoo.lend(run)["candidate"].sampling == {"temperature": 0.5, "max_tokens": 9}
+
+
+def test_a_runs_seed_is_that_of_its_answers() -> None:
+    run = run_spec(candidate=SLOW).model_copy(update={"seed": 5})
+    zoo = models(slow=SLOW)
+    drawn = Sampling(temperature=1.0)
+    assert zoo.lend(run)["candidate"].prompt(HELLO, drawn)[1].seed == 5
+    assert zoo.seat("slow").prompt(HELLO, drawn)[1].seed is None
+
+
+def test_options_are_checked_at_the_start(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no_such"):
+        models(bad={"provider": "fake", "model": "echo", "options": {"no_such": 1}})
+    with pytest.raises(ConfigError, match="no such folder"):
+        models(bad={"provider": "hf", "model": str(tmp_path / "missing")})
+
+
+@pytest.mark.parametrize(
+    ("spec", "guided"),
+    [
+        ({"provider": "fake", "model": "echo"}, False),
+        ({"provider": "fake", "model": "judge"}, True),
+        ({"provider": "openai", "model": "m"}, False),
+        ({"provider": "openai", "model": "m", "options": {"guided_json": True}}, True),
+        ({"provider": "vllm", "model": "m"}, True),
+        ({"provider": "vllm", "model": "m", "options": {"guided_json": False}}, False),
+        # One that runs already is asked as any other server is.
+        ({"provider": "vllm", "model": "m", "base_url": "http://h:1/v1"}, False),
+        ({"provider": "hf", "model": "m"}, False),
+    ],
+)
+def test_whose_replies_are_held_to_a_schema(spec: dict[str, Any], guided: bool) -> None:
+    assert guides_output(ModelSpec.model_validate(spec)) is guided
+
+
+async def test_a_servers_model_gets_the_seed_that_the_client_sends_and_no_other(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[Any] = []
+
+    async def answer(_self: Any, _messages: Any, sampling: Any, **_: Any) -> Reply:
+        sent.append(sampling.seed)
+        return Reply(text="x", finish="stop", seconds=0.1)
+
+    monkeypatch.setattr(ChatClient, "generate", answer)
+    away = {"provider": "openai", "model": "far", "base_url": "http://127.0.0.1:9/v1"}
+    served = await serve(models={"far": away})
+    for fields in ({}, {"seed": 3}):
+        body = {"model": "far", "messages": [{"role": "user", "content": "hi"}]} | fields
+        answered = await served.client.post("/v1/chat/completions", json=body)
+        assert answered.status_code == 200, answered.text
+    assert sent == [None, 3]

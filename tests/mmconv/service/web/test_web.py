@@ -1,0 +1,233 @@
+"""What the web page is made of and asks for: HTML, files, reports in parts, the form's choices."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from mmconv.report.page.served_parts import BLOCK
+from mmconv.service.runs.lookup import finished_folder
+from tests.mmconv.service.conftest import Serve, Served
+from tests.mmconv.service.run_settings import ROWS, begun, drawn, ended, request
+
+PAGES = ("/", "/new", "/runs/some-run", "/compare", "/try")
+
+MODELS = {
+    "echo": {"provider": "fake", "model": "echo"},
+    "other": {"provider": "fake", "model": "echo", "name": "other"},
+    "judge": {"provider": "fake", "model": "judge"},
+    "slow": {
+        "provider": "fake",
+        "model": "slow",
+        "options": {"seconds": 0.2},
+        "max_concurrency": 1,
+    },
+}
+
+
+@pytest.fixture
+async def served(serve: Serve, tmp_path: Path) -> Served:
+    opened = await serve(data=drawn(tmp_path), models=MODELS)
+    assert isinstance(opened, Served)
+    return opened
+
+
+async def post(client: httpx.AsyncClient, candidate: str = "echo") -> str:
+    seats = {"candidate": candidate, "judge": "judge"}
+    return str((await client.post("/v1/runs", json=request(seats=seats))).json()["id"])
+
+
+async def finish(client: httpx.AsyncClient, candidate: str = "echo") -> str:
+    """A run that is done."""
+    name = await post(client, candidate)
+    assert (await ended(client, name))["state"] == "done"
+    return name
+
+
+async def get(client: httpx.AsyncClient, path: str, **params: Any) -> Any:
+    answer = await client.get(path, params=params)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_a_page_may_load_this_server_s_files_and_nothing_else(
+    served: Served, path: str
+) -> None:
+    answer = await served.client.get(path)
+    assert answer.status_code == 200
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self';")
+    assert "frame-ancestors 'none'" in policy
+    loaded = re.findall(r'(?:src|<link[^>]* href)="([^"]+)"', answer.text)
+    assert len(loaded) > 5
+    for name in loaded:
+        assert name.startswith("/static/")
+        assert (await served.client.get(name)).status_code == 200
+    # a script or style in the page would not be run, and somebody would wonder why
+    assert not re.search(r"<script(?![^>]*src)|<style|\son\w+=|style=", answer.text)
+
+
+@pytest.mark.parametrize(
+    "name", ["nothing.js", "runs.html.j2", "..%2Fweb.py", "%2e%2e%2fapp.py", "report.js"]
+)
+async def test_only_the_pages_files_are_given_out(served: Served, name: str) -> None:
+    assert (await served.client.get(f"/static/{name}")).status_code == 404
+
+
+async def test_the_form_offers_what_a_run_may_be_made_of(served: Served) -> None:
+    choices = await get(served.client, "/web/choices")
+    assert choices["models"] == list(MODELS)
+    [data] = choices["data"]
+    assert data["name"] == "shapes"
+    assert data["benchmark"] == {"id": "convbench", "name": "ConvBench"}
+    assert data["conditions"][:3] == ["free", "perception", "reasoning"]
+    options = {option["name"]: option for option in data["options"]}
+    # what is a path is the operator's to set
+    assert not {"data", "images", "annotations", "positions"} & options.keys()
+    assert options["grading"] == {
+        "name": "grading",
+        "about": options["grading"]["about"],
+        "kind": "choices",
+        "values": ["direct", "pairwise"],
+        "default": ["direct", "pairwise"],
+    }
+    assert options["judge_retries"]["kind"] == "number"
+    assert options["focus_points"]["kind"] == "flag"
+    assert options["focus_points"]["default"] is True
+    assert options["candidate_system"]["kind"] == "text"
+    assert "side in pairs" in options["order"]["about"]
+    assert "`denominator`" in data["about"]
+
+
+@pytest.mark.parametrize("benchmark", ["botchat", "cmteval", "fbbench", "mtbench101"])
+async def test_the_form_knows_the_options_of_every_benchmark(serve: Serve, benchmark: str) -> None:
+    data = {"some": {"benchmark": benchmark, "options": {"data": "some.jsonl"}}}
+    served = await serve(data=data)
+    [told] = (await get(served.client, "/web/choices"))["data"]
+    names = [option["name"] for option in told["options"]]
+    assert "data" not in names
+    assert "max_tokens" in names
+
+
+async def test_a_finished_run_comes_in_parts(served: Served) -> None:
+    run = await finish(served.client)
+    head = await get(served.client, f"/web/runs/{run}")
+    assert head["title"] == "echo on ConvBench"
+    assert '<section id="scores"' in head["html"]
+    assert "<script" not in head["html"]
+    index = head["index"]
+    assert index["block"] == BLOCK
+    block = await get(served.client, f"/web/runs/{run}/blocks/0")
+    names = [sample["i"] for sample in index["samples"]]
+    assert [sample["id"] for sample in block["samples"]] == names
+    assert len(names) == ROWS
+    # a picture is named as the API names it
+    [picture] = block["samples"][0]["pictures"]
+    assert index["samples"][0]["p"] == picture
+    image = await served.client.get(f"/v1/runs/{run}/images/{picture}")
+    assert hashlib.sha256(image.content).hexdigest() == picture
+    assert (await served.client.get(f"/web/runs/{run}/blocks/1")).status_code == 404
+
+
+async def test_the_parts_tell_nothing_of_this_machine(served: Served, tmp_path: Path) -> None:
+    run = await finish(served.client)
+    for path in (f"/web/runs/{run}", f"/web/runs/{run}/blocks/0"):
+        assert str(tmp_path) not in (await served.client.get(path)).text
+
+
+async def test_parts_are_made_once(served: Served) -> None:
+    run = await finish(served.client)
+    await get(served.client, f"/web/runs/{run}")
+    [made] = served.shared.settings.out.glob("shown/*/parts-*/page.json.gz")
+    before = made.stat().st_mtime_ns
+    await get(served.client, f"/web/runs/{run}")
+    assert made.stat().st_mtime_ns == before
+
+
+async def test_an_unfinished_run_has_samples_and_no_parts(served: Served) -> None:
+    run = await post(served.client, "slow")
+    await begun(served.client, run)
+    assert (await served.client.get(f"/web/runs/{run}")).status_code == 409
+    answered = None
+    while answered is None:
+        # which sample is answered first is the runner's matter
+        page = await get(served.client, f"/web/runs/{run}/live", limit=2)
+        first, second = page["index"]["samples"]
+        answered = re.fullmatch(r"[1-9]\d* of 24 calls answered", first["t"])
+    assert (first["i"], second["i"]) == ("1", "2")
+    assert page["index"]["conditions"] == ["free", "perception", "reasoning"]
+    following = await get(served.client, f"/web/runs/{run}/live", after=page["next"])
+    assert [sample["i"] for sample in following["index"]["samples"]] == ["3"]
+    assert following["next"] is None
+    sample = await get(served.client, f"/web/runs/{run}/live/1")
+    assert len(sample["pictures"]) == 1
+    assert sample["about"]
+    [answer] = sample["columns"][0]["turns"][0]["answers"]
+    assert answer["text"]
+    await served.client.delete(f"/v1/runs/{run}")
+    missing = await served.client.get(f"/web/runs/{run}/live/77")
+    assert missing.status_code == 404
+
+
+async def test_a_comparison_comes_in_parts(served: Served) -> None:
+    runs = [await finish(served.client, name) for name in ("echo", "other")]
+    asked = {"runs": ",".join(runs)}
+    head = await get(served.client, "/web/compare", **asked)
+    assert head["title"] == "2 runs of ConvBench compared"
+    assert head["index"]["runs"] == ["echo", "other"]
+    block = await get(served.client, "/web/compare/blocks/0", **asked)
+    columns = block["samples"][0]["columns"]
+    assert {column["run"] for column in columns} == {0, 1}
+
+
+async def test_of_comparisons_the_last_few_are_kept(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mmconv.service.web.report_parts.COMPARISONS_KEPT", 1)
+    one, two = [await finish(served.client, name) for name in ("echo", "other")]
+    for runs in (f"{one},{two}", f"{two},{one}"):
+        await get(served.client, "/web/compare", runs=runs)
+    assert len([*served.shared.settings.out.glob("compared/*")]) == 1
+
+
+async def test_a_comparison_is_made_anew_when_a_run_is(served: Served) -> None:
+    """Also of runs that are resumed just now, which have no end."""
+    runs = [await finish(served.client, name) for name in ("echo", "other")]
+    compared = served.shared.settings.out / "compared"
+    asked = {"runs": ",".join(runs)}
+    for made in (1, 1):
+        await get(served.client, "/web/compare", **asked)
+        assert len([*compared.iterdir()]) == made
+    job = await served.shared.queue.get(runs[1])
+    assert job is not None
+    (finished_folder(served.shared, job) / "summary.json").touch()
+    await get(served.client, "/web/compare", **asked)
+    assert len([*compared.iterdir()]) == 2
+
+
+async def test_what_cannot_be_compared_is_refused(served: Served) -> None:
+    run = await finish(served.client)
+    for runs, status in ((run, 400), (f"{run},nothing", 404), (f"{run},{run}", 400)):
+        answer = await served.client.get("/web/compare", params={"runs": runs})
+        assert answer.status_code == status, answer.text
+
+
+async def test_pages_are_open_and_their_data_need_a_token(serve: Serve, tmp_path: Path) -> None:
+    digest = hashlib.sha256(b"secret").hexdigest()
+    tokens = [{"name": "ada", "sha256": digest, "scopes": ["read"]}]
+    served = await serve(data=drawn(tmp_path), models=MODELS, tokens=tokens)
+    for path in (*PAGES, "/static/web.css"):
+        assert (await served.client.get(path)).status_code == 200
+    assert 'data-tokens="needed"' in (await served.client.get("/")).text
+    paths = ["choices", "runs/x", "runs/x/blocks/0", "runs/x/live", "runs/x/live/1"]
+    for path in (*paths, "compare?runs=a,b", "compare/blocks/0?runs=a,b"):
+        assert (await served.client.get(f"/web/{path}")).status_code == 401
+    known = {"Authorization": "Bearer secret"}
+    answer = await served.client.get("/web/choices", headers=known)
+    assert answer.json()["scopes"] == ["read"]
