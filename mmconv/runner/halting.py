@@ -18,8 +18,11 @@ MOST_FAILED = 20
 """Calls of a model that fail in a row, each after all of its attempts, before a run stops.
 
 A model that has answered nothing yet may refuse some calls at once and be slow to answer others:
-as many of its first requests must have come to an end, too.
+as many of its first calls must have come to an end, too, or `MOST_EARLY` have failed.
 """
+
+MOST_EARLY = 10 * MOST_FAILED
+"""As many failures leave no hope in an answer that is still under way."""
 
 MOST_HOPELESS = 3
 """As many of those suffice that are `HOPELESS`, or `ABSENT` from a model that never answered."""
@@ -68,7 +71,7 @@ class Streaks:
     ) -> int:
         """Count how a call of the model ended; how many failed in a row if those are too many.
 
-        `first_under_way` says that one of the model's first `MOST_FAILED` requests has no end yet.
+        `first_under_way` says that one of the model's first `MOST_FAILED` calls has no end yet.
         """
         if isinstance(outcome, Reply):
             self._able[model] = asked
@@ -82,8 +85,8 @@ class Streaks:
             streak.failed += 1
             streak.hopeless += self._is_hopeless(model, outcome)
             is_early = first_under_way and model not in self._able
-            enough = streak.failed >= MOST_FAILED and not is_early
-            if enough or streak.hopeless >= MOST_HOPELESS:
+            most = MOST_EARLY if is_early else MOST_FAILED
+            if streak.failed >= most or streak.hopeless >= MOST_HOPELESS:
                 return streak.failed
         return 0
 

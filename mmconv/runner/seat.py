@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -68,8 +68,8 @@ class Model:
         self._opening = asyncio.Lock()
         self._stopping = asyncio.Event()
         self._slots = Slots()
-        self._sent = 0
-        self._under_way: set[int] = set()
+        self._begun = 0
+        self._under_way: dict[object, int] = {}
         # Jitter spreads retries over time; it decides no result, so it needs no seed.
         self._random = random.Random()
 
@@ -98,55 +98,61 @@ class Model:
         """
         backend = await self._ready()
         attempt = dropped = refused = 0
-        while True:
-            attempt += 1
-            epoch, number = await self._slot(priority)
-            try:
+        with self._listed() as call:
+            while True:
+                attempt += 1
+                epoch = await self._slot(priority, call)
                 try:
-                    reply = await backend.generate(messages, sampling, affinity=affinity)
+                    try:
+                        reply = await backend.generate(messages, sampling, affinity=affinity)
+                    except Transient as error:
+                        # before the slot is given on, so that nobody follows into the same refusal
+                        waits = self._slots.note_failure(epoch, error)
+                        raise
+                    finally:
+                        self._slots.release()
+                except ImageError as error:
+                    return Failure(kind="image", message=str(error), attempts=attempt)
+                except Refused as error:
+                    tally.count_unanswered(error)
+                    shorter = None if pinned is None else without_oldest(messages, pinned)
+                    if error.kind != "context" or shorter is None:
+                        return Failure(kind=error.kind, message=str(error), attempts=attempt)
+                    messages, dropped, attempt = shorter, dropped + 1, attempt - 1
                 except Transient as error:
-                    # before the slot is given on, so that nobody follows into the same refusal
-                    waits = self._slots.note_failure(epoch, error)
-                    raise
-                finally:
-                    self._release(number)
-            except ImageError as error:
-                return Failure(kind="image", message=str(error), attempts=attempt)
-            except Refused as error:
-                tally.count_unanswered(error)
-                shorter = None if pinned is None else without_oldest(messages, pinned)
-                if error.kind != "context" or shorter is None:
-                    return Failure(kind=error.kind, message=str(error), attempts=attempt)
-                messages, dropped, attempt = shorter, dropped + 1, attempt - 1
-            except Transient as error:
-                tally.count_unanswered(error)
-                refused += error.overloaded
-                if (last := self._last_words(error, attempt, refused)) is not None:
-                    return Failure(kind=error.kind, message=last, attempts=attempt)
-                tally.count_retry(error.kind, str(error))
-                if not waits:
-                    spent = refused if error.overloaded else attempt - refused
-                    await self._wait(self._delay(spent, error.retry_after))
-            else:
-                self._slots.grow()
-                return replace(reply, dropped=dropped) if dropped else reply
+                    tally.count_unanswered(error)
+                    refused += error.overloaded
+                    if (failure := self._last(error, attempt, refused)) is not None:
+                        return failure
+                    tally.count_retry(error.kind, str(error))
+                    if not waits:
+                        await self._wait(self._delay(error, attempt, refused))
+                else:
+                    self._slots.grow()
+                    return replace(reply, dropped=dropped) if dropped else reply
 
     def has_under_way(self, first: int) -> bool:
-        """Whether a request of the model has no end yet that is one of its `first`."""
-        return min(self._under_way, default=first + 1) <= first
+        """Whether a call has no end yet that is one of the `first` that the model was asked."""
+        return min(self._under_way.values(), default=first + 1) <= first
 
-    async def _slot(self, priority: int) -> tuple[int, int]:
-        """Wait for a slot; its epoch, and the number of the request that is sent in it."""
+    @contextmanager
+    def _listed(self) -> Iterator[object]:
+        """What stands for a call among those under way, from its first slot to its end."""
+        call = object()
+        try:
+            yield call
+        finally:
+            self._under_way.pop(call, None)
+
+    async def _slot(self, priority: int, call: object) -> int:
+        """Wait for a slot; returns its epoch. Calls are numbered as they get their first."""
         if self._stopping.is_set():
             raise Stopped
         epoch = await self._slots.acquire(priority, self)
-        self._sent += 1
-        self._under_way.add(self._sent)
-        return epoch, self._sent
-
-    def _release(self, number: int) -> None:
-        self._under_way.discard(number)
-        self._slots.release()
+        if call not in self._under_way:
+            self._begun += 1
+            self._under_way[call] = self._begun
+        return epoch
 
     def stop(self) -> None:
         """Give no more slots: calls under way finish, calls that wait raise `Stopped`."""
@@ -196,17 +202,20 @@ class Model:
                 await self._stopping.wait()
             raise Stopped
 
-    def _last_words(self, error: Transient, attempt: int, refused: int) -> str | None:
+    def _last(self, error: Transient, attempt: int, refused: int) -> Failure | None:
         """What a call fails with that is not asked again; None where it is."""
+        told = str(error)
         if (wait := error.retry_after or 0.0) > LONGEST_WAIT:
-            return f"{error} (it asks to wait for {wait:,.0f} s)"
-        if error.overloaded:
-            is_last = self._slots.is_given_up(spent=attempt >= self._attempts)
-        else:
-            is_last = attempt - refused >= self._attempts
-        return str(error) if is_last else None
+            told = f"{error} (it asks to wait for {wait:,.0f} s)"
+        elif error.overloaded:
+            if not self._slots.is_given_up(spent=attempt >= self._attempts):
+                return None
+        elif attempt - refused < self._attempts:
+            return None
+        return Failure(kind=error.kind, message=told, attempts=attempt)
 
-    def _delay(self, attempt: int, retry_after: float | None) -> float:
+    def _delay(self, error: Transient, attempt: int, refused: int) -> float:
         """Exponential backoff with full jitter, never sooner than the server asked for."""
-        backoff = self._random.uniform(0, longest_delay(attempt))
-        return backoff if retry_after is None else retry_after + min(backoff, 1.0)
+        spent = refused if error.overloaded else attempt - refused
+        backoff = self._random.uniform(0, longest_delay(spent))
+        return backoff if error.retry_after is None else error.retry_after + min(backoff, 1.0)

@@ -4,7 +4,4 @@
 `state` is what all requests share. `chat`, `images`, `dialogues`, `judgements`, `runs`, `results`,
 `catalogue`, `health`, `docs` and `web` have the routes; `http`, `errors`, `models` and `jobs` are
 what these stand on. Importing this package loads no web library and no model library.
-
-Loggers have names of their own (`mmconv.service.worker`), which operators' filters know; they stay
-where modules move.
 """

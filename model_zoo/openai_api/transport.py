@@ -20,7 +20,7 @@ LARGEST_ANSWER = 2**25  # bytes, unpacked: no reply is as long
 
 
 class Answer(NamedTuple):
-    """What a server answers, whatever its status; the names of `headers` ignore case."""
+    """What a server answers, whatever its status; `headers` are asked for in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -31,7 +31,10 @@ class Transport(Protocol):
     """Kept connections to one server. Redirects are not followed, and cookies not kept."""
 
     async def post(self, body: bytes) -> Answer:
-        """Send a JSON body once, and read the answer to its end; raises `Transient`."""
+        """Send a JSON body once, and read the answer to its end; raises `Transient`.
+
+        After `aclose` it is a bug, and a `RuntimeError`.
+        """
         ...
 
     async def aclose(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -95,6 +96,13 @@ def spec(**fields: Any) -> ModelSpec:
 
 def asked(*parts: str | Part) -> tuple[Message, ...]:
     return (message("user", *parts),)
+
+
+def unused_url() -> str:
+    """An address at which nobody listens."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
 
 
 async def ask(backend: Backend, messages: Sequence[Message], sampling: Sampling = ONCE) -> str:

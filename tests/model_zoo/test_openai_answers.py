@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from tests.model_zoo.openai_support import (
     opened,
     say_red,
     spec,
+    unused_url,
 )
 
 pytestmark = pytest.mark.usefixtures("transport")
@@ -139,12 +139,6 @@ async def test_a_dropped_connection_is_told(dropping: Answer) -> None:
         with pytest.raises(Transient) as raised:
             await ask(backend, asked("Hm?"))
     assert raised.value.kind == "connection"
-
-
-def unused_url() -> str:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
 
 
 async def test_a_server_that_is_not_there_is_told() -> None:

@@ -191,7 +191,7 @@ async def test_a_client_that_cannot_be_opened_leaves_nothing_behind(
     with pytest.raises(ConfigError, match="no second one"):
         await open_backend(spec, Library())
     assert children() == before
-    with pytest.raises(RuntimeError, match="Session is closed"):
+    with pytest.raises(RuntimeError, match="closed"):
         await ask(opened[0])
 
 

@@ -18,7 +18,7 @@ from mmconv.service.errors.problems import Problem, json_response
 from mmconv.service.errors.validation import validation_problem
 from mmconv.service.http.request_tracing import id_header, traced
 
-log = logging.getLogger("mmconv.service.problems")
+log = logging.getLogger(__name__)
 
 DATABASE_SECONDS = 2.0
 """When a client is told to come back while the database is away."""

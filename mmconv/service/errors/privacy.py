@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import re
 
-log = logging.getLogger("mmconv.service.privacy")
+log = logging.getLogger(__name__)
 
 _PLACE = re.compile(
     r"[A-Za-z][A-Za-z0-9+.-]*://"  # a URL

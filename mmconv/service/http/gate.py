@@ -20,7 +20,7 @@ from mmconv.service.http.responses import Answer
 from mmconv.service.settings import Settings, Sizes
 from mmconv.service.state import Service
 
-log = logging.getLogger("mmconv.service.bodies")
+log = logging.getLogger(__name__)
 
 SMALL_BYTES = 65_536
 """A body of this size is let in however much others send: most requests are smaller."""

@@ -13,7 +13,7 @@ from starlette.types import Scope
 
 from mmconv.service.http.request_tracing import Trace
 
-log = logging.getLogger("mmconv.service.refusals")
+log = logging.getLogger(__name__)
 
 MOST_TOLD, WINDOW_SECONDS = 30, 60.0
 """So many are told one by one within so long; of the others, their number."""

@@ -23,7 +23,7 @@ from mmconv.store.job_queries import MOST_STARTS
 from mmconv.store.jobs import Ending, Job
 from mmconv.store.queue import LEASE_SECONDS, Queue
 
-log = logging.getLogger("mmconv.service.worker")
+log = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
 """How often an idle worker looks for jobs that other processes queued or left behind."""

@@ -9,7 +9,7 @@ from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError
 from mmconv.service.errors.problems import Problem
 
-log = logging.getLogger("mmconv.service.model_keys")
+log = logging.getLogger(__name__)
 
 
 def has_key(spec: ModelSpec) -> bool:

@@ -25,7 +25,7 @@ from mmconv.service.state import Service
 from mmconv.tally import SeatTally
 from mmconv.values import Failure, Message, Reply, Sampling
 
-log = logging.getLogger("mmconv.service.asking")
+log = logging.getLogger(__name__)
 
 
 async def ask(

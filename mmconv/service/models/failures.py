@@ -13,7 +13,7 @@ from mmconv.service.http.request_tracing import traced
 from mmconv.tally import Halt
 from mmconv.values import Failure
 
-log = logging.getLogger("mmconv.service.model_failures")
+log = logging.getLogger(__name__)
 
 FAILED: Mapping[FailureKind, tuple[int, str]] = {
     "timeout": (504, "the model did not answer in time"),

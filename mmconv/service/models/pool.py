@@ -22,7 +22,7 @@ from mmconv.runner.slots import Stopped
 from mmconv.values import Message, Reply, Sampling
 from model_zoo.providers import provider_of
 
-log = logging.getLogger("mmconv.service.models")
+log = logging.getLogger(__name__)
 
 
 class ModelPool:

@@ -35,7 +35,7 @@ from mmconv.values import Table
 if TYPE_CHECKING:
     import pyarrow
 
-log = logging.getLogger("mmconv.service.run_files")
+log = logging.getLogger(__name__)
 
 Given = ParamSpec("Given")
 Read = TypeVar("Read")

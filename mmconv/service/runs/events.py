@@ -22,7 +22,7 @@ from mmconv.store.jobs import Job
 
 router = APIRouter(prefix="/v1", tags=["runs"])
 
-log = logging.getLogger("mmconv.service.events")
+log = logging.getLogger(__name__)
 
 QUIET_SECONDS = 15.0
 """After so long without news a comment keeps the connection open."""

@@ -23,7 +23,7 @@ from mmconv.service.errors.validation import validation_problem
 from mmconv.service.runs.requests import open_options
 from mmconv.store.jobs import Job
 
-log = logging.getLogger("mmconv.service.run_faults")
+log = logging.getLogger(__name__)
 
 CODE = "invalid_run"
 

@@ -10,7 +10,13 @@ import pytest
 from mmconv.errors import BackendError, FailureKind, Refused, Transient
 from mmconv.plans import Asked, Plan
 from mmconv.runner import Runner, Seat
-from mmconv.runner.halting import HOPELESS, MOST_FAILED, MOST_HOPELESS, Streaks
+from mmconv.runner.halting import (
+    HOPELESS,
+    MOST_EARLY,
+    MOST_FAILED,
+    MOST_HOPELESS,
+    Streaks,
+)
 from mmconv.store import Store, known
 from mmconv.tally import Halt, Tally
 from mmconv.values import Call, Failure, Message, Reply, Sampling, Text
@@ -170,35 +176,58 @@ async def test_a_row_of_calls_that_a_model_rejects_stops_nothing(
     assert seat.asked == 0
 
 
+class FirstIsSlow(Scripted):
+    """Refuses the first `refusals` of all others, and answers the first call only then.
+
+    The first is told to come again before that, as by a server that is just starting.
+    """
+
+    def __init__(self, kind: FailureKind, refusals: int) -> None:
+        super().__init__(lambda text, sampling: Reply(text="yes"), most=8, seconds=0.001)
+        self.kind = kind
+        self.left = refusals
+        self.first: Sequence[Message] = ()
+        self.enough = asyncio.Event()
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        reply = await super().generate(messages, sampling, affinity=affinity)
+        if not self.first:
+            self.first = messages
+            raise Transient("server", "HTTP 503")
+        if messages == self.first:
+            async with asyncio.timeout(10):
+                await self.enough.wait()
+        elif self.left:
+            self.left -= 1
+            if not self.left:
+                self.enough.set()
+            raise Refused(self.kind, "This picture is not taken.")
+        return reply
+
+
+async def run_many(store: Store, backend: Scripted) -> tuple[bool, Tally]:
+    plans = [chain_of_two(order, f"w{order}") for order in range(2 * MOST_EARLY)]
+    runner = Runner({"candidate": Seat(model=seat_for(backend, attempts=2).model)}, store)
+    return await runner.run(plans, lambda _: None), runner.tally
+
+
 @pytest.mark.parametrize("kind", ["rejected", "forbidden"])
 async def test_quick_refusals_before_a_slow_first_answer_stop_nothing(
     store: Store, kind: FailureKind
 ) -> None:
-    class FirstIsSlow(Scripted):
-        """Refuses all others until so many are refused, and answers the first only then."""
-
-        refused = 0
-        enough = asyncio.Event()
-
-        async def generate(
-            self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
-        ) -> Reply:
-            is_first = not self.prompts
-            reply = await super().generate(messages, sampling, affinity=affinity)
-            if is_first:
-                async with asyncio.timeout(10):
-                    await self.enough.wait()
-            elif not self.enough.is_set():
-                self.refused += 1
-                if self.refused == 2 * MOST_FAILED:
-                    self.enough.set()
-                raise Refused(kind, "This picture is not taken.")
-            return reply
-
-    backend = FirstIsSlow(lambda text, sampling: Reply(text="yes"), most=8, seconds=0.001)
-    complete, tally = await run(store, backend)
+    complete, tally = await run_many(store, FirstIsSlow(kind, 2 * MOST_FAILED))
     assert (complete, tally.halt) == (True, None)
     assert tally.seat("candidate").failed == 2 * MOST_FAILED
+
+
+async def test_very_many_of_them_do(store: Store) -> None:
+    backend = FirstIsSlow("rejected", MOST_EARLY)
+    complete, tally = await run_many(store, backend)
+    assert not complete
+    assert tally.halt is not None
+    assert f"{MOST_EARLY} calls failed" in tally.halt.reason
 
 
 async def test_a_model_that_may_be_overloaded_is_not_taken_for_one_that_rejects_all(

@@ -1,0 +1,93 @@
+"""A server of raw bytes, and plain connections to it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+from model_zoo.openai_api.endpoint import Endpoint
+from model_zoo.openai_api.plain_http import PlainHttp
+from model_zoo.openai_api.transport import open_transport
+
+Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nX-Said: j\xc3\xa4\r\n\r\nyes."
+
+
+class Server:
+    """Reads whole requests and answers each by `talk`; counts connections, keeps requests."""
+
+    def __init__(self, talk: Talk) -> None:
+        self.talk = talk
+        self.connections = 0
+        self.requests: list[bytes] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        while not writer.is_closing():
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.rpartition(b"Content-Length: ")[2])
+            self.requests.append(head + await reader.readexactly(length))
+            await self.talk(reader, writer)
+            await writer.drain()
+
+
+@asynccontextmanager
+async def running(talk: Talk, **fields: object) -> AsyncIterator[tuple[PlainHttp, Server]]:
+    server = Server(talk)
+    async with listening(server.serve, **fields) as transport:
+        yield transport, server
+
+
+@asynccontextmanager
+async def listening(serve: Talk, **fields: object) -> AsyncIterator[PlainHttp]:
+    """Plain connections to a server that treats each by `serve`, and is closed at the end."""
+    handling: set[asyncio.Task[None]] = set()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        handling.add(task)
+        with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            await serve(reader, writer)
+        writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    endpoint = Endpoint(url=f"http://127.0.0.1:{port}/v1", model="m", **fields)  # type: ignore[arg-type]  # are the endpoint's own
+    transport = open_transport(endpoint, 5.0)
+    assert isinstance(transport, PlainHttp)
+    try:
+        yield transport
+    finally:
+        await transport.aclose()
+        server.close()
+        for task in handling:
+            task.cancel()
+        await asyncio.gather(*handling)
+
+
+def sending(answer: bytes, *, closing: bool = False) -> Talk:
+    async def send(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer)
+        if closing:
+            writer.close()
+
+    return send
+
+
+def resetting(answer: bytes) -> Talk:
+    async def reset(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer)
+        await writer.drain()
+        await asyncio.sleep(0.01)
+        no_lingering = struct.pack("ii", 1, 0)
+        writer.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, no_lingering
+        )
+        writer.transport.abort()
+
+    return reset
