@@ -6,6 +6,7 @@ where it is kept is the library's business; here is only what goes to it, and wh
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,7 +23,7 @@ Item = TypeVar("Item")
 _Checks: TypeAlias = Mapping[str, Future[str | None]]
 """An image's name -> what is wrong with it."""
 
-_THREADS = 4
+_THREADS = min(4, os.cpu_count() or 1)
 _LOOKAHEAD = 32
 
 
