@@ -229,7 +229,7 @@ class Evaluation:
             tally=runner.tally,
             complete=complete,
             seconds=seconds,
-            scores=records.count,
+            scores=len(records.scores),
             unscored=records.unscored,
             shortfall=records.shortfall,
         )
@@ -264,7 +264,7 @@ class Evaluation:
         trials = await asyncio.to_thread(tell_trials, self.spec, self.samples, path)
         told = (*self._told_first(), *other_models(self.spec, tally.answered_by), *trials)
         facts = headline(self.spec, self.benchmark, self.samples, tally.answered_by)
-        return await output.conclude(self.benchmark.tables, records.shortfall, told, facts)
+        return await output.conclude(self.benchmark.tables, records, told, facts)
 
     def _told_first(self) -> tuple[str, ...]:
         """What a reader must know of models and samples, whatever the numbers are."""

@@ -10,6 +10,7 @@ interrupted, or stopped by --max-cost, 141 nobody reads the output any more.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -18,6 +19,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from traceback import print_exc
+from types import ModuleType
 from typing import Any
 
 import click
@@ -77,7 +79,7 @@ class LazyGroup(click.Group):
         """The command's own object, from its module."""
         if cmd_name not in COMMANDS:
             return None
-        command = import_module(ELSEWHERE.get(cmd_name, f"mmconv.cli.{cmd_name}")).command
+        command = _load(ELSEWHERE.get(cmd_name, f"mmconv.cli.{cmd_name}")).command
         assert isinstance(command, click.Command)
         return command
 
@@ -117,6 +119,16 @@ class LazyGroup(click.Group):
             with command.context_class(command, ctx, name, **settings) as below:
                 _refuse_repeated(command, below, rest)
         return name, command, rest
+
+
+def _load(name: str) -> ModuleType:
+    """Import a module, without looking for garbage in what is going to stay."""
+    gc.disable()
+    try:
+        return import_module(name)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _refuse_repeated(command: click.Command, ctx: click.Context, args: Sequence[str]) -> None:

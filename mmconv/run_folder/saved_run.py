@@ -207,10 +207,7 @@ def read_calls(folder: Path) -> Iterator[CallRecord]:
 
 
 def read_scores(path: Path) -> Iterator[Score]:
-    """Stream the scores of a file of any name, as `transcripts.score_record` put them down.
-
-    Trials of a sample are marked as one cluster, where the benchmark has named none.
-    """
+    """Stream the scores of a file of any name, as `transcripts.score_of` reads them."""
     for line in read_lines(path):
         try:
             score = score_of(line.record)

@@ -8,6 +8,7 @@ stand there, and `mmconv show` fills it again. What the fields are is told in
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from judges import read_reply
@@ -65,14 +66,17 @@ def score_record(score: Score) -> dict[str, Any]:
 
 
 def score_of(record: dict[str, Any]) -> Score:
-    """The score that `score_record` made a record of.
-
-    Trials of a sample are marked as one cluster, where the benchmark has named none.
-    """
+    """The score that `score_record` made a record of, `clustered`."""
     tags = {tag["name"]: tag["value"] for tag in record["tags"]}
-    if (key := read_trial(record["sample"]).key) != record["sample"]:
-        tags.setdefault("cluster", key)
-    return Score(**{**record, "tags": tags})
+    return clustered(Score(**{**record, "tags": tags}))
+
+
+def clustered(score: Score) -> Score:
+    """The score; trials of a sample are marked as one cluster, where the benchmark names none."""
+    key = read_trial(score.sample).key
+    if key == score.sample or "cluster" in score.tags:
+        return score
+    return replace(score, tags={**score.tags, "cluster": key})
 
 
 def message_record(message: Message) -> dict[str, Any]:

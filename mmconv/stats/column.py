@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal, TypeAlias
 
@@ -31,6 +31,9 @@ class Column:
     clusters: tuple[str, ...]
     numbers: Numbers
     reasons: tuple[str | None, ...]
+    _reductions: dict[tuple[str, bool], Column] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         lengths = {len(self.samples), len(self.clusters), len(self.numbers), len(self.reasons)}
@@ -103,8 +106,14 @@ class Column:
         """One row per sample: the mean, least or greatest of its rows.
 
         A sample with a missing row is missing, for the first reason among its rows; with
-        `partial` only a sample without any number is. The first row gives the cluster.
+        `partial` only a sample without any number is. The first row gives the cluster. What was
+        asked for before is the same column again.
         """
+        if (how, partial) not in self._reductions:
+            self._reductions[how, partial] = self._reduce(how, partial)
+        return self._reductions[how, partial]
+
+    def _reduce(self, how: str, partial: bool) -> Column:
         codes, samples = number_names(self.samples)
         here = self.present
         counts = np.bincount(codes[here], minlength=len(samples))

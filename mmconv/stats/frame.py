@@ -1,125 +1,158 @@
-"""Scores in columns: a run's scores without an object for each.
+"""Scores in columns, to be read by metric, condition, turn and tags.
 
-Texts are kept once and referred to by number, so a score costs some tens of bytes. A frame grows
-and is read; it neither aggregates (`mmconv.stats.estimates`) nor stores (`mmconv.store`).
+A frame reads what `mmconv.score_rows` has gathered. It neither aggregates, as
+`mmconv.stats.estimates` does, nor stores.
 """
 
 from __future__ import annotations
 
-import math
 from array import array
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mmconv.score_rows import ABSENT, PLAIN, ScoreRows
 from mmconv.stats.column import Column
 from mmconv.values import Score
 
-_ABSENT = -1
-_FIELDS = ("sample", "cluster", "metric", "condition", "why")
-_RESERVED = frozenset(_FIELDS) - {"cluster"} | {"turn"}
+_CLUSTER = "cluster"
+
+_Wanted: TypeAlias = frozenset[tuple[str, tuple[str, ...]]]
+"""The fields and tags that are asked for, each with the texts to match."""
+
+_Codes: TypeAlias = NDArray[np.int32]
+"""A number for each score's text, or `ABSENT`."""
 
 
 class ScoreFrame:
-    """A growing table of scores, read in `Column`s.
+    """A table of scores in their order, read in `Column`s, or score by score as often as wanted.
 
     The tag `cluster` says which scores are not independent of each other; without it those of one
-    sample are not.
+    sample are not. Rows that a frame was made of can grow no more. Raises `ValueError` for scores
+    that `ScoreRows.append` refuses.
     """
 
-    def __init__(self, scores: Iterable[Score] = ()) -> None:
-        self._texts: list[str] = []
-        self._codes: dict[str, int] = {}
-        self._values = array("d")
-        self._turns = array("i")
-        self._fields: dict[str, array[int]] = {name: array("i") for name in _FIELDS}
-        for score in scores:
-            self.append(score)
+    def __init__(self, scores: Iterable[Score] | ScoreRows = ()) -> None:
+        rows = scores if isinstance(scores, ScoreRows) else _gathered(scores)
+        self._texts = rows.texts
+        self._codes = {text: code for code, text in enumerate(rows.texts)}
+        orders = np.asarray(rows.orders)
+        places = None if (orders[1:] >= orders[:-1]).all() else np.argsort(orders, kind="stable")
+        self._values: NDArray[np.float64] = _ordered(rows.values, places)
+        self._turns: _Codes = _ordered(rows.turns, places)
+        self._fields: dict[str, _Codes] = {
+            name: _ordered(codes, places) for name, codes in rows.columns.items()
+        }
+        self._clusters = self._fields["sample"]
+        if (named := self._fields.get(_CLUSTER)) is not None:
+            self._clusters = np.where(named == ABSENT, self._clusters, named)
+        self._selected: dict[tuple[int | None, _Wanted], Column] = {}
+
+    @classmethod
+    def of(cls, scores: Iterable[Score]) -> ScoreFrame:
+        """A frame of these scores, which may be one already."""
+        return scores if isinstance(scores, cls) else cls(scores)
 
     def __len__(self) -> int:
         return len(self._values)
 
-    def append(self, score: Score) -> None:
-        """Add one score; raises `ValueError` for an infinite value or a tag named like a field."""
-        if score.value is not None and not math.isfinite(score.value):
-            raise ValueError(f"sample {score.sample!r}: a score of {score.metric!r} is infinite")
-        if clash := _RESERVED & score.tags.keys():
-            raise ValueError(f"tags cannot be named {sorted(clash)}: scores have such fields")
-        row: dict[str, str | None] = {
-            "cluster": score.sample,
-            **score.tags,
-            "sample": score.sample,
-            "metric": score.metric,
-            "condition": score.condition,
-            "why": score.why,
-        }
-        for name in row.keys() - self._fields.keys():
-            self._fields[name] = array("i", [_ABSENT]) * len(self)
-        for name, codes in self._fields.items():
-            codes.append(self._code(row.get(name)))
-        self._values.append(math.nan if score.value is None else score.value)
-        self._turns.append(_ABSENT if score.turn is None else score.turn)
+    def __iter__(self) -> Iterator[Score]:
+        tags = [name for name in self._fields if name not in PLAIN]
+        for row, value in enumerate(self._values.tolist()):
+            texts = {
+                name: self._texts[code]
+                for name, codes in self._fields.items()
+                if (code := codes[row]) != ABSENT
+            }
+            yield Score(
+                tags={name: texts.pop(name) for name in tags if name in texts},
+                turn=None if self._turns[row] == ABSENT else int(self._turns[row]),
+                value=None if value != value else value,
+                **texts,
+            )
 
     def select(self, *, turn: int | None = None, **where: str | Collection[str]) -> Column:
-        """The scores that match everything asked for, one row each, in the order they came.
+        """The scores that match everything asked for, one row each, in their order.
 
         `where` names metric, condition, sample, cluster or tags, each with the text or the texts
-        to match; a score without the tag does not match. `turn` None takes all turns.
+        to match; a score without the tag does not match. `turn` None takes all turns. What was
+        asked for before is the same column again.
         """
-        rows = np.ones(len(self), dtype=np.bool_)
-        if turn is not None:
-            rows &= np.asarray(self._turns) == turn
-        for name, wanted in where.items():
-            rows &= self._matches(name, wanted)
-        places = np.flatnonzero(rows)
-        return Column(
-            samples=tuple(self._texts[code] for code in self._taken("sample", places)),
-            clusters=tuple(self._texts[code] for code in self._taken("cluster", places)),
-            numbers=np.asarray(self._values)[places],
-            reasons=tuple(
-                None if code == _ABSENT else self._texts[code]
-                for code in self._taken("why", places)
-            ),
+        wanted = frozenset(
+            (name, (texts,) if isinstance(texts, str) else tuple(texts))
+            for name, texts in where.items()
         )
+        column = self._selected.get((turn, wanted))
+        if column is None:
+            column = self._selected[turn, wanted] = self._select(turn, wanted)
+        return column
 
     def distinct(self, name: str) -> tuple[str, ...]:
         """The texts of a field or tag, in order of first appearance; none for an unknown tag."""
-        codes = np.asarray(self._fields.get(name, array("i")))
+        codes = self._coded(name)
+        if codes is None:
+            return ()
         found, firsts = np.unique(codes, return_index=True)
         ordered = found[np.argsort(firsts)].tolist()
-        return tuple(self._texts[code] for code in ordered if code != _ABSENT)
+        return tuple(self._texts[code] for code in ordered if code != ABSENT)
 
     def clusters(self) -> dict[str, str]:
         """Sample -> the cluster of its first score."""
-        found: dict[str, str] = {}
-        pairs = dict.fromkeys(zip(self._fields["sample"], self._fields["cluster"], strict=True))
-        for sample, cluster in pairs:
-            found.setdefault(self._texts[sample], self._texts[cluster])
-        return found
+        samples, firsts = np.unique(self._fields["sample"], return_index=True)
+        order = np.argsort(firsts)
+        clusters = self._clusters[firsts]
+        return {
+            self._texts[sample]: self._texts[cluster]
+            for sample, cluster in zip(
+                samples[order].tolist(), clusters[order].tolist(), strict=True
+            )
+        }
 
     def turns(self) -> tuple[int, ...]:
         """The turns that scores have, ascending; 0 stands for whole conversations."""
-        return tuple(sorted(set(self._turns) - {_ABSENT}))
+        return tuple(turn for turn in np.unique(self._turns).tolist() if turn != ABSENT)
 
-    def _code(self, text: str | None) -> int:
-        if text is None:
-            return _ABSENT
-        code = self._codes.get(text)
-        if code is None:
-            code = self._codes[text] = len(self._texts)
-            self._texts.append(text)
-        return code
+    def _select(self, turn: int | None, wanted: _Wanted) -> Column:
+        rows = np.ones(len(self), dtype=np.bool_)
+        if turn is not None:
+            rows &= self._turns == turn
+        for name, texts in wanted:
+            rows &= self._matches(name, texts)
+        places = np.flatnonzero(rows)
+        whys = self._fields["why"][places].tolist()
+        return Column(
+            samples=self._named(self._fields["sample"][places]),
+            clusters=self._named(self._clusters[places]),
+            numbers=self._values[places],
+            reasons=tuple(None if code == ABSENT else self._texts[code] for code in whys),
+        )
 
-    def _matches(self, name: str, wanted: str | Collection[str]) -> NDArray[np.bool_]:
-        if name not in self._fields:
+    def _matches(self, name: str, texts: tuple[str, ...]) -> NDArray[np.bool_]:
+        values = self._coded(name)
+        if values is None:
             return np.zeros(len(self), dtype=np.bool_)
-        texts = (wanted,) if isinstance(wanted, str) else wanted
         codes = [self._codes[text] for text in texts if text in self._codes]
-        values = np.asarray(self._fields[name])
         # a comparison takes a tenth of the time, and nearly all that is asked for is one text
         return values == codes[0] if len(codes) == 1 else np.isin(values, codes)
 
-    def _taken(self, name: str, places: NDArray[np.intp]) -> list[int]:
-        taken: list[int] = np.asarray(self._fields[name])[places].tolist()
-        return taken
+    def _coded(self, name: str) -> _Codes | None:
+        """The number of each score's text; None where no score has the tag."""
+        return self._clusters if name == _CLUSTER else self._fields.get(name)
+
+    def _named(self, codes: _Codes) -> tuple[str, ...]:
+        return tuple(map(self._texts.__getitem__, codes.tolist()))
+
+
+def _gathered(scores: Iterable[Score]) -> ScoreRows:
+    rows = ScoreRows()
+    for score in scores:
+        rows.append(score)
+    return rows
+
+
+def _ordered(column: array[Any], places: NDArray[np.intp] | None) -> NDArray[Any]:
+    """A column's numbers in order, without a copy where they are in it already."""
+    numbers = np.asarray(column)
+    return numbers if places is None else numbers[places]

@@ -221,7 +221,7 @@ class FileBenchmark(ABC):
         # numpy comes with it, and only the end of a run needs it
         from mmconv.stats import ScoreFrame
 
-        frame = ScoreFrame(scores)
+        frame = ScoreFrame.of(scores)
         samples = {each: {*frame.select(condition=each).samples} for each in self.conditions}
         rows = {
             metric: {

@@ -184,7 +184,7 @@ class BotChat:
             compared=self._compared,
             cut=most if self._survey.longer(most) else None,
         )
-        tables = build_tables(ScoreFrame(scores), context)
+        tables = build_tables(ScoreFrame.of(scores), context)
         return [*tables, *bad_records_table(self._survey.intake.bad)]
 
     @property

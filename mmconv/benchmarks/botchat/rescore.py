@@ -38,6 +38,7 @@ from mmconv.benchmarks.botchat.tables import build_tables
 from mmconv.benchmarks.data_files.records import Record, scan_records
 from mmconv.benchmarks.shared.rescore import Rescoring
 from mmconv.errors import DataError
+from mmconv.score_rows import ScoreRows
 from mmconv.stats import ScoreFrame
 from mmconv.values import Call, Cell, Outcome, Reply, Score, Skipped, Table
 
@@ -69,7 +70,7 @@ def rescore(
     judges = ", ".join(dict.fromkeys(reading.judges)) or "nobody"
     compared = f"{len(reading.compared)} in the files"
     context = TableContext(judge=f"judged by {judges}", dup_detect=settings, compared=compared)
-    tables = build_tables(reading.frame, context)
+    tables = build_tables(ScoreFrame(reading.rows), context)
     return rescoring.rescored((*tables, *_faults(reading.counts)))
 
 
@@ -81,7 +82,7 @@ class _Reading:
     """
 
     settings: DupDetect
-    frame: ScoreFrame = field(default_factory=ScoreFrame)
+    rows: ScoreRows = field(default_factory=ScoreRows)
     judges: list[str] = field(default_factory=list)
     counts: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
     seen: dict[tuple[str, ...], str] = field(default_factory=dict)
@@ -113,7 +114,7 @@ class _Reading:
 
     def _add(self, scores: Iterator[Score]) -> None:
         for score in scores:
-            self.frame.append(score)
+            self.rows.append(score)
 
     def _once(self, where: str, *names: tuple[str, ...]) -> None:
         """Raise `DataError` for what was read before, or take down that it was read here."""

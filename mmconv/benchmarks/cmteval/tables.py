@@ -41,7 +41,7 @@ MEAN_NOTE = "In a mean over models n counts dialogues."
 
 def build_tables(scores: Scores, *, judge: str, notes: tuple[str, ...] = ()) -> list[Table]:
     """All tables that the scores have something for, each with the notes."""
-    frame = ScoreFrame(scores)
+    frame = ScoreFrame.of(scores)
     places = find_places(frame, "TLS")
     made = []
     if places:

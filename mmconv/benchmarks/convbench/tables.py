@@ -54,7 +54,7 @@ _LOST_TURN = re.compile(r"skipped: \w+/turn_\d")
 
 def build_tables(scores: Scores, context: TableContext) -> list[Table]:
     """All tables that the scores have something for."""
-    frame = ScoreFrame(scores)
+    frame = ScoreFrame.of(scores)
     metrics = set(frame.distinct("metric"))
     gradings = [grading for grading in GRADINGS if grading.metric in metrics]
     made: list[Table] = []

@@ -111,7 +111,7 @@ class FBBench:
 
         seats = self._spec.seats
         judge = seats["judge"].label if self._grader is not None else "nobody"
-        frames = {seats["candidate"].label: ScoreFrame(scores)}
+        frames = {seats["candidate"].label: ScoreFrame.of(scores)}
         tables = build_tables(frames, judge=judge, notes=self.notes)
         return [*tables, *bad_records_table(self._survey.intake.bad)]
 

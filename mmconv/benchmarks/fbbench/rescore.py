@@ -22,6 +22,7 @@ from mmconv.benchmarks.fbbench.scoring import score_judgement
 from mmconv.benchmarks.fbbench.tables import build_tables
 from mmconv.benchmarks.shared.rescore import Rescoring
 from mmconv.errors import DataError
+from mmconv.score_rows import ScoreRows
 from mmconv.stats import ScoreFrame
 from mmconv.values import Call, Failure, Score, Table
 
@@ -42,10 +43,10 @@ def rescore(
     read = [_read_file(path, maintenance, rescoring) for path in files]
     judges = dict.fromkeys(judge for each in read for judge in each.judges)
     names = [each.name for each in read]
-    frames = {
-        each.name if names.count(each.name) == 1 else f"{each.name} ({each.path})": each.frame
-        for each in read
-    }
+    titles = [
+        each.name if names.count(each.name) == 1 else f"{each.name} ({each.path})" for each in read
+    ]
+    frames = {title: ScoreFrame(each.rows) for title, each in zip(titles, read, strict=True)}
     notes = tuple(each.note for each in read)
     return rescoring.rescored(build_tables(frames, judge=", ".join(judges), notes=notes))
 
@@ -55,7 +56,7 @@ class _Judged:
     """What one file holds: its scores, and by which model and judges they were made."""
 
     path: Path
-    frame: ScoreFrame = field(default_factory=ScoreFrame)
+    rows: ScoreRows = field(default_factory=ScoreRows)
     name: str = ""
     judges: dict[str, None] = field(default_factory=dict)
     samples: int = 0
@@ -94,7 +95,7 @@ def _add(judged: _Judged, seen: dict[str, str], maintenance: Maintenance, record
     judged.samples += 1
     judged.references += sample.reference is not None
     for score in scores:
-        judged.frame.append(score)
+        judged.rows.append(score)
 
 
 def _scores(sample: Sample, record: Record, maintenance: Maintenance) -> Iterator[Score]:

@@ -112,7 +112,7 @@ class MTBench101:
 
         seats = self._spec.seats
         candidate = seats["candidate"].label
-        frame = ScoreFrame(scores)
+        frame = ScoreFrame.of(scores)
         entrants = [
             Entrant(
                 name=candidate if condition == GOLDEN else f"{candidate} ({condition} history)",

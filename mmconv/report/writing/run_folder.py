@@ -24,9 +24,9 @@ from mmconv.report.writing.ordered_lines import OrderedLines
 from mmconv.report.writing.parquet import columns_of, write_parquet
 from mmconv.run_folder.layout import MANIFEST, SCORES, TABLES, TRANSCRIPTS
 from mmconv.run_folder.records import CallRecord, ScoreRecord
-from mmconv.run_folder.saved_run import read_scores
 from mmconv.run_folder.tables import INDEX
-from mmconv.run_folder.transcripts import call_records, score_record
+from mmconv.run_folder.transcripts import call_records, clustered, score_record
+from mmconv.score_rows import ScoreRows
 from mmconv.values import Score, Table
 from mmconv.whole_files import whole
 
@@ -78,22 +78,23 @@ class RunFolder:
     async def conclude(
         self,
         tabulate: Callable[[Iterable[Score]], Sequence[Table]],
-        shortfall: Shortfall,
+        records: Records,
         told: Sequence[str],
         facts: Mapping[str, str],
     ) -> tuple[Table, ...]:
-        """Make tables of the scores, and Parquet files; Arrow works without the interpreter's lock.
+        """Make tables of the records' scores, and Parquet files of what they left in the folder.
 
-        `told` is noted first below every table, `facts` stand at the report's head.
+        Arrow works without the interpreter's lock. `told` is noted first below every table, `facts`
+        stand at the report's head.
         """
 
         def make_tables() -> tuple[Table, ...]:
             # numpy comes with it, and only the end of a run needs it
-            from mmconv.stats import tell_intervals
+            from mmconv.stats import ScoreFrame, tell_intervals
 
-            made = tell_intervals(tabulate(read_scores(self.path / SCORES)))
+            made = tell_intervals(tabulate(ScoreFrame(records.scores)))
             tables = tuple(replace(table, notes=(*told, *table.notes)) for table in made)
-            warning = " ".join(tell_notable(shortfall, tables))
+            warning = " ".join(tell_notable(records.shortfall, tables))
             self._write_tables(tables, ({"warning": warning} if warning else {}) | dict(facts))
             return tables
 
@@ -130,7 +131,8 @@ class Records:
     Leaving the block by an exception, or after `discard`, writes nothing and keeps what was there.
     Leaving it otherwise also removes the index of the tables, which were made of other scores: the
     run is not finished until they are made anew.
-    `count` and `unscored` (by reason) tell of the scores taken in, `shortfall` of the calls.
+    `scores` are those taken in, `unscored` counts the ones without a value by reason, and
+    `shortfall` tells of the calls.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -139,7 +141,7 @@ class Records:
         self._index = folder / TABLES / INDEX
         self._stack = ExitStack()
         self._discarded = False
-        self.count = 0
+        self.scores = ScoreRows()
         self.unscored: Counter[str] = Counter()
         self.shortfall = Shortfall()
 
@@ -154,11 +156,11 @@ class Records:
         calls = list(call_records(finished))
         self.shortfall.add(calls)
         self._transcripts.append(order, *map(orjson.dumps, calls))
-        self._scores.append(order, *map(orjson.dumps, self._counted(scores)))
+        self._scores.append(order, *map(orjson.dumps, self._taken(scores, order)))
 
-    def _counted(self, scores: Iterable[Score]) -> Iterator[dict[str, Any]]:
+    def _taken(self, scores: Iterable[Score], order: int) -> Iterator[dict[str, Any]]:
         for score in scores:
-            self.count += 1
+            self.scores.append(clustered(score), order)
             if score.why is not None:
                 self.unscored[score.why] += 1
             yield score_record(score)

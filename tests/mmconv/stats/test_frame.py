@@ -7,6 +7,7 @@ import tracemalloc
 
 import pytest
 
+from mmconv.score_rows import ScoreRows
 from mmconv.stats import ScoreFrame, summarise
 from mmconv.values import Score
 
@@ -19,14 +20,13 @@ def _score(sample: str, turn: int | None, value: float | None, **tags: str) -> S
 
 
 def test_a_frame_selects_by_every_field_and_tag() -> None:
-    frame = ScoreFrame(
-        [
-            _score("1", 1, 1.0, cluster="img", category="ocr"),
-            _score("1", 2, None, cluster="img", category="ocr"),
-            _score("2", 1, 0.0, cluster="img", category="maths"),
-        ]
-    )
-    frame.append(_score("3", None, 0.5))
+    scores = [
+        _score("1", 1, 1.0, cluster="img", category="ocr"),
+        _score("1", 2, None, cluster="img", category="ocr"),
+        _score("2", 1, 0.0, cluster="img", category="maths"),
+        _score("3", None, 0.5),
+    ]
+    frame = ScoreFrame(scores)
     first = frame.select(metric="win", condition="free", turn=1)
     assert (first.samples, first.clusters) == (("1", "2"), ("img", "img"))
     assert first.values == [1.0, 0.0]
@@ -38,6 +38,9 @@ def test_a_frame_selects_by_every_field_and_tag() -> None:
     assert frame.distinct("category") == ("ocr", "maths")
     assert frame.distinct("colour") == ()
     assert frame.turns() == (1, 2)
+    assert list(frame) == list(frame) == scores
+    assert ScoreFrame.of(frame) is frame
+    assert len(ScoreFrame.of(scores)) == 4
 
 
 def test_a_sample_is_a_cluster_where_nothing_else_is_said() -> None:
@@ -48,14 +51,45 @@ def test_a_sample_is_a_cluster_where_nothing_else_is_said() -> None:
     assert frame.clusters() == {"a#1": "a#1", "a#2": "image"}
 
 
-def test_a_frame_refuses_what_it_could_not_give_back() -> None:
-    frame = ScoreFrame()
+def test_rows_refuse_what_they_could_not_give_back() -> None:
+    rows = ScoreRows()
     with pytest.raises(ValueError, match="infinite"):
-        frame.append(_score("1", 1, math.inf))
+        rows.append(_score("1", 1, math.inf))
     with pytest.raises(ValueError, match="turn"):
-        frame.append(Score(sample="1", condition="c", metric="m", tags={"turn": "1"}, value=1.0))
-    assert len(frame) == 0
-    assert summarise(frame.select()).mean is None
+        rows.append(Score(sample="1", condition="c", metric="m", tags={"turn": "1"}, value=1.0))
+    assert len(rows) == 0
+    assert summarise(ScoreFrame(rows).select()).mean is None
+
+
+def test_rows_are_read_in_their_order_whichever_they_came_in() -> None:
+    given = {2: ("c", "d"), 0: ("a",), 1: ("b",), 3: ("e",)}
+    rows = ScoreRows()
+    for order, samples in given.items():
+        for sample in samples:
+            rows.append(_score(sample, order, None, **({"task": sample} if order else {})), order)
+    frame = ScoreFrame(rows)
+    assert frame.select().samples == ("a", "b", "c", "d", "e")
+    assert [(each.sample, each.turn) for each in frame] == [
+        ("a", 0),
+        ("b", 1),
+        ("c", 2),
+        ("d", 2),
+        ("e", 3),
+    ]
+    assert frame.distinct("task") == ("b", "c", "d", "e")
+    assert list(frame.clusters()) == ["a", "b", "c", "d", "e"]
+
+
+def test_what_was_asked_for_before_is_the_same_column_again() -> None:
+    frame = ScoreFrame([_score("1", 1, 1.0, task="x"), _score("1", 2, 0.0, task="y")])
+    both = frame.select(metric="win", task=("x", "y"))
+    assert frame.select(task=["x", "y"], metric="win") is both
+    assert frame.select(task="x", metric="win") is not both
+    assert both.per_sample("mean") is both.per_sample("mean")
+    assert [both.per_sample(how).values for how in ("mean", "min", "max")] == [[0.5], [0.0], [1.0]]
+    with_gap = ScoreFrame([_score("1", 1, 1.0), _score("1", 2, None)]).select()
+    assert with_gap.per_sample("mean").values == [None]
+    assert with_gap.per_sample("mean", partial=True).values == [1.0]
 
 
 def test_many_scores_take_less_than_a_hundred_bytes_each() -> None:
