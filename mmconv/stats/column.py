@@ -137,9 +137,9 @@ class Column:
 
 def number_names(names: Iterable[str]) -> tuple[Codes, tuple[str, ...]]:
     """Number the distinct names by first appearance: (a code per name, the distinct names)."""
-    known: dict[str, int] = {}
-    codes = np.array([known.setdefault(name, len(known)) for name in names], dtype=np.int64)
-    return codes, tuple(known)
+    every = list(names)
+    known = {name: code for code, name in enumerate(dict.fromkeys(every))}
+    return np.array([*map(known.__getitem__, every)], dtype=np.int64), tuple(known)
 
 
 def _reduced(codes: Codes, numbers: Numbers, counts: Codes, how: str) -> Numbers:

@@ -94,25 +94,24 @@ class Failing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Course:
-    """Whether a sample's turn passes freely, then under each remedy; None where it is unscored."""
+    """Whether a sample's turn passes freely, then under each remedy; None where it is unscored.
+
+    `why` tells which score it lacks, the first one if there are several. A turn that lacks none has
+    `failed`: whether it fails (1) freely, then with more and more made perfect; 0 at the end, since
+    with its own level perfect too, nothing fails.
+    """
 
     sample: str
     cluster: str
     level: str
     passed: tuple[bool | None, ...]
+    why: str | None
+    failed: tuple[float, ...]
 
     @property
     def fails(self) -> bool:
         """Whether it fails freely."""
         return self.passed[0] is False
-
-    @property
-    def why(self) -> str | None:
-        """Which score it lacks, the first one if there are several."""
-        if None not in self.passed:
-            return None
-        place = self.passed.index(None)
-        return f"no score with perfect {_blamed(self.level)[place - 1]}" if place else "no score"
 
     @property
     def attributed_to(self) -> str | None:
@@ -124,14 +123,6 @@ class _Course:
             if passed is None or passed:
                 return blamed if passed else None
         return self.level
-
-    @property
-    def failed(self) -> tuple[float, ...]:
-        """Whether it fails (1) freely, then with more and more made perfect; 0 at the end.
-
-        With its own level perfect too, nothing fails. For a turn that lacks no score.
-        """
-        return (*(float(not passed) for passed in self.passed), 0.0)
 
 
 def blames(frame: ScoreFrame, grading: Grading, threshold: float) -> Iterator[Blame]:
@@ -220,18 +211,26 @@ def _courses(frame: ScoreFrame, grading: Grading, level: str, threshold: float) 
     ]
     if len(mended) < len(remedies):
         return []
+    scores = zip(free.values, *(map(values.get, free.samples) for values in mended), strict=True)
     return [
-        _Course(
-            sample=sample,
-            cluster=cluster,
-            level=level,
-            passed=tuple(
-                None if score is None else score >= threshold
-                for score in (value, *(values.get(sample) for values in mended))
-            ),
-        )
-        for sample, cluster, value in zip(free.samples, free.clusters, free.values, strict=True)
+        _course(sample, cluster, level, _passed(settings, threshold))
+        for sample, cluster, settings in zip(free.samples, free.clusters, scores, strict=True)
     ]
+
+
+def _passed(scores: Iterable[float | None], threshold: float) -> tuple[bool | None, ...]:
+    return tuple(None if score is None else score >= threshold for score in scores)
+
+
+def _course(sample: str, cluster: str, level: str, passed: tuple[bool | None, ...]) -> _Course:
+    why = None
+    if None in passed:
+        place = passed.index(None)
+        why = f"no score with perfect {_blamed(level)[place - 1]}" if place else "no score"
+    failed = () if why else (*(float(not each) for each in passed), 0.0)
+    return _Course(
+        sample=sample, cluster=cluster, level=level, passed=passed, why=why, failed=failed
+    )
 
 
 def _blamed(level: str) -> tuple[str, ...]:

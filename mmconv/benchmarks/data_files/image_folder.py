@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path, PurePath
 from typing import TypeAlias, TypeVar
 from unicodedata import normalize
@@ -20,11 +21,17 @@ from mmconv.protocols import ImageSink
 
 Item = TypeVar("Item")
 
-_Checks: TypeAlias = Mapping[str, Future[str | None]]
-"""An image's name -> what is wrong with it."""
+_Checks: TypeAlias = Mapping[str, Future[dict[str, str | None]]]
+"""An image's name -> the check that tells what is wrong with it, and with others."""
 
 _THREADS = min(4, os.cpu_count() or 1)
 _LOOKAHEAD = 32
+
+_GROUP = 8
+"""How many items are checked by one thread at a time.
+
+Each image for itself would have the threads wait for the interpreter's lock longer than they work.
+"""
 
 
 class ImageFolder:
@@ -94,20 +101,27 @@ def check_ahead(
 
     At most a few dozen items are looked ahead, so that memory does not grow with their number.
     """
-    waiting: deque[tuple[Item, _Checks]] = deque()
+    ahead: deque[tuple[Item, _Checks]] = deque()
+    rest = iter(items)
     with ThreadPoolExecutor(_THREADS) as pool:
-        for item in items:
+        while group := [*islice(rest, _GROUP)]:
             # An image that is being checked for an item just before is not decoded beside it.
-            checks = {name: check for _, each in waiting for name, check in each.items()}
-            wanted = dict.fromkeys(names(item))
-            own = {name: checks.get(name) or pool.submit(folder.add, name) for name in wanted}
-            waiting.append((item, own))
-            if len(waiting) > _LOOKAHEAD:
-                yield _checked(*waiting.popleft())
-        while waiting:
-            yield _checked(*waiting.popleft())
+            known = {name: check for _, each in ahead for name, check in each.items()}
+            wanted = [dict.fromkeys(names(item)) for item in group]
+            new = dict.fromkeys(name for each in wanted for name in each if name not in known)
+            check = pool.submit(_check, folder, tuple(new))
+            for item, each in zip(group, wanted, strict=True):
+                ahead.append((item, {name: known.get(name, check) for name in each}))
+            while len(ahead) > _LOOKAHEAD:
+                yield _checked(*ahead.popleft())
+        while ahead:
+            yield _checked(*ahead.popleft())
+
+
+def _check(folder: ImageFolder, names: Sequence[str]) -> dict[str, str | None]:
+    return {name: folder.add(name) for name in names}
 
 
 def _checked(item: Item, checks: _Checks) -> tuple[Item, tuple[str, ...]]:
-    faults = (check.result() for check in checks.values())
+    faults = (check.result()[name] for name, check in checks.items())
     return item, tuple(fault for fault in faults if fault is not None)

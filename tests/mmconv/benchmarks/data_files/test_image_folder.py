@@ -86,8 +86,9 @@ def test_an_image_shared_by_rows_is_added_once(tmp_path: Path) -> None:
 
 
 def test_images_are_checked_side_by_side(tmp_path: Path) -> None:
-    folder = ImageFolder(fill(tmp_path, "a.png", "b.png"), Meeting())
-    assert [faults for _, faults in check_ahead(["a.png", "b.png"], alone, folder)] == [(), ()]
+    names = [f"{number}.png" for number in range(16)]
+    folder = ImageFolder(fill(tmp_path, *names), Meeting())
+    assert [faults for _, faults in check_ahead(names, alone, folder)] == [()] * 16
 
 
 def test_an_item_has_all_its_images_faults_in_their_order(tmp_path: Path) -> None:
