@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from mmconv.store import merge
 from mmconv.store.address import require_folder, without_password
+from mmconv.store.merging import merge
 
 
 @click.command(name="merge")

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from mmconv.errors import StoreError
-from mmconv.store import Store, merge
+from mmconv.store import Store
+from mmconv.store.merging import merge
 from mmconv.values import Failure, Reply
 from tests.mmconv.store.conftest import key
 

@@ -10,7 +10,8 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from mmconv.errors import StoreError
-from mmconv.store import Store, merge
+from mmconv.store import Store
+from mmconv.store.merging import merge
 from mmconv.store.schema import connect
 from mmconv.values import Failure, Reply
 from tests.mmconv.store.conftest import PAGES, key, small_disk

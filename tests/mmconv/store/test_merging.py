@@ -10,8 +10,9 @@ import pytest
 from sqlalchemy import func, select
 
 from mmconv.errors import StoreError
-from mmconv.store import Store, merge
+from mmconv.store import Store
 from mmconv.store.jobs import utc
+from mmconv.store.merging import merge
 from mmconv.store.schema import connect, failures, replies, runs
 from mmconv.values import Failure, Reply
 

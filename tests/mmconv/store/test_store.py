@@ -12,7 +12,8 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Engine, create_engine, event
 
 from mmconv.errors import StoreError
-from mmconv.store import Store, merge
+from mmconv.store import Store
+from mmconv.store.merging import merge
 from mmconv.store.schema import HEAD, metadata, read_address, versions
 from mmconv.values import Failure, Reply, SeenImage
 from tests.mmconv.store.conftest import key, migrate
