@@ -47,7 +47,7 @@ def tell_reasons(missing: Mapping[str, int]) -> str:
 
     Reasons with the same words are added up.
     """
-    return _listed(_worded(missing).most_common())
+    return _listed(_worded(missing).most_common()) if missing else ""
 
 
 def tell_largest(cells: Iterable[Mapping[str, int]], most: int) -> str:
@@ -56,7 +56,7 @@ def tell_largest(cells: Iterable[Mapping[str, int]], most: int) -> str:
     What several cells lack may be the same samples, so that their counts have no sum.
     """
     largest: Counter[_RunAndWords] = Counter()
-    for cell in cells:
+    for cell in filter(None, cells):
         largest |= _worded(cell)
     listed = _listed(largest.most_common(most))
     others = len(largest) - most
