@@ -12,7 +12,7 @@ from mmconv.cli.shared.option_values import FILE
 from mmconv.cli.shared.run_folders import data_of
 from mmconv.errors import ConfigError
 from mmconv.report.page import write_page
-from mmconv.report.writing.run_folder import PAGE
+from mmconv.run_folder.layout import PAGE
 from mmconv.run_folder.saved_run import read_finished
 
 

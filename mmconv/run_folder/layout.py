@@ -25,6 +25,8 @@ SUMMARY = "summary.json"
 SCORES = "scores.jsonl"
 TRANSCRIPTS = "transcripts.jsonl"
 TABLES = "tables"
+REPORT = "report.md"
+PAGE = "report.html"
 
 
 class Shard(BaseModel):

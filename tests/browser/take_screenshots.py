@@ -11,7 +11,7 @@ from pathlib import Path
 
 from playwright.async_api import Browser, async_playwright
 
-from mmconv.report.writing.run_folder import PAGE
+from mmconv.run_folder.layout import PAGE
 from tests.browser.conftest import CHROMIUM, FLAGS
 
 FOLDER = Path(__file__).with_name("screenshots")

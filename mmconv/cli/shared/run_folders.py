@@ -14,8 +14,7 @@ from mmconv.config import RunSpec
 from mmconv.errors import ConfigError, InputError, StoreError
 from mmconv.evaluation import Evaluation, Place, open_evaluation, read_run
 from mmconv.report.changed_inputs import check_beside
-from mmconv.report.writing.run_folder import PAGE
-from mmconv.run_folder.layout import TRANSCRIPTS, WHOLE, Shard
+from mmconv.run_folder.layout import PAGE, TRANSCRIPTS, WHOLE, Shard
 from mmconv.store.address import require_folder
 
 

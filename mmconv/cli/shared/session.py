@@ -23,8 +23,7 @@ from mmconv.config import RunSpec
 from mmconv.errors import OwnCodeError
 from mmconv.evaluation import Evaluation, Place, Result
 from mmconv.report.shortfalls import tell_notable
-from mmconv.report.writing.run_folder import PAGE
-from mmconv.run_folder.layout import TABLES, TRANSCRIPTS, WHOLE, Shard
+from mmconv.run_folder.layout import PAGE, TABLES, TRANSCRIPTS, WHOLE, Shard
 from mmconv.runner import Runner, collect_rarely
 from mmconv.store.address import has_password, without_password
 from mmconv.tally import Halt, Tally

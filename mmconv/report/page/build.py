@@ -16,7 +16,7 @@ from mmconv.report.page.rendering import render
 from mmconv.report.page.samples.blocks import BLOCK, LARGER, Blocks, packed
 from mmconv.report.page.samples.gathering import SHORT_NAME, Gathering
 from mmconv.report.page.views.by_benchmark import comparison_content, run_content
-from mmconv.report.writing.run_folder import PAGE
+from mmconv.run_folder.layout import PAGE
 from mmconv.whole_files import whole
 
 BLOCK_BYTES = 4_300_000

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from mmconv.keys import hash_json
+from mmconv.report.notes import list_answered
 from mmconv.run_folder.layout import Manifest
 from mmconv.run_folder.saved_run import FinishedRun
 
@@ -27,35 +28,54 @@ class Provenance:
 def provenance(run: FinishedRun) -> Provenance:
     """Everything that is known of how a run was made."""
     specification = orjson.dumps(run.spec.model_dump(mode="json"), option=orjson.OPT_INDENT_2)
-    lists = (("Models", _models(run)), ("Run", _settings(run)), *_facts(run.manifest.facts))
-    return Provenance(
-        name=run.folder.name,
-        lists=(*lists, ("Software", _software(run.manifest))),
-        specification=specification.decode(),
+    lists = (
+        ("Models", tuple(_models(run))),
+        ("Run", _settings(run)),
+        ("Options", tuple(_options(run))),
+        *_facts(run.manifest.facts),
+        ("Software", _software(run.manifest)),
     )
+    return Provenance(name=run.folder.name, lists=lists, specification=specification.decode())
 
 
-def _models(run: FinishedRun) -> Entries:
-    fingerprints = run.manifest.models
-    return tuple(
-        (seat, f"{model.label}: {model.provider}/{model.model}, fingerprint {fingerprints[seat]}")
-        for seat, model in run.spec.seats.items()
-    )
+def _models(run: FinishedRun) -> Iterator[tuple[str, str]]:
+    """Each seat's model, what its provider tells of it, and who answered as its server says."""
+    manifest = run.manifest
+    for seat, model in run.spec.seats.items():
+        told = f"{model.label}: {model.provider}/{model.model}"
+        yield seat, f"{told}, fingerprint {manifest.models[seat]}"
+        for name, value in manifest.about_models.get(seat, {}).items():
+            yield f"{seat}: {name.replace('_', ' ')}", value
+        if answered := manifest.answered_by.get(seat):
+            yield f"{seat}: answered by", list_answered(answered)
 
 
 def _settings(run: FinishedRun) -> Entries:
-    options = run.spec.model_dump(mode="json")["options"]
     return (
         ("run", run.folder.name),
         ("conditions", ", ".join(run.manifest.conditions)),
         ("samples", str(run.manifest.samples)),
         ("trials", str(run.spec.trials)),
         ("seed", str(run.spec.seed)),
-        *((name, _plain(value)) for name, value in options.items()),
     )
 
 
+def _options(run: FinishedRun) -> Iterator[tuple[str, str]]:
+    """The benchmark's options: those that were given, then those that had their defaults."""
+    given = run.spec.model_dump(mode="json")["options"]
+    for name, value in given.items():
+        yield name, _plain(value)
+    for name, value in run.manifest.options.items():
+        if name not in given:
+            yield name, f"{_plain(value)} (default)"
+
+
 def _plain(value: Any) -> str:
+    """A value as it is typed, lists without brackets."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None:
+        return "not set"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

@@ -22,16 +22,13 @@ from mmconv.report.tables.formats import write_tables
 from mmconv.report.tables.markdown import all_to_markdown, in_markdown
 from mmconv.report.writing.ordered_lines import OrderedLines
 from mmconv.report.writing.parquet import columns_of, write_parquet
-from mmconv.run_folder.layout import MANIFEST, SCORES, TABLES, TRANSCRIPTS
+from mmconv.run_folder.layout import MANIFEST, REPORT, SCORES, TABLES, TRANSCRIPTS
 from mmconv.run_folder.records import CallRecord, ScoreRecord
 from mmconv.run_folder.tables import INDEX
 from mmconv.run_folder.transcripts import call_records, clustered, score_record
 from mmconv.score_rows import ScoreRows
 from mmconv.values import Score, Table
 from mmconv.whole_files import whole
-
-REPORT = "report.md"
-PAGE = "report.html"
 
 NEEDED_AT_THE_END = ("mmconv.stats", "pyarrow.json", "pyarrow.parquet")
 """What a run's folder is written with."""

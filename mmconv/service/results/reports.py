@@ -16,7 +16,7 @@ from starlette.responses import FileResponse
 
 from mmconv.report.page import write_page
 from mmconv.report.page.content import About
-from mmconv.report.writing.run_folder import PAGE
+from mmconv.run_folder.layout import PAGE
 from mmconv.service.access import Reader
 from mmconv.service.docs.responses import documented, with_etag
 from mmconv.service.errors.problems import Problem

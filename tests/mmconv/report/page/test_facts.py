@@ -12,7 +12,7 @@ from mmconv.report.comparison.differences import compare
 from mmconv.report.notes import ALIKE
 from mmconv.report.page import write_comparison, write_page
 from mmconv.report.page.views.by_benchmark import comparison_content
-from mmconv.report.writing.run_folder import REPORT
+from mmconv.run_folder.layout import REPORT
 from tests.mmconv.report.runs import ALPHA, BETA, JUDGE, make_run, write_data
 
 

@@ -22,8 +22,7 @@ from mmconv.keys import hash_bytes
 from mmconv.report.comparison.differences import compare
 from mmconv.report.page import write_comparison, write_page
 from mmconv.report.page.samples.blocks import LARGER
-from mmconv.report.writing.run_folder import PAGE
-from mmconv.run_folder.layout import SCORES, TRANSCRIPTS
+from mmconv.run_folder.layout import PAGE, SCORES, TRANSCRIPTS
 from mmconv.run_folder.saved_run import read_lines
 from tests.mmconv.report.page_runs import HOSTILE, hostile_run, multiply, simulated_run
 from tests.mmconv.report.runs import BETA, FAILING, make_run

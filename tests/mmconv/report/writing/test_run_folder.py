@@ -21,8 +21,8 @@ from mmconv.plans import Finished, Plan
 from mmconv.report.comparison.differences import compare
 from mmconv.report.page import write_page
 from mmconv.report.tables.formats import write_tables
-from mmconv.report.writing.run_folder import PAGE, REPORT, RunFolder
-from mmconv.run_folder.layout import SCORES
+from mmconv.report.writing.run_folder import RunFolder
+from mmconv.run_folder.layout import PAGE, REPORT, SCORES
 from mmconv.run_folder.saved_run import read_finished
 from mmconv.run_folder.tables import read_tables
 from mmconv.values import Call, Failure, Outcome, Reply, Table
