@@ -7,6 +7,7 @@ sets them, for `S2_hat` and `S3_tilde`. Files for programs keep the names as the
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 from mmconv.benchmarks.convbench.quantities import DELTAS
@@ -41,10 +42,10 @@ def mark_name(name: str) -> str:
 
 
 def mark_raised(table: Table) -> Table:
-    """The table with marked rows, and what the mark means."""
-    rows = {mark_name(name): row for name, row in table.rows.items()}
-    marked = rows.keys() != table.rows.keys()
-    return replace(table, rows=rows, notes=((RAISED,) if marked else ()) + tuple(table.notes))
+    """The table with marked rows and columns, and what the mark means."""
+    marked = _renamed(table, mark_name)
+    is_same = (marked.columns, [*marked.rows]) == (table.columns, [*table.rows])
+    return replace(marked, notes=(*(() if is_same else (RAISED,)), *table.notes))
 
 
 def typeset(text: str) -> str:
@@ -60,7 +61,14 @@ def typeset_name(name: str) -> str:
 
 
 def typeset_table(table: Table) -> Table:
-    """A table with its rows' names and notes as the paper sets them."""
-    marked = mark_raised(table)
-    rows = {typeset_name(name): row for name, row in table.rows.items()}
-    return replace(marked, rows=rows, notes=tuple(map(typeset, marked.notes)))
+    """A table with the names of its rows and columns, and its notes, as the paper sets them."""
+    notes = mark_raised(table).notes
+    return replace(_renamed(table, typeset_name), notes=tuple(map(typeset, notes)))
+
+
+def _renamed(table: Table, rename: Callable[[str], str]) -> Table:
+    rows = {
+        rename(name): {rename(column): cell for column, cell in row.items()}
+        for name, row in table.rows.items()
+    }
+    return replace(table, columns=tuple(map(rename, table.columns)), rows=rows)

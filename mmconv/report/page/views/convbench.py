@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
 from mmconv.benchmarks.convbench.attribution import DUE
 from mmconv.benchmarks.convbench.attribution_tables import LOST
@@ -24,7 +25,7 @@ from mmconv.benchmarks.convbench.quantities import (
 )
 from mmconv.report.page.content import Section, View
 from mmconv.report.page.grids import Grid, Line, Shown, grid, same_size, shown, why_missing
-from mmconv.report.page.plots import Plot, Series, point_of, sideways, span, upright
+from mmconv.report.page.plots import Plot, Point, Series, point_of, sideways, span, upright
 from mmconv.report.page.views.convbench_sentences import (
     Keys,
     attribution_sentences,
@@ -61,6 +62,7 @@ RATINGS = Scale(
     titles=CONDITIONS,
 )
 COLOURS = {"free": "series-1", "perception": "series-2", "reasoning": "series-3"}
+RUN_COLOURS = ("series-1", "series-2", "series-3", "series-4", "series-5")
 USED = frozenset(
     {"scores", "deltas", "attribution_net", "failures", "attribution", "attribution_samples"}
 )
@@ -192,17 +194,42 @@ def _levels_plot(scores: Table, grading: Grading) -> Plot:
         Series(
             name=CONDITIONS[condition],
             colour=COLOURS[condition],
-            points=tuple(
-                point_of(scores.rows.get(_NAMES.get((condition, turn), ""), {}).get(grading.title))
-                for turn in TURNS
-            ),
+            points=_by_level(scores, grading, condition),
         )
         for condition in GIVEN
     ]
+    return _of_levels(f"Scores, {grading.title}", series, grading)
+
+
+def run_plots(scores: Mapping[str, Table]) -> Iterator[Plot]:
+    """The scores of several runs side by side, a plot per grading and condition.
+
+    `scores` are the runs' tables of that name, by label. There are no plots of more runs than there
+    are colours.
+    """
+    if len(scores) > len(RUN_COLOURS):
+        return
+    for grading, condition in product(GRADINGS, GIVEN):
+        series = [
+            Series(name=label, colour=colour, points=_by_level(table, grading, condition))
+            for (label, table), colour in zip(scores.items(), RUN_COLOURS, strict=False)
+        ]
+        if any(any(each.points) for each in series):
+            yield _of_levels(f"{grading.title}, {CONDITIONS[condition]}", series, grading)
+
+
+def _by_level(scores: Table, grading: Grading, condition: str) -> tuple[Point | None, ...]:
+    """A condition's score of each level."""
+    names = [_NAMES.get((condition, turn), "") for turn in TURNS]
+    return tuple(point_of(scores.rows.get(name, {}).get(grading.title)) for name in names)
+
+
+def _of_levels(title: str, series: Sequence[Series], grading: Grading) -> Plot:
+    """Scores over the levels; those without a score of any level are left out."""
     scale = grading.scale
     ends = grading.lowest * scale - 0.04 * scale, grading.highest * scale * 1.04
     there = [each for each in series if any(each.points)]
-    return upright(f"Scores, {grading.title}", list(TURNS.values()), there, ends)
+    return upright(title, list(TURNS.values()), there, ends)
 
 
 def _deltas_plot(deltas: Table, grading: Grading) -> Plot:

@@ -8,12 +8,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from mmconv.benchmarks.convbench.quantities import GRADINGS
 from mmconv.report.comparison.differences import Comparison
 from mmconv.report.page.content import Section, View
+from mmconv.report.page.grids import grid
 from mmconv.report.page.views import convbench, generic
 from mmconv.report.page.views.convbench_sentences import COMPARED, comparison_sentences
 from mmconv.report.tables.convbench_names import LEGEND, typeset_table
 from mmconv.values import Table
+
+SCORES = "scores"
+"""The table of a run's scores, and of several runs' where there are more than two."""
 
 
 def view(comparison: Comparison, tables: Sequence[Table]) -> View:
@@ -29,11 +34,27 @@ def view(comparison: Comparison, tables: Sequence[Table]) -> View:
         lead = next(iter(told.values()), ())
     else:
         lead = tuple(sentence for sentences in told.values() for sentence in sentences)
-    sections = generic.sections([typeset_table(table) for table in tables])
+    typeset = [typeset_table(table) for table in tables]
+    sections = [
+        _with_plots(section, typeset, comparison)
+        if section.id == SCORES
+        else _explained(section, told, lead)
+        for section in generic.sections(typeset)
+    ]
+    return replace(convbench.view(()), lead=lead, sections=tuple(sections))
+
+
+def _with_plots(section: Section, tables: Sequence[Table], comparison: Comparison) -> Section:
+    """The scores as the paper has them, a line for each run, and plotted; the long table folded."""
+    papers = {f"paper_{grading.name}" for grading in GRADINGS}
+    scores = {
+        run.label: table for run in comparison.runs for table in run.tables if table.name == SCORES
+    }
     return replace(
-        convbench.view(()),
-        lead=lead,
-        sections=tuple(_explained(section, told, lead) for section in sections),
+        section,
+        grids=tuple(grid(table) for table in tables if table.name in papers),
+        plots=tuple(convbench.run_plots(scores)),
+        folded=section.grids,
     )
 
 

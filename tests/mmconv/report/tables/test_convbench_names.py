@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from mmconv.benchmarks.convbench.quantities import DIRECT
 from mmconv.report.page.views.convbench import view
-from mmconv.report.tables.convbench_names import MARK, RAISED, mark_name, mark_raised
+from mmconv.report.tables.convbench_names import (
+    MARK,
+    RAISED,
+    mark_name,
+    mark_raised,
+    typeset_table,
+)
 from mmconv.values import Cell, Table
 
 GAIN = Cell(value=1.0, low=0.5, high=1.5, n=12)
@@ -33,6 +39,18 @@ def test_a_table_with_marks_says_what_they_mean() -> None:
     assert table.notes == (RAISED,)
     plain = deltas("S2_hat - S2")
     assert mark_raised(plain) == plain
+
+
+def test_rows_and_columns_are_marked_once_and_typeset() -> None:
+    names = ("S3_tilde", "S0_hat - S0")
+    upright = Table(
+        name="paper", title="", columns=names, rows={"model": dict.fromkeys(names, GAIN)}
+    )
+    shown = typeset_table(upright)
+    assert shown.columns == ("S\u03033", f"S\u03020 \u2212 S0 {MARK}")
+    assert [*shown.rows["model"]] == [*shown.columns]
+    assert shown.notes == mark_raised(upright).notes == (RAISED,)
+    assert [*typeset_table(deltas(*names)).rows] == [*shown.columns]
 
 
 def test_a_page_marks_them_in_its_table_its_plot_and_its_notes() -> None:
