@@ -17,6 +17,7 @@ import httptools
 
 from mmconv.errors import Transient
 from model_zoo.openai_api.endpoint import Endpoint
+from model_zoo.openai_api.server_address import ServerAddress
 from model_zoo.openai_api.transport import (
     LARGEST_ANSWER,
     LONGEST_CONNECT,
@@ -41,7 +42,7 @@ class PlainHttp:
         self._timeout = timeout
         address = urlsplit(endpoint.url)
         self._server = address.netloc
-        self._host, self._port = address.hostname or "", address.port or 80
+        self._address = ServerAddress(address.hostname or "", address.port or 80)
         self._head = _head(endpoint)
         self._open: set[_Connection] = set()
         self._idle: list[_Connection] = []
@@ -85,15 +86,13 @@ class PlainHttp:
         try:
             async with asyncio.timeout(patience):
                 _, connection = await loop.create_connection(
-                    lambda: _Connection(self._open, self._idle), self._host, self._port
+                    lambda: _Connection(self._open, self._idle),
+                    sock=await self._address.connect(),
                 )
         except TimeoutError as error:
             told = f"Connection timeout: {self._server} did not take one in {patience:g} s"
             told = self._endpoint.excerpt(told)
             raise Transient("timeout", told) from error
-        except ValueError as error:  # a name that no host can have
-            told = self._endpoint.excerpt(f"{self._server}: {error}")
-            raise Transient("connection", told) from error
         return connection
 
 

@@ -167,11 +167,12 @@ async def test_the_body_of_a_request_that_failed_is_not_kept(answer: bytes) -> N
 
 
 @pytest.mark.usefixtures("no_garbage_is_collected")
-async def test_nor_is_that_of_one_that_reached_nobody() -> None:
-    transport = PlainHttp(Endpoint(url=unused_url(), model="m"), 5.0)
-    kept = await fail(transport)
+@pytest.mark.parametrize("url", [unused_url(), "http://localhost:1/v1", "http://a..b/v1"])
+async def test_nor_is_that_of_one_that_reached_nobody(url: str) -> None:
+    transport = PlainHttp(Endpoint(url=url, model="m"), 5.0)
+    kept = [await fail(transport), await fail(transport)]
     await asyncio.sleep(0.01)
-    assert kept() is None
+    assert [each() for each in kept] == [None, None]
 
 
 async def test_a_name_that_no_host_can_have_is_told() -> None:
