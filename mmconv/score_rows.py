@@ -55,8 +55,9 @@ class ScoreRows:
             "metric": score.metric,
             "why": score.why,
         }
-        for name in row.keys() - self.columns.keys():
-            self.columns[name] = array("i", [ABSENT]) * len(self)
+        for name in row:
+            if name not in self.columns:
+                self.columns[name] = array("i", [ABSENT]) * len(self)
         for name, codes in self.columns.items():
             codes.append(self._code(row.get(name)))
         self.orders.append(order)

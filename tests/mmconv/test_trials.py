@@ -76,6 +76,16 @@ async def test_a_trial_is_no_sample_of_its_own_and_none_is_lost(tmp_path: Path) 
     assert len(found) == len({(call["sample"], call["call"]) for call in found}) == 8
 
 
+async def test_a_runs_tables_take_the_trials_of_a_sample_for_one_cluster(tmp_path: Path) -> None:
+    """Of 4 clusters there is no interval, of 8 there is."""
+    keys = [str(number) for number in range(8)]
+    apart = await evaluate(spec(tmp_path / "data.jsonl", keys, 1), tmp_path / "runs")
+    together = await evaluate(spec(tmp_path / "data.jsonl", keys[:4], 2), tmp_path / "runs")
+    cells = [each.tables[0].rows["fit"]["free"] for each in (apart, together)]
+    assert [cell.n for cell in cells] == [8, 8]
+    assert [cell.low is None for cell in cells] == [False, True]
+
+
 async def test_every_table_tells_how_many_samples_there_are(tmp_path: Path) -> None:
     several = await evaluate(spec(tmp_path / "data.jsonl", ["a", "b", "c"], 2), tmp_path / "runs")
     note = "3 samples in 2 trials each: n counts every trial."

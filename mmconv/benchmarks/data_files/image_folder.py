@@ -10,7 +10,6 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import islice
 from pathlib import Path, PurePath
 from typing import TypeAlias, TypeVar
 from unicodedata import normalize
@@ -26,9 +25,10 @@ _Checks: TypeAlias = Mapping[str, Future[dict[str, str | None]]]
 
 _THREADS = min(4, os.cpu_count() or 1)
 _LOOKAHEAD = 32
+_SHOWN = 60  # characters of what is no file's name
 
 _GROUP = 8
-"""How many items are checked by one thread at a time.
+"""How many images are checked by one thread at a time, or those of how many items.
 
 Each image for itself would have the threads wait for the interpreter's lock longer than they work.
 """
@@ -58,16 +58,20 @@ class ImageFolder:
         if inside.is_absolute() or ".." in inside.parts:
             return f"image {name!r} does not lie inside the images folder"
         path = self._path / inside
-        if path.is_dir():
-            return f"image {name} is a folder, not a file"
-        if not path.is_file():
-            fault = f"image {name} is not in {self._path.name}{self._hint(inside)}"
-            self.missing.add(fault)
-            return fault
         try:
+            if path.is_dir():
+                return f"image {name} is a folder, not a file"
+            if not path.is_file():
+                fault = f"image {name} is not in {self._path.name}{self._hint(inside)}"
+                self.missing.add(fault)
+                return fault
             self._library.add_file(str(path))
         except ImageError as error:
             return str(error)
+        except OSError as error:
+            # such as the picture itself, in base64, where its file's name belongs
+            short = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}..."
+            return f"image {short} cannot be looked for: {error.strerror}"
         return None
 
     def _hint(self, missing: PurePath) -> str:
@@ -102,20 +106,34 @@ def check_ahead(
     At most a few dozen items are looked ahead, so that memory does not grow with their number.
     """
     ahead: deque[tuple[Item, _Checks]] = deque()
-    rest = iter(items)
     with ThreadPoolExecutor(_THREADS) as pool:
-        while group := [*islice(rest, _GROUP)]:
+        for group in _grouped(items, names):
             # An image that is being checked for an item just before is not decoded beside it.
             known = {name: check for _, each in ahead for name, check in each.items()}
-            wanted = [dict.fromkeys(names(item)) for item in group]
-            new = dict.fromkeys(name for each in wanted for name in each if name not in known)
+            new = dict.fromkeys(name for _, wanted in group for name in wanted if name not in known)
             check = pool.submit(_check, folder, tuple(new))
-            for item, each in zip(group, wanted, strict=True):
-                ahead.append((item, {name: known.get(name, check) for name in each}))
+            for item, wanted in group:
+                ahead.append((item, {name: known.get(name, check) for name in wanted}))
             while len(ahead) > _LOOKAHEAD:
                 yield _checked(*ahead.popleft())
         while ahead:
             yield _checked(*ahead.popleft())
+
+
+def _grouped(
+    items: Iterable[Item], names: Callable[[Item], Iterable[str]]
+) -> Iterator[list[tuple[Item, tuple[str, ...]]]]:
+    """Items with their images, each once, as many together as one thread checks at a time."""
+    group: list[tuple[Item, tuple[str, ...]]] = []
+    images = 0
+    for item in items:
+        wanted = tuple(dict.fromkeys(names(item)))
+        group.append((item, wanted))
+        images += len(wanted)
+        if max(images, len(group)) >= _GROUP:
+            yield group
+            group, images = [], 0
+    yield group
 
 
 def _check(folder: ImageFolder, names: Sequence[str]) -> dict[str, str | None]:

@@ -39,8 +39,15 @@ def test_a_frame_selects_by_every_field_and_tag() -> None:
     assert frame.distinct("colour") == ()
     assert frame.turns() == (1, 2)
     assert list(frame) == list(frame) == scores
+    assert [*frame][1].tags == {"cluster": "img", "category": "ocr"}
     assert ScoreFrame.of(frame) is frame
     assert len(ScoreFrame.of(scores)) == 4
+
+
+def test_tags_stay_in_the_order_in_which_they_came() -> None:
+    names = [f"tag {number}" for number in range(12)]
+    [score] = ScoreFrame([_score("1", 1, 1.0, **dict.fromkeys(names, "x"))])
+    assert [*score.tags] == names
 
 
 def test_a_sample_is_a_cluster_where_nothing_else_is_said() -> None:

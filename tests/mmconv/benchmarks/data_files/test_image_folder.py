@@ -91,6 +91,18 @@ def test_images_are_checked_side_by_side(tmp_path: Path) -> None:
     assert [faults for _, faults in check_ahead(names, alone, folder)] == [()] * 16
 
 
+def test_items_of_many_images_are_checked_side_by_side_too(tmp_path: Path) -> None:
+    items = [tuple(f"{item}_{number}.png" for number in range(20)) for item in range(2)]
+    folder = ImageFolder(fill(tmp_path, *items[0], *items[1]), Meeting())
+    assert [faults for _, faults in check_ahead(items, tuple, folder)] == [(), ()]
+
+
+def test_what_can_be_no_files_name_is_told(tmp_path: Path) -> None:
+    picture = "iVBORw0KGgo" * 30
+    fault = ImageFolder(tmp_path, Sink()).add(picture)
+    assert fault == f"image {picture[:60]}... cannot be looked for: File name too long"
+
+
 def test_an_item_has_all_its_images_faults_in_their_order(tmp_path: Path) -> None:
     sink = Sink()
     folder = ImageFolder(fill(tmp_path, "a.png"), sink)
