@@ -25,16 +25,20 @@ class ScoreRows:
     """A growing table of scores: a number for each text, a column of numbers for each field.
 
     `texts` has the text of each number, `columns` a number per row for each field and tag; `values`
-    are NaN where there is none. `orders` are what rows are read in the order of.
+    are NaN where there is none. `tag_names` has the names of a score's tags in their order, `tags`
+    which of those a row has. `orders` are what rows are read in the order of.
     """
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.orders = array("q")
         self.values = array("d")
-        self.turns = array("i")
+        self.turns = array("q")
         self.columns: dict[str, array[int]] = {name: array("i") for name in PLAIN}
+        self.tags = array("i")
+        self.tag_names: list[tuple[str, ...]] = []
         self._codes: dict[str, int] = {}
+        self._tag_codes: dict[tuple[str, ...], int] = {}
 
     def __len__(self) -> int:
         return len(self.values)
@@ -60,6 +64,11 @@ class ScoreRows:
                 self.columns[name] = array("i", [ABSENT]) * len(self)
         for name, codes in self.columns.items():
             codes.append(self._code(row.get(name)))
+        names = tuple(score.tags)
+        code = self._tag_codes.setdefault(names, len(self.tag_names))
+        if code == len(self.tag_names):
+            self.tag_names.append(names)
+        self.tags.append(code)
         self.orders.append(order)
         self.values.append(math.nan if score.value is None else score.value)
         self.turns.append(ABSENT if score.turn is None else score.turn)

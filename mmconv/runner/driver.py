@@ -4,28 +4,30 @@ A call starts when everything that it refers to has replied; it is looked up in 
 asked if it is not there, and committed before anything that needs it starts. Equal calls under way
 at the same time are one request, whichever runner of the store asks it. Plans are taken in lazily,
 so memory does not grow with their number. What fails is a `Failure`, what needs it is `Skipped`;
-any other exception is a bug and stops the run, and what was answered is kept. A model that cannot
-answer stops it too, as `stop` does; a run in which nothing was answered has not come to an end.
+any other exception is a bug and stops the run, and what was answered is kept, that of calls under
+way too. A model that cannot answer stops it as well, as `stop` does; a run in which nothing was
+answered has not come to an end.
 """
 
 from __future__ import annotations
 
 import asyncio
-import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Callable, Iterable, Mapping
 
-from judges import is_settled
-from mmconv.errors import MmconvError, PlanError
-from mmconv.graph import chain_lengths, check, dependencies, is_needless, resolve
+from mmconv.graph import check, dependencies, resolve
 from mmconv.keys import content_key
 from mmconv.plans import Asked, Finished, Plan
 from mmconv.protocols import Replies
+from mmconv.runner.foremost import foremost
 from mmconv.runner.halting import MOST_FAILED, Streaks
+from mmconv.runner.open_plan import OpenPlan
 from mmconv.runner.seat import Seat
 from mmconv.runner.slots import Stopped
 from mmconv.tally import Halt, Tally
-from mmconv.values import SAME_TEXT, UNASKED, Call, Failure, Outcome, Reply, Skipped
+from mmconv.values import UNASKED, Call, Failure, Outcome, Reply, Skipped
+
+_LOGGER = logging.getLogger(__name__)
 
 OPEN_PLANS = 64
 """How many plans are open at least: enough that the store is asked for many replies at once."""
@@ -71,6 +73,8 @@ class Runner:
         self._goes_on = goes_on
         self._streaks = Streaks()
         self.enough: Callable[[Tally], str | None] | None = None
+        self._errors: list[Exception] = []
+        self._under_way = 0
         self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.tally = Tally()
 
@@ -86,18 +90,15 @@ class Runner:
         taken_in = False
         try:
             async with asyncio.TaskGroup() as group:
-                for plan in plans:
-                    await self._room.acquire()
-                    if self._stopping.done():
-                        break
-                    self.tally.plans += 1
-                    _OpenPlan(plan, self, group, on_finished).start()
-                    # Opening the first plans takes a while, in which their first calls can go out.
-                    await asyncio.sleep(0)
-                else:
-                    taken_in = True
-        except BaseExceptionGroup as failed:
-            raise _foremost(failed) from None
+                try:
+                    taken_in = await self._open(plans, group, on_finished)
+                except Exception as error:  # noqa: BLE001 - raised once calls under way are kept
+                    self.end_by(error)
+        except BaseExceptionGroup as failed:  # of what is no `Exception`, as a library's panic
+            raise failed.exceptions[0] from None
+        if self._errors:
+            errors, self._errors = self._errors, []
+            raise foremost(errors)
         lost = self.tally.plans - self.tally.finished
         if self._stopping.done() and (lost or not taken_in):
             self._look_again_at_enough()
@@ -108,6 +109,34 @@ class Runner:
             return False
         self.tally.halt = None if self.offline or self._goes_on else self._unanswered()
         return self.tally.halt is None
+
+    async def _open(
+        self,
+        plans: Iterable[Plan],
+        group: asyncio.TaskGroup,
+        on_finished: Callable[[Finished], None],
+    ) -> bool:
+        """Open all plans, as there is room; returns False if the run was stopped meanwhile."""
+        for plan in plans:
+            await self._room.acquire()
+            if self._stopping.done():
+                return False
+            self.tally.plans += 1
+            OpenPlan(plan, self, group, on_finished).start()
+            # Opening the first plans takes a while, in which their first calls can go out.
+            await asyncio.sleep(0)
+        return True
+
+    def end_by(self, error: Exception) -> None:
+        """Ask nothing more, and end by this error once the calls under way are answered and kept.
+
+        They may have been paid for.
+        """
+        if not self._errors and self._under_way:
+            told = "%s ends the run; waiting for the calls under way, whose replies are kept"
+            _LOGGER.warning(told, type(error).__name__)
+        self._errors.append(error)
+        self.stop()
 
     def _is_unable(self) -> bool:
         """Whether the run stopped because a model cannot answer: asked again, it may."""
@@ -186,6 +215,8 @@ class Runner:
         return flight.result()
 
     async def _ask(self, plan: Plan, asked: Asked, chain: int) -> Outcome:
+        if self._errors:
+            raise Stopped
         if self._before_asking is not None:
             self._before_asking()
             self._before_asking = None
@@ -196,14 +227,18 @@ class Runner:
         tally = self.tally.seat(asked.call.seat)
 
         async def ask(asked: Asked) -> Reply | Failure:
-            return await model.ask(
-                asked.messages,
-                asked.sampling,
-                priority=plan.order - LEAD * chain,
-                affinity=f"{plan.sample}/{plan.condition}",
-                pinned=asked.call.kept,
-                tally=tally,
-            )
+            self._under_way += 1
+            try:
+                return await model.ask(
+                    asked.messages,
+                    asked.sampling,
+                    priority=plan.order - LEAD * chain,
+                    affinity=f"{plan.sample}/{plan.condition}",
+                    pinned=asked.call.kept,
+                    tally=tally,
+                )
+            finally:
+                self._under_way -= 1
 
         outcome = await ask(asked)
         self._note(asked, outcome, asked.call.seat)
@@ -263,132 +298,8 @@ class Runner:
         return Asked(call=call, key=key, messages=messages, sampling=sampling)
 
 
-@dataclass(slots=True)
-class _OpenPlan:
-    """One plan under way: which calls wait for which, and what has come of the others."""
-
-    plan: Plan
-    runner: Runner
-    group: asyncio.TaskGroup
-    on_finished: Callable[[Finished], None]
-    left: int = 0
-    replies: dict[str, Reply] = field(default_factory=dict)
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
-    asked: dict[str, Asked] = field(default_factory=dict)
-    unmet: dict[str, set[str]] = field(default_factory=dict)
-    waiting: dict[str, list[Call]] = field(default_factory=dict)
-    chains: Mapping[str, int] = field(default_factory=dict)
-
-    def start(self) -> None:
-        try:
-            calls = check(self.plan.calls)
-        except PlanError as error:
-            where = f"sample {self.plan.sample}, {self.plan.condition}"
-            raise PlanError(f"{where}: {error}") from error
-        self.left = len(calls)
-        needs = {call.id: dependencies(call) for call in calls}
-        self.chains = chain_lengths(needs)
-        for call in calls:
-            self.unmet[call.id] = set(needs[call.id])
-            for need in needs[call.id]:
-                self.waiting.setdefault(need, []).append(call)
-        if not calls:
-            self._finish()
-        for call in calls:
-            if not self.unmet[call.id]:
-                self._launch(call, call)
-
-    def _launch(self, call: Call, root: Call) -> None:
-        """Start a call, or a rescue of the call `root`, whose needs are met."""
-        self.group.create_task(self._see_through(call, root))
-
-    async def _see_through(self, call: Call, root: Call) -> None:
-        if is_needless(call, self.replies):
-            self._settle(call, Skipped(because=SAME_TEXT, reason="same_text"), stored=False)
-            self._count_down()
-            return
-        asked = self.runner.address(call, self.replies)
-        try:
-            outcome, stored = await self.runner.outcome(self.plan, asked, self.chains[root.id])
-        except Stopped:
-            return
-        self.asked[call.id] = asked.as_stored() if stored else asked
-        self._settle(call, outcome, stored=stored)
-        rescue = _next_rescue(call, root, outcome)
-        if rescue is None:
-            self._count_down()
-        else:
-            self._launch(rescue, root)
-
-    def _settle(self, call: Call, outcome: Outcome, *, stored: bool) -> None:
-        self.outcomes[call.id] = outcome
-        self.runner.count(call.seat, outcome, stored=stored)
-        if not isinstance(outcome, Reply):
-            self._skip_behind(call, outcome)
-            return
-        self.replies[call.id] = outcome
-        for dependent in self.waiting.get(call.id, ()):
-            if dependent.id in self.outcomes:
-                continue
-            self.unmet[dependent.id].discard(call.id)
-            if not self.unmet[dependent.id]:
-                self._launch(dependent, dependent)
-
-    def _skip_behind(self, call: Call, outcome: Failure | Skipped) -> None:
-        """Skip all that waits for a call without a reply, however long the chain is."""
-        lost = outcome if isinstance(outcome, Skipped) else Skipped(because=call.id)
-        behind = [*self.waiting.get(call.id, ())]
-        while behind:
-            dependent = behind.pop()
-            if dependent.id not in self.outcomes:
-                self.outcomes[dependent.id] = lost
-                self.runner.count(dependent.seat, lost, stored=False)
-                self._count_down()
-                behind += self.waiting.get(dependent.id, ())
-
-    def _count_down(self) -> None:
-        self.left -= 1
-        if self.left == 0:
-            self._finish()
-
-    def _finish(self) -> None:
-        self.runner.tally.finished += 1
-        self.runner.close_plan()
-        self.on_finished(Finished(plan=self.plan, outcomes=self.outcomes, asked=self.asked))
-
-
-def _next_rescue(call: Call, root: Call, outcome: Outcome) -> Call | None:
-    """The rescue to ask after `call`, if its reply gives no whole verdict and one is left."""
-    if call.parser is None or not root.rescues:
-        return None
-    if is_settled(call, outcome) if isinstance(outcome, Reply) else call is root:
-        return None
-    position = 0 if call is root else root.rescues.index(call) + 1
-    return root.rescues[position] if position < len(root.rescues) else None
-
-
 def _cannot_answer(seat: str, label: str, failed: int, last: Failure) -> Halt:
     named = f"{seat} ({label})" if label else seat
     return Halt(
         reason=f"{named} cannot answer: {failed} calls failed, one after the other", failure=last
     )
-
-
-def _foremost(failed: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The exception to stop the run with: a bug before bad input. Its notes tell of the others."""
-    found = list({(type(error), str(error)): error for error in _leaves(failed)}.values())
-    bugs = [error for error in found if not isinstance(error, MmconvError)]
-    foremost = (bugs or found)[0]
-    for other in found:
-        if other is not foremost:
-            told = "".join(traceback.format_exception(other))
-            foremost.add_note(f"At the same time another call ended by:\n{told}")
-    return foremost
-
-
-def _leaves(failed: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    for error in failed.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
-        else:
-            yield error

@@ -41,7 +41,9 @@ class ScoreFrame:
         orders = np.asarray(rows.orders)
         places = None if (orders[1:] >= orders[:-1]).all() else np.argsort(orders, kind="stable")
         self._values: NDArray[np.float64] = _ordered(rows.values, places)
-        self._turns: _Codes = _ordered(rows.turns, places)
+        self._turns: NDArray[np.int64] = _ordered(rows.turns, places)
+        self._tags: _Codes = _ordered(rows.tags, places)
+        self._tag_names = rows.tag_names
         self._fields: dict[str, _Codes] = {
             name: _ordered(codes, places) for name, codes in rows.columns.items()
         }
@@ -59,18 +61,15 @@ class ScoreFrame:
         return len(self._values)
 
     def __iter__(self) -> Iterator[Score]:
-        tags = [name for name in self._fields if name not in PLAIN]
         for row, value in enumerate(self._values.tolist()):
-            texts = {
-                name: self._texts[code]
-                for name, codes in self._fields.items()
-                if (code := codes[row]) != ABSENT
-            }
+            names = self._tag_names[self._tags[row]]
+            plain = [name for name in PLAIN if self._fields[name][row] != ABSENT]
+            turn = int(self._turns[row])
             yield Score(
-                tags={name: texts.pop(name) for name in tags if name in texts},
-                turn=None if self._turns[row] == ABSENT else int(self._turns[row]),
+                tags={name: self._texts[self._fields[name][row]] for name in names},
+                turn=None if turn == ABSENT else turn,
                 value=None if value != value else value,
-                **texts,
+                **{name: self._texts[self._fields[name][row]] for name in plain},
             )
 
     def select(self, *, turn: int | None = None, **where: str | Collection[str]) -> Column:

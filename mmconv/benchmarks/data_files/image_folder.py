@@ -71,7 +71,8 @@ class ImageFolder:
         except OSError as error:
             # such as the picture itself, in base64, where its file's name belongs
             short = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}..."
-            return f"image {short} cannot be looked for: {error.strerror}"
+            told = f"image {short} cannot be looked for ({error.strerror})"
+            return f"{told}: name a file in the images folder"
         return None
 
     def _hint(self, missing: PurePath) -> str:
@@ -133,7 +134,8 @@ def _grouped(
         if max(images, len(group)) >= _GROUP:
             yield group
             group, images = [], 0
-    yield group
+    if group:
+        yield group
 
 
 def _check(folder: ImageFolder, names: Sequence[str]) -> dict[str, str | None]:

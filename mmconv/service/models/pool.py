@@ -69,7 +69,7 @@ class ModelPool:
         """A seat on the model of `models` that this spec names; a new one is added to them."""
         source = self._source(spec)
         if id(source) not in models:
-            models[id(source)] = Model(source.fingerprint, source.open, spec.attempts)
+            models[id(source)] = _Borrower(source.fingerprint, source.open, spec.attempts)
         return build_seat(spec, models[id(source)], sampling, seed)
 
     def _source(self, spec: ModelSpec) -> _Source:
@@ -168,6 +168,18 @@ class _Lent:
 
     async def aclose(self) -> None:
         """The owner closes the backend; a borrower only lets go of it."""
+
+
+class _Borrower(Model):
+    """A model over a backend that is lent, whose slots others may hold: stopped, it asks no more.
+
+    Else its calls that wait for those slots, and count as under way, would be asked all the same.
+    """
+
+    async def _ready(self) -> Backend:
+        lent = await super()._ready()
+        assert isinstance(lent, _Lent)
+        return lent.until(self._stopping)
 
 
 class _Guest(Model):

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator, Sequence
+from typing import NoReturn
 
 import pytest
 
-from mmconv.errors import ConfigError
-from mmconv.plans import Plan
+from mmconv.errors import ConfigError, Refused
+from mmconv.plans import Finished, Plan
 from mmconv.runner import Runner
 from mmconv.store import Store
-from mmconv.values import Reply, Sampling
-from tests.mmconv.runner.test_driver import Scripted, call, chain_of_two, seat_for, shout
+from mmconv.values import Failure, Message, Reply, Sampling
+from tests.mmconv.runner.test_driver import (
+    Scripted,
+    call,
+    chain_of_two,
+    run,
+    seat_for,
+    shout,
+    text_of,
+)
 
 
 async def test_of_several_exceptions_none_is_lost(store: Store) -> None:
@@ -73,3 +83,125 @@ async def test_a_call_that_somebody_cancelled_is_no_end(store: Store) -> None:
     runner = Runner({"candidate": seat_for(Scripted(cancelled))}, store)
     with pytest.raises(RuntimeError, match="1 plans have no end"):
         await runner.run([chain_of_two()], lambda _: None)
+
+
+class OneSlow(Scripted):
+    """Answers `w1` late, and everything else at once."""
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        if text_of(messages[-1]) == "w1":
+            await asyncio.sleep(0.1)
+        return await super().generate(messages, sampling, affinity=affinity)
+
+
+def break_down(*_: object) -> NoReturn:
+    raise ZeroDivisionError("a bug")
+
+
+async def answered_before(store: Store, backend: Scripted, plans: Sequence[Plan]) -> set[str]:
+    """What a run asks no more."""
+    again = Scripted(shout)
+    await run(store, again, plans)
+    return {prompt[-1][1] for prompt in backend.prompts} - {
+        prompt[-1][1] for prompt in again.prompts
+    }
+
+
+def alone(order: int) -> Plan:
+    return Plan(order=order, sample=str(order), condition="free", calls=(call("a", f"w{order}"),))
+
+
+async def test_calls_under_way_are_kept_when_a_bug_ends_the_run(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    def answer(text: str, sampling: Sampling) -> Reply:
+        return break_down() if text == "w0" else shout(text, sampling)
+
+    backend = OneSlow(answer, most=2)
+    plans = [alone(order) for order in range(30)]
+    with pytest.raises(ZeroDivisionError):
+        await run(store, backend, plans)
+    assert len(backend.prompts) <= 3, "nothing more is asked"
+    assert "w1" in await answered_before(store, backend, plans)
+    [record] = caplog.records
+    told = "ZeroDivisionError ends the run; waiting for the calls under way, whose replies are kept"
+    assert record.getMessage() == told
+
+
+async def test_they_are_when_what_is_done_with_a_finished_plan_fails(store: Store) -> None:
+    backend = OneSlow(shout, most=2, seconds=0.05)
+    runner = Runner({"candidate": seat_for(backend)}, store)
+    plans = [alone(order) for order in range(100)]
+    with pytest.raises(ZeroDivisionError):
+        await runner.run(plans, break_down)
+    assert len(backend.prompts) < 50
+    assert {"w0", "w1"} <= await answered_before(store, backend, plans)
+
+
+async def test_they_are_when_no_further_plan_can_be_made(store: Store) -> None:
+    def plans() -> Iterator[Plan]:
+        yield alone(1)
+        while not backend.prompts:
+            yield alone(0)
+        raise ConfigError("the data have changed")
+
+    backend = OneSlow(shout, most=2)
+    runner = Runner({"candidate": seat_for(backend)}, store, window=2)
+    with pytest.raises(ConfigError, match="have changed"):
+        await runner.run(plans(), lambda _: None)
+    assert "w1" in await answered_before(store, backend, [alone(0), alone(1)])
+
+
+async def test_whoever_cancels_a_run_waits_for_nothing(store: Store) -> None:
+    asked = asyncio.Event()
+
+    class Endless(Scripted):
+        async def generate(self, *_: object, **__: object) -> Reply:
+            asked.set()
+            return await asyncio.Future()
+
+    runner = Runner({"candidate": seat_for(Endless(shout))}, store)
+    running = asyncio.create_task(runner.run([alone(0)], lambda _: None))
+    async with asyncio.timeout(10):
+        await asked.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+
+async def test_a_run_that_is_stopped_between_plans_has_not_come_to_its_end(store: Store) -> None:
+    def stop(_: Finished) -> None:
+        runner.stop()
+
+    runner = Runner({"candidate": seat_for(Scripted(shout, most=1))}, store, window=1)
+    assert not await runner.run([alone(0), alone(1)], stop)
+    assert (runner.tally.plans, runner.tally.finished) == (1, 1)
+    runner = Runner({"candidate": seat_for(Scripted(shout, most=1))}, store, window=1)
+    assert await runner.run([alone(0)], stop), "it was the last one"
+
+
+async def test_offline_a_call_that_failed_is_told_as_it_failed(store: Store) -> None:
+    def refuse(text: str, sampling: Sampling) -> Reply:
+        raise Refused("context", "too long")
+
+    asked = Runner({"candidate": seat_for(Scripted(refuse))}, store)
+    await asked.run([alone(0)], lambda _: None)
+    told: list[Finished] = []
+    later = Runner({"candidate": seat_for(Scripted(shout))}, store, offline=True)
+    await later.run([alone(0)], told.append)
+    assert told[0].outcomes["a"] == Failure(kind="context", message="too long", attempts=1)
+
+
+class PanicError(BaseException):
+    """As what a library in another language raises when it breaks."""
+
+
+async def test_what_is_no_exception_comes_out_as_it_is(store: Store) -> None:
+    def panic(text: str, sampling: Sampling) -> Reply:
+        raise PanicError("the tokenizer broke")
+
+    runner = Runner({"candidate": seat_for(Scripted(panic))}, store)
+    with pytest.raises(PanicError, match="the tokenizer broke"):
+        await runner.run([alone(order) for order in range(5)], lambda _: None)

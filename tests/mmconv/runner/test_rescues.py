@@ -6,10 +6,11 @@ import pytest
 
 from judges.parsers import rating
 from judges.parsers.cmteval import TurnsParser
+from mmconv.errors import Refused
 from mmconv.plans import Finished, Plan
 from mmconv.runner import Runner
 from mmconv.store import Store
-from mmconv.values import Call, Message, Parser, Reply, Sampling, Text
+from mmconv.values import Call, Failure, Message, Parser, Reply, Sampling, Text
 from tests.mmconv.runner.test_driver import Scripted, seat_for
 
 TURN = '{"轮次": 1, "统筹能力": 4, "适应能力": 5}'
@@ -42,3 +43,23 @@ async def test_a_judge_is_asked_again_for_a_whole_verdict(
     done: list[Finished] = []
     await Runner({"candidate": seat_for(backend)}, store).run([plan], done.append)
     assert len(done[0].outcomes) == len(backend.prompts) == asked
+
+
+async def test_a_retry_that_fails_is_followed_by_the_next(store: Store) -> None:
+    def answer(text: str, _sampling: Sampling) -> Reply:
+        if text == "again":
+            raise Refused("context", "too long")
+        return Reply(text="Rating: 9" if text == "extract" else "I cannot say")
+
+    def asking(name: str, text: str, rescues: tuple[Call, ...] = ()) -> Call:
+        message = Message(role="user", parts=(Text(text=text),))
+        return Call(id=name, seat="candidate", messages=(message,), parser=rating, rescues=rescues)
+
+    rescues = asking("judge~1", "again"), asking("judge~2", "extract")
+    plan = Plan(
+        order=0, sample="0", condition="free", calls=(asking("judge", "verdict?", rescues),)
+    )
+    done: list[Finished] = []
+    await Runner({"candidate": seat_for(Scripted(answer))}, store).run([plan], done.append)
+    kinds = {name: type(outcome) for name, outcome in done[0].outcomes.items()}
+    assert kinds == {"judge": Reply, "judge~1": Failure, "judge~2": Reply}

@@ -252,3 +252,12 @@ async def test_a_call_may_be_asked_again_for_days(monkeypatch: pytest.MonkeyPatc
     backend.generate = generate  # type: ignore[method-assign]  # it never answers
     failed = await ask(Model("held", backend.open, attempts=1100), "0")
     assert failed == Failure(kind="connection", message="nobody there", attempts=1100)
+
+
+def test_a_benchmarks_system_prompt_stands_in_place_of_the_models_own() -> None:
+    seat = Seat(model=Model("m", Held(1).open), system="Be brief.")
+    user = Message(role="user", parts=(Text(text="hello"),))
+    own = Message(role="system", parts=(Text(text="You are a judge."),))
+    assert seat.prompt((own, user), Sampling())[0] == (own, user)
+    sent = [(each.role, each.text) for each in seat.prompt((user,), Sampling())[0]]
+    assert sent == [("system", "Be brief."), ("user", "hello")]

@@ -63,6 +63,19 @@ def test_more_than_a_share_can_change_is_refused() -> None:
         summarise_share_change(Column.of([0.5, -3.0]))
 
 
+def test_clusters_that_cancel_out_are_worth_no_more_than_their_rows() -> None:
+    """One gains where another loses in the same picture: their sums hardly vary."""
+    changes = [1.0, -1.0] * 20 + [1.0, 0.0]
+    pictures = [f"picture {row // 2}" for row in range(len(changes))]
+    rows = summarise_share_change(Column.of(changes))
+    found = summarise_share_change(Column.of(changes, clusters=pictures))
+    assert found.stderr is not None
+    assert rows.stderr is not None
+    assert found.stderr < rows.stderr / 3
+    assert None not in (found.low, found.high, rows.low, rows.high)
+    assert found.high - found.low > 0.95 * (rows.high - rows.low)  # type: ignore[operator]  # none is None
+
+
 @pytest.mark.parametrize(
     ("clusters", "size", "shares", "plain"),
     [

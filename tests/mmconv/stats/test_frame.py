@@ -44,10 +44,15 @@ def test_a_frame_selects_by_every_field_and_tag() -> None:
     assert len(ScoreFrame.of(scores)) == 4
 
 
-def test_tags_stay_in_the_order_in_which_they_came() -> None:
+def test_tags_stay_in_the_order_in_which_each_score_has_them() -> None:
+    """Whichever of the scores came first."""
     names = [f"tag {number}" for number in range(12)]
-    [score] = ScoreFrame([_score("1", 1, 1.0, **dict.fromkeys(names, "x"))])
-    assert [*score.tags] == names
+    for orders in ((0, 1), (1, 0)):
+        rows = ScoreRows()
+        for order in orders:
+            tags = dict.fromkeys(names if order else names[::-1], "x")
+            rows.append(_score(str(order), 1, 1.0, **tags), order)
+        assert [[*score.tags] for score in ScoreFrame(rows)] == [names[::-1], names]
 
 
 def test_a_sample_is_a_cluster_where_nothing_else_is_said() -> None:
@@ -62,8 +67,9 @@ def test_rows_refuse_what_they_could_not_give_back() -> None:
     rows = ScoreRows()
     with pytest.raises(ValueError, match="infinite"):
         rows.append(_score("1", 1, math.inf))
-    with pytest.raises(ValueError, match="turn"):
-        rows.append(Score(sample="1", condition="c", metric="m", tags={"turn": "1"}, value=1.0))
+    for name in ("turn", "why", "metric"):
+        with pytest.raises(ValueError, match=name):
+            rows.append(Score(sample="1", condition="c", metric="m", tags={name: "1"}, value=1.0))
     assert len(rows) == 0
     assert summarise(ScoreFrame(rows).select()).mean is None
 
@@ -84,11 +90,21 @@ def test_rows_are_read_in_their_order_whichever_they_came_in() -> None:
         ("e", 3),
     ]
     assert frame.distinct("task") == ("b", "c", "d", "e")
+    assert [score.tags for score in frame][:2] == [{}, {"task": "b"}]
+    assert len(frame.select(task=("a", "c"))) == 1
     assert list(frame.clusters()) == ["a", "b", "c", "d", "e"]
+
+
+def test_a_turn_may_be_any_number() -> None:
+    [score] = ScoreFrame([_score("1", 2**40, 1.0)])
+    assert score.turn == 2**40
 
 
 def test_what_was_asked_for_before_is_the_same_column_again() -> None:
     frame = ScoreFrame([_score("1", 1, 1.0, task="x"), _score("1", 2, 0.0, task="y")])
+    assert frame.select(metric="win").samples == ("1", "1")
+    assert frame.select(metric="win", turn=2).values == [0.0]
+    assert frame.select(metric="win", turn=0).values == []
     both = frame.select(metric="win", task=("x", "y"))
     assert frame.select(task=["x", "y"], metric="win") is both
     assert frame.select(task="x", metric="win") is not both

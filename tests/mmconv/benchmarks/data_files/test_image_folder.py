@@ -100,7 +100,8 @@ def test_items_of_many_images_are_checked_side_by_side_too(tmp_path: Path) -> No
 def test_what_can_be_no_files_name_is_told(tmp_path: Path) -> None:
     picture = "iVBORw0KGgo" * 30
     fault = ImageFolder(tmp_path, Sink()).add(picture)
-    assert fault == f"image {picture[:60]}... cannot be looked for: File name too long"
+    told = f"image {picture[:60]}... cannot be looked for (File name too long)"
+    assert fault == f"{told}: name a file in the images folder"
 
 
 def test_an_item_has_all_its_images_faults_in_their_order(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from images import Library
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.errors import ConfigError
 from mmconv.runner import Seat
-from mmconv.service.models.pool import ModelPool, guides_output
+from mmconv.runner.slots import Stopped
+from mmconv.service.models.pool import ModelPool, guest, guides_output
 from mmconv.tally import SeatTally
 from mmconv.values import Message, Reply, Sampling, Text
 from model_zoo.openai_api.client import ChatClient
@@ -199,6 +200,63 @@ async def test_a_run_that_stops_and_closes_its_models_leaves_others_be(
     assert all(isinstance(outcome, Reply) for outcome in await asyncio.gather(*asking))
     assert isinstance(await ask(zoo.seat("slow")), Reply)
     assert opened == ["open"]
+
+
+async def test_a_run_that_is_stopped_asks_nothing_that_waits_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its calls have a slot of its own, and none of those that all borrowers share."""
+    from model_zoo.fake import FakeBackend
+
+    asked, may_end = 0, asyncio.Event()
+
+    async def generate(self: FakeBackend, *_: Any, **__: Any) -> Reply:
+        nonlocal asked
+        asked += 1
+        await may_end.wait()
+        return Reply(text="yes")
+
+    monkeypatch.setattr(FakeBackend, "generate", generate)
+    zoo = models(slow=SLOW)
+    busy, stopped = (zoo.lend(run_spec(candidate=SLOW))["candidate"] for _ in range(2))
+    answered = [asyncio.create_task(ask(busy, trial)) for trial in range(2)]
+    await until(lambda: asked == 2)
+    waiting = [asyncio.create_task(ask(stopped, trial)) for trial in range(2)]
+    await asyncio.sleep(0.05)
+    stopped.model.stop()
+    may_end.set()
+    assert [each.text for each in await asyncio.gather(*answered)] == ["yes", "yes"]
+    told = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(each) for each in told] == [Stopped, Stopped]
+    assert asked == 2
+
+
+async def test_a_guest_that_stops_leaves_those_be_who_wait_beside_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from model_zoo.fake import FakeBackend
+
+    asked, may_end = 0, asyncio.Event()
+
+    async def generate(self: FakeBackend, *_: Any, **__: Any) -> Reply:
+        nonlocal asked
+        asked += 1
+        await may_end.wait()
+        return Reply(text="yes")
+
+    monkeypatch.setattr(FakeBackend, "generate", generate)
+    seat = models(slow=SLOW).seat("slow")
+    answered = [asyncio.create_task(ask(seat, trial)) for trial in range(2)]
+    await until(lambda: asked == 2)
+    leaving, staying = guest(seat), guest(seat)
+    left, stayed = (asyncio.create_task(ask(each)) for each in (leaving, staying))
+    await asyncio.sleep(0.05)
+    leaving.model.stop()
+    with pytest.raises(Stopped):
+        await left
+    may_end.set()
+    assert [each.text for each in await asyncio.gather(*answered, stayed)] == ["yes"] * 3
+    assert asked == 3
 
 
 async def test_all_borrowers_share_the_slots(monkeypatch: pytest.MonkeyPatch) -> None:
