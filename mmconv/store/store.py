@@ -10,23 +10,34 @@ processes have kept is read anew each second in which somebody asks.
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import orjson
 from sqlalchemy import Connection, Table, bindparam, func, select
 
+from mmconv.errors import StoreError, StoreFull
 from mmconv.store.known import KnownKeys
 from mmconv.store.schema import connect, failures, images, replies, runs
 from mmconv.values import Failure, Outcome, Reply, SeenImage
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+_Answered: TypeAlias = tuple[str, str, Reply]
+"""A reply with its key and the fingerprint of its model."""
+
+_LOGGER = logging.getLogger(__name__)
+
+AWAY_SECONDS = 30.0
+"""How long a database that is away is waited for at the end, if replies are not kept yet."""
 
 BATCH = 500
 """Keys per query; SQLite allows about 32,000 variables, PostgreSQL 65,535."""
@@ -62,13 +73,17 @@ class Store:
         self._reader = _Batcher(self._read_replies)
         self._failure_reader = _Batcher(self._read_failures)
         self._writer = _Batcher(self._write_outcomes, gather=GATHER_SECONDS)
+        self._unsaved: dict[str, _Answered] = {}
 
     async def get(self, key: str) -> Reply | None:
         """The reply kept under this key, if there is one.
 
-        A reply that another process has kept within the last second may not be found; `put` then
+        One that could not be kept when it came, since the database was away, is kept first. A
+        reply that another process has kept within the last second may not be found; `put` then
         hands that one out. `look_again` makes sure of all that are there.
         """
+        if (unsaved := self._unsaved.get(key)) is not None:
+            return await self.put(*unsaved)
         if self._known.rules_out(key):
             return None
         return await self._reader.submit(key)
@@ -81,7 +96,8 @@ class Store:
         """Keep a reply, and return once it is committed.
 
         What comes back is what the store holds: where another process kept a reply under the same
-        key first, that one stands, so that every run sees the same text.
+        key first, that one stands, so that every run sees the same text. A reply that cannot be
+        kept is remembered, and kept as soon as anything is: it may have been paid for.
         """
         # Before it is there: whoever puts it may be cancelled meanwhile, and then nobody would.
         self._known.add(key)
@@ -114,11 +130,29 @@ class Store:
                 insert_new(connection, images, rows)
 
     async def aclose(self) -> None:
-        """Finish what is under way and close the database. Safe to call twice."""
+        """Finish what is under way and close the database. Safe to call twice.
+
+        A database that is away is waited for, `AWAY_SECONDS` at most, if replies are not kept yet.
+        """
         await self._reader.aclose()
         await self._failure_reader.aclose()
         await self._writer.aclose()
+        await self._save_rest()
         self._engine.dispose()
+
+    async def _save_rest(self) -> None:
+        until = time.monotonic() + AWAY_SECONDS
+        if self._unsaved:
+            _LOGGER.warning("replies that are not kept yet: %d; trying again", len(self._unsaved))
+        while self._unsaved:
+            try:
+                await asyncio.to_thread(self._write_outcomes, ())
+            except StoreError as error:
+                if isinstance(error, StoreFull) or time.monotonic() > until:
+                    told = "replies that are lost, and will be asked for again: %d (%s)"
+                    _LOGGER.error(told, len(self._unsaved), error)
+                    return
+                await asyncio.sleep(1)
 
     def _read_replies(self, keys: Sequence[str]) -> list[Reply | None]:
         with self._engine.connect() as connection:
@@ -140,6 +174,18 @@ class Store:
     def _write_outcomes(
         self, items: Sequence[tuple[str, str, Reply | Failure]]
     ) -> list[Reply | None]:
+        """Write them, and what could not be written before; what comes back is of `items`."""
+        answered = {item[0]: item for item in items if isinstance(item[2], Reply)}
+        before = [item for key, item in self._unsaved.items() if key not in answered]
+        try:
+            written = self._write((*before, *items))
+        except StoreError:
+            self._unsaved |= cast("dict[str, _Answered]", answered)
+            raise
+        self._unsaved.clear()
+        return written[len(before) :]
+
+    def _write(self, items: Sequence[tuple[str, str, Reply | Failure]]) -> list[Reply | None]:
         new = [item for item in items if isinstance(item[2], Reply)]
         failed = [item for item in items if isinstance(item[2], Failure)]
         with self._engine.begin() as connection:
