@@ -22,10 +22,10 @@ from mmconv.benchmarks.shared.options import options_in_force
 from mmconv.config import CANDIDATE, RunSpec, database_url
 from mmconv.equipment import Equipment, open_equipment
 from mmconv.errors import ConfigError, InputError, OwnCodeError, StoreError
-from mmconv.identity import identify
+from mmconv.identity import depends_on_folder, identify
 from mmconv.plans import Finished, Plan, score_finished
 from mmconv.protocols import Benchmark
-from mmconv.report.changed_inputs import check_kept, tell_changed
+from mmconv.report.changed_inputs import check_kept, check_own, tell_changed
 from mmconv.report.notes import other_models, plain_turns, stand_ins, tell_shard, tell_trials
 from mmconv.report.shortfalls import Shortfall
 from mmconv.report.summary import headline, software, summary
@@ -235,10 +235,16 @@ class Evaluation:
         )
 
     def changed(self) -> tuple[str, ...]:
-        """Lines on what has changed in place, or was upgraded, since the run's last session."""
+        """Lines on what has changed in place, or was upgraded, since the run's last session.
+
+        Raises `ConfigError` where the folder is that of other data, which a run elsewhere has.
+        """
         if not (self.folder / MANIFEST).exists():
             return ()
-        return tell_changed(self.folder, self.manifest())
+        today = self.manifest()
+        if depends_on_folder(self.spec, self.benchmark):
+            check_own(self.folder, today)
+        return tell_changed(self.folder, today)
 
     def _check_kept(self, tally: Tally) -> None:
         """Refuse to write results of no reply, or of fewer than a finished run has."""

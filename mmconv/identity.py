@@ -15,7 +15,7 @@ results (`mmconv.report.changed_inputs`).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,12 +57,18 @@ def identify(
     return f"{name}-{_digest(spec, benchmark, fingerprints)[:8]}{part}"
 
 
+def depends_on_folder(spec: RunSpec, benchmark: Benchmark[Any]) -> bool:
+    """Whether files lie in the working directory, so that elsewhere others are named alike."""
+    located = (_located(spec.options[name]) for name in _file_names(spec, benchmark))
+    return any(not Path(path).is_absolute() for each in located for path in _leaves(each))
+
+
 def _digest(spec: RunSpec, benchmark: Benchmark[Any], fingerprints: Mapping[str, str]) -> str:
     told = spec.model_dump(mode="json")
     for name in _NEWER:
         if told[name] is None:
             del told[name]
-    for name in _files_of(spec.benchmark, benchmark) & told["options"].keys():
+    for name in _file_names(spec, benchmark):
         told["options"][name] = _located(told["options"][name])
     told["prompts"] = _located(told["prompts"])
     told["seats"] = {
@@ -77,12 +83,12 @@ def _digest(spec: RunSpec, benchmark: Benchmark[Any], fingerprints: Mapping[str,
     return hash_json(told)
 
 
-def _files_of(name: str, benchmark: Benchmark[Any]) -> frozenset[str]:
-    """The options of a benchmark that name files or folders; one from elsewhere may not tell."""
-    if name in TITLES:
-        return file_options(describe(name).options)
+def _file_names(spec: RunSpec, benchmark: Benchmark[Any]) -> frozenset[str]:
+    """The options given that name files or folders; a benchmark from elsewhere may not tell."""
+    if spec.benchmark in TITLES:
+        return file_options(describe(spec.benchmark).options) & spec.options.keys()
     if isinstance(benchmark, FileBenchmark):
-        return file_options(benchmark.describe().options)
+        return file_options(benchmark.describe().options) & spec.options.keys()
     return frozenset()
 
 
@@ -97,3 +103,14 @@ def _located(value: Any) -> Any:
         case dict():
             return {name: _located(each) for name, each in value.items()}
     return value
+
+
+def _leaves(located: Any) -> Iterator[str]:
+    match located:
+        case str():
+            yield located
+        case list():
+            for each in located:
+                yield from _leaves(each)
+        case dict():
+            yield from _leaves([*located.values()])

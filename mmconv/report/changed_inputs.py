@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mmconv.errors import DataError
+from mmconv.errors import ConfigError, DataError
 from mmconv.report.shortfalls import read_shortfall
 from mmconv.run_folder.layout import MANIFEST, SCORES, TRANSCRIPTS, Manifest
-from mmconv.run_folder.saved_run import read_manifest, read_summary
+from mmconv.run_folder.saved_run import read_manifest, read_start, read_summary
 from mmconv.tally import Tally
 
 SHOWN = 5
@@ -79,6 +79,24 @@ def tell_changed(folder: Path, today: Manifest) -> tuple[str, ...]:
                 "would be of another model. Set options.revision to the first."
             )
     return tuple(told)
+
+
+def check_own(folder: Path, today: Manifest) -> None:
+    """Raise `ConfigError` where a folder has results of other data, of a run started elsewhere.
+
+    For runs whose data lie below the working directory: elsewhere others have the same names. A
+    directory that is gone was moved, with its data and runs.
+    """
+    saved = _manifest(folder)
+    if saved is None or (started_in := _started_in(folder)) is None:
+        return
+    if not started_in.is_dir() or started_in.samefile(Path.cwd()):
+        return
+    if known := tuple(_other_data(saved, today)):
+        raise ConfigError(
+            f"{folder} holds a run that was started in {started_in}, of other data: "
+            f"{'; '.join(known)}. Its results would be replaced: give another --out."
+        )
 
 
 def check_shown(folder: Path, today: Manifest, unasked: int, store: str) -> None:
@@ -214,5 +232,12 @@ def _lost(folder: Path) -> int:
 def _manifest(folder: Path) -> Manifest | None:
     try:
         return read_manifest(folder)
+    except DataError:
+        return None
+
+
+def _started_in(folder: Path) -> Path | None:
+    try:
+        return read_start(folder).started_in
     except DataError:
         return None

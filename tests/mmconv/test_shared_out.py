@@ -1,0 +1,94 @@
+"""Several projects that share one folder of runs, each with data of the same name."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import orjson
+import pytest
+
+from mmconv.config import ModelSpec, RunSpec
+from mmconv.errors import ConfigError
+from mmconv.evaluation import Place, Result, open_evaluation
+
+SPEC = RunSpec(
+    benchmark="tests.example_benchmark:Riddles",
+    options={"data": "data.jsonl"},
+    seats={
+        "candidate": ModelSpec(provider="fake", model="echo"),
+        "judge": ModelSpec(provider="fake", model="judge"),
+    },
+)
+
+
+def project(path: Path, *riddles: str) -> Path:
+    path.mkdir(exist_ok=True)
+    rows = [{"id": str(place), "riddle": riddle} for place, riddle in enumerate(riddles)]
+    (path / "data.jsonl").write_bytes(b"\n".join(map(orjson.dumps, rows)))
+    return path
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "runs"
+
+
+async def run(out: Path, spec: RunSpec = SPEC) -> tuple[Result, tuple[str, ...]]:
+    async with open_evaluation(spec, Place(out=out)) as evaluation:
+        changed = evaluation.changed()
+        return await evaluation.run(evaluation.runner(), page=False), changed
+
+
+async def test_a_run_does_not_replace_that_of_another_projects_data(
+    tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = project(tmp_path / "first", "What has keys?")
+    monkeypatch.chdir(first)
+    result, _ = await run(out)
+    kept = (result.folder / "scores.jsonl").read_bytes()
+    monkeypatch.chdir(project(tmp_path / "second", "What has teeth?", "What has hands?"))
+    with pytest.raises(ConfigError, match="give another --out") as refused:
+        await run(out)
+    assert f"{result.folder} holds a run that was started in {first}" in str(refused.value)
+    assert (result.folder / "scores.jsonl").read_bytes() == kept
+
+
+async def test_the_same_data_are_the_same_run_wherever_they_lie(
+    tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = []
+    for name in ("first", "second"):
+        monkeypatch.chdir(project(tmp_path / name, "What has keys?"))
+        result, changed = await run(out)
+        folders.append(result.folder)
+        assert not changed
+    assert folders[0] == folders[1]
+
+
+async def test_a_project_that_was_moved_may_mend_its_data(
+    tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = project(tmp_path / "before", "What has keys?")
+    monkeypatch.chdir(before)
+    await run(out)
+    after = Path(shutil.move(before, tmp_path / "after"))
+    monkeypatch.chdir(project(after, "What has teeth?"))
+    _, [told] = await run(out)
+    assert "data.jsonl is not the file that the run was made from" in told
+
+
+async def test_data_that_are_named_from_the_root_may_be_mended_from_anywhere(
+    tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = project(tmp_path / "data", "What has keys?") / "data.jsonl"
+    spec = SPEC.model_copy(update={"options": {"data": str(data)}})
+    elsewhere = [tmp_path / name for name in ("first", "second")]
+    for each in elsewhere:
+        each.mkdir()
+    monkeypatch.chdir(elsewhere[0])
+    await run(out, spec)
+    project(data.parent, "What has teeth?")
+    monkeypatch.chdir(elsewhere[1])
+    _, [told] = await run(out, spec)
+    assert "The results there will be replaced" in told
