@@ -8,7 +8,7 @@ from mmconv.answers import DialogueInfo, QueuedDialogue
 from mmconv.client.errors import ServiceError
 from mmconv.client.results import read
 from mmconv.client.transport import Transport
-from mmconv.client.waiting import wait
+from mmconv.client.waiting import naming, wait
 from mmconv.dialogues.results import DialogueResult
 
 
@@ -39,14 +39,8 @@ class Dialogue:
         Raises `ServiceError` if it fails or is stopped. It goes on where the waiting ends before,
         by Ctrl-C or because the server is away; a note to the exception then names it.
         """
-        try:
+        with naming(self.id, "dialogue_by_id"):
             ended = wait(self.refresh, progress=progress)
-        except (KeyboardInterrupt, ServiceError) as error:
-            error.add_note(
-                f"{self.id} may go on at the server: Client.dialogue_by_id({self.id!r}) can wait() "
-                "for it or stop() it"
-            )
-            raise
         if ended.state != "done" or ended.result is None:
             raise ServiceError(f"{ended.id} is {ended.state}: {ended.error or 'no result'}")
         return ended.result

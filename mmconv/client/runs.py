@@ -12,7 +12,7 @@ from mmconv.answers import RunInfo, SampleInfo, SampleTranscript
 from mmconv.client.errors import ServiceError
 from mmconv.client.results import read
 from mmconv.client.transport import Transport
-from mmconv.client.waiting import wait
+from mmconv.client.waiting import naming, wait
 from mmconv.run_folder.records import ScoreRecord
 from mmconv.run_folder.transcripts import score_of
 from mmconv.values import Score, Table
@@ -43,9 +43,11 @@ class Run:
     def wait(self, *, progress: bool = True) -> RunInfo:
         """Wait until it is done or stopped, with a bar on a terminal.
 
-        Raises `ServiceError` if it fails.
+        Raises `ServiceError` if it fails. It goes on where the waiting ends before, by Ctrl-C or
+        because the server is away; a note to the exception then names it.
         """
-        info = wait(self.refresh, progress=progress)
+        with naming(self.id, "run"):
+            info = wait(self.refresh, progress=progress)
         if info.state == "failed":
             raise ServiceError(f"{self.id} failed: {info.error}")
         return info

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -110,6 +111,7 @@ def _unreachable(url: httpx2.URL, error: httpx2.TransportError) -> ServiceError:
 
 def _retry_after(headers: Mapping[str, str], otherwise: float) -> float:
     try:
-        return float(headers["retry-after"])
+        seconds = float(headers["retry-after"])
     except (KeyError, ValueError):
         return otherwise
+    return max(0.0, seconds) if math.isfinite(seconds) else otherwise

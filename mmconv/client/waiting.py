@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 from mmconv.answers import Progress
+from mmconv.client.errors import ServiceError
 from mmconv.tally import JobState
 
 FIRST_LOOK, LONGEST_LOOK = 0.1, 2.0
@@ -48,6 +49,22 @@ def wait(look: Callable[[], Waiting], *, progress: bool) -> Waiting:
             found = look()
             show(found)
     return found
+
+
+@contextmanager
+def naming(job_id: str, method: str) -> Iterator[None]:
+    """Note at what ends the waiting within that the job may go on; `Client.method` gets it again.
+
+    That is Ctrl-C, or a `ServiceError` because the server is away.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, ServiceError) as error:
+        error.add_note(
+            f"{job_id} may go on at the server: Client.{method}({job_id!r}) can wait() for it or "
+            "stop() it"
+        )
+        raise
 
 
 @contextmanager

@@ -128,18 +128,16 @@ def _is_same(asked: str, answered: str) -> bool:
 
 
 def _are_trials_alike(transcripts: Path) -> bool:
-    """Whether the candidate answers every sample in all trials as in the first one."""
+    """Whether the candidate answers every sample in all trials alike, as far as it answers."""
+    repeated = False
     by_key = groupby(read_by_sample(transcripts), lambda held: read_trial(held[0]).key)
     for _, trials in by_key:
-        replies = (
-            [
-                (call["condition"], call["call"], call["text"])
-                for call in calls
-                if call["seat"] == CANDIDATE
-            ]
-            for _, calls in trials
-        )
-        first = next(replies)
-        if any(each != first for each in replies):
-            return False
-    return True
+        texts: dict[tuple[str, str], str] = {}
+        for call in (call for _, calls in trials for call in calls):
+            if call["seat"] != CANDIDATE or call["text"] is None:
+                continue
+            place = call["condition"], call["call"]
+            repeated |= place in texts
+            if texts.setdefault(place, call["text"]) != call["text"]:
+                return False
+    return repeated

@@ -19,10 +19,12 @@ def read_tables(folder: Path) -> tuple[Table, ...]:
 
     Raises `FileNotFoundError` where there are none, `DataError` where a file is no table.
     """
-    return tuple(_read_table(folder / f"{name}.json") for name in _read_names(folder / INDEX))
+    return tuple(_read_table(folder / f"{name}.json") for name in read_names(folder))
 
 
-def _read_names(path: Path) -> list[str]:
+def read_names(folder: Path) -> list[str]:
+    """The names of the tables in a folder, in their order; raises as `read_tables` does."""
+    path = folder / INDEX
     names = _read_json(path)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise DataError(str(path), ["holds no list of names"])

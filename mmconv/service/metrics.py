@@ -19,7 +19,6 @@ from prometheus_client import (
 
 from mmconv.store.jobs import ACTIVE, Backlog
 from mmconv.tally import Tally
-from mmconv.values import Failure, Reply
 
 SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 """The upper bounds of the buckets of times."""
@@ -55,13 +54,14 @@ class Metrics:
         self.open = Gauge("mmconv_open_requests", "Requests under way.", registry=self.registry)
         self.calls = Counter(
             "mmconv_calls",
-            "Calls that models were asked, by how they ended: reply, or the kind of failure.",
+            "Calls to models, by how they ended: reply, the kind of failure, or cancelled (a chat "
+            "whose client went).",
             ("work", "model", "token", "outcome"),
             registry=self.registry,
         )
         self.tokens = Counter(
             "mmconv_tokens",
-            "Tokens of those calls, as models count them.",
+            "Tokens of those calls, as models count them, and of their attempts without a reply.",
             ("work", "model", "token", "direction"),
             registry=self.registry,
         )
@@ -86,15 +86,6 @@ class Metrics:
         self.requests.labels(route, method if method in METHODS else "other", status).inc()
         self.seconds.labels(route).observe(seconds)
 
-    def count_chat(self, model: str, token: str, outcome: Reply | Failure) -> None:
-        """Count how a chat's call to a model ended; `model` is its public name."""
-        if isinstance(outcome, Failure):
-            self.calls.labels("chat", model, token, outcome.kind).inc()
-            return
-        self.calls.labels("chat", model, token, "reply").inc()
-        self.tokens.labels("chat", model, token, "input").inc(outcome.input_tokens or 0)
-        self.tokens.labels("chat", model, token, "output").inc(outcome.output_tokens or 0)
-
     def show_backlog(self, kinds: Iterable[str], backlog: Mapping[str, Backlog] | None) -> None:
         """Show how many jobs of these kinds there are; None where that cannot be told."""
         self.jobs.clear()
@@ -113,7 +104,7 @@ class Metrics:
 
 
 class RunnerMetrics:
-    """What the metrics have been told of one runner, at work for a `token`.
+    """What the metrics have been told of one runner, or of a chat, at work for a `token`.
 
     `names` are its models' public ones, by seat.
     A runner counts for itself, and tells what it has counted as often as one likes to look.

@@ -83,8 +83,9 @@ class Allowance(_Frozen):
     """What one token may use; None bounds nothing.
 
     `queued_calls` counts calls to models that wait or are under way for its synchronous requests,
-    `concurrent_runs` its runs that wait or are under way, `stored_bytes` the images it uploaded,
-    `watchers` its requests that follow a run's events or wait for a dialogue.
+    also after their clients have gone, `concurrent_runs` its runs that wait or are under way,
+    `stored_bytes` the images it uploaded, `watchers` its requests that follow a run's events or
+    wait for a dialogue.
     """
 
     requests_per_minute: int | None = Field(default=None, gt=0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -11,11 +13,14 @@ from hypothesis import strategies as st
 
 from mmconv.benchmarks.botchat.stored_dialogues import stored_dialogues
 from mmconv.config import ModelSpec, RunSpec
+from mmconv.evaluation import Result
 from mmconv.report.notes import ALIKE
 from mmconv.report.page.samples.gathering import shown_sample
 from mmconv.run_folder.saved_run import read_scores
 from mmconv.stats import ScoreFrame
 from mmconv.trials import Trial, name_trial, read_trial
+from mmconv.values import Reply
+from model_zoo.fake import FakeBackend
 from tests.mmconv.benchmarks.botchat import samples as botchat
 from tests.mmconv.report.runs import evaluate
 
@@ -94,19 +99,33 @@ async def test_every_table_tells_how_many_samples_there_are(tmp_path: Path) -> N
     assert not any("trials" in note for table in once.tables for note in table.notes)
 
 
-async def test_trials_that_are_all_alike_are_told(tmp_path: Path) -> None:
-    """The echo draws nothing; what fails now and then is not alike in all trials."""
-    alike = await evaluate(spec(tmp_path / "data.jsonl", ["a", "b", "c"], 2), tmp_path / "runs")
+async def test_trials_that_are_all_alike_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As far as there are answers: the echo draws nothing, whether it fails now and then or not."""
+    chosen = spec(tmp_path / "data.jsonl", [*"abcdefgh"], 2)
+    alike = await evaluate(chosen, tmp_path / "runs")
     assert all(ALIKE in table.notes for table in alike.tables)
-    chosen = spec(tmp_path / "data.jsonl", ["a", "b", "c"], 2)
-    failing = ModelSpec(
-        provider="fake", model="failing", attempts=1, options={"rate": 0.5, "seed": 2}
-    )
-    drawn = await evaluate(
-        chosen.model_copy(update={"seats": {**chosen.seats, "candidate": failing}}),
-        tmp_path / "runs",
-    )
-    assert not any(ALIKE in table.notes for table in drawn.tables)
+
+    async def with_lost_calls(rate: float, runs: str) -> Result:
+        options = {"rate": rate, "seed": 2}
+        failing = ModelSpec(provider="fake", model="failing", attempts=1, options=options)
+        seats = {**chosen.seats, "candidate": failing}
+        return await evaluate(chosen.model_copy(update={"seats": seats}), tmp_path / runs)
+
+    lossy = await with_lost_calls(0.3, "lossy")
+    assert lossy.shortfall.failed
+    assert all(ALIKE in table.notes for table in lossy.tables)
+
+    really, drawn = FakeBackend.generate, iter(range(100))
+
+    async def draw(self: FakeBackend, *given: Any, **named: Any) -> Reply:
+        reply = await really(self, *given, **named)
+        return replace(reply, text=f"{reply.text} {next(drawn)}")
+
+    monkeypatch.setattr(FakeBackend, "generate", draw)
+    apart = await evaluate(chosen, tmp_path / "drawn")
+    assert not any(ALIKE in table.notes for table in apart.tables)
 
 
 async def test_names_are_no_part_of_what_is_asked(tmp_path: Path) -> None:

@@ -97,6 +97,9 @@ async def evaluate(
         click.echo(f"{told}\nEverything is in {result.folder}")
         if page:
             click.echo(f"The report: {result.folder / PAGE}")
+        elif (result.folder / PAGE).exists():
+            again = f"`mmconv report {result.folder}` writes it again"
+            click.echo(f"{PAGE} there is of an earlier session: {again}.", err=True)
     else:
         ended = f"{result.tally.finished} of {evaluation.plan_count} conversations"
         click.echo(f"NOT FINISHED, no results yet: {ended}; {told}")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from mmconv.errors import DataError
 from mmconv.report.tables.cells import (
     check_table,
     round_number,
@@ -22,7 +23,7 @@ from mmconv.report.tables.cells import (
 from mmconv.report.tables.latex import to_latex
 from mmconv.report.tables.markdown import to_markdown
 from mmconv.report.tables.text import to_text
-from mmconv.run_folder.tables import INDEX
+from mmconv.run_folder.tables import INDEX, read_names
 from mmconv.values import Cell, Table
 from mmconv.whole_files import whole
 
@@ -104,13 +105,15 @@ def as_printed(tables: Iterable[Table], *, intervals: bool = False) -> dict[str,
 def write_tables(folder: Path, tables: Sequence[Table]) -> None:
     """Write every table in every format as `<name>.<suffix>`, their names as `INDEX`, each whole.
 
-    Makes the folder if it is not there. Raises `ValueError` for two tables of one name, or a name
+    Makes the folder if it is not there; tables that were written there before, by names that are
+    none of these, are removed. Raises `ValueError` for two tables of one name, or a name
     that is no plain file name or that of the index.
     """
     names = [table.name for table in tables]
     if len({*names, Path(INDEX).stem}) <= len(names):
         raise ValueError(f"two tables have one name, or one that of the index: {sorted(names)}")
     folder.mkdir(parents=True, exist_ok=True)
+    remove_tables(folder, but=names)
     texts = {
         f"{table.name}.{suffix}": render(table)
         for table in tables
@@ -121,6 +124,19 @@ def write_tables(folder: Path, tables: Sequence[Table]) -> None:
     for name, text in texts.items():
         with whole(folder / name) as part:
             part.write_text(text, encoding="utf-8", newline="\n")
+
+
+def remove_tables(folder: Path, *, but: Collection[str] = ()) -> None:
+    """Remove what `write_tables` wrote into a folder, but for tables of some names."""
+    try:
+        written = read_names(folder)
+    except (FileNotFoundError, NotADirectoryError, DataError):
+        return  # none are there, or whose they are is not known
+    (folder / INDEX).unlink()
+    for name in written:
+        if name not in but and Path(name).name == name:
+            for suffix in FORMATS:
+                (folder / f"{name}.{suffix}").unlink(missing_ok=True)
 
 
 def _csv_fields(table: Table, column: str) -> tuple[str, ...]:

@@ -18,13 +18,12 @@ import orjson
 from mmconv.errors import ConfigError
 from mmconv.plans import Finished
 from mmconv.report.shortfalls import Shortfall, tell_notable
-from mmconv.report.tables.formats import write_tables
+from mmconv.report.tables.formats import remove_tables, write_tables
 from mmconv.report.tables.markdown import all_to_markdown, in_markdown
 from mmconv.report.writing.ordered_lines import OrderedLines
 from mmconv.report.writing.parquet import columns_of, write_parquet
 from mmconv.run_folder.layout import MANIFEST, REPORT, SCORES, TABLES, TRANSCRIPTS
 from mmconv.run_folder.records import CallRecord, ScoreRecord
-from mmconv.run_folder.tables import INDEX
 from mmconv.run_folder.transcripts import call_records, clustered, score_record
 from mmconv.score_rows import ScoreRows
 from mmconv.values import Score, Table
@@ -126,8 +125,8 @@ class Records:
     """Scores and transcripts on their way to files; a context manager.
 
     Leaving the block by an exception, or after `discard`, writes nothing and keeps what was there.
-    Leaving it otherwise also removes the index of the tables, which were made of other scores: the
-    run is not finished until they are made anew.
+    Leaving it otherwise also removes the tables, which were made of other scores: the run is not
+    finished until they are made anew.
     `scores` are those taken in, `unscored` counts the ones without a value by reason, and
     `shortfall` tells of the calls.
     """
@@ -135,7 +134,7 @@ class Records:
     def __init__(self, folder: Path) -> None:
         self._scores = OrderedLines(folder / SCORES)
         self._transcripts = OrderedLines(folder / TRANSCRIPTS)
-        self._index = folder / TABLES / INDEX
+        self._tables = folder / TABLES
         self._stack = ExitStack()
         self._discarded = False
         self.scores = ScoreRows()
@@ -175,5 +174,5 @@ class Records:
         if self._discarded and kind is None:
             kind, error = InterruptedError, InterruptedError()
         if kind is None:
-            self._index.unlink(missing_ok=True)
+            remove_tables(self._tables)
         self._stack.__exit__(kind, error, trace)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import Field
@@ -22,7 +22,7 @@ from images.uploads import Claim
 from mmconv.answers import OwnImage, StoredImage
 from mmconv.errors import ImageError
 from mmconv.service.access import Asker, Caller, Chatter, Shared
-from mmconv.service.docs.responses import documented
+from mmconv.service.docs.responses import Responses, documented
 from mmconv.service.errors.problems import Problem, json_response, too_large
 from mmconv.service.http.query_parameters import QueryParameters
 from mmconv.service.images.request_images import work_on_image
@@ -60,7 +60,8 @@ _SENT = {
         },
     }
 }
-_FILE: dict[int | str, dict[str, Any]] = {200: {"content": {"image/*": {"schema": _BINARY}}}}
+_FILE: Responses = {200: {"content": {"image/*": {"schema": _BINARY}}}}
+_WEBP: Responses = {200: {"content": {"image/webp": {"schema": _BINARY}}}}
 
 
 @router.post(
@@ -162,7 +163,7 @@ async def get_image(image: ImageId, shared: Shared, _caller: Asker) -> Response:
     return Response(data, headers=HEADERS, media_type=read_media_type(data, WHERE))
 
 
-@router.get("/{image}/thumbnail", response_class=Response, responses=documented(404) | _FILE)
+@router.get("/{image}/thumbnail", response_class=Response, responses=documented(404) | _WEBP)
 async def get_thumbnail(image: ImageId, shared: Shared, _caller: Asker) -> Response:
     """Give out a WebP of at most 192 pixels a side."""
     data = await _find(shared, image)

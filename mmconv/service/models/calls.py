@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 from mmconv.errors import ConfigError
 from mmconv.plans import Finished, Plan
@@ -22,10 +23,13 @@ from mmconv.service.metrics import RunnerMetrics, WorkName
 from mmconv.service.models.failures import log_failure, problem_of_failure
 from mmconv.service.models.pool import guest
 from mmconv.service.state import Service
-from mmconv.tally import SeatTally
+from mmconv.tally import Tally
 from mmconv.values import Failure, Message, Reply, Sampling
 
 log = logging.getLogger(__name__)
+
+CANCELLED: Final = "cancelled"
+"""The outcome in the metrics of a chat whose client went before there was another."""
 
 
 async def ask(
@@ -38,20 +42,31 @@ async def ask(
 ) -> Reply:
     """Ask a model by its public name; the messages and sampling are sent as they are.
 
+    The metrics count the call however it ends: as `CANCELLED` where the client goes early, be the
+    call under way by then or still waiting for a slot.
+
     Raises `Problem`: 429 where too many calls of the caller wait, 503 where the model cannot be
     loaded, and for a failure what `mmconv.service.models.failures` says.
     """
     seat = shared.model(model)
-    with shared.meters.of(caller.name).calling(caller.limits), telling_unusable(model):
-        outcome = await seat.model.ask(
-            messages,
-            sampling,
-            priority=0,
-            affinity=affinity,
-            pinned=None,
-            tally=SeatTally(),
-        )
-    shared.metrics.count_chat(model, caller.name, outcome)
+    tally = Tally()
+    counts = tally.seat(model)
+    try:
+        with shared.meters.of(caller.name).calling(caller.limits), telling_unusable(model):
+            outcome = await seat.model.ask(
+                messages,
+                sampling,
+                priority=0,
+                affinity=affinity,
+                pinned=None,
+                tally=counts,
+            )
+        counts.count(outcome, stored=False)
+    except asyncio.CancelledError:
+        counts.failures[CANCELLED] += 1
+        raise
+    finally:
+        RunnerMetrics(shared.metrics, "chat", {model: model}, caller.name).tell(tally)
     if isinstance(outcome, Failure):
         log_failure(model, outcome.kind, outcome.message)
         raise problem_of_failure(outcome, "messages")
@@ -72,24 +87,23 @@ async def run_plans(
 
     Raises `Problem`: 429 where too many calls of the caller wait, 503 for a model that cannot be
     loaded. A call that fails is an outcome, and of each kind of failure one is logged. Cancelled
-    once, it asks nothing more and ends when the calls under way have, which count for the caller no
-    longer; cancelled again, it ends at once.
+    once, it asks nothing more and ends when the calls under way have; until then all calls of the
+    plans count for the caller. Cancelled again, it ends at once.
     """
     finished: list[Finished] = []
     own = {name: guest(seat) for name, seat in seats.items()}
     runner = Runner(own, shared.store, window=len(plans), goes_on=True)
     calls = sum(len(plan.calls) for plan in plans)
     meter = shared.meters.of(caller.name)
-    running: asyncio.Task[bool] | None = None
     try:
         with meter.calling(caller.limits, calls), telling_unusable(*names.values()):
             running = asyncio.create_task(runner.run(plans, finished.append))
-            await asyncio.shield(running)
-    except asyncio.CancelledError:
-        if running is not None:
-            runner.stop()
-            await running
-        raise
+            try:
+                await asyncio.shield(running)
+            except asyncio.CancelledError:
+                runner.stop()
+                await running
+                raise
     finally:
         RunnerMetrics(shared.metrics, work, names, caller.name).tell(runner.tally)
         for seat, counts in runner.tally.seats.items():

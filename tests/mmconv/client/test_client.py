@@ -42,9 +42,20 @@ MODELS = {
     "slow": {"provider": "fake", "model": "slow", "options": {"seconds": 1}},
 }
 
-
 LONG = [str(number) for number in range(21)]
 """The turns of a dialogue that becomes a job."""
+
+POSTED = dict.fromkeys(RunInfo.__dataclass_fields__) | {
+    "id": "run",
+    "owner": "local",
+    "state": "done",
+    "stopping": False,
+    "request": {},
+    "progress": dict.fromkeys(Progress.__dataclass_fields__, 0),
+    "lost": 0,
+    **dict.fromkeys(("created", "queued", "updated"), "2026-01-01T00:00:00Z"),
+}
+"""A run as a server tells of it."""
 
 
 @pytest.fixture
@@ -174,18 +185,8 @@ def test_a_run_from_start_to_report(client: Client, tmp_path: Path) -> None:
 def test_trials_of_a_sample_are_one_cluster_as_in_a_runs_own_tables(tmp_path: Path) -> None:
     """Of scores that their benchmark gives no cluster; what a newer server adds is passed over."""
     given = Score(sample="k#2", condition="free", metric="rating", value=5.0, tags={"task": "CM"})
-    posted = dict.fromkeys(RunInfo.__dataclass_fields__) | {
-        "id": "run",
-        "owner": "local",
-        "state": "done",
-        "stopping": False,
-        "request": {},
-        "progress": dict.fromkeys(Progress.__dataclass_fields__, 0),
-        "lost": 0,
-        **dict.fromkeys(("created", "queued", "updated"), "2026-01-01T00:00:00Z"),
-    }
     answers = {
-        "/v1/runs/run": posted,
+        "/v1/runs/run": POSTED,
         "/v1/runs/run/scores": {"data": [score_record(given) | {"added": 1}], "next": None},
     }
     transport = httpx2.MockTransport(
@@ -194,6 +195,16 @@ def test_trials_of_a_sample_are_one_cluster_as_in_a_runs_own_tables(tmp_path: Pa
     with Client("http://server", transport=transport) as client:
         [score] = client.run("run").scores()
     assert score == replace(given, tags={"task": "CM", "cluster": "k"})
+
+
+def test_a_run_whose_waiting_ends_is_named() -> None:
+    answers = [httpx2.Response(502), httpx2.Response(200, json=POSTED)]
+    transport = httpx2.MockTransport(lambda _: answers.pop())
+    with Client("http://server", transport=transport) as client:
+        run = client.run("run")
+        with pytest.raises(ServiceError, match="Bad Gateway") as caught:
+            run.wait()
+    assert [note for note in caught.value.__notes__ if "Client.run('run')" in note]
 
 
 def test_two_runs_are_compared(client: Client) -> None:
@@ -234,10 +245,11 @@ def test_an_id_is_one_part_of_an_address() -> None:
     assert seen == [f"/v1/{kind}/..%2Fa%3Fb".encode() for kind in kinds]
 
 
-def test_a_busy_server_is_asked_again() -> None:
+@pytest.mark.parametrize("told", ["0.01", "-1", "nan"])
+def test_a_busy_server_is_asked_again(told: str) -> None:
     answers = [
-        httpx2.Response(503, headers={"Retry-After": "0.01"}),
-        httpx2.Response(429, headers={"Retry-After": "0.01"}),
+        httpx2.Response(503, headers={"Retry-After": told}),
+        httpx2.Response(429, headers={"Retry-After": told}),
         httpx2.Response(200, json={"data": [{"id": "echo"}]}),
     ]
     transport = httpx2.MockTransport(lambda _: answers.pop(0))

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from mmconv.errors import StoreError
+from mmconv.errors import Refused, StoreError, Transient
 from mmconv.service.metrics import Metrics, RunnerMetrics
 from mmconv.tally import Tally
 from mmconv.values import Failure, Reply
+from model_zoo.fake import FakeBackend
 from tests.mmconv.service.conftest import MODELS, Serve, Served
 from tests.mmconv.service.run_settings import CHAT, begun, drawn, ended, request
 from tests.mmconv.service.tokens import bearer, token
@@ -84,6 +85,27 @@ async def test_what_each_token_has_spent_is_told(
     spent = await values(served, "tokens")
     for name in ("ada", "bob"):
         assert spent[f"direction=input,model=echo,token={name},work={work}"] > 0
+
+
+async def test_tokens_of_a_chats_attempts_that_brought_no_reply_are_counted(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors = [
+        Transient("server", "broken off", retry_after=0.0, input_tokens=300, output_tokens=5),
+        Refused("filter", "held back", input_tokens=1000, output_tokens=7),
+    ]
+
+    async def fail(*_asked: object, **_how: object) -> Reply:
+        raise errors.pop(0)
+
+    monkeypatch.setattr(FakeBackend, "generate", fail)
+    served = await serve()
+    await served.client.post("/v1/chat/completions", json=CHAT)
+    assert (await values(served, "calls"))["model=echo,outcome=filter,token=local,work=chat"] == 1
+    assert await values(served, "tokens") == {
+        "direction=input,model=echo,token=local,work=chat": 1300,
+        "direction=output,model=echo,token=local,work=chat": 12,
+    }
 
 
 async def test_the_process_tells_of_its_memory(served: Served) -> None:

@@ -14,7 +14,14 @@ from pathlib import Path
 import pytest
 
 from mmconv.errors import DataError
-from mmconv.report.tables.formats import FORMATS, as_printed, to_csv, to_json, write_tables
+from mmconv.report.tables.formats import (
+    FORMATS,
+    as_printed,
+    remove_tables,
+    to_csv,
+    to_json,
+    write_tables,
+)
 from mmconv.report.tables.latex import to_latex
 from mmconv.report.tables.markdown import all_to_markdown, to_markdown
 from mmconv.report.tables.text import to_text
@@ -212,6 +219,21 @@ def test_written_tables_are_read_back_in_their_order(tmp_path: Path) -> None:
     signed = replace(TABLE, name="a_later_one", signed=True, detail=True, digits=1)
     write_tables(tmp_path, [TABLE, signed])
     assert read_tables(tmp_path) == (TABLE, signed)
+
+
+def test_tables_that_are_not_written_again_are_gone_and_nothing_else(tmp_path: Path) -> None:
+    write_tables(tmp_path, [TABLE, replace(TABLE, name="left_out")])
+    foreign = tmp_path / "mine.csv"
+    foreign.write_text("a,b")
+    write_tables(tmp_path, [TABLE])
+    written = {f"win_rates.{suffix}" for suffix in FORMATS}
+    assert {path.name for path in tmp_path.iterdir()} == {"index.json", "mine.csv"} | written
+    (tmp_path / "index.json").write_text('["../elsewhere", "mine", 3')
+    write_tables(tmp_path, [TABLE])
+    (tmp_path / "index.json").write_text('["../tables/win_rates"]')
+    remove_tables(tmp_path)
+    assert foreign.exists()
+    assert (tmp_path / "win_rates.csv").exists()
 
 
 def test_a_table_that_is_read_while_it_is_written_again_stays_whole(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from model_zoo.fake import FakeBackend
 from tests.mmconv.benchmarks.shared.requests import REQUESTS
 from tests.mmconv.service.conftest import Serve, Served, Servers
 from tests.mmconv.service.conftest import until as see
-from tests.mmconv.service.run_settings import until
+from tests.mmconv.service.run_settings import CHAT, until
 
 MODELS = {
     "echo": {"provider": "fake", "model": "echo", "max_concurrency": 1},
@@ -124,18 +124,35 @@ def _replies(metrics: str) -> list[float]:
     return [float(line.rpartition(" ")[2]) for line in lines if 'outcome="reply"' in line]
 
 
-async def test_what_is_under_way_counts_no_longer_for_the_client_that_has_gone(
-    served: Served, asked: Asked
+async def test_who_goes_has_no_room_for_more_until_what_is_under_way_has_ended(
+    serve: Serve, asked: Asked
 ) -> None:
+    served = await serve(models=MODELS, limits={"queued_calls": 6})
     first = Visitor(served, "/v1/dialogues", DIALOGUE)
     await until(lambda: asked.calls == 1)
     await first.go()
-    assert served.shared.meters.of("local").calls == 0
     again = Visitor(served, "/v1/dialogues", DIALOGUE)
-    await until(lambda: served.shared.meters.of("local").calls == 3)
+    await until(lambda: served.shared.meters.of("local").calls == 6)
+    refused = await served.client.post("/v1/dialogues", json=DIALOGUE)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (429, "queue_full")
     asked.may_end.set()
     await asyncio.gather(first.serving, again.serving)
     assert asked.calls == 3
+    assert served.shared.meters.of("local").calls == 0
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_chat_whose_client_has_gone_is_told_by_its_model_and_token(
+    served: Served, asked: Asked, stream: bool
+) -> None:
+    body = {**CHAT, "model": "echo", "stream": stream}
+    leaving = Visitor(served, "/v1/chat/completions", body)
+    await until(lambda: asked.calls == 1)
+    await leaving.go()
+    await leaving.serving
+    assert asked.dropped == 1
+    line = 'mmconv_calls_total{model="echo",outcome="cancelled",token="local",work="chat"} 1.0'
+    assert line in (await served.client.get("/metrics")).text
 
 
 async def test_a_call_that_waits_is_not_asked_and_others_go_on(
