@@ -52,13 +52,18 @@ class PlainHttp:
         """As `Transport.post`."""
         if self._is_closed:
             raise RuntimeError("its connections are closed")
+        connection = None
         try:
             async with asyncio.timeout(self._timeout):
                 connection = self._idle_one() or await self._connect()
                 answer = await connection.post(self._head, body)
         except TimeoutError as error:
             told = f"no reply in {self._timeout:g} s"
-            raise Transient("timeout", told) from error
+            if connection is None:
+                told = (
+                    f"Connection timeout: {self._server} did not take one in {self._patience:g} s"
+                )
+            raise Transient("timeout", self._endpoint.excerpt(told)) from error
         except OSError as error:
             told = self._endpoint.excerpt(f"{self._server}: {error}")
             raise Transient("connection", told) from error
@@ -80,19 +85,16 @@ class PlainHttp:
             connection.close()
         return None
 
+    @property
+    def _patience(self) -> float:
+        return min(self._timeout, LONGEST_CONNECT)
+
     async def _connect(self) -> _Connection:
-        patience = min(self._timeout, LONGEST_CONNECT)
         loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout(patience):
-                _, connection = await loop.create_connection(
-                    lambda: _Connection(self._open, self._idle),
-                    sock=await self._address.connect(),
-                )
-        except TimeoutError as error:
-            told = f"Connection timeout: {self._server} did not take one in {patience:g} s"
-            told = self._endpoint.excerpt(told)
-            raise Transient("timeout", told) from error
+        async with asyncio.timeout(self._patience):
+            _, connection = await loop.create_connection(
+                lambda: _Connection(self._open, self._idle), sock=await self._address.connect()
+            )
         return connection
 
 
@@ -166,9 +168,11 @@ class _Connection(asyncio.Protocol):
             try:
                 self._parser.feed_data(data)
             except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-                self._fail(Transient("connection", f"what the server sends is no HTTP: {error}"))
-            else:
-                self._deliver()
+                if self._answer is None:
+                    told = f"what the server sends is no HTTP: {error}"
+                    self._fail(Transient("connection", told))
+                self._is_kept = False
+            self._deliver()
 
     def eof_received(self) -> None:
         """As every protocol of asyncio: nobody reads what is not sent yet."""
@@ -228,6 +232,8 @@ class _Connection(asyncio.Protocol):
         if self._is_kept and not self._transport.get_write_buffer_size():
             self._idle_since = asyncio.get_running_loop().time()
             self._idle.append(self)
+            while self._idle and not self._idle[0].is_fresh():
+                self._idle[0].close()
         else:
             self.close()
 

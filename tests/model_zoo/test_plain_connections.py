@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import socket
 import weakref
 from collections.abc import Iterator
 
@@ -14,7 +15,7 @@ from model_zoo.openai_api.endpoint import Endpoint
 from model_zoo.openai_api.plain_http import PlainHttp
 from model_zoo.openai_api.transport import Answer, open_transport
 from tests.model_zoo.openai_support import unused_url
-from tests.model_zoo.raw_server import WHOLE, listening, running, sending
+from tests.model_zoo.raw_server import WHOLE, Server, listening, running, sending
 
 
 async def test_a_connection_that_was_closed_meanwhile_is_not_used_again() -> None:
@@ -40,14 +41,49 @@ async def test_a_connection_that_was_idle_for_long_is_not_used_again(
     assert server.connections == 2
 
 
+async def test_connections_that_were_idle_for_long_are_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("model_zoo.openai_api.plain_http._LONGEST_IDLE", 0.2)
+    left = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.02)
+        writer.write(WHOLE)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal left
+        try:
+            await server.serve(reader, writer)
+        finally:
+            left += 1
+
+    server = Server(answer)
+    async with listening(serve) as transport:
+        await asyncio.gather(*(transport.post(b"{}") for _ in range(5)))
+        for _ in range(4):
+            await asyncio.sleep(0.1)
+            await transport.post(b"{}")
+        await asyncio.sleep(0.05)
+        assert (server.connections, left) == (5, 4)
+
+
+async def test_a_connection_that_is_not_taken_is_no_slow_reply() -> None:
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        url = f"http://127.0.0.1:{full.getsockname()[1]}/v1"
+        with socket.create_connection(full.getsockname()):  # and there is no room for another
+            transport = PlainHttp(Endpoint(url=url, model="m"), 0.2)
+            with pytest.raises(Transient, match=r"^Connection timeout: .* did not take one in 0.2"):
+                await transport.post(b"{}")
+
+
 @pytest.mark.parametrize("more", [WHOLE.replace(b"yes", b"no!"), b"HTTP/1.1 200 OK\r\nConte", b"?"])
 async def test_of_two_answers_at_once_the_first_is_meant(more: bytes) -> None:
     async with running(sending(WHOLE + more)) as (transport, server):
         for _ in range(3):
-            try:
-                assert (await transport.post(b"{}")).data == b"yes."
-            except Transient as error:
-                assert error.kind == "connection"
+            assert (await transport.post(b"{}")).data == b"yes."
     assert server.connections == 3
 
 
