@@ -8,6 +8,7 @@ that is `mmconv.stats.agreement.panel`.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -55,10 +56,12 @@ def match(
 ) -> list[Match]:
     """One panel for each metric that people rated.
 
+    A sample that people write as 2.0 or 002 is the judge's 2, where it has no other like it.
     `tie` is the value of a tie; where it is None, the label `tie` is one. `level` None stands for
     ordinal, or for nominal where values are labels. Raises `InputError` where ratings of one unit
     cannot be told apart, the two sides rate in different ways, or nothing matches.
     """
+    human = _named_as_judged(judged, human)
     rated = [*filter(_is_rated, human)]
     scored = [*filter(_is_rated, judged)]
     if not scored or not rated:
@@ -80,6 +83,30 @@ def match(
     if all(np.isnan(each.panel.judges).all() for each in matches):
         raise _unmet(scored, rated, shared)
     return matches
+
+
+def _named_as_judged(judged: Sequence[Rating], human: Sequence[Rating]) -> list[Rating]:
+    """The ratings by people with the names that the judge's samples have, as far as that is sure.
+
+    Programs that take a column with a gap for fractions write 2.0 for 2.
+    """
+    known = {each.sample for each in judged}
+    alike: dict[str, list[str]] = {}
+    for name in known:
+        alike.setdefault(_bare(name), []).append(name)
+    meant = {
+        name: found[0]
+        for name in {each.sample for each in human} - known
+        if len(found := alike.get(_bare(name), [])) == 1
+    }
+    return [replace(each, sample=meant.get(each.sample, each.sample)) for each in human]
+
+
+def _bare(sample: str) -> str:
+    """A sample's name with its number as ConvBench has it, if it is one; without stray blanks."""
+    key, trial = read_trial(sample.strip())
+    number = re.fullmatch(r"0*([0-9]+)(\.0+)?", key.strip())
+    return name_trial(number[1] if number else key.strip(), trial)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,8 +65,12 @@ def read_ratings(path: Path, tags: Mapping[str, str] | None = None) -> list[Rati
 
 def _scores(path: Path, tags: Mapping[str, str]) -> Iterator[Rating]:
     every = list(read_scores(path))
-    scores = [score for score in every if tags.items() <= score.tags.items()]
-    if every and not scores:
+    chosen = {
+        line: score
+        for line, score in enumerate(every, start=1)
+        if tags.items() <= score.tags.items()
+    }
+    if every and not chosen:
         wanted = ", ".join(f"{name}={value}" for name, value in tags.items())
         given = sorted(
             {
@@ -83,10 +87,10 @@ def _scores(path: Path, tags: Mapping[str, str]) -> Iterator[Rating]:
         raise ConfigError(
             f"{path}: no score has {wanted}; their tags: {', '.join(there) or 'none'}"
         )
-    clusters = ScoreFrame(scores).select().clusters
+    clusters = ScoreFrame(chosen.values()).select().clusters
     times: Counter[tuple[object, ...]] = Counter()
     sides: dict[tuple[object, ...], list[Rating]] = {}
-    for number, (score, cluster) in enumerate(zip(scores, clusters, strict=True), start=1):
+    for (number, score), cluster in zip(chosen.items(), clusters, strict=True):
         rating = Rating(
             where=f"{path.name} line {number}",
             sample=score.sample,
@@ -119,19 +123,24 @@ def _mean(sides: Sequence[Rating]) -> Rating:
 def _rating(record: Record, rater: str) -> Rating:
     if all(name == value for name, value in record.fields.items()):
         raise DataError(record.where, ["names the columns again: give each table its own file"])
-    sample = text(record, "sample")
+    sample = _name(record, "sample")
     if sample is None:
         raise DataError(record.where, ["no sample"])
     return Rating(
         where=record.where,
         sample=sample,
-        rater=text(record, "rater") or rater,
+        rater=_name(record, "rater") or rater,
         value=_value(record),
-        metric=text(record, "metric"),
-        condition=text(record, "condition"),
+        metric=_name(record, "metric"),
+        condition=_name(record, "condition"),
         turn=_turn(record),
-        cluster=text(record, "cluster"),
+        cluster=_name(record, "cluster"),
     )
+
+
+def _name(record: Record, field: str) -> str | None:
+    """A field without stray blanks, None where nothing else is in it."""
+    return (text(record, field) or "").strip() or None
 
 
 def _value(record: Record) -> float | str | None:

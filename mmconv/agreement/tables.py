@@ -8,27 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from mmconv.agreement.matching import Match
-from mmconv.agreement.ratings import Rating, choose, label
+from mmconv.agreement.ratings import Rating, choose
 from mmconv.stats.agreement.panel import ALL, CONSENSUS, DIFFERENCE, EACH, PEOPLE, Panel, compare
-from mmconv.stats.agreement.two_raters import Matrix
 from mmconv.values import Cell, Table
 
 COMPARISONS = (EACH, CONSENSUS, PEOPLE, ALL)
-
-SAME_SCALE = 0.65
-"""The share of all their range that two sides have in common on one scale, at the least.
-
-Ratings from 1 to 5 and from 0 to 4 have 0.6 of it in common, from 1 to 9 and from 2 to 10 0.78.
-"""
-
-FEW = 20
-"""Of fewer ratings, the lowest and the highest tell little of the scale that they are on."""
-
-FEWEST = 5
-"""Of fewer ratings, they tell nothing."""
 
 _WILSON = "An agreement of 0 or 1 has Wilson's interval for shares: no draw has another one."
 
@@ -56,45 +41,6 @@ def agreement_table(
         ),
         digits=3,
     )
-
-
-def warn_of_scales(matched: Match) -> str | None:
-    """What to tell before the table where judges and people seem to rate on different scales.
-
-    What scale is meant nobody says: the ratings' lowest and highest are looked at (`SAME_SCALE`).
-    Of fewer than `FEW` ratings on a side, only those that have nothing in common are told, and of
-    fewer than `FEWEST` none.
-    """
-    panel = matched.panel
-    if not panel.ordered:
-        return None
-    judges, people = (ratings[~np.isnan(ratings)] for ratings in (panel.judges, panel.people))
-    if (fewer := min(len(judges), len(people))) < FEWEST:
-        return None
-    common = _in_common(judges, people)
-    if common >= SAME_SCALE or (common and fewer < FEW):
-        return None
-    about = f"on {matched.metric}, " if matched.metric else ""
-    return (
-        f"WARNING: {about}judges and people seem to rate on different scales: judges gave "
-        f"{_range(judges)}, people {_range(people)}. Then only Pearson's r, Spearman's rho and "
-        "Kendall's tau-b mean something between them: all else takes equal numbers for equal "
-        "ratings. Bring the files onto one scale to have it."
-    )
-
-
-def _in_common(left: Matrix, right: Matrix) -> float:
-    """The part of the range of all numbers that lies in the range of both; 1 for one in another."""
-    low, high = max(left.min(), right.min()), min(left.max(), right.max())
-    whole = max(left.max(), right.max()) - min(left.min(), right.min())
-    # a rater who never varies has no range, which tells of no scale as long as others reach it
-    if low <= high and min(np.ptp(left), np.ptp(right)) == 0:
-        return 1.0
-    return float(max(0.0, high - low) / whole)
-
-
-def _range(ratings: Matrix) -> str:
-    return " to ".join(map(label, dict.fromkeys((float(ratings.min()), float(ratings.max())))))
 
 
 def _conventions(panel: Panel, replicates: int, seed: int) -> Iterator[str]:

@@ -12,7 +12,8 @@ import click
 from mmconv.agreement.matching import match
 from mmconv.agreement.rating_files import read_ratings
 from mmconv.agreement.ratings import FIELDS, choose, require_fields
-from mmconv.agreement.tables import agreement_table, warn_of_scales
+from mmconv.agreement.scales import read_scale, warn_of_scales
+from mmconv.agreement.tables import agreement_table
 from mmconv.cli.shared.table_output import print_warnings, show_tables, table_options
 from mmconv.errors import ConfigError
 from mmconv.run_folder.layout import SCORES
@@ -86,7 +87,8 @@ def command(judge: Path, people: Sequence[Path], **chosen: Any) -> None:
         agreement_table(each, human, replicates=chosen["replicates"], seed=chosen["seed"])
         for each in matches
     ]
-    warnings = [warn_of_scales(each) for each in matches]
+    scale = read_scale(file)
+    warnings = [warn_of_scales(each, human, scale) for each in matches]
     print_warnings(filter(None, warnings), chosen["form"])
     warned = [
         replace(table, notes=(warning, *table.notes)) if warning else table

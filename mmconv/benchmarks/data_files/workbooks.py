@@ -33,6 +33,21 @@ class Formatted(float):
     format: str
 
 
+class Uncomputed:
+    """Stands for a formula whose value nobody computed, or none saved: it is no empty cell."""
+
+    def __init__(self, coordinate: str) -> None:
+        """The formula in the cell at a coordinate, such as C2."""
+        self.coordinate = coordinate
+
+    def __repr__(self) -> str:
+        """What faults say that the cell holds, and what to do about it."""
+        return (
+            f"a formula without a saved value (cell {self.coordinate}: save the workbook in a "
+            "spreadsheet program)"
+        )
+
+
 _AS_STORED = frozenset({"General", "0", "@"})
 """The number formats in which a number is shown as it is stored, as far as it has no fraction."""
 
@@ -56,7 +71,7 @@ def open_sheet(
         try:
             pages = load_workbook(file, read_only=True, data_only=True).worksheets
             page = _named(path, pages, sheet) if sheet else _fitting(path, pages, columns)
-            yield f" sheet {page.title!r}" if len(pages) > 1 else "", _rows(page)
+            yield f" sheet {page.title!r}" if len(pages) > 1 else "", _rows(path, page)
         except _XLSX_ERRORS as error:
             raise DataError(
                 str(path),
@@ -75,7 +90,7 @@ def _named(path: Path, pages: Sequence[Any], sheet: str) -> Any:
 def _fitting(path: Path, pages: Sequence[Any], columns: Collection[str]) -> Any:
     if len(pages) == 1 or not columns:
         return pages[0]
-    held = [len(_header(page).intersection(columns)) for page in pages]
+    held = [len(_header(path, page).intersection(columns)) for page in pages]
     if not any(held):
         fault = f"none of its sheets ({_titles(pages)}) names a column {' or '.join(columns)}"
         raise DataError(str(path), [fault], "Name the columns in row 1 of a sheet.")
@@ -87,15 +102,37 @@ def _fitting(path: Path, pages: Sequence[Any], columns: Collection[str]) -> Any:
     return best[0]
 
 
-def _header(page: Any) -> set[str]:
-    return {str(cell).strip() for cell in next(_rows(page), ()) if cell is not None}
+def _header(path: Path, page: Any) -> set[str]:
+    return {str(cell).strip() for cell in next(_rows(path, page), ()) if cell is not None}
 
 
-def _rows(page: Any) -> Rows:
+def _rows(path: Path, page: Any) -> Rows:
     # Some programs store a wrong size, and cells outside it would be lost in silence.
     page.reset_dimensions()
+    formulas: Collection[str] | None = None
     for cells in page.iter_rows():
-        yield [_value(cell) for cell in cells]
+        bare = {place: cell.coordinate for place, cell in enumerate(cells) if _is_bare(cell)}
+        if bare and formulas is None:
+            formulas = _formulas(path, page.title)
+        lost = {place: Uncomputed(name) for place, name in bare.items() if name in (formulas or ())}
+        yield [lost.get(place, _value(cell)) for place, cell in enumerate(cells)]
+
+
+def _is_bare(cell: Any) -> bool:
+    """Whether a cell is in the file without a value; a text that came out empty is one."""
+    return cell.value is None and cell.data_type == "n" and hasattr(cell, "coordinate")
+
+
+def _formulas(path: Path, title: str) -> Collection[str]:
+    """The coordinates of a sheet's formulas, which nobody sees who reads its values."""
+    from openpyxl import load_workbook
+
+    with path.open("rb") as file:
+        page = load_workbook(file, read_only=True)[title]
+        page.reset_dimensions()
+        return {
+            cell.coordinate for cells in page.iter_rows() for cell in cells if cell.data_type == "f"
+        }
 
 
 def _value(cell: Any) -> Any:

@@ -32,8 +32,8 @@ def finished_among(
 ) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """The folders without those of unfinished runs and of shards, and a line on each of those.
 
-    Shards stay where fewer than two others would, or where the one that is `needed` is a shard:
-    which do not fit together is said later. Raises `DataError` for an unfinished run where fewer
+    Shards stay where there is nothing else, or where the one that is `needed` is a shard: which do
+    not fit together is said later. Raises `DataError` for an unfinished run where fewer
     than two finished ones are left or it is `needed`, `InputError` for a folder that cannot be
     read.
     """
@@ -44,7 +44,7 @@ def finished_among(
         raise DataError(str(folder), [f"the run is not finished: {unfinished[folder]}"], FINISH)
     parts = {folder: part for folder in kept if (part := _shard(folder)) is not None}
     whole = [folder for folder in kept if folder not in parts]
-    if len(whole) < 2 or needed in parts:
+    if not whole or needed in parts:
         whole, parts = kept, {}
     told = {
         folder: f"the run is not finished, {why}. {FINISH}" for folder, why in unfinished.items()

@@ -55,6 +55,34 @@ def test_a_person_who_rated_none_of_the_judges_units_makes_no_row() -> None:
     assert panel.unjudged == {"no judgement": 2}
 
 
+@pytest.mark.parametrize(
+    ("judges", "written", "meant"),
+    [
+        ("2", "2.0", "2"),
+        ("2", "002", "2"),
+        ("2#3", "2.0#3", "2#3"),
+        ("002", " 2 ", "002"),
+        ("1.10", "1.1", None),
+        ("2#1", "2#2", None),
+        ("x.0", "x", None),
+    ],
+)
+def test_a_number_is_the_judge_s_however_it_is_written(
+    judges: str, written: str, meant: str | None
+) -> None:
+    judged, human = rated("judge", {"a": 1, judges: 2}), rated("ann", {"a": 1, written: 3})
+    clusters = only(match(judged, human)).panel.clusters
+    assert clusters == (("a",) if meant is None else ("a", meant))
+
+
+def test_a_number_that_two_samples_may_mean_stays_as_it_is_written() -> None:
+    judged = rated("judge", {"2": 1, "02": 2})
+    human = rated("ann", {"2": 1, "02": 3, "2.0": 2})
+    found = only(match(judged, human))
+    np.testing.assert_array_equal(found.panel.people, [[1, 3]])
+    assert found.panel.unjudged == {"no judgement": 1}
+
+
 def test_labels_are_nominal_and_their_tie_is_known() -> None:
     judged = rated("judge", {"1": "A", "2": "B", "3": "tie"})
     panel = only(match(judged, rated("ann", {"1": "A", "2": "A", "3": "tie"}))).panel

@@ -24,7 +24,7 @@ def test_ratings_are_read_with_whatever_tells_them_apart(tmp_path: Path) -> None
     path = write(
         tmp_path / "people.csv",
         "sample,value,rater,metric,condition,turn,cluster",
-        "a, 2.50,ann,style,free,02,d1",
+        " a , 2.50,ann ,style, free,02,d1 ",
         "b,good,,,,,",
         "c,,,,,,",
     )
@@ -63,6 +63,8 @@ def test_scores_are_ratings_by_the_judge_and_chosen_by_their_tags(tmp_path: Path
     assert (trial.rater, trial.sample, trial.turn, trial.cluster) == ("scores", "1#2", "0", "1")
     assert (unread.value, unread.why, unread.turn) == (None, "unparsed", None)
     assert [each.sample for each in read_ratings(path, {"order": "2"})] == ["2"]
+    # the line is that of the file, whichever scores were chosen
+    assert [each.where for each in read_ratings(path, {"order": "2"})] == ["scores.jsonl line 2"]
     with pytest.raises(ConfigError, match=r"no score has order=3; their tags: order \(1, 2\)$"):
         read_ratings(path, {"order": "3"})
 
@@ -107,6 +109,7 @@ def test_what_is_no_other_side_is_not_averaged(tmp_path: Path) -> None:
     ("header", "row", "problem"),
     [
         ("sample,value", ",3", "no sample"),
+        ("sample,value", " ,3", "no sample"),
         ("sample,value", 'a,"7,5"', "value is 7,5, a number with a comma: write it with a point"),
         ("sample,value", "a,nan", "value is nan"),
         ("sample,turn,value", "a,last,3", "turn is 'last'"),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from mmconv.agreement.matching import match
-from mmconv.agreement.tables import agreement_table, warn_of_scales
+from mmconv.agreement.tables import agreement_table
 from mmconv.stats.agreement.panel import EACH
 from mmconv.values import Table
 from tests.mmconv.agreement.raters import rated
@@ -42,45 +40,6 @@ def test_later_trials_are_told_for_what_they_are() -> None:
     notes = agreement_table(found, human, replicates=0, seed=0).notes
     assert notes[-2] == "Units that a judge rated and no person did: 2."
     assert notes[-1].startswith("Of these, 2 are later trials of samples that people rated: 1#2 is")
-
-
-def warning(judge: Sequence[float | str], person: Sequence[float | str]) -> str | None:
-    sides = (
-        rated(rater, {str(place): value for place, value in enumerate(values)}, metric="style")
-        for rater, values in (("judge", judge), ("ann", person))
-    )
-    [found] = match(*sides)
-    return warn_of_scales(found)
-
-
-def test_ratings_on_two_scales_are_told_with_their_values() -> None:
-    told = warning([1, 10, 7, 3] * 5, [1, 5, 4, 2] * 5)
-    assert told is not None
-    assert told.startswith("WARNING: on style, judges and people seem to rate on different scales")
-    assert "judges gave 1 to 10, people 1 to 5." in told
-    assert "only Pearson's r, Spearman's rho and Kendall's tau-b mean something" in told
-    for judge, person in (
-        ((0, 4, 2) * 7, (1, 5, 3) * 7),
-        ((0.2, 0.9, 0.5) * 2, (20, 90, 40) * 2),
-        ((1, 2) * 3, (3, 3) * 3),
-    ):
-        assert warning(judge, person) is not None
-    assert "judges gave 1 to 2, people 3." in (warning((1, 2) * 3, (3, 3) * 3) or "")
-
-
-def test_ratings_that_may_be_on_one_scale_are_not_warned_of() -> None:
-    """Nobody gave the lowest or highest; one gave nothing else; no numbers; or they are few."""
-    alike = (
-        ((1, 9, 5) * 7, (2, 10, 5) * 7),
-        ((3, 3, 3), (1, 5, 3)),
-        ((3, 3), (3, 3)),
-        ("AB", "BA"),
-        ((2, 10, 6), (2, 5, 6)),
-        ((5,), (4,)),
-        ((5, 10), (4, 3)),
-    )
-    for judge, person in alike:
-        assert warning(judge, person) is None
 
 
 def test_whose_interval_an_agreement_of_1_has_is_told() -> None:

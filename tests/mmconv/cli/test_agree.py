@@ -16,6 +16,7 @@ from mmconv.errors import ConfigError, DataError
 from mmconv.run_folder.transcripts import score_record
 from mmconv.stats.agreement.panel import ALL, CONSENSUS, EACH, PEOPLE
 from mmconv.values import Score
+from tests.mmconv.agreement.raters import write_manifest
 
 
 class Desk:
@@ -203,6 +204,32 @@ def test_a_run_s_folder_stands_for_its_scores(desk: Desk) -> None:
     assert "scores.jsonl: 1 problem\n  there is no such file" in desk.refusal(
         str(desk.folder), person
     )
+
+
+def test_a_rating_off_the_scale_of_a_run_is_told_with_its_record(desk: Desk) -> None:
+    """A typo of 55 for 5; of scores without their run nobody knows the scale."""
+    judge = desk.scores(*(rated(str(sample), sample % 10 + 1) for sample in range(20)))
+    rows = [f"{sample},{sample % 10 + 1}" for sample in range(20)]
+    person = desk.csv("ann.csv", "sample,value", *rows[:4], "4,11", *rows[5:])
+    assert "WARNING" not in desk.run(judge, person).output
+    write_manifest(desk.folder, "convbench")
+    told = "WARNING: on rating, judges rate from 1 to 10, and people gave 11 (ann.csv row 6)."
+    for given in (judge, str(desk.folder)):
+        written = desk.run(given, person, more=["--format", "md"])
+        assert told in written.stdout
+        assert told in written.stderr
+
+
+def test_an_id_is_read_as_by_the_benchmark(desk: Desk) -> None:
+    """pandas writes 2.0 for 2 as soon as a cell of the column is empty."""
+    judge = desk.scores(*(rated(sample, int(sample)) for sample in "123"))
+    plain = desk.csv("ann.csv", "sample,value", "1,1", "2,3", "3,3")
+    table = desk.document(judge, plain)
+    odd = desk.csv("ann.csv", "sample,value", "1.0,1", " 2 ,3", "0003,3")
+    assert desk.document(judge, odd) == table
+    twice = desk.csv("ben.csv", "sample,value", "2,1", "2.0,3")
+    told = desk.refusal(judge, twice)
+    assert "ben.csv row 3: 1 problem\n  'ben' rates 2 again, after ben.csv row 2" in told
 
 
 def test_what_finds_nothing_to_choose_by_is_refused(desk: Desk) -> None:

@@ -115,6 +115,9 @@ async def test_shards_are_left_out_beside_whole_runs(tmp_path: Path) -> None:
         f"{parts[1]} is left out: it is shard 2 of 2 of a run. `mmconv merge`"
     )
     assert len(lines) == len(parts)
+    # a whole run beside its own shards stands alone
+    kept, lines = finished_among([runs[0], *parts[:2]])
+    assert (kept, len(lines)) == ((runs[0],), 2)
     # the same shard of two models, and a shard that is needed
     assert finished_among([parts[0], parts[2]]) == ((parts[0], parts[2]), ())
     compare([parts[0], parts[2]])
