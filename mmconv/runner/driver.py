@@ -83,8 +83,9 @@ class Runner:
 
         Returns whether the run went to its end, False if `stop` ended it early, or the run itself
         (then `tally.halt` tells why). What was to stop with its last calls has come to its end.
-        Exceptions other than a model's failure come out as they are; a call that somebody
-        cancelled, so that its plan has no end, is a `RuntimeError`.
+        Exceptions other than a model's failure come out as they are, once the calls under way are
+        kept; after the first of them `on_finished` gets no more. A call that somebody cancelled, so
+        that its plan has no end, is a `RuntimeError`.
         """
         self._store.look_again()
         taken_in = False
@@ -126,6 +127,11 @@ class Runner:
             # Opening the first plans takes a while, in which their first calls can go out.
             await asyncio.sleep(0)
         return True
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether an error ends the run, which still waits for calls under way."""
+        return bool(self._errors)
 
     def end_by(self, error: Exception) -> None:
         """Ask nothing more, and end by this error once the calls under way are answered and kept.
@@ -215,7 +221,7 @@ class Runner:
         return flight.result()
 
     async def _ask(self, plan: Plan, asked: Asked, chain: int) -> Outcome:
-        if self._errors:
+        if self.is_failing:
             raise Stopped
         if self._before_asking is not None:
             self._before_asking()

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 
 from mmconv.errors import MmconvError
 
+MOST_TOLD = 3
+"""How many other errors are told in full."""
+
 
 def foremost(errors: Iterable[Exception]) -> Exception:
     """The error to end with: a bug before bad input, else the first. Its notes tell of the others.
@@ -16,8 +19,10 @@ def foremost(errors: Iterable[Exception]) -> Exception:
     found = list({(type(error), str(error)): error for error in errors}.values())
     bugs = [error for error in found if not isinstance(error, MmconvError)]
     first = (bugs or found)[0]
-    for other in found:
-        if other is not first:
-            told = "".join(traceback.format_exception(other))
-            first.add_note(f"At the same time another call ended by:\n{told}")
+    others = [error for error in found if error is not first]
+    for other in others[:MOST_TOLD]:
+        told = "".join(traceback.format_exception(other))
+        first.add_note(f"At the same time another call ended by:\n{told}")
+    if (more := len(others) - MOST_TOLD) > 0:
+        first.add_note(f"So did {more} more, by other errors.")
     return first

@@ -121,7 +121,8 @@ class OpenPlan:
     def _finish(self) -> None:
         self.runner.tally.finished += 1
         self.runner.close_plan()
-        self.on_finished(Finished(plan=self.plan, outcomes=self.outcomes, asked=self.asked))
+        if not self.runner.is_failing:  # else nobody uses it, and what is done with it may fail too
+            self.on_finished(Finished(plan=self.plan, outcomes=self.outcomes, asked=self.asked))
 
 
 def _next_rescue(call: Call, root: Call, outcome: Outcome) -> Call | None:

@@ -127,8 +127,8 @@ class Records:
     Leaving the block by an exception, or after `discard`, writes nothing and keeps what was there.
     Leaving it otherwise also removes the tables, which were made of other scores: the run is not
     finished until they are made anew.
-    `scores` are those taken in, `unscored` counts the ones without a value by reason, and
-    `shortfall` tells of the calls.
+    `scores` are those taken in, at some tens of bytes each; `unscored` counts the ones without a
+    value by reason, and `shortfall` tells of the calls.
     """
 
     def __init__(self, folder: Path) -> None:

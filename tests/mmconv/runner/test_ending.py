@@ -11,6 +11,7 @@ import pytest
 from mmconv.errors import ConfigError, Refused
 from mmconv.plans import Finished, Plan
 from mmconv.runner import Runner
+from mmconv.runner.foremost import foremost
 from mmconv.store import Store
 from mmconv.values import Failure, Message, Reply, Sampling
 from tests.mmconv.runner.test_driver import (
@@ -138,6 +139,30 @@ async def test_they_are_when_what_is_done_with_a_finished_plan_fails(store: Stor
         await runner.run(plans, break_down)
     assert len(backend.prompts) < 50
     assert {"w0", "w1"} <= await answered_before(store, backend, plans)
+
+
+async def test_what_is_done_with_a_finished_plan_fails_once(store: Store) -> None:
+    """Else each of those under way would be told too, each with a sample of its own."""
+    given: list[str] = []
+
+    def fail(finished: Finished) -> None:
+        given.append(finished.plan.sample)
+        raise ConfigError(f"sample {finished.plan.sample} cannot be scored")
+
+    runner = Runner({"candidate": seat_for(Scripted(shout, most=8, seconds=0.02))}, store)
+    with pytest.raises(ConfigError) as raised:
+        await runner.run([alone(order) for order in range(20)], fail)
+    assert len(given) == 1
+    assert not hasattr(raised.value, "__notes__")
+
+
+def test_of_many_errors_a_few_are_told_in_full() -> None:
+    given = [ConfigError(f"no {number}") for number in range(6)]
+    first = foremost([*given, ZeroDivisionError("a bug"), ZeroDivisionError("a bug")])
+    assert isinstance(first, ZeroDivisionError)
+    *told, more = first.__notes__
+    assert [note.splitlines()[-1][-4:] for note in told] == ["no 0", "no 1", "no 2"]
+    assert more == "So did 3 more, by other errors."
 
 
 async def test_they_are_when_no_further_plan_can_be_made(store: Store) -> None:
