@@ -151,6 +151,7 @@ class Store:
                 if isinstance(error, StoreFull) or time.monotonic() > until:
                     told = "replies that are lost, and will be asked for again: %d (%s)"
                     _LOGGER.error(told, len(self._unsaved), error)
+                    self._unsaved.clear()
                     return
                 await asyncio.sleep(1)
 

@@ -119,6 +119,9 @@ async def test_what_is_lost_after_all_is_told(
     async with asyncio.timeout(20):
         await store.aclose()
     assert f"replies that are lost, and will be asked for again: 1 ({error})" in caplog.text
+    caplog.clear()
+    await store.aclose()
+    assert not caplog.records
 
 
 async def test_a_bug_is_not_repeated_with_every_later_reply(tmp_path: Path, outage: Outage) -> None:
