@@ -132,7 +132,7 @@ def remove_tables(folder: Path, *, but: Collection[str] = ()) -> None:
         written = read_names(folder)
     except (FileNotFoundError, NotADirectoryError, DataError):
         return  # none are there, or whose they are is not known
-    (folder / INDEX).unlink()
+    (folder / INDEX).unlink(missing_ok=True)
     for name in written:
         if name not in but and Path(name).name == name:
             for suffix in FORMATS:
