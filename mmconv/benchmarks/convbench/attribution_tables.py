@@ -57,6 +57,9 @@ ADDED_UP = (
 )
 """What shares of samples are, as their table tells it."""
 
+IN_SHARES = "in the shares"
+"""The column that says whether a sample's failure counts in the shares: yes, or no and why."""
+
 _Blames: TypeAlias = Mapping[Grading, Sequence[Blame]]
 
 
@@ -151,7 +154,7 @@ def _blamed(found: _Blames, context: TableContext) -> Table:
     rows = {
         f"{grading.name}/{each.level}/{each.sample}": {
             "attributed to": Cell(value=each.attributed_to or f"unknown: {each.why}"),
-            "in the shares": Cell(value=_in_shares(each)),
+            IN_SHARES: Cell(value=_in_shares(each)),
         }
         for grading, blamed_samples in found.items()
         for each in blamed_samples
@@ -159,7 +162,7 @@ def _blamed(found: _Blames, context: TableContext) -> Table:
     return Table(
         name="attribution_samples",
         title="The samples behind the attribution",
-        columns=("attributed to", "in the shares"),
+        columns=("attributed to", IN_SHARES),
         rows=rows,
         notes=(NOT_CITED, _failing(context), FOLLOWED),
         detail=True,

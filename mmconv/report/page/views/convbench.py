@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import product
 
 from mmconv.benchmarks.convbench.attribution import DUE
-from mmconv.benchmarks.convbench.attribution_tables import LOST
+from mmconv.benchmarks.convbench.attribution_tables import IN_SHARES, LOST
 from mmconv.benchmarks.convbench.options import GIVEN
 from mmconv.benchmarks.convbench.quantities import (
     DELTAS,
@@ -375,6 +375,8 @@ def _marks(table: Table | None) -> dict[str, tuple[str, ...]]:
         blamed = str(row[table.columns[0]].value) if table else ""
         if not blamed.startswith("unknown"):
             failed = "lost" if grading == PAIRWISE.name else "failed"
-            mark = f"{level} {failed}, attributed to {blamed} ({grading})"
+            counted = row.get(IN_SHARES)
+            apart = ", not in the shares" if counted and counted.value != "yes" else ""
+            mark = f"{level} {failed}, attributed to {blamed} ({grading}{apart})"
             marks.setdefault(sample, []).append(mark)
     return {sample: tuple(found) for sample, found in marks.items()}

@@ -200,6 +200,16 @@ def test_the_samples_of_runs_of_before_are_marked_too(title: str) -> None:
     assert view([table]).marks == marks
 
 
+def test_a_failure_that_does_not_count_in_the_shares_is_marked_as_such() -> None:
+    why = "no: no score with perfect reasoning"
+    row = {"attributed to": Cell(value="perception"), "in the shares": Cell(value=why)}
+    table = Table(
+        name="attribution_samples", title="", columns=(*row,), rows={"direct/creation/7": row}
+    )
+    mark = "creation failed, attributed to perception (direct, not in the shares)"
+    assert view([table]).marks == {"7": (mark,)}
+
+
 def test_a_comparison_says_what_differs_and_what_cannot_be_told() -> None:
     cells = {
         "S1": Cell(value=-2.5, low=-3.7, high=-1.3, n=12),
