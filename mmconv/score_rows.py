@@ -24,20 +24,21 @@ _RESERVED = frozenset({*PLAIN, "turn"})
 class ScoreRows:
     """A growing table of scores: a number for each text, a column of numbers for each field.
 
-    `texts` has the text of each number, `columns` a number per row for each field and tag; `values`
-    are NaN where there is none. `tag_names` has the names of a score's tags in their order, `tags`
-    which of those a row has. `orders` are what rows are read in the order of.
+    `texts` has the text of each number, `codes` the number of each text, `columns` a number per row
+    for each field and tag; `values` are NaN where there is none. `tag_names` has the names of a
+    score's tags in their order, `tags` which of those a row has. `orders` are what rows are read in
+    the order of.
     """
 
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self.codes: dict[str, int] = {}
         self.orders = array("q")
         self.values = array("d")
         self.turns = array("q")
         self.columns: dict[str, array[int]] = {name: array("i") for name in PLAIN}
         self.tags = array("i")
         self.tag_names: list[tuple[str, ...]] = []
-        self._codes: dict[str, int] = {}
         self._tag_codes: dict[tuple[str, ...], int] = {}
 
     def __len__(self) -> int:
@@ -76,8 +77,8 @@ class ScoreRows:
     def _code(self, text: str | None) -> int:
         if text is None:
             return ABSENT
-        code = self._codes.get(text)
+        code = self.codes.get(text)
         if code is None:
-            code = self._codes[text] = len(self.texts)
+            code = self.codes[text] = len(self.texts)
             self.texts.append(text)
         return code

@@ -37,7 +37,7 @@ class ScoreFrame:
     def __init__(self, scores: Iterable[Score] | ScoreRows = ()) -> None:
         rows = scores if isinstance(scores, ScoreRows) else _gathered(scores)
         self._texts = rows.texts
-        self._codes = {text: code for code, text in enumerate(rows.texts)}
+        self._codes = rows.codes
         orders = np.asarray(rows.orders)
         places = None if (orders[1:] >= orders[:-1]).all() else np.argsort(orders, kind="stable")
         self._values: NDArray[np.float64] = _ordered(rows.values, places)

@@ -18,7 +18,7 @@ from mmconv.report.tables.convbench_names import LEGEND, typeset_table
 from mmconv.values import Table
 
 SCORES = "scores"
-"""The table of a run's scores, and of several runs' where there are more than two."""
+"""The table of a run's scores, and that of several runs'."""
 
 
 def view(comparison: Comparison, tables: Sequence[Table]) -> View:

@@ -49,6 +49,28 @@ async def ask(seat: Seat, trial: int = 0) -> Any:
     )
 
 
+class Held:
+    """The calls that fakes were asked, which end together."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.may_end = asyncio.Event()
+
+    async def generate(self, *_: Any, **__: Any) -> Reply:
+        self.asked += 1
+        await self.may_end.wait()
+        return Reply(text="yes")
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Held:
+    from model_zoo.fake import FakeBackend
+
+    calls = Held()
+    monkeypatch.setattr(FakeBackend, "generate", calls.generate)
+    return calls
+
+
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The models that were really opened or closed, in order."""
@@ -202,61 +224,35 @@ async def test_a_run_that_stops_and_closes_its_models_leaves_others_be(
     assert opened == ["open"]
 
 
-async def test_a_run_that_is_stopped_asks_nothing_that_waits_for_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_run_that_is_stopped_asks_nothing_that_waits_for_others(held: Held) -> None:
     """Its calls have a slot of its own, and none of those that all borrowers share."""
-    from model_zoo.fake import FakeBackend
-
-    asked, may_end = 0, asyncio.Event()
-
-    async def generate(self: FakeBackend, *_: Any, **__: Any) -> Reply:
-        nonlocal asked
-        asked += 1
-        await may_end.wait()
-        return Reply(text="yes")
-
-    monkeypatch.setattr(FakeBackend, "generate", generate)
     zoo = models(slow=SLOW)
     busy, stopped = (zoo.lend(run_spec(candidate=SLOW))["candidate"] for _ in range(2))
     answered = [asyncio.create_task(ask(busy, trial)) for trial in range(2)]
-    await until(lambda: asked == 2)
+    await until(lambda: held.asked == 2)
     waiting = [asyncio.create_task(ask(stopped, trial)) for trial in range(2)]
     await asyncio.sleep(0.05)
     stopped.model.stop()
-    may_end.set()
+    held.may_end.set()
     assert [each.text for each in await asyncio.gather(*answered)] == ["yes", "yes"]
     told = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(each) for each in told] == [Stopped, Stopped]
-    assert asked == 2
+    assert held.asked == 2
 
 
-async def test_a_guest_that_stops_leaves_those_be_who_wait_beside_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from model_zoo.fake import FakeBackend
-
-    asked, may_end = 0, asyncio.Event()
-
-    async def generate(self: FakeBackend, *_: Any, **__: Any) -> Reply:
-        nonlocal asked
-        asked += 1
-        await may_end.wait()
-        return Reply(text="yes")
-
-    monkeypatch.setattr(FakeBackend, "generate", generate)
+async def test_a_guest_that_stops_leaves_those_be_who_wait_beside_it(held: Held) -> None:
     seat = models(slow=SLOW).seat("slow")
     answered = [asyncio.create_task(ask(seat, trial)) for trial in range(2)]
-    await until(lambda: asked == 2)
+    await until(lambda: held.asked == 2)
     leaving, staying = guest(seat), guest(seat)
     left, stayed = (asyncio.create_task(ask(each)) for each in (leaving, staying))
     await asyncio.sleep(0.05)
     leaving.model.stop()
     with pytest.raises(Stopped):
         await left
-    may_end.set()
+    held.may_end.set()
     assert [each.text for each in await asyncio.gather(*answered, stayed)] == ["yes"] * 3
-    assert asked == 3
+    assert held.asked == 3
 
 
 async def test_all_borrowers_share_the_slots(monkeypatch: pytest.MonkeyPatch) -> None:
