@@ -6,10 +6,8 @@ of every run. How the server is reached is `transport`'s.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from time import perf_counter
 
 from mmconv.config import ModelSpec
 from mmconv.protocols import ImageSource
@@ -34,17 +32,14 @@ class ChatClient:
         self._options = options
         self._concurrency = spec.max_concurrency or _DEFAULT_CONCURRENCY
         self._uris = DataUris(images, options)
-        # Not the transport's own limit: `timeout` would run for what waits there.
-        self._connections = asyncio.Semaphore(self._concurrency)
-        self._transport = open_transport(endpoint, spec.timeout)
+        self._transport = open_transport(endpoint, spec.timeout, self._concurrency)
 
     @property
     def max_concurrency(self) -> int:
         """An eighth more than there are connections.
 
         What is over waits, ready to send, for a connection that comes free: none of them idles
-        while the next request is put together, and no more are under way than allowed. Neither
-        `timeout` nor a reply's seconds run meanwhile.
+        while the next request is put together, and no more are under way than allowed.
         """
         return self._concurrency + self._concurrency // 8
 
@@ -77,12 +72,7 @@ class ChatClient:
         await self._uris.aclose()
 
     async def _ask(self, body: bytes, seen: tuple[SeenImage, ...]) -> Reply:
-        async with self._connections:
-            begun = perf_counter()
-            status, headers, data = await self._transport.post(body)
-            seconds = perf_counter() - begun
-        # The request that waited for this connection goes out before this reply is worked on.
-        await asyncio.sleep(0)
+        status, headers, data, seconds = await self._transport.post(body)
         if not 200 <= status < 300:
             raise read_failure(status, headers, data, self._endpoint)
         return read_reply(data, self._endpoint, seconds=seconds, seen=seen)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
+from time import perf_counter
 
 import aiohttp
 from yarl import URL
@@ -14,6 +16,7 @@ from model_zoo.openai_api.transport import (
     LONGEST_CONNECT,
     Answer,
     request_headers,
+    too_long,
 )
 
 _LARGEST_PLAIN_BODY = 2**20  # bytes: aiohttp warns of larger ones, and sends a file in pieces
@@ -22,9 +25,11 @@ _LARGEST_PLAIN_BODY = 2**20  # bytes: aiohttp warns of larger ones, and sends a 
 class Session:
     """A `Transport`; `proxy` is the URL of an HTTP proxy, or None."""
 
-    def __init__(self, endpoint: Endpoint, timeout: float, proxy: str | None) -> None:
+    def __init__(self, endpoint: Endpoint, timeout: float, most: int, proxy: str | None) -> None:
         self._endpoint = endpoint
         self._timeout = timeout
+        # Not the connector's own limit: `timeout` would run for what waits there.
+        self._room = asyncio.Semaphore(most)
         self._url = URL(f"{endpoint.url}/chat/completions").with_query(endpoint.query or None)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
@@ -40,9 +45,17 @@ class Session:
     async def post(self, body: bytes) -> Answer:
         """As `Transport.post`."""
         data = body if len(body) <= _LARGEST_PLAIN_BODY else io.BytesIO(body)
+        async with self._room:
+            answer = await self._post(data)
+        await asyncio.sleep(0)  # lets the next request out
+        return answer
+
+    async def _post(self, data: bytes | io.BytesIO) -> Answer:
+        begun = perf_counter()
         try:
             async with self._session.post(self._url, data=data, allow_redirects=False) as answer:
-                return Answer(answer.status, answer.headers, await _read(answer))
+                read = await _read(answer)
+                return Answer(answer.status, answer.headers, read, perf_counter() - begun)
         except TimeoutError as error:
             told = self._endpoint.excerpt(str(error)) or f"no reply in {self._timeout:g} s"
             raise Transient("timeout", told) from error
@@ -64,5 +77,5 @@ async def _read(answer: aiohttp.ClientResponse) -> bytes:
     async for piece in answer.content.iter_any():
         data += piece
         if len(data) > LARGEST_ANSWER:
-            raise Transient("malformed", f"an answer of more than {LARGEST_ANSWER >> 20} MiB")
+            raise too_long()
     return bytes(data)

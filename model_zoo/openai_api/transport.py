@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
+from mmconv.errors import Transient
 from model_zoo.openai_api.endpoint import Endpoint
 from model_zoo.openai_api.proxies import find_proxy
 
@@ -20,11 +21,15 @@ LARGEST_ANSWER = 2**25  # bytes, unpacked: no reply is as long
 
 
 class Answer(NamedTuple):
-    """What a server answers, whatever its status; `headers` are asked for in lower case."""
+    """What a server answers, whatever its status; `headers` are asked for in lower case.
+
+    `seconds` passed between the request and the answer's end.
+    """
 
     status: int
     headers: Mapping[str, str]
     data: bytes
+    seconds: float
 
 
 class Transport(Protocol):
@@ -33,6 +38,7 @@ class Transport(Protocol):
     async def post(self, body: bytes) -> Answer:
         """Send a JSON body once, and read the answer to its end; raises `Transient`.
 
+        It waits for a connection; neither `timeout` nor the answer's seconds run meanwhile.
         After `aclose` it is a bug, and a `RuntimeError`.
         """
         ...
@@ -42,19 +48,21 @@ class Transport(Protocol):
         ...
 
 
-def open_transport(endpoint: Endpoint, timeout: float) -> Transport:
-    """What reaches an endpoint; a request ends after `timeout` seconds. Nothing is connected yet.
+def open_transport(endpoint: Endpoint, timeout: float, most: int) -> Transport:
+    """What reaches an endpoint, by so many connections at the `most`; none is opened yet.
 
+    A request ends after `timeout` seconds. The one that waits for a connection goes out before an
+    answer that came over it is worked on.
     Needs a running event loop. Raises `ConfigError` for a proxy that is not spoken to by HTTP.
     """
     proxy = find_proxy(endpoint.url)
     if proxy is None and _is_plain(endpoint.url):
         from model_zoo.openai_api.plain_http import PlainHttp
 
-        return PlainHttp(endpoint, timeout)
+        return PlainHttp(endpoint, timeout, most)
     from model_zoo.openai_api.session import Session
 
-    return Session(endpoint, timeout, proxy)
+    return Session(endpoint, timeout, most, proxy)
 
 
 def request_headers(endpoint: Endpoint, **given: str) -> dict[str, str]:
@@ -62,6 +70,11 @@ def request_headers(endpoint: Endpoint, **given: str) -> dict[str, str]:
     given = {"Content-Type": "application/json", "User-Agent": "mmconv", **given}
     own = {name.lower() for name in endpoint.signed}
     return {name: given[name] for name in given if name.lower() not in own} | endpoint.signed
+
+
+def too_long() -> Transient:
+    """What is told of an answer that is read no further."""
+    return Transient("malformed", f"an answer of more than {LARGEST_ANSWER >> 20} MiB")
 
 
 def _is_plain(url: str) -> bool:

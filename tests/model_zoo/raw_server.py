@@ -36,15 +36,20 @@ class Server:
 
 
 @asynccontextmanager
-async def running(talk: Talk, **fields: object) -> AsyncIterator[tuple[PlainHttp, Server]]:
+async def running(
+    talk: Talk, most: int = 64, **fields: object
+) -> AsyncIterator[tuple[PlainHttp, Server]]:
     server = Server(talk)
-    async with listening(server.serve, **fields) as transport:
+    async with listening(server.serve, most, **fields) as transport:
         yield transport, server
 
 
 @asynccontextmanager
-async def listening(serve: Talk, **fields: object) -> AsyncIterator[PlainHttp]:
-    """Plain connections to a server that treats each by `serve`, and is closed at the end."""
+async def listening(serve: Talk, most: int = 64, **fields: object) -> AsyncIterator[PlainHttp]:
+    """Plain connections, so many at the `most`, to a server that treats each by `serve`.
+
+    It is closed at the end.
+    """
     handling: set[asyncio.Task[None]] = set()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -58,7 +63,7 @@ async def listening(serve: Talk, **fields: object) -> AsyncIterator[PlainHttp]:
     server = await asyncio.start_server(handle, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     endpoint = Endpoint(url=f"http://127.0.0.1:{port}/v1", model="m", **fields)  # type: ignore[arg-type]  # are the endpoint's own
-    transport = open_transport(endpoint, 5.0)
+    transport = open_transport(endpoint, 5.0, most)
     assert isinstance(transport, PlainHttp)
     try:
         yield transport

@@ -103,10 +103,12 @@ async def test_a_reply_may_have_another_status_of_success() -> None:
         assert await ask(backend, asked("Hm?")) == "Red."
 
 
+@pytest.mark.usefixtures("transport")
 async def test_an_answer_without_end_is_not_read_to_its_end(
-    transport: str, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(f"model_zoo.openai_api.{transport}.LARGEST_ANSWER", 2**20)
+    for module in ("transport", "plain_connection", "session"):
+        monkeypatch.setattr(f"model_zoo.openai_api.{module}.LARGEST_ANSWER", 2**20)
 
     async def talk(request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse()

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from mmconv.errors import ImageError, Refused
 from mmconv.values import Sampling, SeenImage
-from model_zoo.openai_api.plain_http import PlainHttp
+from model_zoo.openai_api.plain_connection import PlainConnection
 from model_zoo.openai_api.replies import read_reply
 from model_zoo.openai_api.session import Session
 from tests.model_zoo.conftest import message
@@ -223,6 +223,7 @@ async def test_a_cancelled_request_does_not_spoil_the_image_for_others() -> None
     assert pictures.reads == 1
 
 
+@pytest.mark.usefixtures("transport")
 async def test_a_request_that_waits_goes_out_before_a_reply_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -235,8 +236,8 @@ async def test_a_request_that_waits_goes_out_before_a_reply_is_read(
 
         return note_and_work
 
-    for sending in (PlainHttp, Session):
-        monkeypatch.setattr(sending, "post", noted("sent", sending.post))
+    monkeypatch.setattr(PlainConnection, "send", noted("sent", PlainConnection.send))
+    monkeypatch.setattr(Session, "_post", noted("sent", Session._post))
     monkeypatch.setattr("model_zoo.openai_api.client.read_reply", noted("read", read_reply))
     async with opened(max_concurrency=1) as (backend, _):
         await asyncio.gather(*(ask(backend, asked(text)) for text in ("one", "two")))

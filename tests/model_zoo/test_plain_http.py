@@ -40,9 +40,9 @@ async def test_an_answer_may_end_in_any_way_that_http_knows(answer: bytes) -> No
     closing = b"HTTP/1.0" in answer or b"close" in answer
     async with running(sending(answer, closing=closing)) as (transport, server):
         for _ in range(2):
-            status, headers, data = await transport.post(b"{}")
-            assert (status, data) == (200, b"yes.")
-            assert b"X-Said" not in answer or headers["x-said"] == "jä"
+            got = await transport.post(b"{}")
+            assert (got.status, got.data) == (200, b"yes.")
+            assert b"X-Said" not in answer or got.headers["x-said"] == "jä"
     assert server.connections == (2 if closing else 1)
 
 
@@ -73,7 +73,7 @@ async def test_a_refusal_may_for_the_request_was_not_read() -> None:
 
 
 async def test_only_the_bytes_of_one_answer_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("model_zoo.openai_api.plain_http.LARGEST_ANSWER", len(WHOLE))
+    monkeypatch.setattr("model_zoo.openai_api.plain_connection.LARGEST_ANSWER", len(WHOLE))
     async with running(sending(WHOLE)) as (transport, server):
         for _ in range(3):
             assert (await transport.post(b"{}")).data == b"yes."
