@@ -172,6 +172,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self.end:
             self._read_head()
         if self.end and self.filled >= self.end:
+            self.arrived = asyncio.get_running_loop().time()
             route = bytes(self.data[:64]).split(b" HTTP", 1)[0]
             body = slim(self.data, self.begin, self.end)
             size = self.end - self.begin
@@ -229,7 +230,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _later(self, seconds: float, data: bytes, digest: bytes | None = None) -> None:
         if seconds:
-            asyncio.get_running_loop().call_later(seconds, self._finish, data, digest)
+            asyncio.get_running_loop().call_at(self.arrived + seconds, self._finish, data, digest)
         else:
             self._finish(data, digest)
 

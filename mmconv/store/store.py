@@ -251,6 +251,8 @@ class _Batcher(Generic[Item, Result]):
             for (_, future), result in zip(batch, results, strict=True):
                 if not future.done():
                     future.set_result(result)
+                    # what has come meanwhile is seen to before the next one is worked on
+                    await asyncio.sleep(0)
         self._pump = None
 
 
