@@ -104,6 +104,21 @@ def require_judge(spec: RunSpec, *, example: str = "") -> None:
         raise ConfigError(f"grading needs a judge: name {one}, or give --generate-only")
 
 
+def without_idle_judge(spec: RunSpec) -> RunSpec:
+    """The specification less a judge whom `generate_only` leaves nothing to ask.
+
+    So it is the same run whether a judge is named or not. A benchmark of one's own refuses seats
+    that it does not ask.
+    """
+    if spec.benchmark not in TITLES or spec.options.get("generate_only") is not True:
+        return spec
+    kept = {
+        field: {seat: given for seat, given in getattr(spec, field).items() if seat != "judge"}
+        for field in ("seats", "sampling")
+    }
+    return spec.model_copy(update=kept)
+
+
 def named_conditions(
     benchmark: str, named: Sequence[str] | None, known: Sequence[str]
 ) -> tuple[str, ...]:

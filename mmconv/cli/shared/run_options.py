@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from mmconv.benchmarks.registry import TITLES
-from mmconv.benchmarks.shared.options import describe
+from mmconv.benchmarks.shared.options import describe, without_idle_judge
 from mmconv.cli.shared.option_values import FILE, Command, comma_list
 from mmconv.config import YAML_FILES, RunSpec, override, read_document, set_field, validate
 from mmconv.errors import ConfigError
@@ -134,7 +134,7 @@ def read_spec(target: str, chosen: Mapping[str, Any]) -> RunSpec:
             set_field(document, field, given, named)
     spec = validate(RunSpec, override(document, chosen.get("overrides") or ()), where)
     _check_seats(spec, where)
-    return spec
+    return without_idle_judge(spec)
 
 
 def _check_seats(spec: RunSpec, where: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from mmconv.benchmarks.registry import TITLES
-from mmconv.benchmarks.shared.options import Description, describe, file_options
+from mmconv.benchmarks.shared.options import Description, describe, file_options, without_idle_judge
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec
 from mmconv.identity import OPERATIONAL
 from mmconv.keys import hash_json
@@ -85,7 +85,7 @@ def resolve(settings: Settings, request: RunRequest) -> RunSpec:
     _check_sampling(settings, request)
     _check_conditions(data.benchmark, request)
     _check_choice(request)
-    return RunSpec(
+    spec = RunSpec(
         benchmark=data.benchmark,
         options={**_own_options(settings, data, request.options), **data.options},
         seats={
@@ -95,6 +95,7 @@ def resolve(settings: Settings, request: RunRequest) -> RunSpec:
         prompts=prompt_folder(settings, data.benchmark),
         **request.unnamed(),
     )
+    return without_idle_judge(spec)
 
 
 def require_keys(request: RunRequest, spec: RunSpec) -> None:

@@ -230,6 +230,11 @@ def test_generating_only_needs_no_judge(here: Path) -> None:
     result = typed("run", "convbench", *data, "--candidate", "fake/echo", "--generate-only")
     assert result.exit_code == 0, result.output
     assert "How the answers of echo ended" in result.output
+    judged = ("--set", "sampling.judge.max_tokens=9", "--generate-only")
+    again = typed("run", "convbench", *data, *FAKES, *judged)
+    assert again.exit_code == 0, again.output
+    [folder] = (here / "runs").glob("convbench-*")
+    assert "judge" not in orjson.loads((folder / "manifest.json").read_bytes())["models"]
 
 
 def test_models_are_listed_by_word() -> None:

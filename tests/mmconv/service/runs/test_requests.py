@@ -74,6 +74,14 @@ def test_an_id_stands_for_all_that_a_run_depends_on(tmp_path: Path) -> None:
     assert first == named(settings(models={"a": patient}), asked())
 
 
+def test_a_judge_who_is_asked_nothing_is_no_part_of_a_run() -> None:
+    alone = resolve(settings(), asked(options={"generate_only": True}))
+    seats = {"candidate": "a", "judge": "a"}
+    sampling = {"judge": {"max_tokens": 9}}
+    judged = asked(seats=seats, sampling=sampling, options={"generate_only": True})
+    assert resolve(settings(), judged) == alone
+
+
 def test_a_seat_that_the_benchmark_has_not_is_named() -> None:
     seats = {"candidate": "a", "foo": "a"}
     with pytest.raises(Problem, match="mtbench101 has no seat 'foo'; there are: candidate, judge"):
