@@ -18,11 +18,14 @@ from mmconv.closing import close_all
 from mmconv.config import ModelSpec, RunSpec, SamplingSpec
 from mmconv.protocols import Backend, ImageSource
 from mmconv.runner import Model, Seat
-from mmconv.runner.slots import Stopped
+from mmconv.runner.slots import Slots, Stopped
 from mmconv.values import Message, Reply, Sampling
 from model_zoo.providers import provider_of
 
 log = logging.getLogger(__name__)
+
+_NO_PRECEDENCE = 0
+"""The priority of every call for a backend's slots: they are given in the order of asking."""
 
 
 class ModelPool:
@@ -143,16 +146,23 @@ class _Lent:
     def __init__(
         self,
         backend: Backend,
-        slots: asyncio.Semaphore | None = None,
+        slots: Slots | None = None,
         stopping: asyncio.Event | None = None,
     ) -> None:
         self.backend = backend
-        self._slots = slots or asyncio.Semaphore(backend.max_concurrency)
         self._stopping = stopping or asyncio.Event()
+        if slots is None:
+            slots = Slots()
+            slots.open(backend.max_concurrency)
+        self._slots = slots
 
     def until(self, stopping: asyncio.Event) -> _Lent:
-        """The same for a borrower who may stop."""
+        """The same for a borrower who may stop, and then has `turn_away` called."""
         return _Lent(self.backend, self._slots, stopping)
+
+    def turn_away(self) -> None:
+        """Have the borrower's calls that wait for a slot raise `Stopped`."""
+        self._slots.turn_away(self._stopping)
 
     @property
     def max_concurrency(self) -> int:
@@ -161,10 +171,13 @@ class _Lent:
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
     ) -> Reply:
-        async with self._slots:
+        await self._slots.acquire(_NO_PRECEDENCE, self._stopping)
+        try:
             if self._stopping.is_set():
                 raise Stopped
             return await self.backend.generate(messages, sampling, affinity=affinity)
+        finally:
+            self._slots.release()
 
     async def aclose(self) -> None:
         """The owner closes the backend; a borrower only lets go of it."""
@@ -176,13 +189,28 @@ class _Borrower(Model):
     Else its calls that wait for those slots, and count as under way, would be asked all the same.
     """
 
+    _lent: _Lent | None = None
+
+    def stop(self) -> None:
+        """As `Model.stop`; calls that wait for others raise `Stopped` too."""
+        super().stop()
+        self._turn_away()
+
     async def _ready(self) -> Backend:
-        lent = await super()._ready()
-        assert isinstance(lent, _Lent)
-        return lent.until(self._stopping)
+        backend = await self._borrowed()
+        assert isinstance(backend, _Lent)
+        self._lent = backend.until(self._stopping)
+        return self._lent
+
+    async def _borrowed(self) -> Backend:
+        return await super()._ready()
+
+    def _turn_away(self) -> None:
+        if self._lent is not None:
+            self._lent.turn_away()
 
 
-class _Guest(Model):
+class _Guest(_Borrower):
     """A model that others ask at the same time, with its slots and its pace.
 
     Stopping it ends the calls that wait, but not those of others.
@@ -197,8 +225,7 @@ class _Guest(Model):
         """Ask nothing more; calls under way finish, calls that wait raise `Stopped`."""
         self._stopping.set()
         self._slots.turn_away(self)
+        self._turn_away()
 
-    async def _ready(self) -> Backend:
-        backend = await self._host._ready()
-        assert isinstance(backend, _Lent)
-        return backend.until(self._stopping)
+    async def _borrowed(self) -> Backend:
+        return await self._host._ready()

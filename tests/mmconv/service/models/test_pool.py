@@ -233,11 +233,13 @@ async def test_a_run_that_is_stopped_asks_nothing_that_waits_for_others(held: He
     waiting = [asyncio.create_task(ask(stopped, trial)) for trial in range(2)]
     await asyncio.sleep(0.05)
     stopped.model.stop()
+    async with asyncio.timeout(5):
+        told = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(each) for each in told] == [Stopped, Stopped]
     held.may_end.set()
     assert [each.text for each in await asyncio.gather(*answered)] == ["yes", "yes"]
-    told = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [type(each) for each in told] == [Stopped, Stopped]
     assert held.asked == 2
+    assert isinstance(await ask(busy, 2), Reply)
 
 
 async def test_a_guest_that_stops_leaves_those_be_who_wait_beside_it(held: Held) -> None:
