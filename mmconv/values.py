@@ -277,6 +277,7 @@ class Cell:
 
     `n` counts the values, `missing` those that are not there, by reason; `low` and `high` are the
     95 % interval where there is one. A cell of text (a label, an authors' convention) has no n.
+    Positive numbers of a `signed` cell, a change, have their sign.
     """
 
     value: float | str | None
@@ -284,6 +285,7 @@ class Cell:
     missing: Mapping[str, int] = field(default_factory=dict)
     low: float | None = None
     high: float | None = None
+    signed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,8 +293,8 @@ class Table:
     """Named rows of cells under named columns, as it is printed and exported.
 
     `name` is a file name without suffix; numbers are printed with `digits` decimals; `notes` say
-    what a reader must know (conventions, drafts, records left out). In a `signed` table positive
-    numbers have their sign; a `detail` table is written to files and not printed.
+    what a reader must know (conventions, drafts, records left out). In a `signed` table every
+    cell is; a `detail` table is written to files and not printed.
     """
 
     name: str

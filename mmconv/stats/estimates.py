@@ -199,7 +199,7 @@ def bounded(summary: Summary, lowest: float | None = None, highest: float | None
     return replace(summary, low=low, high=high)
 
 
-def as_cell(summary: Summary, scale: float = 1.0) -> Cell:
+def as_cell(summary: Summary, scale: float = 1.0, *, signed: bool = False) -> Cell:
     """A summary as a table's cell, its numbers times `scale` (100 for percent)."""
 
     def scaled(number: float | None) -> float | None:
@@ -211,6 +211,7 @@ def as_cell(summary: Summary, scale: float = 1.0) -> Cell:
         missing=summary.missing,
         low=scaled(summary.low),
         high=scaled(summary.high),
+        signed=signed,
     )
 
 

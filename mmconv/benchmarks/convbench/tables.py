@@ -115,13 +115,14 @@ def _deltas(frame: ScoreFrame, gradings: list[Grading], context: TableContext) -
 
 
 def _paper(frame: ScoreFrame, grading: Grading, context: TableContext) -> Table:
-    """One row in the layout of the paper's Table 1 (pairwise) or 2 (direct), with signs."""
+    """One row in the layout of the paper's Table 1 (pairwise) or 2 (direct), deltas with signs."""
     cells: dict[str, Cell] = {}
     for name in ("R1", "R2", *QUANTITIES):
         cells[name] = as_cell(estimate(frame, grading, name), grading.scale)
         for label, (_, goal) in DELTAS.items():
             if goal == name:
-                cells[label] = as_cell(delta(frame, grading, label), grading.scale)
+                change = delta(frame, grading, label)
+                cells[label] = as_cell(change, grading.scale, signed=True)
     there = {name: cell for name, cell in cells.items() if cell.value is not None}
     return Table(
         name=f"paper_{grading.name}",
@@ -169,16 +170,15 @@ def _alone(frame: ScoreFrame, gradings: list[Grading], context: TableContext) ->
             if not len(alone):
                 continue
             free = column(frame, grading, "free", turn)
-            level = LEVELS[turn]
-            for label, summary in (
-                (f"{level}, asked alone", mean(grading, alone)),
-                (
-                    f"{level}, third of three turns" if turn == 3 else f"{level}, after perception",
-                    mean(grading, free),
-                ),
-                (f"{level}, gain by the turns before", difference(grading, alone, free)),
-            ):
-                rows.setdefault(label, {})[grading.title] = as_cell(summary, grading.scale)
+            among = "third of three turns" if turn == 3 else "after perception"
+            gain = difference(grading, alone, free)
+            told = {
+                "asked alone": as_cell(mean(grading, alone), grading.scale),
+                among: as_cell(mean(grading, free), grading.scale),
+                "gain by the turns before": as_cell(gain, grading.scale, signed=True),
+            }
+            for label, cell in told.items():
+                rows.setdefault(f"{LEVELS[turn]}, {label}", {})[grading.title] = cell
     return Table(
         name="single_turn",
         title="One instruction alone against the conversation",

@@ -50,6 +50,8 @@ def cell_parts(
     """
     if cell is None:
         return "", "", ""
+    if cell.signed:
+        table = replace(table, signed=True)
     told = ""
     if cell.low is not None and cell.high is not None:
         ends = (round_number(end, table, grouped=True) for end in (cell.low, cell.high))

@@ -51,7 +51,8 @@ def to_csv(table: Table) -> str:
 def to_json(table: Table) -> str:
     """One object: the table's own fields, and rows -> row -> column -> cell.
 
-    A cell has value, n, missing (reason -> count), low and high.
+    A cell has value, n, missing (reason -> count), low and high; in tables that are not `signed`,
+    `signed` where it is a change.
     """
     check_table(table)
     document = {
@@ -182,4 +183,5 @@ def _json_cell(cell: Cell) -> dict[str, Any]:
         "missing": dict(cell.missing),
         "low": cell.low,
         "high": cell.high,
+        **({"signed": True} if cell.signed else {}),
     }

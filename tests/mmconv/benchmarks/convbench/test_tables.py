@@ -15,6 +15,7 @@ from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE, difference
 from mmconv.benchmarks.convbench.table_context import TableContext
 from mmconv.benchmarks.convbench.tables import LOST_TURNS, PARTS, build_tables
 from mmconv.config import ModelSpec, RunSpec
+from mmconv.report.tables.markdown import to_markdown
 from mmconv.stats import Column, ScoreFrame
 from mmconv.values import Score, Table
 
@@ -385,3 +386,11 @@ def test_the_papers_layout_has_one_row(tables: dict[str, Table]) -> None:
     [row] = tables["paper_direct"].rows.values()
     assert list(row)[:4] == ["R1", "R2", "S1", "S2"]
     assert "S3_tilde - S3_hat" in row
+
+
+def test_changes_have_their_sign_among_scores_that_have_none(tables: dict[str, Table]) -> None:
+    lines = to_markdown(tables["paper_direct"]).splitlines()
+    names, _, row = (line.split(" | ") for line in lines if line.startswith("| "))
+    cells = dict(zip(names, row, strict=True))
+    assert cells["S1"].startswith("6.00 ")
+    assert cells["S3\\_hat - S3"].startswith("+1.67 ")

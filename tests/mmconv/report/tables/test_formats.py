@@ -217,8 +217,10 @@ def test_one_file_per_table_and_format(tmp_path: Path) -> None:
 
 def test_written_tables_are_read_back_in_their_order(tmp_path: Path) -> None:
     signed = replace(TABLE, name="a_later_one", signed=True, detail=True, digits=1)
-    write_tables(tmp_path, [TABLE, signed])
-    assert read_tables(tmp_path) == (TABLE, signed)
+    change = {"a": {"S1": Cell(value=1.0, n=3, signed=True)}}
+    mixed = Table(name="mixed", title="t", columns=("S1",), rows=change)
+    write_tables(tmp_path, [TABLE, signed, mixed])
+    assert read_tables(tmp_path) == (TABLE, signed, mixed)
 
 
 def test_tables_that_are_not_written_again_are_gone_and_nothing_else(tmp_path: Path) -> None:
