@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
 from typing import cast
 
@@ -18,7 +19,7 @@ _LONGEST_IDLE = 4.0  # seconds: uvicorn and vLLM close a connection after 5 s
 
 
 class PlainConnection(asyncio.Protocol):
-    """A connection; `head` is what stands above each body, up to its length.
+    """A connection by the socket `own`; `head` is what stands above each body, up to its length.
 
     `free` is called once an answer is there and the connection may be used again, in the moment in
     which it comes, `lost` when the connection is closed.
@@ -26,10 +27,12 @@ class PlainConnection(asyncio.Protocol):
 
     def __init__(
         self,
+        own: socket.socket,
         head: bytes,
         free: Callable[[PlainConnection], None],
         lost: Callable[[PlainConnection], None],
     ) -> None:
+        self._own = own
         self._head = head
         self._free = free
         self._lost = lost
@@ -51,7 +54,8 @@ class PlainConnection(asyncio.Protocol):
     def send(self, body: bytes, answer: asyncio.Future[Answer]) -> None:
         """Send a request, whose `answer` is set when it comes.
 
-        It raises `OSError` where the connection ends before, `Transient` for what is no answer.
+        Its exception is an `OSError` where the connection ends before, a `Transient` for what is no
+        answer.
         """
         self._waiter, self._received, self._sent_at = answer, 0, self._time()
         head = b"%b%d\r\n\r\n" % (self._head, len(body))
@@ -68,7 +72,7 @@ class PlainConnection(asyncio.Protocol):
             self.close()
 
     def is_fresh(self) -> bool:
-        """Whether it may be used, as long as it was idle."""
+        """Whether it is open, and was not idle for too long."""
         return self._time() - self._idle_since < _LONGEST_IDLE and not self.is_closing()
 
     def is_closing(self) -> bool:
@@ -156,11 +160,25 @@ class PlainConnection(asyncio.Protocol):
         if not self._waiter.done():
             self._waiter.set_result(answer)
         self._waiter = None
-        if self._is_kept and not self.is_closing() and not self._transport.get_write_buffer_size():
+        if self._is_kept and not self._transport.get_write_buffer_size() and self._is_silent():
             self._idle_since = self._time()
             self._free(self)
         else:
             self.close()
+
+    def _is_silent(self) -> bool:
+        """Whether nothing more has come, not even the end: some servers hang up without a word.
+
+        The event loop has not looked again since the answer came, and the next request may go out
+        at once.
+        """
+        try:
+            self._own.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass  # the transport will tell
+        return False
 
     def _fail(self, error: Exception) -> None:
         """Have whoever waits for an answer raise an error, and close the connection."""

@@ -2,8 +2,8 @@
 
 This is the hot path of every run on local servers: it costs a fourth of the CPU time of aiohttp's
 session (tests/bench/README.md). It does only what a chat-completions server needs: no TLS, proxies,
-redirects or cookies. A connection is used again only if nothing is left of the request before, in
-neither direction.
+redirects or cookies. A connection is used again only if nothing is known to be left of the request
+before, in neither direction.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections import deque
-from typing import NamedTuple
+from dataclasses import dataclass
 from urllib.parse import quote, urlencode, urlsplit
 
 from mmconv.errors import Transient
@@ -31,7 +31,8 @@ _PACKED = frozenset({"gzip", "x-gzip", "deflate"})
 _GZIP_OR_ZLIB = 47  # zlib's wbits: it looks which of them it is
 
 
-class _Turn(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class _Turn:
     """A request that waits; `over` is what it was sent over, or None: it opens a connection."""
 
     body: bytes
@@ -58,7 +59,7 @@ class PlainHttp:
     async def post(self, body: bytes) -> Answer:
         """As `Transport.post`."""
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        connection = await self._send(body, answer)
+        connection = await self._connection_or_room(body, answer)
         try:
             async with asyncio.timeout(self._timeout):
                 if connection is None:
@@ -87,10 +88,12 @@ class PlainHttp:
             connection.close()
         await asyncio.sleep(0)  # sockets are closed by the event loop
 
-    async def _send(self, body: bytes, answer: asyncio.Future[Answer]) -> PlainConnection | None:
-        """Send over the first kept connection that is free, and return it.
+    async def _connection_or_room(
+        self, body: bytes, answer: asyncio.Future[Answer]
+    ) -> PlainConnection | None:
+        """What the request was sent over, as soon as one is free.
 
-        Returns None where there is room for another: it is taken, and nothing sent.
+        None where there is room for another: that is taken, and nothing sent.
         """
         if (idle := self._idle_one()) is not None:
             idle.send(body, answer)
@@ -103,8 +106,10 @@ class PlainHttp:
         try:
             return await turn.over
         except asyncio.CancelledError:
-            if turn.over.done() and not turn.over.cancelled():
+            if not turn.over.cancelled():
                 self._give_up(turn)
+            elif turn in self._turns:
+                self._turns.remove(turn)  # its body would stay until its turn comes
             raise
 
     def _give_up(self, turn: _Turn) -> None:
@@ -113,6 +118,8 @@ class PlainHttp:
             self._make_room()
         else:
             connection.drop(turn.answer)
+            if turn.answer.done():
+                turn.answer.exception()  # nobody else asks for it, which asyncio would report
 
     def _idle_one(self) -> PlainConnection | None:
         """The connection that was used last, unless its server may have given it up."""
@@ -131,13 +138,15 @@ class PlainHttp:
         """Open a connection in room that was taken; where that fails it is there again."""
         loop = asyncio.get_running_loop()
         try:
-            if self._is_closed:
-                raise RuntimeError("its connections are closed")
+            self._require_open()
             async with asyncio.timeout(self._patience):
+                own = await self._address.connect()
                 _, connection = await loop.create_connection(
-                    lambda: PlainConnection(self._head, self._free, self._lost),
-                    sock=await self._address.connect(),
+                    lambda: PlainConnection(own, self._head, self._free, self._lost), sock=own
                 )
+            if self._is_closed:
+                connection.close()
+            self._require_open()
             if connection.is_closing():
                 raise ConnectionResetError("the server closed the connection at once")
         except BaseException:
@@ -146,8 +155,12 @@ class PlainHttp:
         self._open.add(connection)
         return connection
 
-    def _next_turn(self) -> _Turn | None:
-        """The request that has waited longest, if any does."""
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise RuntimeError("its connections are closed")
+
+    def _take_turn(self) -> _Turn | None:
+        """The request that has waited longest, which waits no more; None if none does."""
         while self._turns:
             turn = self._turns.popleft()
             if not turn.over.done():
@@ -156,7 +169,7 @@ class PlainHttp:
 
     def _free(self, connection: PlainConnection) -> None:
         """Use a connection again, or keep it until it is."""
-        if (turn := self._next_turn()) is not None:
+        if (turn := self._take_turn()) is not None:
             connection.send(turn.body, turn.answer)
             turn.over.set_result(connection)
             return
@@ -166,14 +179,14 @@ class PlainHttp:
 
     def _lost(self, connection: PlainConnection) -> None:
         """Let another connection be opened instead."""
-        if connection in self._open:
+        if connection in self._open:  # else it was lost while it was opened: see there
             self._open.remove(connection)
             if connection in self._idle:
                 self._idle.remove(connection)
             self._make_room()
 
     def _make_room(self) -> None:
-        if (turn := self._next_turn()) is not None:
+        if (turn := self._take_turn()) is not None:
             turn.over.set_result(None)
         else:
             self._room += 1

@@ -46,9 +46,7 @@ class Session:
         """As `Transport.post`."""
         data = body if len(body) <= _LARGEST_PLAIN_BODY else io.BytesIO(body)
         async with self._room:
-            answer = await self._post(data)
-        await asyncio.sleep(0)  # lets the next request out
-        return answer
+            return await self._post(data)
 
     async def _post(self, data: bytes | io.BytesIO) -> Answer:
         begun = perf_counter()

@@ -23,7 +23,7 @@ LARGEST_ANSWER = 2**25  # bytes, unpacked: no reply is as long
 class Answer(NamedTuple):
     """What a server answers, whatever its status; `headers` are asked for in lower case.
 
-    `seconds` passed between the request and the answer's end.
+    `seconds` passed between the request, or a session's connecting for it, and the answer's end.
     """
 
     status: int
@@ -51,8 +51,7 @@ class Transport(Protocol):
 def open_transport(endpoint: Endpoint, timeout: float, most: int) -> Transport:
     """What reaches an endpoint, by so many connections at the `most`; none is opened yet.
 
-    A request ends after `timeout` seconds. The one that waits for a connection goes out before an
-    answer that came over it is worked on.
+    A request ends after `timeout` seconds.
     Needs a running event loop. Raises `ConfigError` for a proxy that is not spoken to by HTTP.
     """
     proxy = find_proxy(endpoint.url)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 from base64 import b64decode
-from collections.abc import Callable
 from typing import Any
 
 import PIL.Image
@@ -14,9 +13,6 @@ from aiohttp import web
 
 from mmconv.errors import ImageError, Refused
 from mmconv.values import Sampling, SeenImage
-from model_zoo.openai_api.plain_connection import PlainConnection
-from model_zoo.openai_api.replies import read_reply
-from model_zoo.openai_api.session import Session
 from tests.model_zoo.conftest import message
 from tests.model_zoo.openai_support import (
     ONCE,
@@ -221,27 +217,6 @@ async def test_a_cancelled_request_does_not_spoil_the_image_for_others() -> None
         with pytest.raises(asyncio.CancelledError):
             await first
     assert pictures.reads == 1
-
-
-@pytest.mark.usefixtures("transport")
-async def test_a_request_that_waits_goes_out_before_a_reply_is_read(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    events: list[str] = []
-
-    def noted(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
-        def note_and_work(*args: Any, **options: Any) -> Any:
-            events.append(name)
-            return work(*args, **options)
-
-        return note_and_work
-
-    monkeypatch.setattr(PlainConnection, "send", noted("sent", PlainConnection.send))
-    monkeypatch.setattr(Session, "_post", noted("sent", Session._post))
-    monkeypatch.setattr("model_zoo.openai_api.client.read_reply", noted("read", read_reply))
-    async with opened(max_concurrency=1) as (backend, _):
-        await asyncio.gather(*(ask(backend, asked(text)) for text in ("one", "two")))
-    assert events == ["sent", "sent", "read", "read"]
 
 
 async def test_an_image_that_is_gone_is_told_and_may_come_back() -> None:

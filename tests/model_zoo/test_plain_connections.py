@@ -6,17 +6,16 @@ import asyncio
 import gc
 import socket
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from mmconv.errors import Transient
 from model_zoo.openai_api.endpoint import Endpoint
-from model_zoo.openai_api.plain_connection import PlainConnection
 from model_zoo.openai_api.plain_http import PlainHttp
 from model_zoo.openai_api.transport import Answer, open_transport
 from tests.model_zoo.openai_support import unused_url
-from tests.model_zoo.raw_server import WHOLE, Server, Talk, listening, running, sending
+from tests.model_zoo.raw_server import WHOLE, Server, listening, running, sending
 
 
 async def test_a_connection_that_was_closed_meanwhile_is_not_used_again() -> None:
@@ -173,98 +172,6 @@ async def test_requests_at_once_have_connections_of_their_own_and_each_its_answe
             answers: list[Answer] = await asyncio.gather(*map(transport.post, bodies))
             assert [answer.data for answer in answers] == bodies
     assert server.connections == len(bodies)
-
-
-def slow(server: Callable[[], Server]) -> Talk:
-    """Answers after a moment with the body that was sent."""
-
-    async def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        body = server().requests[-1].partition(b"\r\n\r\n")[2]
-        await asyncio.sleep(0.02)
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
-
-    return answer
-
-
-async def test_requests_wait_for_the_few_connections_there_may_be() -> None:
-    bodies = [b"%d" % number for number in range(7)]
-    async with running(slow(lambda: server), most=2) as (transport, server):
-        answers = await asyncio.gather(*map(transport.post, bodies))
-    assert [answer.data for answer in answers] == bodies
-    assert all(answer.seconds >= 0.02 for answer in answers)
-    assert server.connections == 2
-
-
-@pytest.mark.parametrize("passed", [0.0, 0.03])
-async def test_a_request_that_is_cancelled_holds_up_nobody(passed: float) -> None:
-    """Neither while it waits, nor when it was just sent."""
-    async with running(slow(lambda: server), most=1) as (transport, server):
-        first, second, third = (
-            asyncio.create_task(transport.post(body)) for body in (b"1", b"2", b"3")
-        )
-        await asyncio.sleep(passed)
-        second.cancel()
-        async with asyncio.timeout(2):
-            assert [(await task).data for task in (first, third)] == [b"1", b"3"]
-    assert second.cancelled()
-    assert len(server.requests) == (3 if passed else 2)
-
-
-@pytest.mark.parametrize("kept", [True, False])
-async def test_nor_one_that_is_cancelled_in_the_moment_in_which_its_turn_comes(
-    monkeypatch: pytest.MonkeyPatch, kept: bool
-) -> None:
-    deliver = PlainConnection._deliver
-
-    def deliver_and_cancel(connection: PlainConnection) -> None:
-        deliver(connection)
-        second.cancel()
-
-    lost = PlainConnection.connection_lost
-
-    def lose_and_cancel(connection: PlainConnection, error: Exception | None) -> None:
-        lost(connection, error)
-        second.cancel()
-
-    monkeypatch.setattr(PlainConnection, "_deliver", deliver_and_cancel if kept else deliver)
-    monkeypatch.setattr(PlainConnection, "connection_lost", lost if kept else lose_and_cancel)
-    answer = WHOLE if kept else WHOLE.replace(b"X-Said", b"Connection: close\r\nX-Said")
-    async with running(sending(answer), most=1) as (transport, server):
-        first, second, third = (asyncio.create_task(transport.post(b"{}")) for _ in range(3))
-        async with asyncio.timeout(2):
-            assert [(await task).data for task in (first, third)] == [b"yes."] * 2
-    assert second.cancelled()
-    assert server.connections == 2
-
-
-@pytest.mark.parametrize("answer", [b"", WHOLE.replace(b"X-Said", b"Connection: close\r\nX-Said")])
-async def test_where_a_connection_ends_another_is_opened_for_who_waits(answer: bytes) -> None:
-    async with running(sending(answer, closing=True), most=1) as (transport, server):
-        posts = [transport.post(b"{}") for _ in range(3)]
-        async with asyncio.timeout(2):
-            ended = await asyncio.gather(*posts, return_exceptions=True)
-    assert [isinstance(each, Answer) for each in ended] == [bool(answer)] * 3
-    assert server.connections == 3
-
-
-async def test_who_waits_while_none_can_be_opened_is_told_too() -> None:
-    transport = PlainHttp(Endpoint(url=unused_url(), model="m"), 5.0, 1)
-    posts = [transport.post(b"{}") for _ in range(3)]
-    async with asyncio.timeout(2):
-        ended = await asyncio.gather(*posts, return_exceptions=True)
-    assert [getattr(each, "kind", None) for each in ended] == ["connection"] * 3
-
-
-async def test_what_waits_when_connections_are_closed_is_sent_nowhere() -> None:
-    async with running(slow(lambda: server), most=1) as (transport, server):
-        tasks = [asyncio.create_task(transport.post(b"{}")) for _ in range(3)]
-        await asyncio.sleep(0.01)
-        await transport.aclose()
-        async with asyncio.timeout(2):
-            sent, *waited = await asyncio.gather(*tasks, return_exceptions=True)
-    assert isinstance(sent, Transient)
-    assert [type(each) for each in waited] == [RuntimeError] * 2
-    assert len(server.requests) == 1
 
 
 class Body(bytearray):

@@ -116,7 +116,6 @@ async def test_an_answer_may_be_packed_though_none_is_asked_to_be(answer: bytes)
         (packed("br", b"?", 401), "HTTP 401, packed in a way not known: br"),
         (packed("gzip", b"no gzip at all"), "HTTP 200, not gzip: "),
         (packed("gzip", gzip.compress(b"yes.")[:-1]), "not gzip to its end"),
-        (packed("gzip", gzip.compress(b"yes.")[:-1]), "not gzip to its end"),
         (packed("gzip", gzip.compress(b"yes." * 100)), "an answer of more than"),
     ],
 )
