@@ -46,6 +46,12 @@ UNTOLD_WAIT = 3.0
 Such refusals are more often those of a busy server, at random, than of a low limit.
 """
 
+SHORTEST_TOLD = 0.1
+"""Seconds below which a server that asks to be left alone might as well ask for nothing.
+
+Some send `Retry-After: 0` with every refusal, or a date that has passed by their clock.
+"""
+
 SHORTEST_GAP = 0.001
 """Seconds between two calls below which they need no pace."""
 
@@ -98,12 +104,12 @@ class Pace:
             wait = backoff
         else:
             wait = asked_for if self._refusals == 1 else max(asked_for, backoff)
-        if asked_for is not None:
-            self._longest = asked_for if is_first else max(asked_for, self._longest)
         if is_first:
+            self._longest = UNTOLD_WAIT if asked_for is None else asked_for
             self.gap = wait / slots
         elif passed > 0:
             self.gap = min(2 * self.gap, (now - self._closed_at) / passed)
+        self._longest = max(asked_for or 0.0, self._longest)
         if self.gap > SLOWEST * self._longest:
             self.gap = 0.0
         self._probe = min(wait, LONGEST_PROBE)
@@ -179,6 +185,8 @@ class Slots:
         for more than `LONGEST_WAIT` is not waited for.
         """
         asked_for = error.retry_after
+        if asked_for is not None and asked_for < SHORTEST_TOLD:
+            asked_for = None
         if not error.overloaded or (asked_for or 0.0) > LONGEST_WAIT:
             return False
         now = asyncio.get_running_loop().time()
@@ -199,7 +207,7 @@ class Slots:
                 self._refused_in_a_row = 0
         self._limit = max(self._least, min(self._limit, self._held - 1))
         self._make_room()
-        return True
+        return bool(self._pace.gap)
 
     def _end_epoch(self, now: float, asked_for: float | None) -> None:
         """Close the gate, and have the slots halved once for every round that was answered.

@@ -72,7 +72,7 @@ class Store:
             self._known.catch_up(connection)
         self._reader = _Batcher(self._read_replies)
         self._failure_reader = _Batcher(self._read_failures)
-        self._writer = _Batcher(self._write_outcomes, gather=GATHER_SECONDS)
+        self._writer = _Batcher(self._write_outcomes, gather=GATHER_SECONDS, one_by_one=True)
         self._unsaved: dict[str, _Answered] = {}
 
     async def get(self, key: str) -> Reply | None:
@@ -209,14 +209,20 @@ class Store:
 class _Batcher(Generic[Item, Result]):
     """Runs a function of many items on its own thread, over whatever has gathered meanwhile.
 
-    `gather` is how many seconds the first of a batch waits for others.
+    `gather` is how many seconds the first of a batch waits for others. Results that are handed out
+    `one_by_one` let what has come meanwhile be seen to before the next one is worked on.
     """
 
     def __init__(
-        self, work: Callable[[Sequence[Item]], Sequence[Result]], gather: float = 0.0
+        self,
+        work: Callable[[Sequence[Item]], Sequence[Result]],
+        gather: float = 0.0,
+        *,
+        one_by_one: bool = False,
     ) -> None:
         self._work = work
         self._gather = gather
+        self._one_by_one = one_by_one
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mmconv-store")
         self._waiting: list[tuple[Item, asyncio.Future[Result]]] = []
         self._pump: asyncio.Task[None] | None = None
@@ -251,7 +257,7 @@ class _Batcher(Generic[Item, Result]):
             for (_, future), result in zip(batch, results, strict=True):
                 if not future.done():
                     future.set_result(result)
-                    # what has come meanwhile is seen to before the next one is worked on
+                if self._one_by_one:
                     await asyncio.sleep(0)
         self._pump = None
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import pytest
 
+from mmconv.errors import ConfigError
 from mmconv.protocols import Backend
 from mmconv.runner import Model
 from mmconv.runner.slots import Stopped
@@ -54,12 +55,12 @@ async def test_a_call_that_is_dropped_leaves_nothing_half_loaded() -> None:
 
 
 class Loaded:
-    """A model that is there; `closed` says that it was given back."""
+    """A model that is there; `closed` says how often it was given back."""
 
     max_concurrency = 1
 
     def __init__(self) -> None:
-        self.closed = False
+        self.closed = 0
 
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
@@ -67,7 +68,7 @@ class Loaded:
         raise AssertionError("nobody asks it")
 
     async def aclose(self) -> None:
-        self.closed = True
+        self.closed += 1
 
 
 async def test_a_model_that_is_loaded_as_its_call_is_dropped_is_given_back() -> None:
@@ -84,4 +85,35 @@ async def test_a_model_that_is_loaded_as_its_call_is_dropped_is_given_back() -> 
     opening.cancel()
     with pytest.raises(asyncio.CancelledError):
         await opening
-    assert loaded.closed
+    assert loaded.closed == 1
+
+
+async def test_a_model_that_fails_to_load_as_its_call_is_dropped_is_no_error_of_that_call() -> None:
+    begun = asyncio.Event()
+
+    async def load() -> Loaded:
+        begun.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        raise ConfigError("no such model")
+
+    opening = asyncio.create_task(Model("loaded", load).open())
+    await begun.wait()
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+
+
+async def test_a_model_is_closed_once_and_only_if_it_was_opened() -> None:
+    loaded = Loaded()
+
+    async def load() -> Loaded:
+        return loaded
+
+    model = Model("loaded", load)
+    await model.aclose()
+    assert loaded.closed == 0
+    await model.open()
+    for _ in range(2):
+        await model.aclose()
+        assert loaded.closed == 1

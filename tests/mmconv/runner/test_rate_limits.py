@@ -25,7 +25,7 @@ REFUSED_IN = 0.05
 class Limited:
     """Answers calls as long as `allows` says so at a time in seconds; `sent` are their times.
 
-    Else it says how long to wait, if it is one that says so.
+    Else it says how long to wait, if it is one that says so, or what it always `says`.
     """
 
     def __init__(
@@ -34,11 +34,13 @@ class Limited:
         *,
         most: int = MOST,
         tells: bool = True,
+        says: float | None = None,
         kind: FailureKind = "rate_limit",
     ) -> None:
         self.max_concurrency = most
         self._allows = allows
         self._tells = tells
+        self._says = says
         self._kind: FailureKind = kind
         self.sent: list[float] = []
         self.served = 0
@@ -59,7 +61,7 @@ class Limited:
             return Reply(text="yes")
         await asyncio.sleep(REFUSED_IN)
         self.closed += [clock(), clock() + wait]
-        asked_for = wait if self._tells else None
+        asked_for = (wait if self._says is None else self._says) if self._tells else None
         raise Transient(self._kind, "HTTP 4xx", retry_after=asked_for, overloaded=True)
 
     async def aclose(self) -> None:
@@ -155,6 +157,28 @@ def test_who_asks_for_the_longest_wait_is_heeded() -> None:
     assert server.sent[calls] == pytest.approx(REFUSED_IN + 20)
 
 
+def test_a_server_that_asks_for_nothing_is_tried_again_after_a_short_while() -> None:
+    server = Limited(lambda now: float(now == 0), tells=False)
+    run_virtually(ask_all(Model("m", server.open), REFUSALS_IN_A_ROW))
+    first, *others = server.sent[REFUSALS_IN_A_ROW:]
+    assert first == pytest.approx(REFUSED_IN + 0.75)
+    assert len(others) == REFUSALS_IN_A_ROW - 1
+
+
+@pytest.mark.parametrize("asked_for", [0.0, 0.015])
+def test_a_server_that_asks_for_next_to_nothing_is_sent_no_more_for_it(asked_for: float) -> None:
+    def refused(now: float) -> float:
+        return 1.0 if 10 <= now < 70 else 0.0
+
+    def sent_in_vain(server: Limited) -> int:
+        replies, _ = run_virtually(ask_all(Model("m", server.open), 400))
+        assert all(isinstance(each, Reply) for each in replies)
+        return len(server.sent) - 400
+
+    told = Limited(refused, says=asked_for)
+    assert sent_in_vain(told) == sent_in_vain(Limited(refused, tells=False))
+
+
 @pytest.mark.parametrize("tells", [True, False])
 def test_refusals_by_chance_slow_nothing_down(tells: bool) -> None:
     """Were every refusal a reason to wait, one in 25 would be enough to bring all to a halt."""
@@ -212,6 +236,13 @@ def test_a_model_that_never_answers_is_given_up_by_all_when_one_has_no_attempt_l
     assert seconds < 10 * 60
 
 
+def test_a_call_that_is_refused_alone_is_asked_as_often_as_it_has_attempts() -> None:
+    server = Limited(only_between(0, 0))
+    failed, _ = run_virtually(ask(Model("m", server.open, attempts=3)))
+    assert failed == Failure(kind="rate_limit", message="HTTP 4xx", attempts=3)
+    assert len(server.sent) == 3
+
+
 def test_one_that_has_answered_is_given_up_when_nothing_was_answered_for_long() -> None:
     async def main() -> tuple[float, list[Reply | Failure]]:
         model = Model("m", server.open, attempts=2)
@@ -233,6 +264,14 @@ def test_whoever_is_told_to_wait_for_longer_than_that_fails_at_once_and_holds_up
     told = "HTTP 4xx (it asks to wait for 601 s)"
     assert failures == [Failure(kind="rate_limit", message=told, attempts=1)] * 3
     assert seconds == REFUSED_IN
+
+
+def test_whoever_is_told_to_wait_for_just_that_long_waits_with_all_others() -> None:
+    server = Limited(lambda now: 0.0 if now else LONGEST_WAIT)
+    replies, _ = run_virtually(ask_all(Model("m", server.open), REFUSALS_IN_A_ROW))
+    assert all(isinstance(each, Reply) for each in replies)
+    first, second, *_ = server.sent[REFUSALS_IN_A_ROW:]
+    assert REFUSED_IN + LONGEST_WAIT <= first < second - 1 + 1e-9
 
 
 def test_refusals_use_up_no_attempt_while_others_are_answered() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from mmconv.errors import Refused, Transient
+from mmconv.errors import ImageError, Refused, Transient
 from mmconv.runner import Model, Seat, slots
 from mmconv.runner.slots import Stopped
 from mmconv.tally import SeatTally
@@ -177,6 +177,40 @@ async def test_waits_grow_and_are_spread_so_that_calls_do_not_come_back_in_one_i
         assert waits == expected
 
 
+async def test_waits_grow_with_the_refusals_of_a_busy_server_apart_from_other_failures(
+    waits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, busy = Transient("timeout", "no reply"), Transient("rate_limit", "busy")
+    problems = [slow, slow, busy, slow, busy, busy]
+
+    async def generate(*_: object, **__: object) -> Reply:
+        if problems:
+            raise problems.pop(0)
+        return Reply(text="yes")
+
+    backend = Held(1)
+    backend.generate = generate  # type: ignore[method-assign]  # it answers at last
+    monkeypatch.setattr(random.Random, "uniform", lambda *between: between[2])
+    assert await ask(Model("held", backend.open), "0") == Reply(text="yes")
+    assert waits == [1.0, 2.0, 1.0, 4.0, 2.0, 4.0]
+
+
+@pytest.mark.usefixtures("without_jitter")
+async def test_a_call_fails_when_its_attempts_are_used_up_though_others_are_answered() -> None:
+    backend = Held(2)
+    model = Model("held", backend.open, attempts=2)
+    failing, answered = ask(model, "0"), ask(model, "1")
+    await turns()
+    answer(backend.waiting["1"])
+    await turns()
+    assert answered.done()
+    for _ in range(2):
+        backend.waiting["0"].set_exception(Transient("timeout", "no reply"))
+        await turns()
+    assert failing.done()
+    assert await failing == Failure(kind="timeout", message="no reply", attempts=2)
+
+
 @pytest.mark.usefixtures("without_jitter")
 async def test_shortening_a_prompt_uses_up_no_attempt() -> None:
     backend = Held(1)
@@ -191,6 +225,54 @@ async def test_shortening_a_prompt_uses_up_no_attempt() -> None:
         await turns()
     await backend.settle(answer)
     assert await call == Reply(text="yes", dropped=2)
+
+
+async def test_a_prompt_that_is_refused_for_another_reason_is_not_shortened() -> None:
+    backend = Held(1)
+    call = ask(Model("held", backend.open), "0", pinned="")
+    await turns()
+    for problem in (Refused("context", "long"), Refused("rejected", "no")):
+        backend.waiting["0"].set_exception(problem)
+        await turns()
+    assert call.done()
+    assert await call == Failure(kind="rejected", message="no", attempts=1)
+
+
+async def test_a_call_whose_image_cannot_be_read_is_not_asked_again() -> None:
+    backend = Held(1)
+    call = ask(Model("held", backend.open), "0")
+    await turns()
+    backend.waiting["0"].set_exception(ImageError("it is cut off"))
+    await turns()
+    assert call.done()
+    assert await call == Failure(kind="image", message="it is cut off", attempts=1)
+
+
+@pytest.mark.usefixtures("without_jitter")
+async def test_calls_are_numbered_by_their_first_slots_until_they_have_an_end() -> None:
+    backend = Held(2)
+    model = Model("held", backend.open)
+
+    def under_way() -> list[bool]:
+        return [model.has_under_way(first) for first in range(5)]
+
+    assert under_way() == [False] * 5
+    calls = [ask(model, str(number)) for number in range(3)]
+    await turns()
+    backend.waiting["0"].set_exception(Transient("timeout", "no reply"))
+    await turns()
+    assert [*backend.waiting] == ["1", "2"], "the first waits to be asked again"
+    assert under_way() == [False, True, True, True, True]
+    answer(backend.waiting["1"])
+    await turns()
+    assert [*backend.waiting] == ["2", "0"]
+    assert under_way() == [False, True, True, True, True]
+    answer(backend.waiting["0"])
+    await turns()
+    assert under_way() == [False, False, False, True, True]
+    await backend.settle(answer)
+    assert all(call.done() for call in calls)
+    assert under_way() == [False] * 5
 
 
 @pytest.mark.usefixtures("without_jitter")
@@ -261,3 +343,9 @@ def test_a_benchmarks_system_prompt_stands_in_place_of_the_models_own() -> None:
     assert seat.prompt((own, user), Sampling())[0] == (own, user)
     sent = [(each.role, each.text) for each in seat.prompt((user,), Sampling())[0]]
     assert sent == [("system", "Be brief."), ("user", "hello")]
+    assert [each.text for each in seat.prompt((), Sampling())[0]] == ["Be brief."]
+
+
+def test_a_seat_of_which_nothing_is_said_sends_what_the_benchmark_says() -> None:
+    sampling = Sampling(temperature=1.0)
+    assert Seat(model=Model("m", Held(1).open)).prompt((), sampling) == ((), sampling)
