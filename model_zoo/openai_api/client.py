@@ -36,7 +36,7 @@ class ChatClient:
 
     @property
     def max_concurrency(self) -> int:
-        """An eighth more than there are connections.
+        """An eighth more than there are connections, where those are eight or more.
 
         What is over waits, ready to send, for a connection that comes free: none of them idles
         while the next request is put together, and no more are under way than allowed.
