@@ -156,6 +156,7 @@ class Connection(asyncio.BufferedProtocol):
         self.filled = 0
         self.begin = 0
         self.end = 0
+        self.arrived = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport; asyncio hands a TCP server nothing else."""

@@ -51,8 +51,8 @@ class Transport(Protocol):
 def open_transport(endpoint: Endpoint, timeout: float, most: int) -> Transport:
     """What reaches an endpoint, by so many connections at the `most`; none is opened yet.
 
-    A request ends after `timeout` seconds.
-    Needs a running event loop. Raises `ConfigError` for a proxy that is not spoken to by HTTP.
+    A request ends after `timeout` seconds. Needs a running event loop. Raises `ConfigError` for a
+    proxy that is not spoken to by HTTP.
     """
     proxy = find_proxy(endpoint.url)
     if proxy is None and _is_plain(endpoint.url):

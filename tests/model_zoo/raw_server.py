@@ -15,6 +15,11 @@ from model_zoo.openai_api.transport import open_transport
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nX-Said: j\xc3\xa4\r\n\r\nyes."
+LAST = WHOLE.replace(b"X-Said", b"Connection: close\r\nX-Said")
+
+
+class Body(bytearray):
+    """Bytes that can be watched; as good as any others."""
 
 
 class Server:
@@ -73,6 +78,17 @@ async def listening(serve: Talk, most: int = 64, **fields: object) -> AsyncItera
         for task in handling:
             task.cancel()
         await asyncio.gather(*handling)
+
+
+def echoing(server: Callable[[], Server]) -> Talk:
+    """Answers after a moment with the body that was sent."""
+
+    async def echo(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        body = server().requests[-1].partition(b"\r\n\r\n")[2]
+        await asyncio.sleep(0.02)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+
+    return echo
 
 
 def sending(answer: bytes, *, closing: bool = False) -> Talk:

@@ -15,7 +15,7 @@ from model_zoo.openai_api.endpoint import Endpoint
 from model_zoo.openai_api.plain_http import PlainHttp
 from model_zoo.openai_api.transport import Answer, open_transport
 from tests.model_zoo.openai_support import unused_url
-from tests.model_zoo.raw_server import WHOLE, Server, listening, running, sending
+from tests.model_zoo.raw_server import WHOLE, Body, Server, echoing, listening, running, sending
 
 
 async def test_a_connection_that_was_closed_meanwhile_is_not_used_again() -> None:
@@ -161,21 +161,12 @@ async def test_a_cancelled_request_takes_its_connection_along() -> None:
 
 
 async def test_requests_at_once_have_connections_of_their_own_and_each_its_answer() -> None:
-    async def echo(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        body = server.requests[-1].partition(b"\r\n\r\n")[2]
-        await asyncio.sleep(0.01)
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
-
     bodies = [b"%d" % number * size for number, size in enumerate([1, 10, 2**17, 2**22] * 2)]
-    async with running(echo) as (transport, server):
+    async with running(echoing(lambda: server)) as (transport, server):
         for _ in range(2):
             answers: list[Answer] = await asyncio.gather(*map(transport.post, bodies))
             assert [answer.data for answer in answers] == bodies
     assert server.connections == len(bodies)
-
-
-class Body(bytearray):
-    """Bytes that can be watched."""
 
 
 async def fail(transport: PlainHttp) -> weakref.ref[Body]:

@@ -9,7 +9,7 @@ import zlib
 import pytest
 
 from mmconv.errors import Transient
-from tests.model_zoo.raw_server import WHOLE, resetting, running, sending
+from tests.model_zoo.raw_server import LAST, WHOLE, resetting, running, sending
 
 FRAMED = {
     "by its length": WHOLE,
@@ -23,7 +23,7 @@ FRAMED = {
     "by the end, unwrapped": b"HTTP/1.0 200 OK\r\nTransfer-Encoding: identity\r\n\r\nyes.",
     "with bare line feeds": WHOLE.replace(b"\r\n", b"\n"),
     "with a folded header": WHOLE.replace(b"X-Said", b"X-Long: a\r\n b\r\nX-Said"),
-    "and closed": WHOLE.replace(b"X-Said", b"Connection: close\r\nX-Said"),
+    "and closed": LAST,
 }
 BROKEN = {
     "no HTTP": (b"SSH-2.0-OpenSSH_9.6\r\n", "is no HTTP"),

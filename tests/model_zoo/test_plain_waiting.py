@@ -17,23 +17,12 @@ from model_zoo.openai_api.plain_http import PlainHttp
 from model_zoo.openai_api.replies import read_reply
 from model_zoo.openai_api.transport import Answer
 from tests.model_zoo.openai_support import ask, asked, opened, unused_url
-from tests.model_zoo.raw_server import WHOLE, Server, Talk, listening, running, sending
-
-
-def slow(server: Callable[[], Server]) -> Talk:
-    """Answers after a moment with the body that was sent."""
-
-    async def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        body = server().requests[-1].partition(b"\r\n\r\n")[2]
-        await asyncio.sleep(0.02)
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
-
-    return answer
+from tests.model_zoo.raw_server import LAST, WHOLE, Body, echoing, listening, running, sending
 
 
 async def test_requests_wait_for_the_few_connections_there_may_be() -> None:
     bodies = [b"%d" % number for number in range(7)]
-    async with running(slow(lambda: server), most=2) as (transport, server):
+    async with running(echoing(lambda: server), most=2) as (transport, server):
         answers = await asyncio.gather(*map(transport.post, bodies))
     assert [answer.data for answer in answers] == bodies
     assert all(answer.seconds >= 0.02 for answer in answers)
@@ -43,7 +32,7 @@ async def test_requests_wait_for_the_few_connections_there_may_be() -> None:
 @pytest.mark.parametrize("passed", [0.0, 0.03])
 async def test_a_request_that_is_cancelled_holds_up_nobody(passed: float) -> None:
     """Neither while it waits, nor when it was just sent."""
-    async with running(slow(lambda: server), most=1) as (transport, server):
+    async with running(echoing(lambda: server), most=1) as (transport, server):
         first, second, third = (
             asyncio.create_task(transport.post(body)) for body in (b"1", b"2", b"3")
         )
@@ -73,7 +62,7 @@ async def test_nor_one_that_is_cancelled_in_the_moment_in_which_its_turn_comes(
 
     monkeypatch.setattr(PlainConnection, "_deliver", deliver_and_cancel if kept else deliver)
     monkeypatch.setattr(PlainConnection, "connection_lost", lost if kept else lose_and_cancel)
-    answer = WHOLE if kept else WHOLE.replace(b"X-Said", b"Connection: close\r\nX-Said")
+    answer = WHOLE if kept else LAST
     async with running(sending(answer), most=1) as (transport, server):
         first, second, third = (asyncio.create_task(transport.post(b"{}")) for _ in range(3))
         async with asyncio.timeout(2):
@@ -98,7 +87,7 @@ async def test_nor_one_that_was_cancelled_just_before(monkeypatch: pytest.Monkey
     assert (server.connections, len(server.requests)) == (1, 2)
 
 
-@pytest.mark.parametrize("answer", [b"", WHOLE.replace(b"X-Said", b"Connection: close\r\nX-Said")])
+@pytest.mark.parametrize("answer", [b"", LAST])
 async def test_where_a_connection_ends_another_is_opened_for_who_waits(answer: bytes) -> None:
     async with running(sending(answer, closing=True), most=1) as (transport, server):
         posts = [transport.post(b"{}") for _ in range(3)]
@@ -117,7 +106,7 @@ async def test_who_waits_while_none_can_be_opened_is_told_too() -> None:
 
 
 async def test_what_waits_when_connections_are_closed_is_sent_nowhere() -> None:
-    async with running(slow(lambda: server), most=1) as (transport, server):
+    async with running(echoing(lambda: server), most=1) as (transport, server):
         tasks = [asyncio.create_task(transport.post(b"{}")) for _ in range(3)]
         await asyncio.sleep(0.01)
         await transport.aclose()
@@ -178,10 +167,7 @@ async def test_an_error_that_nobody_waits_for_is_not_reported(
 
 
 async def test_a_request_that_is_cancelled_while_it_waits_leaves_nothing_behind() -> None:
-    class Body(bytearray):
-        """Bytes that can be watched."""
-
-    async with running(slow(lambda: server), most=1) as (transport, server):
+    async with running(echoing(lambda: server), most=1) as (transport, server):
         first = asyncio.create_task(transport.post(b"{}"))
         await asyncio.sleep(0)
         body = Body(2**20)

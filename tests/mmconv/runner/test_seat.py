@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from mmconv.errors import ImageError, Refused, Transient
+from mmconv.errors import ImageError, MmconvError, Refused, Transient
 from mmconv.runner import Model, Seat, slots
 from mmconv.runner.slots import Stopped
 from mmconv.tally import SeatTally
@@ -55,6 +55,13 @@ async def turns() -> None:
     """Give everything that can go on the time to do so."""
     for _ in range(20):
         await asyncio.sleep(0)
+
+
+async def fail(backend: Held, *problems: MmconvError) -> None:
+    """Have the call named 0 meet these problems, each when it is asked again."""
+    for problem in problems:
+        backend.waiting["0"].set_exception(problem)
+        await turns()
 
 
 def answer(future: asyncio.Future[Reply]) -> None:
@@ -204,9 +211,7 @@ async def test_a_call_fails_when_its_attempts_are_used_up_though_others_are_answ
     answer(backend.waiting["1"])
     await turns()
     assert answered.done()
-    for _ in range(2):
-        backend.waiting["0"].set_exception(Transient("timeout", "no reply"))
-        await turns()
+    await fail(backend, *[Transient("timeout", "no reply")] * 2)
     assert failing.done()
     assert await failing == Failure(kind="timeout", message="no reply", attempts=2)
 
@@ -216,13 +221,7 @@ async def test_shortening_a_prompt_uses_up_no_attempt() -> None:
     backend = Held(1)
     call = ask(Model("held", backend.open, attempts=2), "0", pinned="")
     await turns()
-    for problem in (
-        Refused("context", "long"),
-        Refused("context", "long"),
-        Transient("server", ""),
-    ):
-        backend.waiting["0"].set_exception(problem)
-        await turns()
+    await fail(backend, *[Refused("context", "long")] * 2, Transient("server", ""))
     await backend.settle(answer)
     assert await call == Reply(text="yes", dropped=2)
 
@@ -231,9 +230,7 @@ async def test_a_prompt_that_is_refused_for_another_reason_is_not_shortened() ->
     backend = Held(1)
     call = ask(Model("held", backend.open), "0", pinned="")
     await turns()
-    for problem in (Refused("context", "long"), Refused("rejected", "no")):
-        backend.waiting["0"].set_exception(problem)
-        await turns()
+    await fail(backend, Refused("context", "long"), Refused("rejected", "no"))
     assert call.done()
     assert await call == Failure(kind="rejected", message="no", attempts=1)
 
@@ -242,8 +239,7 @@ async def test_a_call_whose_image_cannot_be_read_is_not_asked_again() -> None:
     backend = Held(1)
     call = ask(Model("held", backend.open), "0")
     await turns()
-    backend.waiting["0"].set_exception(ImageError("it is cut off"))
-    await turns()
+    await fail(backend, ImageError("it is cut off"))
     assert call.done()
     assert await call == Failure(kind="image", message="it is cut off", attempts=1)
 
@@ -259,8 +255,7 @@ async def test_calls_are_numbered_by_their_first_slots_until_they_have_an_end() 
     assert under_way() == [False] * 5
     calls = [ask(model, str(number)) for number in range(3)]
     await turns()
-    backend.waiting["0"].set_exception(Transient("timeout", "no reply"))
-    await turns()
+    await fail(backend, Transient("timeout", "no reply"))
     assert [*backend.waiting] == ["1", "2"], "the first waits to be asked again"
     assert under_way() == [False, True, True, True, True]
     answer(backend.waiting["1"])
@@ -280,13 +275,12 @@ async def test_what_attempts_without_a_reply_took_is_counted() -> None:
     backend, tally = Held(1), SeatTally()
     call = ask(Model("held", backend.open), "0", tally=tally)
     await turns()
-    for problem in (
+    await fail(
+        backend,
         Transient("malformed", "no text", input_tokens=1000, output_tokens=100),
         Transient("timeout", "no reply in 1 s"),
         Refused("rejected", "held back", input_tokens=1000, output_tokens=7),
-    ):
-        backend.waiting["0"].set_exception(problem)
-        await turns()
+    )
     assert isinstance(await call, Failure)
     assert (tally.input_tokens, tally.output_tokens) == (2000, 107)
     assert (tally.total_input_tokens, tally.total_output_tokens) == (2000, 107)

@@ -7,12 +7,7 @@ import asyncio
 import pytest
 
 from mmconv.errors import Transient
-from mmconv.runner.slots import (
-    LONGEST_WAIT,
-    REFUSALS_IN_A_ROW,
-    Slots,
-    Stopped,
-)
+from mmconv.runner.slots import LONGEST_WAIT, REFUSALS_IN_A_ROW, Slots, Stopped
 from tests.mmconv.virtual_clock import run_virtually
 
 BUSY = Transient("rate_limit", "HTTP 429", retry_after=8.0)
