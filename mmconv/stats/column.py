@@ -107,7 +107,7 @@ class Column:
 
         A sample with a missing row is missing, for the first reason among its rows; with
         `partial` only a sample without any number is. The first row gives the cluster. What was
-        asked for before is the same column again.
+        asked for before is the same column again, and so is one that has a row per sample already.
         """
         if (how, partial) not in self._reductions:
             self._reductions[how, partial] = self._reduce(how, partial)
@@ -115,6 +115,8 @@ class Column:
 
     def _reduce(self, how: str, partial: bool) -> Column:
         codes, samples = number_names(self.samples)
+        if len(samples) == len(self):
+            return self
         here = self.present
         counts = np.bincount(codes[here], minlength=len(samples))
         needed = 1 if partial else np.bincount(codes, minlength=len(samples))

@@ -6,9 +6,8 @@ A frame reads what `mmconv.score_rows` has gathered. It neither aggregates, as
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +21,8 @@ _CLUSTER = "cluster"
 _Wanted: TypeAlias = frozenset[tuple[str, tuple[str, ...]]]
 """The fields and tags that are asked for, each with the texts to match."""
 
+_Text = TypeVar("_Text", str, str | None)
+
 _Codes: TypeAlias = NDArray[np.int32]
 """A number for each score's text, or `ABSENT`."""
 
@@ -30,27 +31,29 @@ class ScoreFrame:
     """A table of scores in their order, read in `Column`s, or score by score as often as wanted.
 
     The tag `cluster` says which scores are not independent of each other; without it those of one
-    sample are not. Rows that a frame was made of can grow no more. Raises `ValueError` for scores
-    that `ScoreRows.append` refuses.
+    sample are not. Rows that a frame was made of are its memory: they come into their order, and
+    can grow no more. Raises `ValueError` for scores that `ScoreRows.append` refuses.
     """
 
     def __init__(self, scores: Iterable[Score] | ScoreRows = ()) -> None:
         rows = scores if isinstance(scores, ScoreRows) else _gathered(scores)
         self._texts = rows.texts
         self._codes = rows.codes
-        orders = np.asarray(rows.orders)
-        places = None if (orders[1:] >= orders[:-1]).all() else np.argsort(orders, kind="stable")
-        self._values: NDArray[np.float64] = _ordered(rows.values, places)
-        self._turns: NDArray[np.int64] = _ordered(rows.turns, places)
-        self._tags: _Codes = _ordered(rows.tags, places)
+        self._values: NDArray[np.float64] = np.asarray(rows.values)
+        self._turns: NDArray[np.int64] = np.asarray(rows.turns)
+        self._tags: _Codes = np.asarray(rows.tags)
         self._tag_names = rows.tag_names
         self._fields: dict[str, _Codes] = {
-            name: _ordered(codes, places) for name, codes in rows.columns.items()
+            name: np.asarray(codes) for name, codes in rows.columns.items()
         }
+        _put_in_order(
+            np.asarray(rows.orders), self._values, self._turns, self._tags, *self._fields.values()
+        )
         self._clusters = self._fields["sample"]
         if (named := self._fields.get(_CLUSTER)) is not None:
             self._clusters = np.where(named == ABSENT, self._clusters, named)
         self._selected: dict[tuple[int | None, _Wanted], Column] = {}
+        self._shared: dict[Any, Any] = {}
 
     @classmethod
     def of(cls, scores: Iterable[Score]) -> ScoreFrame:
@@ -125,7 +128,7 @@ class ScoreFrame:
             samples=self._named(self._fields["sample"][places]),
             clusters=self._named(self._clusters[places]),
             numbers=self._values[places],
-            reasons=tuple(None if code == ABSENT else self._texts[code] for code in whys),
+            reasons=self._once(None if code == ABSENT else self._texts[code] for code in whys),
         )
 
     def _matches(self, name: str, texts: tuple[str, ...]) -> NDArray[np.bool_]:
@@ -141,7 +144,13 @@ class ScoreFrame:
         return self._clusters if name == _CLUSTER else self._fields.get(name)
 
     def _named(self, codes: _Codes) -> tuple[str, ...]:
-        return tuple(map(self._texts.__getitem__, codes.tolist()))
+        return self._once(map(self._texts.__getitem__, codes.tolist()))
+
+    def _once(self, texts: Iterable[_Text]) -> tuple[_Text, ...]:
+        """A tuple of these texts, which is one and the same for all columns that hold just them."""
+        held = tuple(texts)
+        shared: tuple[_Text, ...] = self._shared.setdefault(held, held)
+        return shared
 
 
 def _gathered(scores: Iterable[Score]) -> ScoreRows:
@@ -151,7 +160,9 @@ def _gathered(scores: Iterable[Score]) -> ScoreRows:
     return rows
 
 
-def _ordered(column: array[Any], places: NDArray[np.intp] | None) -> NDArray[Any]:
-    """A column's numbers in order, without a copy where they are in it already."""
-    numbers = np.asarray(column)
-    return numbers if places is None else numbers[places]
+def _put_in_order(orders: _Codes, *columns: NDArray[Any]) -> None:
+    """Sort the rows in place, orders too: no more than one column is copied at a time."""
+    if (orders[1:] < orders[:-1]).any():
+        places = np.argsort(orders, kind="stable")
+        for column in (orders, *columns):
+            column[:] = column[places]

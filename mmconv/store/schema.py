@@ -61,6 +61,15 @@ MIGRATING, SUBMITTING = 0x6D6D63_01, 0x6D6D63_02
 PATIENCE_SECONDS = 30
 """How long SQLite waits while others write."""
 
+CACHE_KILOBYTES = 512
+"""How much of an SQLite file each connection keeps; the system keeps what was read besides."""
+
+KEPT_STATEMENTS = 16
+"""How many statements a connection to SQLite keeps prepared.
+
+Each keeps the values it was last given, and that of an insert is another for each number of rows.
+"""
+
 PATIENT = {"connect_timeout": 5, "tcp_user_timeout": 10_000, "keepalives_idle": 10}
 """How long psycopg waits for a server that is silent: seconds to connect, milliseconds until what
 was sent must be received, seconds until a server that says nothing is asked whether it is there."""
@@ -274,7 +283,7 @@ def _make_engine(url: URL, shown: str) -> Engine:
     try:
         # a server that was restarted while nobody asked has closed the connections that are kept
         pings = url.get_backend_name() != "sqlite"
-        engine = create_engine(url, pool_pre_ping=pings, connect_args=_patience(url))
+        engine = create_engine(url, pool_pre_ping=pings, connect_args=_driver_options(url))
     except ImportError as error:
         advice = "pip install 'mmconv[postgres]' for postgresql+psycopg"
         raise StoreError(f"{shown} needs {error.name}, which is not here: {advice}") from error
@@ -285,11 +294,11 @@ def _make_engine(url: URL, shown: str) -> Engine:
     return engine
 
 
-def _patience(url: URL) -> dict[str, int]:
-    """How long to wait for the server, where the URL does not say it; SQLite has its own way."""
-    if url.get_backend_name() == "sqlite":
-        return {}
-    return {name: value for name, value in PATIENT.items() if name not in url.query}
+def _driver_options(url: URL) -> dict[str, int]:
+    """What SQLite keeps prepared, or how long to wait for a server, where the URL says nothing."""
+    sqlite = url.get_backend_name() == "sqlite"
+    options = {"cached_statements": KEPT_STATEMENTS} if sqlite else PATIENT
+    return {name: value for name, value in options.items() if name not in url.query}
 
 
 def _prepare_file(path: Path, *, create: bool) -> None:
@@ -312,6 +321,7 @@ def _tuned(url: URL) -> Callable[[Any, object], None]:
         cursor.execute(f"PRAGMA busy_timeout={PATIENCE_SECONDS * 1000}")
         _switch_journal(cursor, journal)
         cursor.execute("PRAGMA synchronous=FULL")
+        cursor.execute(f"PRAGMA cache_size=-{CACHE_KILOBYTES}")
         cursor.close()
 
     return tune

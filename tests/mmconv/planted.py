@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 import orjson
 
 from images import Library
-from mmconv.benchmarks.convbench.attribution import DUE, blames, failing, net_shares, shares
+from mmconv.benchmarks.convbench.attribution import DUE, failing, follow, net_shares, shares
 from mmconv.benchmarks.convbench.benchmark import build
 from mmconv.benchmarks.convbench.quantities import (
     DELTAS,
@@ -261,9 +261,9 @@ def _quantity_estimate(
 
 def _attributions(frame: ScoreFrame, truth: Expected) -> Iterator[Estimate]:
     for grading, threshold in zip(GRADINGS, (FAILURE_RATING, FAILURE_WIN), strict=True):
-        laid = shares(blames(frame, grading, threshold))
-        net = net_shares(frame, grading, threshold)
-        summaries = {each.name: each.summary for each in failing(frame, grading, threshold)}
+        courses = follow(frame, grading, threshold)
+        laid, net = shares(courses), net_shares(courses)
+        summaries = {each.name: each.summary for each in failing(courses)}
         falls = {place: summaries[DUE.join(place)] for place in net}
         kinds: tuple[tuple[Kind, Any, Any], ...] = (
             ("laid", laid, truth.laid),

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import product
-from typing import Any
+from typing import Any, TypeAlias
 
 from mmconv.benchmarks.convbench.options import ConvBenchOptions
 from mmconv.benchmarks.convbench.quantities import PAIRWISE, Grading, column
@@ -60,49 +60,15 @@ class Thresholds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blame:
-    """One failed turn, and the level that it is attributed to; None where that cannot be told.
+class Course:
+    """Whether a turn passes freely, then under each remedy; None where it is unscored.
 
-    `why` tells which score it lacks: then the shares do not count it, even if it has a level.
+    `why` tells which score it lacks, the first one if there are several: then shares do not count
+    it, even where it can be attributed. A turn that lacks none has `failed`: whether it fails (1)
+    freely, then with more and more made perfect; 0 at the end, since with its own level perfect
+    too, nothing fails.
     """
 
-    sample: str
-    cluster: str
-    level: str
-    attributed_to: str | None
-    why: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Failing:
-    """Whether each sample fails, or by how much its failures fall once a level too is perfect.
-
-    The latter is from -1 to 1, unless it `is_share`: what is left to a level itself is 0 or 1.
-    """
-
-    name: str
-    column: Column
-    is_share: bool
-
-    @property
-    def summary(self) -> Summary:
-        """The mean, with the interval of a share or of a change of one."""
-        if self.is_share:
-            return summarise_share(self.column)
-        return bounded(summarise_share_change(self.column), -1.0, 1.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Course:
-    """Whether a sample's turn passes freely, then under each remedy; None where it is unscored.
-
-    `why` tells which score it lacks, the first one if there are several. A turn that lacks none has
-    `failed`: whether it fails (1) freely, then with more and more made perfect; 0 at the end, since
-    with its own level perfect too, nothing fails.
-    """
-
-    sample: str
-    cluster: str
     level: str
     passed: tuple[bool | None, ...]
     why: str | None
@@ -125,48 +91,70 @@ class _Course:
         return self.level
 
 
-def blames(frame: ScoreFrame, grading: Grading, threshold: float) -> Iterator[Blame]:
-    """Every failed creation and reasoning, attributed to a level where the ablations allow it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """A sample's turn and its course, which it shares with all that took the same."""
+
+    sample: str
+    cluster: str
+    course: Course
+
+
+Courses: TypeAlias = Mapping[str, Sequence[Followed]]
+"""Level -> the turn of every sample."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Failing:
+    """Whether each sample fails, or by how much its failures fall once a level too is perfect.
+
+    The latter is from -1 to 1, unless it `is_share`: what is left to a level itself is 0 or 1.
+    """
+
+    name: str
+    column: Column
+    is_share: bool
+
+    @property
+    def summary(self) -> Summary:
+        """The mean, with the interval of a share or of a change of one."""
+        if self.is_share:
+            return summarise_share(self.column)
+        return bounded(summarise_share_change(self.column), -1.0, 1.0)
+
+
+def follow(frame: ScoreFrame, grading: Grading, threshold: float) -> Courses:
+    """The course of every creation and reasoning, freely and as the ablations make more perfect.
 
     A level is left out where the run did not ask for the conditions that it needs.
     """
-    for level in CHAINS:
-        for each in _courses(frame, grading, level, threshold):
-            if each.fails:
-                yield Blame(
-                    sample=each.sample,
-                    cluster=each.cluster,
-                    level=level,
-                    attributed_to=each.attributed_to,
-                    why=each.why,
-                )
+    followed = {level: _followed(frame, grading, level, threshold) for level in CHAINS}
+    return {level: turns for level, turns in followed.items() if turns}
 
 
-def shares(found: Iterable[Blame]) -> dict[tuple[str, str], Summary]:
+def failures(courses: Courses) -> Iterator[Followed]:
+    """Every failed creation and reasoning."""
+    return (each for turns in courses.values() for each in turns if each.course.fails)
+
+
+def shares(courses: Courses) -> dict[tuple[str, str], Summary]:
     """(failed level, blamed level) -> the share of the failures that are attributed to it.
 
-    `n` counts the failures with a score under every condition, `missing` those without.
+    `n` counts the failures with a score under every condition, `missing` those without. A level
+    without failures has no shares.
     """
-    by_level: dict[str, list[Blame]] = {}
-    for blame in found:
-        by_level.setdefault(blame.level, []).append(blame)
+    failed = {
+        level: [each for each in turns if each.course.fails] for level, turns in courses.items()
+    }
     return {
-        (level, blamed): summarise_share(
-            Column.of(
-                [None if each.why else float(each.attributed_to == blamed) for each in failures],
-                samples=[each.sample for each in failures],
-                clusters=[each.cluster for each in failures],
-                reasons=[each.why for each in failures],
-            )
-        )
-        for level, failures in by_level.items()
+        (level, blamed): summarise_share(_column(turns, partial(_is_laid_to, blamed=blamed)))
+        for level, turns in failed.items()
+        if turns
         for blamed in _blamed(level)
     }
 
 
-def net_shares(
-    frame: ScoreFrame, grading: Grading, threshold: float
-) -> dict[tuple[str, str], Summary]:
+def net_shares(courses: Courses) -> dict[tuple[str, str], Summary]:
     """(failed level, blamed level) -> by how much of itself the number of failures falls, net.
 
     With F failures freely and H with the level before made perfect, that level's net share is
@@ -176,14 +164,13 @@ def net_shares(
     of those of the others: the same as in `shares`.
     """
     return {
-        (level, blamed): _net(courses, step)
-        for level in CHAINS
-        if (courses := _courses(frame, grading, level, threshold))
+        (level, blamed): _net(turns, step)
+        for level, turns in courses.items()
         for step, blamed in enumerate(_blamed(level))
     }
 
 
-def failing(frame: ScoreFrame, grading: Grading, threshold: float) -> Iterator[Failing]:
+def failing(courses: Courses) -> Iterator[Failing]:
     """Of each failed level the whole, `creation failed`, and then what comes from each level.
 
     Those, `creation failed: due to perception` and so on, add up to the whole. They are what the
@@ -191,16 +178,15 @@ def failing(frame: ScoreFrame, grading: Grading, threshold: float) -> Iterator[F
     perfect perception, N samples have a mean of (F - H) / N. A sample that lacks a score under some
     condition is missing.
     """
-    for level in CHAINS:
-        if courses := _courses(frame, grading, level, threshold):
-            whole = _column(courses, lambda each: each.failed[0])
-            yield Failing(name=f"{level}{FAILED}", column=whole, is_share=True)
-            for step, blamed in enumerate(_blamed(level)):
-                fall = _column(courses, partial(_fall, step=step))
-                yield Failing(name=f"{level}{DUE}{blamed}", column=fall, is_share=blamed == level)
+    for level, turns in courses.items():
+        whole = _column(turns, lambda each: each.failed[0])
+        yield Failing(name=f"{level}{FAILED}", column=whole, is_share=True)
+        for step, blamed in enumerate(_blamed(level)):
+            fall = _column(turns, partial(_fall, step=step))
+            yield Failing(name=f"{level}{DUE}{blamed}", column=fall, is_share=blamed == level)
 
 
-def _courses(frame: ScoreFrame, grading: Grading, level: str, threshold: float) -> list[_Course]:
+def _followed(frame: ScoreFrame, grading: Grading, level: str, threshold: float) -> list[Followed]:
     """Every sample's turn; none where a condition was never asked for."""
     (condition, turn), remedies = CHAINS[level]
     free = column(frame, grading, condition, turn)
@@ -213,7 +199,9 @@ def _courses(frame: ScoreFrame, grading: Grading, level: str, threshold: float) 
         return []
     scores = zip(free.values, *(map(values.get, free.samples) for values in mended), strict=True)
     return [
-        _course(sample, cluster, level, _passed(settings, threshold))
+        Followed(
+            sample=sample, cluster=cluster, course=_course(level, _passed(settings, threshold))
+        )
         for sample, cluster, settings in zip(free.samples, free.clusters, scores, strict=True)
     ]
 
@@ -222,15 +210,15 @@ def _passed(scores: Iterable[float | None], threshold: float) -> tuple[bool | No
     return tuple(None if score is None else score >= threshold for score in scores)
 
 
-def _course(sample: str, cluster: str, level: str, passed: tuple[bool | None, ...]) -> _Course:
+@cache
+def _course(level: str, passed: tuple[bool | None, ...]) -> Course:
+    """There are some dozens of them."""
     why = None
     if None in passed:
         place = passed.index(None)
         why = f"no score with perfect {_blamed(level)[place - 1]}" if place else "no score"
     failed = () if why else (*(float(not each) for each in passed), 0.0)
-    return _Course(
-        sample=sample, cluster=cluster, level=level, passed=passed, why=why, failed=failed
-    )
+    return Course(level=level, passed=passed, why=why, failed=failed)
 
 
 def _blamed(level: str) -> tuple[str, ...]:
@@ -238,15 +226,15 @@ def _blamed(level: str) -> tuple[str, ...]:
     return (*(blamed for blamed, _, _ in CHAINS[level][1]), level)
 
 
-def _net(courses: Sequence[_Course], step: int) -> Summary:
+def _net(turns: Sequence[Followed], step: int) -> Summary:
     """The fall in failures from one step to the next, as a share of the free failures.
 
     The first level's share is at most 1 and the last one's at least 0: there their scales end.
     """
-    rows = [each for each in courses if each.why is None or each.fails]
+    rows = [each for each in turns if each.course.why is None or each.course.fails]
     over = _column(rows, partial(_fall, step=step))
     under = _column(rows, lambda each: each.failed[0])
-    steps = len(courses[0].passed)
+    steps = len(turns[0].course.passed)
     possible = [
         (each[step] - (*each, 0.0)[step + 1], each[0]) for each in product((0.0, 1.0), repeat=steps)
     ]
@@ -258,16 +246,20 @@ def _net(courses: Sequence[_Course], step: int) -> Summary:
     return replace(share, n=sum(value == 1 for value in under.values))
 
 
-def _column(courses: Sequence[_Course], number: Callable[[_Course], float]) -> Column:
-    """A number of each sample, or which score it lacks."""
+def _column(turns: Sequence[Followed], number: Callable[[Course], float]) -> Column:
+    """A number of each sample's course, or which score it lacks."""
     return Column.of(
-        [number(each) if each.why is None else None for each in courses],
-        samples=[each.sample for each in courses],
-        clusters=[each.cluster for each in courses],
-        reasons=[each.why for each in courses],
+        [number(each.course) if each.course.why is None else None for each in turns],
+        samples=[each.sample for each in turns],
+        clusters=[each.cluster for each in turns],
+        reasons=[each.course.why for each in turns],
     )
 
 
-def _fall(course: _Course, step: int) -> float:
-    """By how much a sample's failures fall at a step, from -1 to 1."""
+def _is_laid_to(course: Course, blamed: str) -> float:
+    return float(course.attributed_to == blamed)
+
+
+def _fall(course: Course, step: int) -> float:
+    """By how much failures fall at a step, from -1 to 1."""
     return course.failed[step] - course.failed[step + 1]

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TypeAlias
 
-from mmconv.benchmarks.convbench.attribution import DUE, Blame, blames, failing, net_shares, shares
+from mmconv.benchmarks.convbench.attribution import (
+    DUE,
+    Course,
+    Courses,
+    failing,
+    failures,
+    follow,
+    net_shares,
+    shares,
+)
 from mmconv.benchmarks.convbench.position_bias import TIE, is_in_both_orders
 from mmconv.benchmarks.convbench.quantities import PAIRWISE, Grading
 from mmconv.benchmarks.convbench.table_context import TableContext
@@ -60,30 +70,27 @@ ADDED_UP = (
 IN_SHARES = "in the shares"
 """The column that says whether a sample's failure counts in the shares: yes, or no and why."""
 
-_Blames: TypeAlias = Mapping[Grading, Sequence[Blame]]
+_Courses: TypeAlias = Mapping[Grading, Courses]
 
 
 def attribution_tables(
     frame: ScoreFrame, gradings: Sequence[Grading], context: TableContext
 ) -> tuple[Table, ...]:
     """What there is to cite first; the tables are without rows where there are no failures."""
-    found = {each: [*blames(frame, each, context.failure.of(each))] for each in gradings}
+    found = {each: follow(frame, each, context.failure.of(each)) for each in gradings}
+    lost = _lost(frame, gradings)
     return (
-        _net_attribution(frame, gradings, context),
-        _failing_samples(frame, gradings, context),
+        _net_attribution(found, lost, context),
+        _failing_samples(found, lost, context),
         _attribution(found, context),
         _blamed(found, context),
     )
 
 
-def _net_attribution(
-    frame: ScoreFrame, gradings: Sequence[Grading], context: TableContext
-) -> Table:
-    lost = _lost(frame, gradings)
+def _net_attribution(found: _Courses, lost: tuple[str, ...], context: TableContext) -> Table:
     rows: dict[str, dict[str, Cell]] = {}
-    for grading in gradings:
-        found = net_shares(frame, grading, context.failure.of(grading))
-        for (level, blamed), share in found.items():
+    for grading, courses in found.items():
+        for (level, blamed), share in net_shares(courses).items():
             if share.n or share.missing:
                 row = rows.setdefault(f"{level}{DUE}{blamed}", {})
                 told = share if _is_told(share) else replace(share, mean=None, low=None, high=None)
@@ -91,10 +98,10 @@ def _net_attribution(
     return Table(
         name="attribution_net",
         title="Which level the failures come from (% of failures)",
-        columns=tuple(grading.failures for grading in gradings),
+        columns=tuple(grading.failures for grading in found),
         rows=rows,
         notes=(
-            NET if lost and [*gradings] == [PAIRWISE] else f"Cite these. {NET}",
+            NET if lost and [*found] == [PAIRWISE] else f"Cite these. {NET}",
             UNTOLD,
             _failing(context),
             FOLLOWED,
@@ -104,19 +111,17 @@ def _net_attribution(
     )
 
 
-def _failing_samples(
-    frame: ScoreFrame, gradings: Sequence[Grading], context: TableContext
-) -> Table:
+def _failing_samples(found: _Courses, lost: tuple[str, ...], context: TableContext) -> Table:
     rows: dict[str, dict[str, Cell]] = {}
-    for grading in gradings:
-        for each in failing(frame, grading, context.failure.of(grading)):
+    for grading, courses in found.items():
+        for each in failing(courses):
             rows.setdefault(each.name, {})[grading.failures] = as_cell(each.summary, 100.0)
     return Table(
         name="failures",
         title="How many samples fail, and what the failures come from (% of samples)",
-        columns=tuple(grading.failures for grading in gradings),
+        columns=tuple(grading.failures for grading in found),
         rows=rows,
-        notes=(ADDED_UP, _failing(context), *_lost(frame, gradings), *context.notes),
+        notes=(ADDED_UP, _failing(context), *lost, *context.notes),
         detail=True,
     )
 
@@ -133,10 +138,10 @@ def _is_told(share: Summary) -> bool:
     return share.high - share.low <= WIDEST
 
 
-def _attribution(found: _Blames, context: TableContext) -> Table:
+def _attribution(found: _Courses, context: TableContext) -> Table:
     rows: dict[str, dict[str, Cell]] = {}
-    for grading, blamed_samples in found.items():
-        for (level, blamed), share in shares(blamed_samples).items():
+    for grading, courses in found.items():
+        for (level, blamed), share in shares(courses).items():
             row = rows.setdefault(f"{level} failed: attributed to {blamed}", {})
             row[grading.failures] = as_cell(share, 100.0)
     return Table(
@@ -149,15 +154,12 @@ def _attribution(found: _Blames, context: TableContext) -> Table:
     )
 
 
-def _blamed(found: _Blames, context: TableContext) -> Table:
+def _blamed(found: _Courses, context: TableContext) -> Table:
     """The samples behind the attribution: grading/failed level/sample -> the level blamed."""
     rows = {
-        f"{grading.name}/{each.level}/{each.sample}": {
-            "attributed to": Cell(value=each.attributed_to or f"unknown: {each.why}"),
-            IN_SHARES: Cell(value=_in_shares(each)),
-        }
-        for grading, blamed_samples in found.items()
-        for each in blamed_samples
+        f"{grading.name}/{each.course.level}/{each.sample}": _blame(each.course)
+        for grading, courses in found.items()
+        for each in failures(courses)
     }
     return Table(
         name="attribution_samples",
@@ -169,10 +171,16 @@ def _blamed(found: _Blames, context: TableContext) -> Table:
     )
 
 
-def _in_shares(blame: Blame) -> str:
-    if blame.why is None:
-        return "yes"
-    return "no" if blame.attributed_to is None else f"no: {blame.why}"
+@cache
+def _blame(course: Course) -> Mapping[str, Cell]:
+    """The row of every failure that takes this course: most of thousands are alike."""
+    counted = "yes" if course.why is None else "no"
+    if course.why is not None and course.attributed_to is not None:
+        counted = f"no: {course.why}"
+    return {
+        "attributed to": Cell(value=course.attributed_to or f"unknown: {course.why}"),
+        IN_SHARES: Cell(value=counted),
+    }
 
 
 def _failing(context: TableContext) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mmconv.benchmarks.convbench.attribution import Thresholds, failing
+from mmconv.benchmarks.convbench.attribution import Thresholds, failing, follow
 from mmconv.benchmarks.convbench.quantities import (
     DELTAS,
     GRADINGS,
@@ -69,7 +69,7 @@ def _deltas(grading: Grading, there: dict[str, Column]) -> Iterator[Quantity]:
 
 
 def _failures(frame: ScoreFrame, grading: Grading, thresholds: Thresholds) -> Iterator[Quantity]:
-    for each in failing(frame, grading, thresholds.of(grading)):
+    for each in failing(follow(frame, grading, thresholds.of(grading))):
         yield Quantity(
             name=each.name,
             columns={each.name: each.column},

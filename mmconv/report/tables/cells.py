@@ -32,8 +32,9 @@ def check_table(table: Table) -> None:
     """Refuse what only a bug can bring: a bad name, an unknown column, a number that is none."""
     if not re.fullmatch(r"[\w-][\w.-]*", table.name):
         raise ValueError(f"a table's name is a plain file name, not {table.name!r}")
+    known = set(table.columns)
     for name, row in table.rows.items():
-        if unknown := row.keys() - set(table.columns):
+        if unknown := row.keys() - known:
             raise ValueError(f"table {table.name}: row {name!r} has columns {sorted(unknown)}")
         for column, cell in row.items():
             for number in (cell.value, cell.low, cell.high):

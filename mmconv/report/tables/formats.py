@@ -64,11 +64,13 @@ def to_json(table: Table) -> str:
         "detail": table.detail,
         "notes": table.notes,
         "rows": {
-            name: {column: _json_cell(row[column]) for column in table.columns if column in row}
+            name: {column: row[column] for column in table.columns if column in row}
             for name, row in table.rows.items()
         },
     }
-    return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
+    # cells become objects one by one as they are written: a table may have tens of thousands
+    looks = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_DATACLASS
+    return orjson.dumps(document, _json_cell, looks).decode()
 
 
 FORMATS: Mapping[str, Callable[[Table], str]] = {
@@ -111,20 +113,22 @@ def write_tables(folder: Path, tables: Sequence[Table]) -> None:
     that is no plain file name or that of the index.
     """
     names = [table.name for table in tables]
+    for table in tables:
+        check_table(table)
     if len({*names, Path(INDEX).stem}) <= len(names):
         raise ValueError(f"two tables have one name, or one that of the index: {sorted(names)}")
     folder.mkdir(parents=True, exist_ok=True)
     remove_tables(folder, but=names)
-    texts = {
-        f"{table.name}.{suffix}": render(table)
-        for table in tables
-        for suffix, render in FORMATS.items()
-    }
+    for table in tables:
+        for suffix, render in FORMATS.items():
+            _write(folder / f"{table.name}.{suffix}", render(table))
     # last, since whoever finds the index takes all tables to be there
-    texts[INDEX] = orjson.dumps(names).decode() + "\n"
-    for name, text in texts.items():
-        with whole(folder / name) as part:
-            part.write_text(text, encoding="utf-8", newline="\n")
+    _write(folder / INDEX, orjson.dumps(names).decode() + "\n")
+
+
+def _write(path: Path, text: str) -> None:
+    with whole(path) as part:
+        part.write_text(text, encoding="utf-8", newline="\n")
 
 
 def remove_tables(folder: Path, *, but: Collection[str] = ()) -> None:

@@ -93,6 +93,9 @@ def test_rows_are_read_in_their_order_whichever_they_came_in() -> None:
     assert [score.tags for score in frame][:2] == [{}, {"task": "b"}]
     assert len(frame.select(task=("a", "c"))) == 1
     assert list(frame.clusters()) == ["a", "b", "c", "d", "e"]
+    assert [(each.sample, each.tags) for each in ScoreFrame(rows)] == [
+        (each.sample, each.tags) for each in frame
+    ]
 
 
 def test_a_turn_may_be_any_number() -> None:
@@ -113,6 +116,15 @@ def test_what_was_asked_for_before_is_the_same_column_again() -> None:
     with_gap = ScoreFrame([_score("1", 1, 1.0), _score("1", 2, None)]).select()
     assert with_gap.per_sample("mean").values == [None]
     assert with_gap.per_sample("mean", partial=True).values == [1.0]
+
+
+def test_columns_of_the_same_samples_share_their_names() -> None:
+    frame = ScoreFrame(_score(str(sample), turn, 1.0) for sample in range(3) for turn in (1, 2))
+    first, second = frame.select(turn=1), frame.select(turn=2)
+    assert first.samples == ("0", "1", "2")
+    assert first.samples is second.samples is first.clusters
+    assert first.reasons is second.reasons
+    assert first.per_sample("mean") is first
 
 
 def test_many_scores_take_less_than_a_hundred_bytes_each() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _sqlite3
 import asyncio
+import ctypes
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +88,18 @@ async def test_many_at_once_share_transactions(store: Store) -> None:
     assert await asyncio.gather(*put) == replies
     got = [store.get(key(number)) for number in range(1200)]
     assert await asyncio.gather(*got) == replies
+
+
+async def test_batches_of_every_size_leave_little_in_memory(store: Store) -> None:
+    """SQLite keeps what each prepared insert was last given: once that was megabytes."""
+    used = ctypes.CDLL(_sqlite3.__file__).sqlite3_memory_used
+    used.restype = ctypes.c_longlong
+    reply = Reply(text="long " * 400)
+    before = used()
+    for count in range(1, 80):
+        keys = [key(100 * count + number) for number in range(count)]
+        await asyncio.gather(*(store.put(each, "model", reply) for each in keys))
+    assert used() - before < 5_000_000
 
 
 async def test_the_latest_failures_of_many_calls_are_read_together(store: Store) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from mmconv.benchmarks.convbench import attribution
-from mmconv.benchmarks.convbench.attribution import blames, failing, net_shares
+from mmconv.benchmarks.convbench.attribution import failing, failures, follow, net_shares
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
 from mmconv.stats import ScoreFrame
-from mmconv.values import Score
+from mmconv.values import Score, Summary
 
 LEVELS = ("perception", "reasoning", "creation")
 CONDITIONS = ("free", "perception", "reasoning")
@@ -38,8 +38,12 @@ def creations(
     return ScoreFrame(scores())
 
 
+def net(frame: ScoreFrame) -> dict[tuple[str, str], Summary]:
+    return net_shares(follow(frame, DIRECT, 6.0))
+
+
 def shares(frame: ScoreFrame) -> dict[str, float | None]:
-    found = net_shares(frame, DIRECT, 6.0)
+    found = net(frame)
     return {level: found["creation", level].mean for level in LEVELS}
 
 
@@ -47,7 +51,7 @@ def test_a_share_is_what_is_mended_less_what_is_spoilt() -> None:
     """Free failures 5; 3 with perception given (one of them spoilt); 1 with reasoning given."""
     frame = creations(["fpp", "fpp", "fpp", "ffp", "fff", "pfp", "ppp", "ppp"])
     assert shares(frame) == pytest.approx({"perception": 0.4, "reasoning": 0.4, "creation": 0.2})
-    assert {each.n for each in net_shares(frame, DIRECT, 6.0).values()} == {5}
+    assert {each.n for each in net(frame).values()} == {5}
 
 
 def test_a_share_is_negative_where_perfection_spoils_more_than_it_mends() -> None:
@@ -60,16 +64,15 @@ def test_luck_alone_leaves_everything_to_the_level_itself(metric: str) -> None:
     """All eight outcomes once: half of the creations fail under each condition, independently."""
     states = [f"{a}{b}{c}" for a in "fp" for b in "fp" for c in "fp"]
     grading, threshold = (DIRECT, 6.0) if metric == "rating" else (PAIRWISE, 0.5)
-    found = net_shares(creations(states, metric), grading, threshold)
+    found = net_shares(follow(creations(states, metric), grading, threshold))
     assert [found["creation", level].mean for level in LEVELS] == pytest.approx([0, 0, 1])
 
 
 def test_samples_count_that_are_scored_under_every_condition() -> None:
     """What is missing are failures: a sample that passes, or that has no free score, is none."""
     frame = creations(["fpp", "ffp", "fff", "?pp", "f?p", "fp?", "fp", "ppp", "p?p", "pf?"])
-    net = net_shares(frame, DIRECT, 6.0)
-    rule = attribution.shares(blames(frame, DIRECT, 6.0))
-    for found in (net, rule):
+    rule = attribution.shares(follow(frame, DIRECT, 6.0))
+    for found in (net(frame), rule):
         assert found["creation", "perception"].mean == pytest.approx(1 / 3)
         for each in found.values():
             assert each.n == 3
@@ -82,21 +85,20 @@ def test_samples_count_that_are_scored_under_every_condition() -> None:
 def test_what_can_be_laid_without_a_score_is_not_counted_for_it() -> None:
     """Without it, only failures that perfect perception mends could be counted."""
     frame = creations(["fpp", "ffp", "fff"] * 4 + ["fp?", "f?p"] * 20)
-    found = attribution.shares(blames(frame, DIRECT, 6.0))
+    found = attribution.shares(follow(frame, DIRECT, 6.0))
     assert [each.mean for each in found.values()] == pytest.approx([1 / 3] * 3)
-    laid = [each.attributed_to for each in blames(frame, DIRECT, 6.0)]
+    laid = [each.course.attributed_to for each in failures(follow(frame, DIRECT, 6.0))]
     assert (laid.count("perception"), laid.count(None)) == (24, 20)
 
 
 @pytest.mark.parametrize("conditions", [1, 2])
 def test_what_was_never_asked_for_has_no_shares(conditions: int) -> None:
     frame = creations([states[:conditions] for states in ("fpp", "ffp", "fff", "ppp")])
-    assert net_shares(frame, DIRECT, 6.0) == {}
-    assert list(blames(frame, DIRECT, 6.0)) == []
+    assert net(frame) == {}
 
 
 def test_without_a_failure_there_is_no_share() -> None:
-    found = net_shares(creations(["ppp", "pfp", "f??"]), DIRECT, 6.0)["creation", "creation"]
+    found = net(creations(["ppp", "pfp", "f??"]))["creation", "creation"]
     assert (found.mean, found.low, found.n) == (None, None, 0)
     assert found.missing == {"no score with perfect perception": 1}
 
@@ -111,7 +113,7 @@ def test_samples_that_are_all_alike_do_not_make_it_certain(states: str, share: f
 
 @pytest.mark.parametrize("pictures", [1, 2, 4])
 def test_few_pictures_have_no_interval(pictures: int) -> None:
-    found = net_shares(creations(["fff", "fpp"] * pictures), DIRECT, 6.0)["creation", "creation"]
+    found = net(creations(["fff", "fpp"] * pictures))["creation", "creation"]
     assert (found.mean, found.low, found.high) == (0.5, None, None)
 
 
@@ -119,14 +121,14 @@ def test_two_pictures_with_many_failures_have_no_interval_that_runs_away() -> No
     """20 failures over 2 pictures once had one from -16488 to 0.99999."""
     states = ["fpp"] * 9 + ["fff"] + ["fpp"] * 5 + ["fff"] * 5
     frame = creations(states, rows_per_image=10)
-    found = net_shares(frame, DIRECT, 6.0)
+    found = net(frame)
     assert found["creation", "perception"].mean == pytest.approx(0.7)
     assert {each.low for each in found.values()} == {None}
 
 
 def test_failures_that_are_few_have_no_share_with_an_interval() -> None:
     few, enough = (creations(["fpp", "fff"] * count + ["ppp"] * 80) for count in (2, 8))
-    assert net_shares(few, DIRECT, 6.0)["creation", "creation"].low is None
+    assert net(few)["creation", "creation"].low is None
     below, share, above = interval(enough, "creation")
     assert (share, below > 0, above < 2) == (0.5, True, True)
 
@@ -158,7 +160,7 @@ def test_rows_of_one_picture_that_go_together_tell_less() -> None:
 
 
 def interval(frame: ScoreFrame, level: str) -> tuple[float, float, float]:
-    found = net_shares(frame, DIRECT, 6.0)["creation", level]
+    found = net(frame)["creation", level]
     assert found.low is not None
     assert found.mean is not None
     assert found.high is not None
@@ -168,7 +170,7 @@ def interval(frame: ScoreFrame, level: str) -> tuple[float, float, float]:
 def test_what_fails_is_divided_among_the_levels_over_all_samples() -> None:
     """Of ten samples five fail; three with perception given, one of them spoilt; one at the end."""
     states = ["fpp", "fpp", "fpp", "ffp", "fff", "pfp", *["ppp"] * 4]
-    found = {each.name: each.summary for each in failing(creations(states), DIRECT, 6.0)}
+    found = {each.name: each.summary for each in failing(follow(creations(states), DIRECT, 6.0))}
     assert {name: summary.mean for name, summary in found.items()} == pytest.approx(
         {
             "creation failed": 0.5,
@@ -184,7 +186,7 @@ def test_what_fails_is_divided_among_the_levels_over_all_samples() -> None:
 
 def test_a_sample_that_lacks_a_score_is_missing_among_all_samples() -> None:
     frame = creations(["fpp", "ffp", "fff", "?pp", "f?p", "ppp", "p?p", "pf?", "pp"])
-    for each in failing(frame, DIRECT, 6.0):
+    for each in failing(follow(frame, DIRECT, 6.0)):
         assert each.summary.n == 4
         assert each.summary.missing == {
             "no score": 1,
@@ -195,6 +197,6 @@ def test_a_sample_that_lacks_a_score_is_missing_among_all_samples() -> None:
 
 def test_where_nothing_fails_the_shares_of_samples_still_have_intervals() -> None:
     """0 of 40 is not surely 0."""
-    for each in failing(creations(["ppp"] * 40, rows_per_image=1), DIRECT, 6.0):
+    for each in failing(follow(creations(["ppp"] * 40, rows_per_image=1), DIRECT, 6.0)):
         assert each.summary.mean == 0
         assert each.summary.high is not None and each.summary.high > 0.02

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from mmconv.benchmarks.convbench.attribution import Blame, Thresholds, blames, net_shares
+from mmconv.benchmarks.convbench.attribution import Thresholds, failures, follow, net_shares
 from mmconv.benchmarks.convbench.attribution_tables import FOLLOWED, UNTOLD, WIDEST
 from mmconv.benchmarks.convbench.compared import compared_quantities
 from mmconv.benchmarks.convbench.official import OFFICIAL, Convention
@@ -160,11 +160,14 @@ def test_deltas_are_paired(tables: dict[str, Table]) -> None:
 
 
 def test_failures_are_attributed_to_the_first_level_that_mends_them() -> None:
-    found = list(blames(ScoreFrame(scores()), DIRECT, 6.0))
+    found = [
+        (each.sample, each.cluster, each.course.level, each.course.attributed_to)
+        for each in failures(follow(ScoreFrame(scores()), DIRECT, 6.0))
+    ]
     assert found == [
-        Blame(sample="1", cluster="own", level="creation", attributed_to="reasoning"),
-        Blame(sample="3", cluster="same", level="creation", attributed_to="perception"),
-        Blame(sample="1", cluster="own", level="reasoning", attributed_to="perception"),
+        ("1", "own", "creation", "reasoning"),
+        ("3", "same", "creation", "perception"),
+        ("1", "own", "reasoning", "perception"),
     ]
 
 
@@ -262,7 +265,7 @@ def test_a_net_share_is_told_where_its_interval_tells_something(
     for cell in cells:
         assert (cell.value is not None, cell.low is not None, cell.high is not None) == (told,) * 3
     assert UNTOLD in made.notes
-    shares = net_shares(ScoreFrame(ratings), DIRECT, CONTEXT.failure.rating).values()
+    shares = net_shares(follow(ScoreFrame(ratings), DIRECT, CONTEXT.failure.rating)).values()
     widths = [None if each.low is None else (each.high or 0) - each.low for each in shares]
     assert all(width is not None and width <= WIDEST for width in widths) == told
 

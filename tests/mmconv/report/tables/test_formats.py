@@ -290,4 +290,6 @@ def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
         write_tables(tmp_path, [TABLE, TABLE])
     with pytest.raises(ValueError, match="that of the index"):
         write_tables(tmp_path, [replace(TABLE, name="index")])
+    with pytest.raises(ValueError, match="plain file name"):
+        write_tables(tmp_path, [TABLE, replace(TABLE, name="a/b")])
     assert list(tmp_path.iterdir()) == []
