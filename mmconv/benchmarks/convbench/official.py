@@ -82,7 +82,7 @@ class OfficialRates:
     def _is_judged(self) -> bool:
         return PAIRWISE.metric in self.frame.distinct("metric")
 
-    @property
+    @cached_property
     def _is_whole(self) -> bool:
         return count_samples(self.frame) >= self.convention.rows
 

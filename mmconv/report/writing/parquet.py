@@ -75,10 +75,12 @@ def _column(held: Any) -> pyarrow.DataType:
 
 def _parsed(block: bytes, schema: pyarrow.Schema) -> pyarrow.Table:
     """The records of whole lines; raises `pyarrow.ArrowInvalid` for one that does not fit."""
+    import pyarrow as pa
     from pyarrow import json
 
     return json.read_json(
-        io.BytesIO(block),
+        # a Python file would be read under the interpreter's lock, which the tables hold
+        pa.BufferReader(block),
         json.ReadOptions(block_size=len(block) + 1, use_threads=False),
         json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
     )
