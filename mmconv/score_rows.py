@@ -33,7 +33,7 @@ class ScoreRows:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.codes: dict[str, int] = {}
-        self.orders = array("i")
+        self.orders = array("q")
         self.values = array("d")
         self.turns = array("q")
         self.columns: dict[str, array[int]] = {name: array("i") for name in PLAIN}

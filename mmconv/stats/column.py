@@ -109,14 +109,15 @@ class Column:
         `partial` only a sample without any number is. The first row gives the cluster. What was
         asked for before is the same column again, and so is one that has a row per sample already.
         """
+        if len(set(self.samples)) == len(self):
+            # not among the reductions: a column that held itself would be freed late
+            return self
         if (how, partial) not in self._reductions:
             self._reductions[how, partial] = self._reduce(how, partial)
         return self._reductions[how, partial]
 
     def _reduce(self, how: str, partial: bool) -> Column:
         codes, samples = number_names(self.samples)
-        if len(samples) == len(self):
-            return self
         here = self.present
         counts = np.bincount(codes[here], minlength=len(samples))
         needed = 1 if partial else np.bincount(codes, minlength=len(samples))

@@ -160,7 +160,7 @@ def _gathered(scores: Iterable[Score]) -> ScoreRows:
     return rows
 
 
-def _put_in_order(orders: _Codes, *columns: NDArray[Any]) -> None:
+def _put_in_order(orders: NDArray[np.int64], *columns: NDArray[Any]) -> None:
     """Sort the rows in place, orders too: no more than one column is copied at a time."""
     if (orders[1:] < orders[:-1]).any():
         places = np.argsort(orders, kind="stable")

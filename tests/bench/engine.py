@@ -20,7 +20,7 @@ import time
 from collections.abc import Sequence
 from compileall import compile_dir
 from dataclasses import dataclass
-from importlib import import_module
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -104,8 +104,7 @@ def measure(arguments: Sequence[str]) -> Measured:
 def compile_packages() -> None:
     """Lay bytecode beside the modules, as an installation does: a new checkout has none."""
     for package in PACKAGES:
-        module = import_module(package)
-        compile_dir(Path(str(module.__file__)).parent, quiet=1)
+        compile_dir(str(files(package)), quiet=1)
 
 
 def draw_data(folder: Path, samples: int) -> None:

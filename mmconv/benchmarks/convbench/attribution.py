@@ -132,9 +132,12 @@ def follow(frame: ScoreFrame, grading: Grading, threshold: float) -> Courses:
     return {level: turns for level, turns in followed.items() if turns}
 
 
-def failures(courses: Courses) -> Iterator[Followed]:
-    """Every failed creation and reasoning."""
-    return (each for turns in courses.values() for each in turns if each.course.fails)
+def failures(courses: Courses) -> Courses:
+    """The turns that fail freely; a level without any is left out."""
+    failed = {
+        level: [each for each in turns if each.course.fails] for level, turns in courses.items()
+    }
+    return {level: turns for level, turns in failed.items() if turns}
 
 
 def shares(courses: Courses) -> dict[tuple[str, str], Summary]:
@@ -143,13 +146,9 @@ def shares(courses: Courses) -> dict[tuple[str, str], Summary]:
     `n` counts the failures with a score under every condition, `missing` those without. A level
     without failures has no shares.
     """
-    failed = {
-        level: [each for each in turns if each.course.fails] for level, turns in courses.items()
-    }
     return {
         (level, blamed): summarise_share(_column(turns, partial(_is_laid_to, blamed=blamed)))
-        for level, turns in failed.items()
-        if turns
+        for level, turns in failures(courses).items()
         for blamed in _blamed(level)
     }
 

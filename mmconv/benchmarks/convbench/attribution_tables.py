@@ -157,9 +157,10 @@ def _attribution(found: _Courses, context: TableContext) -> Table:
 def _blamed(found: _Courses, context: TableContext) -> Table:
     """The samples behind the attribution: grading/failed level/sample -> the level blamed."""
     rows = {
-        f"{grading.name}/{each.course.level}/{each.sample}": _blame(each.course)
+        f"{grading.name}/{level}/{each.sample}": _blame(each.course)
         for grading, courses in found.items()
-        for each in failures(courses)
+        for level, turns in failures(courses).items()
+        for each in turns
     }
     return Table(
         name="attribution_samples",
@@ -174,9 +175,9 @@ def _blamed(found: _Courses, context: TableContext) -> Table:
 @cache
 def _blame(course: Course) -> Mapping[str, Cell]:
     """The row of every failure that takes this course: most of thousands are alike."""
-    counted = "yes" if course.why is None else "no"
-    if course.why is not None and course.attributed_to is not None:
-        counted = f"no: {course.why}"
+    counted = "yes"
+    if course.why is not None:
+        counted = "no" if course.attributed_to is None else f"no: {course.why}"
     return {
         "attributed to": Cell(value=course.attributed_to or f"unknown: {course.why}"),
         IN_SHARES: Cell(value=counted),

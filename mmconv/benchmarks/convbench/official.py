@@ -45,7 +45,7 @@ class OfficialRates:
     frame: ScoreFrame
     convention: Convention
 
-    @property
+    @cached_property
     def columns(self) -> tuple[str, ...]:
         """The column, if there is one."""
         return (OFFICIAL,) if self._is_judged and self._is_whole else ()
@@ -82,7 +82,7 @@ class OfficialRates:
     def _is_judged(self) -> bool:
         return PAIRWISE.metric in self.frame.distinct("metric")
 
-    @cached_property
+    @property
     def _is_whole(self) -> bool:
         return count_samples(self.frame) >= self.convention.rows
 

@@ -87,7 +87,8 @@ def test_what_can_be_laid_without_a_score_is_not_counted_for_it() -> None:
     frame = creations(["fpp", "ffp", "fff"] * 4 + ["fp?", "f?p"] * 20)
     found = attribution.shares(follow(frame, DIRECT, 6.0))
     assert [each.mean for each in found.values()] == pytest.approx([1 / 3] * 3)
-    laid = [each.course.attributed_to for each in failures(follow(frame, DIRECT, 6.0))]
+    failed = failures(follow(frame, DIRECT, 6.0))["creation"]
+    laid = [each.course.attributed_to for each in failed]
     assert (laid.count("perception"), laid.count(None)) == (24, 20)
 
 
@@ -95,6 +96,7 @@ def test_what_can_be_laid_without_a_score_is_not_counted_for_it() -> None:
 def test_what_was_never_asked_for_has_no_shares(conditions: int) -> None:
     frame = creations([states[:conditions] for states in ("fpp", "ffp", "fff", "ppp")])
     assert net(frame) == {}
+    assert failures(follow(frame, DIRECT, 6.0)) == {}
 
 
 def test_without_a_failure_there_is_no_share() -> None:

@@ -161,13 +161,14 @@ def test_deltas_are_paired(tables: dict[str, Table]) -> None:
 
 def test_failures_are_attributed_to_the_first_level_that_mends_them() -> None:
     found = [
-        (each.sample, each.cluster, each.course.level, each.course.attributed_to)
-        for each in failures(follow(ScoreFrame(scores()), DIRECT, 6.0))
+        (each.sample, each.cluster, level, each.course.attributed_to, each.course.why)
+        for level, turns in failures(follow(ScoreFrame(scores()), DIRECT, 6.0)).items()
+        for each in turns
     ]
     assert found == [
-        ("1", "own", "creation", "reasoning"),
-        ("3", "same", "creation", "perception"),
-        ("1", "own", "reasoning", "perception"),
+        ("1", "own", "creation", "reasoning", None),
+        ("3", "same", "creation", "perception", None),
+        ("1", "own", "reasoning", "perception", None),
     ]
 
 
