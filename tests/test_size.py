@@ -1,4 +1,4 @@
-"""The size of the code is a test: files of at most 400 lines, functions of at most 50."""
+"""The size of the code is a test: files of at most 500 lines, functions of at most 50."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("mmconv", "model_zoo", "judges", "images", "tests")
-FILE_LINES = 400
+FILE_LINES = 500
 FUNCTION_LINES = 50
 
 LONGER: dict[str, str] = {}
