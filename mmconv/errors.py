@@ -11,7 +11,9 @@
     ├── OwnCodeError        a benchmark or provider of one's own raises, or returns what it must not
     ├── PlanError           a planned call graph that cannot run (a bug in a benchmark)
     ├── StoreError          the store cannot be opened, read, written, migrated or merged
-    │   └── StoreFull       its disk is full
+    │   ├── StoreFull       its disk is full
+    │   ├── StoreAway       its database server does not answer
+    │   └── StoreGone       its file was deleted or replaced while in use
     ├── Unparsed            a reply that holds no readable verdict
     └── BackendError        a model did not answer
         ├── Transient       worth asking again, after `retry_after` seconds where known
@@ -136,6 +138,14 @@ class StoreError(MmconvError):
 
 class StoreFull(StoreError):
     """The store cannot be written, since its disk is full."""
+
+
+class StoreAway(StoreError):
+    """The store's database server does not answer: it may come back."""
+
+
+class StoreGone(StoreError):
+    """The store's file was deleted or replaced while it was in use."""
 
 
 class Unparsed(MmconvError):

@@ -49,7 +49,7 @@ from sqlalchemy.exc import (
     SQLAlchemyError,
 )
 
-from mmconv.errors import StoreError, StoreFull
+from mmconv.errors import StoreAway, StoreError, StoreFull
 from mmconv.store.mounts import is_on_network
 
 HEAD = "0005"
@@ -73,6 +73,12 @@ Each keeps the values it was last given, and that of an insert is another for ea
 PATIENT = {"connect_timeout": 5, "tcp_user_timeout": 10_000, "keepalives_idle": 10}
 """How long psycopg waits for a server that is silent: seconds to connect, milliseconds until what
 was sent must be received, seconds until a server that says nothing is asked whether it is there."""
+
+TIMEOUT = "store_timeout"
+"""The field of a URL's query that sets `TIMEOUT_SECONDS`: postgresql://...?store_timeout=300."""
+
+TIMEOUT_SECONDS = 60.0
+"""How long a database server that does not answer is waited for, once the store is open."""
 
 DISK_FULL = (sqlite3.SQLITE_FULL, "53100")
 """What SQLite and PostgreSQL call it."""
@@ -246,7 +252,10 @@ def _store_error(failed: ExceptionContext) -> StoreError | None:
     told = f"the store{where} fails: {' '.join(str(error).split())}"
     if kind is OperationalError:  # SQLite tells of a damaged file by the other one.
         told += "; what was answered before is kept: once this is mended, the same command goes on"
-    return StoreFull(told) if code in DISK_FULL else StoreError(told)
+    if code in DISK_FULL:
+        return StoreFull(told)
+    is_server = failed.dialect.name != "sqlite"
+    return StoreAway(told) if is_server and kind is OperationalError else StoreError(told)
 
 
 def _shown(url: URL) -> str:
@@ -278,12 +287,28 @@ def read_address(address: str) -> URL:
     return url
 
 
+def read_timeout(address: str) -> float:
+    """How many seconds a server that does not answer is waited for, by its address.
+
+    Raises `StoreError` for a `store_timeout` that is not a number of seconds.
+    """
+    given = read_address(address).query.get(TIMEOUT, TIMEOUT_SECONDS)
+    try:
+        seconds = float(str(given))
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise StoreError(f"{TIMEOUT}={given}: write a number of seconds, as in {TIMEOUT}=300")
+    return seconds
+
+
 def _make_engine(url: URL, shown: str) -> Engine:
     """The engine for a URL, not yet connected; `shown` is the URL as messages may have it."""
     try:
         # a server that was restarted while nobody asked has closed the connections that are kept
         pings = url.get_backend_name() != "sqlite"
-        engine = create_engine(url, pool_pre_ping=pings, connect_args=_driver_options(url))
+        bare = url.difference_update_query([TIMEOUT])
+        engine = create_engine(bare, pool_pre_ping=pings, connect_args=_driver_options(bare))
     except ImportError as error:
         advice = "pip install 'mmconv[postgres]' for postgresql+psycopg"
         raise StoreError(f"{shown} needs {error.name}, which is not here: {advice}") from error

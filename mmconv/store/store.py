@@ -18,14 +18,24 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from datetime import UTC, datetime
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import orjson
 from sqlalchemy import Connection, Table, bindparam, func, select
+from sqlalchemy.exc import SQLAlchemyError
 
-from mmconv.errors import StoreError, StoreFull
+from mmconv.errors import StoreAway, StoreError, StoreFull, StoreGone
 from mmconv.store.known import KnownKeys
-from mmconv.store.schema import connect, failures, images, replies, runs
+from mmconv.store.schema import (
+    connect,
+    failures,
+    images,
+    read_address,
+    read_timeout,
+    replies,
+    runs,
+)
 from mmconv.values import Failure, Outcome, Reply, SeenImage
 
 Item = TypeVar("Item")
@@ -38,6 +48,9 @@ _LOGGER = logging.getLogger(__name__)
 
 AWAY_SECONDS = 30.0
 """How long a database that is away is waited for at the end, if replies are not kept yet."""
+
+RETRY_SECONDS = 0.5
+"""How long to wait between two tries to reach a database server that does not answer."""
 
 BATCH = 500
 """Keys per query; SQLite allows about 32,000 variables, PostgreSQL 65,535."""
@@ -57,22 +70,29 @@ GATHER_SECONDS = 0.005
 class Store:
     """Replies, failures, image facts and run specifications in one database.
 
-    Raises `mmconv.errors.StoreError` if it cannot be opened, and later where it can no longer be
-    read or written (a full disk): what was acknowledged is kept. The coroutines belong to one event
-    loop; `aclose` waits for what is under way. `flights` are the calls that runners look up or ask
-    at this moment, by key, so that equal ones are one whoever asks. One that its runner gave up
-    ends as None, and whoever waits for it asks again.
+    Raises `mmconv.errors.StoreError` if it cannot be opened, and later if it can no longer be read
+    or written (a full disk): what was acknowledged is kept. A database server that stops answering
+    is waited for (`store_timeout` in its URL, 60 s) before `StoreAway` is raised. If an SQLite file
+    is deleted or replaced while it is in use, every later read and write raises `StoreGone`, and
+    `aclose` writes all replies to a file beside it.
+
+    The coroutines belong to one event loop; `aclose` waits for what is under way. `flights` are the
+    calls that runners look up or request at this moment, by key, so that equal ones are one. One
+    that its runner gave up ends as None, and the others request it again.
     """
 
     def __init__(self, url: str, *, create: bool = True) -> None:
         self.flights: dict[str, asyncio.Future[Outcome | None]] = {}
+        self._timeout = read_timeout(url)
         self._engine = connect(url, create=create)
+        self._file = _File.of(url)
         self._known = KnownKeys()
         with self._engine.connect() as connection:
             self._known.catch_up(connection)
-        self._reader = _Batcher(self._read_replies)
-        self._failure_reader = _Batcher(self._read_failures)
-        self._writer = _Batcher(self._write_outcomes, gather=GATHER_SECONDS, one_by_one=True)
+        self._reader = _Batcher(self._guarded(self._read_replies))
+        self._failure_reader = _Batcher(self._guarded(self._read_failures))
+        write = self._guarded(self._write_outcomes)
+        self._writer = _Batcher(write, gather=GATHER_SECONDS, one_by_one=True)
         self._unsaved: dict[str, _Answered] = {}
 
     async def get(self, key: str) -> Reply | None:
@@ -138,7 +158,47 @@ class Store:
         await self._failure_reader.aclose()
         await self._writer.aclose()
         await self._save_rest()
+        if self._file is not None and self._file.is_gone:
+            await asyncio.to_thread(self._rescue, self._file)
         self._engine.dispose()
+
+    def _guarded(
+        self, work: Callable[[Sequence[Item]], Sequence[Result]]
+    ) -> Callable[[Sequence[Item]], Sequence[Result]]:
+        """The work, retried while the server is away; `StoreGone` if the file is gone after it."""
+
+        def guarded(items: Sequence[Item]) -> Sequence[Result]:
+            began: float | None = None
+            while True:
+                try:
+                    results = work(items)
+                    break
+                except StoreAway:
+                    if began is None:
+                        began = time.monotonic()
+                        message = "the store's server does not answer; waiting for it, up to %g s"
+                        _LOGGER.warning(message, self._timeout)
+                    if time.monotonic() - began > self._timeout:
+                        raise
+                    time.sleep(RETRY_SECONDS)
+            if self._file is not None:
+                self._file.check()
+            return results
+
+        return guarded
+
+    def _rescue(self, file: _File) -> None:
+        """Write all that the deleted file holds to another: its connections still have it."""
+        if file.rescue.exists():
+            _LOGGER.error("%s is there already: the deleted store was not saved again", file.rescue)
+            return
+        try:
+            with self._engine.connect() as connection:
+                connection.exec_driver_sql("VACUUM INTO ?", (str(file.rescue),))
+        except (StoreError, SQLAlchemyError) as error:
+            _LOGGER.error("the replies of the deleted store cannot be saved: %s", error)
+        else:
+            _LOGGER.warning("all replies of the deleted store are in %s", file.rescue)
 
     async def _save_rest(self) -> None:
         until = time.monotonic() + AWAY_SECONDS
@@ -204,6 +264,40 @@ class Store:
             kept.get(key, outcome) if isinstance(outcome, Reply) else None
             for key, _, outcome in items
         ]
+
+
+class _File:
+    """The file of an SQLite store, as it was when the store was opened."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._identity = self._found()
+        self.is_gone = False
+        self.rescue = path.with_name(f"{path.name}.rescued")
+
+    @classmethod
+    def of(cls, address: str) -> _File | None:
+        """The file at an address; None for a server and for memory."""
+        url = read_address(address)
+        is_file = url.get_backend_name() == "sqlite" and url.database
+        return cls(Path(str(url.database))) if is_file else None
+
+    def check(self) -> None:
+        """Raise `StoreGone` if the path holds another file by now, or none."""
+        if self.is_gone or self._found() != self._identity:
+            self.is_gone = True
+            raise StoreGone(
+                f"the store {self._path} was deleted or replaced while it was in use; its replies "
+                f"are saved to {self.rescue}: put that file in its place, then give the same "
+                "command again"
+            )
+
+    def _found(self) -> tuple[int, int] | None:
+        try:
+            status = self._path.stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
 
 
 class _Batcher(Generic[Item, Result]):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Table
 
-from mmconv.errors import StoreError, StoreFull
+from mmconv.errors import StoreAway, StoreError, StoreFull
 from mmconv.store import Store
 from mmconv.store import store as module
 from mmconv.values import Failure, Reply
@@ -147,3 +147,40 @@ async def test_of_failures_only_the_history_suffers(tmp_path: Path, outage: Outa
     outage.error = None
     await store.aclose()
     assert await kept(path, 1, 2) == ["hello", None]
+
+
+async def test_a_server_that_comes_back_fails_no_call(
+    tmp_path: Path, outage: Outage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(str(tmp_path / "store.sqlite"))
+    tries = 0
+
+    def come_back(_seconds: float) -> None:
+        nonlocal tries
+        tries += 1
+        if tries == 3:
+            outage.error = None
+
+    monkeypatch.setattr(module.time, "sleep", come_back)
+    outage.error = StoreAway("connection refused")
+    assert await store.put(key(1), "model", HELLO) == HELLO
+    assert tries == 3
+    await store.aclose()
+
+
+async def test_a_server_that_stays_away_longer_than_its_timeout_ends_the_run(
+    tmp_path: Path, outage: Outage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "AWAY_SECONDS", 0.0)
+    monkeypatch.setattr(module, "RETRY_SECONDS", 0.0)
+    store = Store(f"sqlite:///{tmp_path}/store.sqlite?store_timeout=0.01")
+    outage.error = StoreAway("connection refused")
+    with pytest.raises(StoreAway, match="refused"):
+        await store.put(key(1), "model", HELLO)
+    await store.aclose()
+
+
+def test_a_timeout_that_is_not_a_number_of_seconds_is_refused(tmp_path: Path) -> None:
+    for given in ("soon", "-1", "inf"):
+        with pytest.raises(StoreError, match=f"store_timeout={given}: write a number of seconds"):
+            Store(f"sqlite:///{tmp_path}/store.sqlite?store_timeout={given}")

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from mmconv.errors import StoreError
+from mmconv.errors import StoreError, StoreGone
 from mmconv.store import Store
 from mmconv.store.merging import merge
 from mmconv.store.schema import connect
@@ -128,3 +128,26 @@ def test_a_file_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=r"cannot make .*file.*: (File exists|Not a directory)"):
         Store(str(tmp_path / "file" / "store.sqlite"))
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["deleted", "replaced"])
+async def test_a_store_that_is_gone_stops_the_run_and_loses_no_reply(
+    tmp_path: Path, *, replaced: bool
+) -> None:
+    path = tmp_path / "store.sqlite"
+    store = Store(str(path))
+    await store.put(key(1), "model", LONG)
+    if replaced:
+        other = tmp_path / "other.sqlite"
+        await Store(str(other)).aclose()
+        other.replace(path)
+    else:
+        path.unlink()
+    with pytest.raises(StoreGone, match=r"store\.sqlite was deleted or replaced .*rescued"):
+        await store.put(key(2), "model", LONG)
+    with pytest.raises(StoreGone):
+        await store.get(key(1))
+    await store.aclose()
+    rescued = Store(str(tmp_path / "store.sqlite.rescued"), create=False)
+    assert [await rescued.get(key(number)) for number in (1, 2)] == [LONG, LONG]
+    await rescued.aclose()
