@@ -13,7 +13,8 @@
     ├── StoreError          the store cannot be opened, read, written, migrated or merged
     │   ├── StoreFull       its disk is full
     │   ├── StoreAway       its database server does not answer
-    │   └── StoreGone       its file was deleted or replaced while in use
+    │   ├── StoreGone       its file was deleted or replaced while in use
+    │   └── StoreDamaged    its file cannot be read in all its parts
     ├── Unparsed            a reply that holds no readable verdict
     └── BackendError        a model did not answer
         ├── Transient       worth asking again, after `retry_after` seconds where known
@@ -146,6 +147,10 @@ class StoreAway(StoreError):
 
 class StoreGone(StoreError):
     """The store's file was deleted or replaced while it was in use."""
+
+
+class StoreDamaged(StoreError):
+    """The store's file is damaged; `mmconv merge` copies what can be read of it."""
 
 
 class Unparsed(MmconvError):

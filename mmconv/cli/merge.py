@@ -20,6 +20,11 @@ def command(target: str, sources: tuple[str, ...]) -> None:
     require_folder(target, target)
     report = merge(target, sources)
     click.echo(f"{report.added} replies added, {report.present} were there already")
+    for source in report.damaged:
+        click.echo(
+            f"{source} is damaged: what could be read was copied; the next run requests the rest",
+            err=True,
+        )
     if report.conflicts:
         click.echo(
             f"{report.conflicts} keys hold other texts; those of {without_password(target)} stand",

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, Engine, Table, select
+from sqlalchemy import (
+    ColumnClause,
+    Connection,
+    Engine,
+    Table,
+    create_engine,
+    literal_column,
+    select,
+)
+from sqlalchemy.exc import DatabaseError
 
+from mmconv.errors import StoreDamaged, StoreError
 from mmconv.store.jobs import utc
-from mmconv.store.schema import connect, failures, images, replies, runs
+from mmconv.store.schema import connect, failures, images, read_address, replies, runs
 from mmconv.store.store import BATCH, insert_new
+
+_Read: TypeAlias = Callable[[Connection, Table], Iterator[list[dict[str, Any]]]]
+"""Reads a table in parts."""
 
 _NUMBERS = frozenset({failures.c.id, replies.c.written})
 
@@ -22,27 +36,36 @@ class MergeReport:
     """What merging did: replies added, replies that were there, and those that said otherwise.
 
     `conflicts` counts keys that hold different texts in the two stores; the target's text stands.
+    `damaged` names the sources of which only a part could be read.
     """
 
     added: int
     present: int
     conflicts: int
+    damaged: tuple[str, ...] = ()
 
 
 def merge(target: str, sources: Sequence[str]) -> MergeReport:
     """Copy everything from the stores `sources` into the store `target`.
 
-    Raises `StoreError` if a source is not there, or a store cannot be read or written.
+    Of a damaged SQLite file, all rows that can be read are copied. Raises `StoreError` if a source
+    is missing, or a store cannot be read or written.
     """
-    added = present = conflicts = 0
+    counts: Counter[str] = Counter()
+    damaged = []
     with ExitStack() as stack:
-        opened = [_open(stack, source, create=False) for source in sources]
         into = _open(stack, target, create=True)
-        for out_of in opened:
-            new, old, other = _copy_replies(out_of, into)
-            _copy_rest(out_of, into)
-            added, present, conflicts = added + new, present + old, conflicts + other
-    return MergeReport(added=added, present=present, conflicts=conflicts)
+        for source in sources:
+            try:
+                out_of = _open(stack, source, create=False)
+                copied = _copy(out_of, into, _chunks)
+            except StoreDamaged:
+                damaged.append(source)
+                salvaged = create_engine(read_address(source))
+                stack.callback(salvaged.dispose)
+                copied = _copy(salvaged, into, _readable_chunks)
+            counts.update(copied)
+    return MergeReport(**counts, damaged=tuple(damaged))
 
 
 def _open(stack: ExitStack, address: str, *, create: bool) -> Engine:
@@ -51,31 +74,30 @@ def _open(stack: ExitStack, address: str, *, create: bool) -> Engine:
     return engine
 
 
-def _copy_replies(out_of: Engine, into: Engine) -> tuple[int, int, int]:
-    added = present = conflicts = 0
+def _copy(out_of: Engine, into: Engine, chunks: _Read) -> dict[str, int]:
+    """Copy all tables in one transaction; what was copied of a source that fails is undone.
+
+    Failures are history: key and time say which are there already.
+    """
+    counts = {"added": 0, "present": 0, "conflicts": 0}
     with out_of.connect() as reading, into.begin() as writing:
-        for rows in _chunks(reading, replies):
+        for rows in chunks(reading, replies):
             new = insert_new(writing, replies, rows)
-            added += new
+            counts["added"] += new
             if new < len(rows):
                 texts = _texts(writing, [row["key"] for row in rows])
-                present += len(rows) - new
-                conflicts += sum(texts[row["key"]] != row["text"] for row in rows)
-    return added, present, conflicts
-
-
-def _copy_rest(out_of: Engine, into: Engine) -> None:
-    """Failures are history: those that are there already are told by key and time."""
-    with out_of.connect() as reading, into.begin() as writing:
+                counts["present"] += len(rows) - new
+                counts["conflicts"] += sum(texts[row["key"]] != row["text"] for row in rows)
         for table in (images, runs):
-            for rows in _chunks(reading, table):
+            for rows in chunks(reading, table):
                 insert_new(writing, table, rows)
         times = select(failures.c.key, failures.c.created)
         known = {(row.key, utc(row.created)) for row in writing.execute(times)}
-        for rows in _chunks(reading, failures):
+        for rows in chunks(reading, failures):
             fresh = [row for row in rows if (row["key"], row["created"]) not in known]
             if fresh:
                 writing.execute(failures.insert(), fresh)
+    return counts
 
 
 def _texts(connection: Connection, keys: Sequence[str]) -> dict[str, str]:
@@ -94,3 +116,29 @@ def _chunks(connection: Connection, table: Table) -> Iterator[list[dict[str, Any
 def _in_utc(value: Any) -> Any:
     """SQLite's times have no zone, and PostgreSQL's that of the session."""
     return utc(value) if isinstance(value, datetime) else value
+
+
+def _readable_chunks(connection: Connection, table: Table) -> Iterator[list[dict[str, Any]]]:
+    """The rows of a damaged SQLite file that can be read, by halves of ranges of row numbers."""
+    try:
+        known = {row[1] for row in connection.exec_driver_sql(f"PRAGMA table_info({table.name})")}
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+    except DatabaseError as error:
+        raise StoreError(f"nothing can be read of {connection.engine.url.database}") from error
+    columns = [each for each in table.columns if each not in _NUMBERS and each.name in known]
+    rowid: ColumnClause[int] = literal_column("rowid")
+    # no page holds more rows than this: the shortest row takes some 100 of its 4,096 bytes
+    ranges = [(0, pages * 40 + 1)] if columns else []
+    while ranges:
+        first, end = ranges.pop()
+        chosen = select(*columns).where(rowid >= first, rowid < end).order_by(rowid)
+        try:
+            rows = [dict(row) for row in connection.execute(chosen).mappings()]
+        except DatabaseError:
+            if end - first > 1:
+                middle = (first + end) // 2
+                ranges += [(middle, end), (first, middle)]
+            continue
+        for start in range(0, len(rows), BATCH):
+            part = rows[start : start + BATCH]
+            yield [{name: _in_utc(value) for name, value in row.items()} for row in part]

@@ -49,7 +49,7 @@ from sqlalchemy.exc import (
     SQLAlchemyError,
 )
 
-from mmconv.errors import StoreAway, StoreError, StoreFull
+from mmconv.errors import StoreAway, StoreDamaged, StoreError, StoreFull
 from mmconv.store.mounts import is_on_network
 
 HEAD = "0005"
@@ -79,6 +79,9 @@ TIMEOUT = "store_timeout"
 
 TIMEOUT_SECONDS = 60.0
 """How long a database server that does not answer is waited for, once the store is open."""
+
+DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+"""What SQLite calls a file that it cannot read; extended codes add higher bits."""
 
 DISK_FULL = (sqlite3.SQLITE_FULL, "53100")
 """What SQLite and PostgreSQL call it."""
@@ -221,6 +224,10 @@ def connect(url: str, *, create: bool = True) -> Engine:
     except SQLAlchemyError as error:
         engine.dispose()
         reason = getattr(error, "orig", None) or error
+        code = getattr(reason, "sqlite_errorcode", None)
+        if isinstance(code, int) and code & 0xFF in DAMAGED:
+            message = f"cannot open the store {shown}: {reason}; {_recovery(engine)}"
+            raise StoreDamaged(message) from error
         raise StoreError(f"cannot open the store {shown}: {reason}{_closed(parsed)}") from error
     event.listen(engine, "handle_error", _store_error)
     if engine.dialect.driver == "psycopg":
@@ -249,13 +256,24 @@ def _store_error(failed: ExceptionContext) -> StoreError | None:
     if code == sqlite3.SQLITE_ERROR:
         return None
     where = "" if failed.engine is None else f" {_shown(failed.engine.url)}"
-    told = f"the store{where} fails: {' '.join(str(error).split())}"
-    if kind is OperationalError:  # SQLite tells of a damaged file by the other one.
-        told += "; what was answered before is kept: once this is mended, the same command goes on"
+    message = f"the store{where} fails: {' '.join(str(error).split())}"
+    if isinstance(code, int) and code & 0xFF in DAMAGED:
+        return StoreDamaged(f"{message}; {_recovery(failed.engine)}")
+    if kind is OperationalError:
+        message += (
+            "; what was answered before is kept: once the cause is fixed, the same command goes on"
+        )
     if code in DISK_FULL:
-        return StoreFull(told)
+        return StoreFull(message)
     is_server = failed.dialect.name != "sqlite"
-    return StoreAway(told) if is_server and kind is OperationalError else StoreError(told)
+    return StoreAway(message) if is_server and kind is OperationalError else StoreError(message)
+
+
+def _recovery(engine: Engine | None) -> str:
+    """How to go on with a damaged file."""
+    old = Path("OLD" if engine is None else str(engine.url.database))
+    new = old.with_name(f"new-{old.name}")
+    return f"`mmconv merge {new} {old}` copies what can be read; go on with --store {new}"
 
 
 def _shown(url: URL) -> str:

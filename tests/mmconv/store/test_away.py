@@ -161,7 +161,7 @@ async def test_a_server_that_comes_back_fails_no_call(
         if tries == 3:
             outage.error = None
 
-    monkeypatch.setattr(module.time, "sleep", come_back)
+    monkeypatch.setattr("mmconv.store.store.time.sleep", come_back)
     outage.error = StoreAway("connection refused")
     assert await store.put(key(1), "model", HELLO) == HELLO
     assert tries == 3

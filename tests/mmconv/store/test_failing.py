@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from mmconv.errors import StoreError, StoreGone
+from mmconv.errors import StoreDamaged, StoreError, StoreGone
 from mmconv.store import Store
 from mmconv.store.merging import merge
 from mmconv.store.schema import connect
@@ -91,17 +91,42 @@ def test_what_is_wrong_with_a_statement_stays_a_bug(tmp_path: Path) -> None:
     engine.dispose()
 
 
-async def test_a_damaged_file_is_told_and_nothing_promised_of_it(tmp_path: Path) -> None:
-    path = tmp_path / "store.sqlite"
+async def test_what_can_be_read_of_a_damaged_file_is_merged_into_another(tmp_path: Path) -> None:
+    path, new = tmp_path / "store.sqlite", tmp_path / "new-store.sqlite"
     store = Store(str(path))
     for number in range(PAGES):
         await store.put(key(number), "model", LONG)
     await store.aclose()
     with path.open("r+b") as file:
         file.seek(200_000)
-        file.write(b"\xff" * (path.stat().st_size - 200_000))
-    with pytest.raises(StoreError, match=r"store\.sqlite fails: .* image is malformed$"):
-        Store(str(path))
+        file.write(b"\xff" * 100_000)
+    advice = rf"`mmconv merge {new} {path}` copies what can be read; go on with --store {new}$"
+    with pytest.raises(StoreDamaged, match=advice):
+        await _read_all(path)
+    report = merge(str(new), [str(path)])
+    assert report.damaged == (str(path),)
+    whole = PAGES - report.added
+    assert 0 < whole < PAGES / 2, "most replies lie outside the damaged pages"
+    found = await _read_all(new)
+    assert found.count(LONG) == report.added
+    assert found.count(None) == whole
+
+
+async def _read_all(path: Path) -> list[Reply | None]:
+    store = Store(str(path), create=False)
+    try:
+        return [await store.get(key(number)) for number in range(PAGES)]
+    finally:
+        await store.aclose()
+
+
+def test_of_a_file_without_a_readable_page_nothing_is_merged(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    path.write_bytes(b"\xff" * 8192)
+    with pytest.raises(StoreDamaged, match="mmconv merge"):
+        connect(str(path))
+    with pytest.raises(StoreError, match=r"nothing can be read of .*store\.sqlite"):
+        merge(str(tmp_path / "new.sqlite"), [str(path)])
 
 
 def test_a_folder_is_no_store(tmp_path: Path) -> None:
