@@ -25,6 +25,9 @@ def command(target: str, sources: tuple[str, ...]) -> None:
             f"{source} is damaged: what could be read was copied; the next run requests the rest",
             err=True,
         )
+    if report.changed:
+        message = f"{report.changed} replies were changed after they were written: not copied"
+        click.echo(message, err=True)
     if report.conflicts:
         click.echo(
             f"{report.conflicts} keys hold other texts; those of {without_password(target)} stand",

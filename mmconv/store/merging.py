@@ -23,7 +23,7 @@ from sqlalchemy.exc import DatabaseError
 from mmconv.errors import StoreDamaged, StoreError
 from mmconv.store.jobs import utc
 from mmconv.store.schema import connect, failures, images, read_address, replies, runs
-from mmconv.store.store import BATCH, insert_new
+from mmconv.store.store import BATCH, checksum_of, insert_new
 
 _Read: TypeAlias = Callable[[Connection, Table], Iterator[list[dict[str, Any]]]]
 """Reads a table in parts."""
@@ -36,12 +36,14 @@ class MergeReport:
     """What merging did: replies added, replies that were there, and those that said otherwise.
 
     `conflicts` counts keys that hold different texts in the two stores; the target's text stands.
+    `changed` counts replies that were changed after they were written, which are not copied;
     `damaged` names the sources of which only a part could be read.
     """
 
     added: int
     present: int
     conflicts: int
+    changed: int = 0
     damaged: tuple[str, ...] = ()
 
 
@@ -79,9 +81,13 @@ def _copy(out_of: Engine, into: Engine, chunks: _Read) -> dict[str, int]:
 
     Failures are history: key and time say which are there already.
     """
-    counts = {"added": 0, "present": 0, "conflicts": 0}
+    counts = {"added": 0, "present": 0, "conflicts": 0, "changed": 0}
     with out_of.connect() as reading, into.begin() as writing:
-        for rows in chunks(reading, replies):
+        for found in chunks(reading, replies):
+            rows = [row for row in found if row.get("checksum") in (None, checksum_of(row))]
+            counts["changed"] += len(found) - len(rows)
+            for row in rows:
+                row["checksum"] = checksum_of(row)
             new = insert_new(writing, replies, rows)
             counts["added"] += new
             if new < len(rows):

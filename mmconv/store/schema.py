@@ -52,7 +52,7 @@ from sqlalchemy.exc import (
 from mmconv.errors import StoreAway, StoreDamaged, StoreError, StoreFull
 from mmconv.store.mounts import is_on_network
 
-HEAD = "0005"
+HEAD = "0006"
 """The newest migration; a database that has it is opened without loading Alembic."""
 
 MIGRATING, SUBMITTING = 0x6D6D63_01, 0x6D6D63_02
@@ -132,6 +132,8 @@ replies = Table(
     Column("seen", Text),
     Column("answered_by", AnyText),
     Column("created", DateTime(timezone=True), nullable=False),
+    # of everything above but the time; None in rows of a version that wrote none
+    Column("checksum", String(32)),
     # PostgreSQL's number of the transaction that wrote the row: `mmconv.store.known` says why.
     Column("written", BigInteger),
 )

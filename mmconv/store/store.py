@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from datetime import UTC, datetime
+from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import orjson
-from sqlalchemy import Connection, Table, bindparam, func, select
+from sqlalchemy import Connection, Table, bindparam, delete, func, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from mmconv.errors import StoreAway, StoreError, StoreFull, StoreGone
@@ -58,10 +59,11 @@ BATCH = 500
 _REPLY = tuple(field.name for field in fields(Reply))
 """A reply's columns, which are named like its fields."""
 
-# Made once: making it takes as long as reading what it chooses.
-_CHOSEN_REPLIES = select(replies.c.key, *(replies.c[name] for name in _REPLY)).where(
-    replies.c.key.in_(bindparam("keys", expanding=True))
+_ROW = select(
+    replies.c.checksum, replies.c.key, replies.c.fingerprint, *(replies.c[name] for name in _REPLY)
 )
+# Made once: making it takes as long as reading what it chooses.
+_CHOSEN_REPLIES = _ROW.where(replies.c.key.in_(bindparam("keys", expanding=True)))
 
 GATHER_SECONDS = 0.005
 """How long a write waits for others to share its transaction; it holds up no request."""
@@ -94,6 +96,7 @@ class Store:
         write = self._guarded(self._write_outcomes)
         self._writer = _Batcher(write, gather=GATHER_SECONDS, one_by_one=True)
         self._unsaved: dict[str, _Answered] = {}
+        self._changed: set[str] = set()
 
     async def get(self, key: str) -> Reply | None:
         """The reply kept under this key, if there is one.
@@ -218,8 +221,16 @@ class Store:
     def _read_replies(self, keys: Sequence[str]) -> list[Reply | None]:
         with self._engine.connect() as connection:
             self._known.catch_up(connection)
-            found = read_replies(connection, [key for key in keys if self._known.may_hold(key)])
+            held = [key for key in keys if self._known.may_hold(key)]
+            found = read_replies(connection, held, self._changed)
         return [found.get(key) for key in keys]
+
+    def _remove_changed(self, connection: Connection, keys: Iterable[str]) -> None:
+        """Make room for replies that are requested again since the stored ones were changed."""
+        changed = self._changed.intersection(keys)
+        if changed:
+            connection.execute(delete(replies).where(replies.c.key.in_(changed)))
+            self._changed -= changed
 
     def _read_failures(self, keys: Sequence[str]) -> list[Failure | None]:
         """The latest failure of each key; there are at most `BATCH` of them."""
@@ -252,6 +263,7 @@ class Store:
         with self._engine.begin() as connection:
             kept: Mapping[str, Reply] = {}
             if new:
+                self._remove_changed(connection, [key for key, _, _ in new])
                 rows = [_reply_row(key, name, cast("Reply", reply)) for key, name, reply in new]
                 if insert_new(connection, replies, rows) != len(rows):
                     kept = read_replies(connection, [key for key, _, _ in new])
@@ -366,18 +378,49 @@ def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str,
     return len(new.all())
 
 
-def read_replies(connection: Connection, keys: Sequence[str]) -> dict[str, Reply]:
-    """The replies kept under these keys."""
+def read_replies(
+    connection: Connection, keys: Sequence[str], changed: set[str] | None = None
+) -> dict[str, Reply]:
+    """The replies kept under these keys; `changed` gets the keys of those that are not as written.
+
+    Such a reply is not returned, so that it is requested again and never scored.
+    """
     found = {}
     for start in range(0, len(keys), BATCH):
         chosen = {"keys": keys[start : start + BATCH]}
-        for key, *columns in connection.execute(_CHOSEN_REPLIES, chosen):
-            found[key] = _reply(columns)
+        for checksum, *row in connection.execute(_CHOSEN_REPLIES, chosen):
+            key, _, *columns = row
+            if checksum is None or checksum == find_checksum(row):
+                found[key] = _reply(columns)
+            elif changed is not None:
+                changed.add(key)
+                _LOGGER.warning("%s was changed in the store after it was written: ignored", key)
     return found
 
 
+def find_checksum(row: Sequence[Any]) -> str:
+    """The checksum of a reply's row: key, fingerprint and columns as they are stored."""
+    return blake2b(orjson.dumps([*row]), digest_size=16).hexdigest()
+
+
+def checksum_of(row: Mapping[str, Any]) -> str:
+    """The same of a row whose columns have names."""
+    return find_checksum([row[name] for name in ("key", "fingerprint", *_REPLY)])
+
+
+def fill_checksums(connection: Connection) -> None:
+    """Give a checksum to every reply without one."""
+    missing = _ROW.where(replies.c.checksum.is_(None))
+    filled = (
+        update(replies).where(replies.c.key == bindparam("of")).values(checksum=bindparam("is"))
+    )
+    while rows := connection.execute(missing.limit(BATCH)).all():
+        values = [{"of": row.key, "is": find_checksum([*row][1:])} for row in rows]
+        connection.execute(filled, values)
+
+
 def _reply_row(key: str, fingerprint: str, reply: Reply) -> dict[str, Any]:
-    return {
+    row = {
         "key": key,
         "fingerprint": fingerprint,
         "text": reply.text,
@@ -389,8 +432,8 @@ def _reply_row(key: str, fingerprint: str, reply: Reply) -> dict[str, Any]:
         "dropped": reply.dropped,
         "seen": orjson.dumps(reply.seen).decode() if reply.seen else None,
         "answered_by": reply.answered_by,
-        "created": _now(),
     }
+    return {**row, "checksum": checksum_of(row), "created": _now()}
 
 
 def _failure_row(key: str, failure: Failure) -> dict[str, Any]:

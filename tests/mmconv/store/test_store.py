@@ -171,3 +171,58 @@ def test_migrations_lead_to_the_tables_of_the_schema(tmp_path: Path) -> None:
         assert connection.scalar(versions.select()) == HEAD
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
     engine.dispose()
+
+
+async def test_a_reply_that_was_changed_is_requested_again_and_replaced(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Store(url)
+    for number in (1, 2):
+        await store.put(key(number), "model", REPLY)
+    await store.aclose()
+    _execute(url, f"UPDATE replies SET text = text || '.' WHERE key = '{key(1)}'")
+    again = Store(url)
+    assert await again.get(key(1)) is None
+    assert f"{key(1)} was changed in the store after it was written" in caplog.text
+    assert await again.get(key(2)) == REPLY
+    assert await again.put(key(1), "model", REPLY) == REPLY
+    await again.aclose()
+    last = Store(url)
+    assert await last.get(key(1)) == REPLY
+    await last.aclose()
+
+
+async def test_changed_replies_are_not_merged(tmp_path: Path) -> None:
+    old, new = str(tmp_path / "old.sqlite"), str(tmp_path / "new.sqlite")
+    store = Store(old)
+    for number in (1, 2):
+        await store.put(key(number), "model", REPLY)
+    await store.aclose()
+    _execute(old, f"UPDATE replies SET text = 'no' WHERE key = '{key(1)}'")
+    report = merge(new, [old])
+    assert (report.added, report.changed) == (1, 1)
+    joined = Store(new)
+    assert [await joined.get(key(number)) for number in (1, 2)] == [None, REPLY]
+    await joined.aclose()
+
+
+async def test_replies_of_a_version_without_checksums_are_accepted_and_get_one(url: str) -> None:
+    store = Store(url)
+    await store.put(key(1), "model", REPLY)
+    await store.aclose()
+    _execute(url, "ALTER TABLE replies DROP COLUMN checksum")
+    _execute(url, "UPDATE alembic_version SET version_num = '0005'")
+    again = Store(url)
+    assert await again.get(key(1)) == REPLY
+    await again.aclose()
+    _execute(url, "UPDATE replies SET text = 'no'")
+    changed = Store(url)
+    assert await changed.get(key(1)) is None
+    await changed.aclose()
+
+
+def _execute(url: str, statement: str) -> None:
+    engine = create_engine(read_address(url))
+    with engine.begin() as connection:
+        connection.exec_driver_sql(statement)
+    engine.dispose()
