@@ -6,7 +6,8 @@ A frame reads what `mmconv.score_rows` has gathered. It neither aggregates, as
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from copy import copy
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -22,6 +23,8 @@ _Wanted: TypeAlias = frozenset[tuple[str, tuple[str, ...]]]
 """The fields and tags that are asked for, each with the texts to match."""
 
 _Text = TypeVar("_Text", str, str | None)
+
+_Made = TypeVar("_Made")
 
 _Codes: TypeAlias = NDArray[np.int32]
 """A number for each score's text, or `ABSENT`."""
@@ -54,11 +57,33 @@ class ScoreFrame:
             self._clusters = np.where(named == ABSENT, self._clusters, named)
         self._selected: dict[tuple[int | None, _Wanted], Column] = {}
         self._shared: dict[Any, Any] = {}
+        self._made: dict[Any, Any] = {}
 
     @classmethod
     def of(cls, scores: Iterable[Score]) -> ScoreFrame:
         """A frame of these scores, which may be one already."""
         return scores if isinstance(scores, cls) else cls(scores)
+
+    def only(self, *, turn: int | None = None, **where: str | Collection[str]) -> ScoreFrame:
+        """The frame of those scores that match, as `select` matches them."""
+        rows = self._matching(turn, _wanted(where))
+        part = copy(self)
+        part._values, part._turns = self._values[rows], self._turns[rows]
+        part._tags = self._tags[rows]
+        part._fields = {name: codes[rows] for name, codes in self._fields.items()}
+        part._clusters = self._clusters[rows]
+        part._selected, part._made = {}, {}
+        return part
+
+    def once(self, make: Callable[[ScoreFrame], _Made]) -> _Made:
+        """What `make` makes of this frame: made at the first time, and kept.
+
+        Equal makers share one result, so `make` must be hashable.
+        """
+        if make not in self._made:
+            self._made[make] = make(self)
+        made: _Made = self._made[make]
+        return made
 
     def __len__(self) -> int:
         return len(self._values)
@@ -82,10 +107,7 @@ class ScoreFrame:
         to match; a score without the tag does not match. `turn` None takes all turns. What was
         asked for before is the same column again.
         """
-        wanted = frozenset(
-            (name, (texts,) if isinstance(texts, str) else tuple(texts))
-            for name, texts in where.items()
-        )
+        wanted = _wanted(where)
         column = self._selected.get((turn, wanted))
         if column is None:
             column = self._selected[turn, wanted] = self._select(turn, wanted)
@@ -117,12 +139,7 @@ class ScoreFrame:
         return tuple(turn for turn in np.unique(self._turns).tolist() if turn != ABSENT)
 
     def _select(self, turn: int | None, wanted: _Wanted) -> Column:
-        rows = np.ones(len(self), dtype=np.bool_)
-        if turn is not None:
-            rows &= self._turns == turn
-        for name, texts in wanted:
-            rows &= self._matches(name, texts)
-        places = np.flatnonzero(rows)
+        places = np.flatnonzero(self._matching(turn, wanted))
         whys = self._fields["why"][places].tolist()
         return Column(
             samples=self._named(self._fields["sample"][places]),
@@ -130,6 +147,14 @@ class ScoreFrame:
             numbers=self._values[places],
             reasons=self._once(None if code == ABSENT else self._texts[code] for code in whys),
         )
+
+    def _matching(self, turn: int | None, wanted: _Wanted) -> NDArray[np.bool_]:
+        rows = np.ones(len(self), dtype=np.bool_)
+        if turn is not None:
+            rows &= self._turns == turn
+        for name, texts in wanted:
+            rows &= self._matches(name, texts)
+        return rows
 
     def _matches(self, name: str, texts: tuple[str, ...]) -> NDArray[np.bool_]:
         values = self._coded(name)
@@ -151,6 +176,13 @@ class ScoreFrame:
         held = tuple(texts)
         shared: tuple[_Text, ...] = self._shared.setdefault(held, held)
         return shared
+
+
+def _wanted(where: Mapping[str, str | Collection[str]]) -> _Wanted:
+    return frozenset(
+        (name, (texts,) if isinstance(texts, str) else tuple(texts))
+        for name, texts in where.items()
+    )
 
 
 def _gathered(scores: Iterable[Score]) -> ScoreRows:

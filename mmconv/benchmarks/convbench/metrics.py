@@ -1,0 +1,465 @@
+"""What ConvBench measures: the paper's S1 to S0, R1 and R2, deltas, failures and their causes.
+
+`S_i` is the mean score of turn i (0: the whole conversation) in the free condition, `_hat` with
+perfect perception, `_tilde` with perfect perception and reasoning (paper, section 4.1).
+
+A turn fails if its score is below a threshold. Let F, H and T be the numbers of failed creations
+freely, with perfect perception, and with both perfect. Perception accounts for F - H of them,
+reasoning for H - T, and T are left to creation itself. The net shares are these over F.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import Any
+
+from mmconv.benchmarks.convbench.official import OFFICIAL, Convention, OfficialRates
+from mmconv.benchmarks.convbench.options import ALONE, GIVEN, ConvBenchOptions
+from mmconv.benchmarks.metrics import (
+    ColumnOf,
+    Delta,
+    Group,
+    Mean,
+    MeanOf,
+    Metric,
+    Official,
+    Ratio,
+    Select,
+    endings_metrics,
+    share,
+)
+from mmconv.stats import Column, ScoreFrame
+from mmconv.values import Cell
+
+LEVELS = {1: "perception", 2: "reasoning", 3: "creation"}
+"""Turn -> what it asks for."""
+
+QUANTITIES: dict[str, tuple[str, int, str]] = {
+    "S1": ("free", 1, "perception"),
+    "S2": ("free", 2, "reasoning"),
+    "S3": ("free", 3, "creation"),
+    "S0": ("free", 0, "overall"),
+    "S2_hat": ("perception", 2, "reasoning, turn 1 given"),
+    "S3_hat": ("perception", 3, "creation, turn 1 given"),
+    "S0_hat": ("perception", 0, "overall, turn 1 given"),
+    "S3_tilde": ("reasoning", 3, "creation, turns 1-2 given"),
+    "S0_tilde": ("reasoning", 0, "overall, turns 1-2 given"),
+}
+"""Name -> (condition, turn, meaning)."""
+
+MEANS: dict[str, tuple[dict[str, float], str]] = {
+    "R1": ({"S1": 1 / 6, "S2": 1 / 6, "S3": 1 / 6, "S0": 1 / 2}, "mean of R2, S0"),
+    "R2": ({"S1": 1 / 3, "S2": 1 / 3, "S3": 1 / 3}, "mean of S1, S2, S3"),
+}
+"""R2 = (S1 + S2 + S3) / 3 and R1 = (R2 + S0) / 2: name -> (weights, meaning)."""
+
+DELTAS = (
+    ("S2", "S2_hat"),
+    ("S3", "S3_hat"),
+    ("S0", "S0_hat"),
+    ("S3_hat", "S3_tilde"),
+    ("S0_hat", "S0_tilde"),
+)
+"""(where a delta starts, where it goes)."""
+
+LADDERS: dict[str, tuple[int, tuple[str, ...]]] = {
+    "creation": (3, ("free", "perception", "reasoning")),
+    "reasoning": (2, ("free", "perception")),
+}
+"""Level -> its turn, and its conditions: each makes one more level perfect."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grading:
+    """A way of judging: its score, how it is printed, and below which value a turn has failed."""
+
+    name: str
+    score: str
+    group: Group
+    threshold: float
+
+    @property
+    def failures(self) -> str:
+        """What tables call the turns that fail."""
+        return f"{self.name} failures"
+
+
+def gradings(options: Mapping[str, Any]) -> tuple[Grading, Grading]:
+    """Direct and pairwise grading with the thresholds of a run's options."""
+    defaults = {name: field.default for name, field in ConvBenchOptions.model_fields.items()}
+    known = {**defaults, **options}
+    direct = Group(title="direct (1-10)", lowest=1.0, highest=10.0)
+    wins = share("pairwise win rate (%)")
+    return (
+        Grading(
+            name="direct", score="rating", group=direct, threshold=float(known["failure_rating"])
+        ),
+        Grading(name="pairwise", score="win", group=wins, threshold=float(known["failure_win"])),
+    )
+
+
+def metrics(options: Mapping[str, Any], official: Convention | None = None) -> Iterator[Metric]:
+    """All metrics of a run with these options; a run has a part of them.
+
+    `official` says what the authors' win rates count; without it there are none.
+    """
+    for grading in gradings(options):
+        means = {
+            name: Mean(
+                name, of=_scores(grading, condition, turn), group=grading.group, meaning=meaning
+            )
+            for name, (condition, turn, meaning) in QUANTITIES.items()
+        }
+        yield from _overall(means, grading)
+        yield from means.values()
+        for start, goal in DELTAS:
+            name = f"{goal} - {start}"
+            yield Delta(name, start=means[start], goal=means[goal], group=grading.group)
+        yield from _causes(grading)
+        yield from _single_turn(grading)
+        yield from _categories(grading)
+    yield from _position()
+    yield from _official(official)
+    yield from endings_metrics("answers")
+
+
+def own_turns(condition: str) -> tuple[int, ...]:
+    """The turns that the candidate answers itself."""
+    if condition in ALONE:
+        return (ALONE[condition],)
+    return tuple(range(GIVEN[condition] + 1, 4))
+
+
+def _scores(grading: Grading, condition: str, turn: int) -> Select:
+    """One score per sample; if both orders were judged, their mean."""
+    return Select(grading.score, condition=condition, turn=turn)
+
+
+def _overall(means: Mapping[str, Mean], grading: Grading) -> Iterator[MeanOf]:
+    for name, (weights, meaning) in MEANS.items():
+        yield MeanOf(
+            name,
+            of=[means[part] for part in weights],
+            weights=list(weights.values()),
+            paired=True,
+            group=grading.group,
+            meaning=meaning,
+        )
+
+
+def _causes(grading: Grading) -> Iterator[Metric]:
+    """Of each level: how many samples fail, what each level accounts for, and the net shares."""
+    of_samples = share(grading.failures)
+    for level, (_, conditions) in LADDERS.items():
+        blamed = (*conditions[1:], level)
+        steps = [
+            Mean(
+                f"{level} failed" if step == 0 else f"{level} failed: due to {level}",
+                of=Failed(grading=grading, level=level, step=step),
+                group=of_samples,
+                table="failures",
+            )
+            for step in range(len(conditions))
+        ]
+        falls: list[Delta | Mean] = [
+            Delta(
+                f"{level} failed: due to {cause}",
+                start=after,
+                goal=before,
+                group=of_samples,
+                table="failures",
+                signed=False,
+            )
+            for cause, (before, after) in zip(blamed, pairwise(steps), strict=False)
+        ]
+        falls.append(steps[-1])
+        yield steps[0]
+        yield from falls
+        for step, (cause, fall) in enumerate(zip(blamed, falls, strict=True)):
+            yield Ratio(
+                f"{level} failed: due to {cause}",
+                over=_column_of(fall),
+                under=_FailedFreely(grading=grading, level=level),
+                possible=_possible(len(conditions), step),
+                group=Group(title=grading.failures, factor=100.0),
+                table="attribution_net",
+                lowest=0.0 if step == len(conditions) - 1 else None,
+                highest=1.0 if step == 0 else None,
+            )
+            yield Mean(
+                f"{level} failed: attributed to {cause}",
+                of=_Attributed(grading=grading, level=level, cause=cause),
+                group=of_samples,
+                table="attribution",
+            )
+
+
+def _column_of(fall: Delta | Mean) -> ColumnOf:
+    return fall.column if isinstance(fall, Delta) else fall.of
+
+
+def _possible(steps: int, step: int) -> list[tuple[float, float]]:
+    """What a sample can add: (fall in failures at the step, failed freely)."""
+    return [
+        (each[step] - (*each, 0.0)[step + 1], each[0]) for each in product((0.0, 1.0), repeat=steps)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """A sample's turn: whether it passes freely and with ever more levels perfect; None: unscored.
+
+    `reason` names the first score that is missing.
+    """
+
+    sample: str
+    cluster: str
+    passed: tuple[bool | None, ...]
+    reason: str | None
+    blamed: tuple[str, ...]
+
+    @property
+    def cause(self) -> str | None:
+        """The first level that makes a failure a success once perfect, else the turn's own level.
+
+        None if a score on the way is missing. For a turn that fails freely.
+        """
+        for cause, passed in zip(self.blamed, self.passed[1:], strict=False):
+            if passed is None or passed:
+                return cause if passed else None
+        return self.blamed[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Courses:
+    """Makes the courses of a level by one grading: none if a condition was not run."""
+
+    grading: Grading
+    level: str
+
+    def __call__(self, frame: ScoreFrame) -> tuple[Course, ...]:
+        """A course per sample with a free answer, in the scores' order."""
+        turn, conditions = LADDERS[self.level]
+        columns = [_scores(self.grading, condition, turn)(frame) for condition in conditions]
+        if not all(map(len, columns)):
+            return ()
+        free, *others = columns
+        values = [dict(zip(each.samples, each.values, strict=True)) for each in others]
+        blamed = (*conditions[1:], self.level)
+        return tuple(
+            _course(sample, cluster, (value, *(each.get(sample) for each in values)), blamed, self)
+            for sample, cluster, value in zip(free.samples, free.clusters, free.values, strict=True)
+        )
+
+
+def _course(
+    sample: str,
+    cluster: str,
+    scores: Sequence[float | None],
+    blamed: tuple[str, ...],
+    courses: Courses,
+) -> Course:
+    threshold = courses.grading.threshold
+    passed = tuple(None if score is None else score >= threshold for score in scores)
+    reason = None
+    if None in passed:
+        place = passed.index(None)
+        reason = f"no score with perfect {blamed[place - 1]}" if place else "no score"
+    return Course(sample=sample, cluster=cluster, passed=passed, reason=reason, blamed=blamed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """Whether each sample's turn fails after `step` levels are made perfect (0: freely).
+
+    A sample without a score under every condition is missing: with perfect perception alone a
+    success could be counted that a failure could not.
+    """
+
+    grading: Grading
+    level: str
+    step: int
+
+    def __call__(self, frame: ScoreFrame) -> Column:
+        """0 or 1 per sample."""
+        courses = frame.once(Courses(grading=self.grading, level=self.level))
+        return Column.of(
+            [None if each.reason else float(not each.passed[self.step]) for each in courses],
+            samples=[each.sample for each in courses],
+            clusters=[each.cluster for each in courses],
+            reasons=[each.reason for each in courses],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FailedFreely:
+    """Whether each sample's turn fails freely, whatever other scores are missing."""
+
+    grading: Grading
+    level: str
+
+    def __call__(self, frame: ScoreFrame) -> Column:
+        courses = frame.once(Courses(grading=self.grading, level=self.level))
+        scored = [each for each in courses if each.passed[0] is not None]
+        return Column.of(
+            [float(not each.passed[0]) for each in scored],
+            samples=[each.sample for each in scored],
+            clusters=[each.cluster for each in scored],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Attributed:
+    """Of each failure, whether the rule for single samples attributes it to a level."""
+
+    grading: Grading
+    level: str
+    cause: str
+
+    def __call__(self, frame: ScoreFrame) -> Column:
+        courses = frame.once(Courses(grading=self.grading, level=self.level))
+        failed = [each for each in courses if each.passed[0] is False]
+        return Column.of(
+            [None if each.reason else float(each.cause == self.cause) for each in failed],
+            samples=[each.sample for each in failed],
+            clusters=[each.cluster for each in failed],
+            reasons=[each.reason for each in failed],
+        )
+
+
+def _single_turn(grading: Grading) -> Iterator[Metric]:
+    """One instruction alone against the conversation (paper, Appendix C.1)."""
+    for condition, turn in ALONE.items():
+        alone, free = (
+            Mean(
+                f"{LEVELS[turn]}, {what}",
+                of=_IfAlone(condition=condition, of=_scores(grading, where, turn)),
+                group=grading.group,
+                table="single_turn",
+            )
+            for where, what in (
+                (condition, "asked alone"),
+                ("free", "third of three turns" if turn == 3 else "after perception"),
+            )
+        )
+        yield alone
+        yield free
+        yield Delta(
+            f"{LEVELS[turn]}, gain by the turns before",
+            start=alone,
+            goal=free,
+            group=grading.group,
+            table="single_turn",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _IfAlone:
+    """A column of runs that have the single-turn condition; empty in others."""
+
+    condition: str
+    of: Select
+
+    def __call__(self, frame: ScoreFrame) -> Column:
+        return self.of(frame) if self.condition in frame.distinct("condition") else Column.of(())
+
+
+def _categories(grading: Grading) -> Iterator[Mean]:
+    """The mean of each turn, which a table splits by category."""
+    for turn, level in LEVELS.items():
+        for condition in (name for name in GIVEN if turn in own_turns(name)):
+            yield Mean(
+                f"{grading.name}, {condition}",
+                of=_scores(grading, condition, turn),
+                group=grading.group,
+                table=f"categories_{level}",
+            )
+
+
+SIDES = {"A": "win rate as A (%)", "B": "win rate as B (%)"}
+TIE = 0.5
+"""A win in one order and a loss in the other."""
+
+
+def _position() -> Iterator[Metric]:
+    """What the candidate's side does to the pairwise verdicts of the free condition."""
+    for turn, name in {**LEVELS, 0: "overall"}.items():
+        wins = {
+            side: Mean(
+                name,
+                of=Select("win", condition="free", turn=turn, where={"side": side}),
+                group=share(title),
+                table="position",
+            )
+            for side, title in SIDES.items()
+        }
+        yield from wins.values()
+        yield Delta(
+            name,
+            start=_in_both_orders(wins["B"]),
+            goal=_in_both_orders(wins["A"]),
+            group=share("A less B"),
+            table="position",
+        )
+        decided = Select("win", condition="free", turn=turn, value=_is_tie)
+        yield _in_both_orders(
+            Mean(name, of=decided, group=share("decided by the side (%)"), table="position")
+        )
+
+
+def is_in_both_orders(frame: ScoreFrame) -> bool:
+    """Whether any pair was judged with the candidate on either side."""
+    first, second = (frame.select(metric="win", side=side).samples for side in SIDES)
+    return not {*first}.isdisjoint(second)
+
+
+def _in_both_orders(metric: Mean) -> Mean:
+    return Mean(
+        metric.name,
+        of=_IfBothOrders(of=metric.of),
+        group=metric.group,
+        table=metric.table,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _IfBothOrders:
+    """A column of runs in which pairs were judged in both orders; empty in others."""
+
+    of: ColumnOf
+
+    def __call__(self, frame: ScoreFrame) -> Column:
+        return self.of(frame) if frame.once(is_in_both_orders) else Column.of(())
+
+
+def _is_tie(win: float) -> float:
+    return float(win == TIE)
+
+
+def _official(convention: Convention | None) -> Iterator[Official]:
+    """The authors' win rates over a constant, in which what is unscored counts as lost."""
+    if convention is None:
+        return
+    group = Group(title=OFFICIAL, factor=1.0)
+    for name in (*MEANS, *QUANTITIES):
+        yield Official(name, compute=_Rate(convention=convention, name=name), group=group)
+    for start, goal in DELTAS:
+        yield Official(
+            f"{goal} - {start}",
+            compute=_Rate(convention=convention, name=f"{goal} - {start}"),
+            group=group,
+            table="deltas",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rate:
+    convention: Convention
+    name: str
+
+    def __call__(self, frame: ScoreFrame) -> Cell | None:
+        rates = OfficialRates(frame=frame, convention=self.convention)
+        found = (rates.delta if " - " in self.name else rates.score)(self.name)
+        return next(iter(found.values()), None)

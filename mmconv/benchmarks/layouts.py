@@ -1,0 +1,154 @@
+"""Layouts: how a benchmark's metrics are arranged in tables.
+
+A table without a layout of its own has a row per metric and a column per group. A `Layout` gives it
+a title and notes, or splits the scores by tags: by task and turn, by category. Nothing is estimated
+here, and how a table looks on paper is `mmconv.report`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Literal, TypeAlias
+
+from mmconv.benchmarks.metrics import Delta, Metric
+from mmconv.stats import ScoreFrame
+from mmconv.values import Cell, Table
+
+Split: TypeAlias = Mapping[str, Sequence[str | int] | None]
+"""Tag, `condition` or `turn` -> the values that get a row or column each; None: all, sorted."""
+
+Rows: TypeAlias = dict[str, dict[str, Cell]]
+
+Build: TypeAlias = Callable[[ScoreFrame], Table]
+"""Builds a table by hand, for what is no arrangement of metrics."""
+
+MEANING = "meaning"
+"""The column that says what a metric is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A table: which metrics it shows, and what its rows and columns are.
+
+    The metrics are those of the table `of` (its own name if empty); `names` picks some by name and
+    `groups` by the title of their group, in this order. `rows` is `name`, `candidate` (one row) or
+    a `Split`, and `columns` is `group`, `name` or a `Split`. A split table measures its metrics on
+    the scores with each combination of values; `row_label` and `column_label` write the name of a
+    row or column from these values. `remarks` gives notes that depend on the rows.
+    """
+
+    name: str
+    title: str
+    rows: Literal["name", "candidate"] | Split = "name"
+    columns: Literal["group", "name"] | Split = "group"
+    of: str = ""
+    names: Sequence[str] = ()
+    groups: Sequence[str] = ()
+    row_label: str = ""
+    column_label: str = ""
+    notes: Sequence[str] = ()
+    remarks: Callable[[Rows], Iterable[str]] | None = None
+    digits: int = 2
+    detail: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What tables say besides numbers: who was evaluated, and what a reader must know."""
+
+    candidate: str
+    notes: Sequence[str] = field(default=())
+
+
+def make_tables(
+    layouts: Iterable[Layout | Build],
+    metrics: Sequence[Metric],
+    frame: ScoreFrame,
+    context: Context,
+) -> list[Table]:
+    """The tables that the scores have something for, in the order of the layouts."""
+    made = (
+        _make(each, metrics, frame, context) if isinstance(each, Layout) else each(frame)
+        for each in layouts
+    )
+    return [table for table in made if table.rows]
+
+
+def _make(layout: Layout, metrics: Sequence[Metric], frame: ScoreFrame, context: Context) -> Table:
+    chosen = _choose(layout, metrics)
+    rows: Rows = {}
+    for row_label, part in _split(layout.rows, layout.row_label, frame):
+        for column_label, cut in _split(layout.columns, layout.column_label, part):
+            for metric in chosen:
+                cell = metric.measure(cut)
+                if cell is not None:
+                    row = row_label or _row_name(layout, metric, context)
+                    cells = rows.setdefault(row, {})
+                    if layout.rows == "name" and metric.meaning:
+                        cells.setdefault(MEANING, Cell(value=metric.meaning))
+                    cells[column_label or _column_name(layout, metric)] = cell
+    remarks = layout.remarks(rows) if layout.remarks is not None else ()
+    return Table(
+        name=layout.name,
+        title=layout.title,
+        columns=_columns(layout, chosen, rows, frame),
+        rows=rows,
+        notes=(*layout.notes, *remarks, *context.notes),
+        digits=layout.digits,
+        signed=bool(chosen) and all(isinstance(each, Delta) for each in chosen),
+        detail=layout.detail,
+    )
+
+
+def _choose(layout: Layout, metrics: Sequence[Metric]) -> list[Metric]:
+    """The layout's metrics: those of its table, or those that it names, in its order."""
+    of = layout.of or layout.name
+    if layout.names:
+        places = {name: place for place, name in enumerate(layout.names)}
+        chosen = [each for each in metrics if each.name in places]
+        chosen.sort(key=lambda each: places[each.name])
+    else:
+        chosen = [each for each in metrics if each.table == of]
+    return [each for each in chosen if not layout.groups or each.group.title in layout.groups]
+
+
+def _row_name(layout: Layout, metric: Metric, context: Context) -> str:
+    return context.candidate if layout.rows == "candidate" else metric.name
+
+
+def _column_name(layout: Layout, metric: Metric) -> str:
+    return metric.name if layout.columns == "name" else metric.group.title
+
+
+def _split(split: str | Split, label: str, frame: ScoreFrame) -> Iterator[tuple[str, ScoreFrame]]:
+    """The frame's parts, each with its label; the frame itself, unlabelled, if it is not split."""
+    if isinstance(split, str):
+        yield "", frame
+        return
+    choices = [_values(tag, values, frame) for tag, values in split.items()]
+    for combination in product(*choices):
+        where = dict(zip(split, combination, strict=True))
+        text = label.format(**where) if label else ", ".join(map(str, combination))
+        turn = where.pop("turn", None)
+        tags = {tag: str(value) for tag, value in where.items()}
+        yield text, frame.only(turn=None if turn is None else int(turn), **tags)
+
+
+def _values(tag: str, values: Sequence[str | int] | None, frame: ScoreFrame) -> Sequence[str | int]:
+    if values is not None:
+        return values
+    return frame.turns() if tag == "turn" else sorted(frame.distinct(tag))
+
+
+def _columns(
+    layout: Layout, chosen: Sequence[Metric], rows: Rows, frame: ScoreFrame
+) -> tuple[str, ...]:
+    """The columns in the layout's order, those that any row has."""
+    filled = {name for row in rows.values() for name in row}
+    if isinstance(layout.columns, str):
+        known = [MEANING, *(_column_name(layout, metric) for metric in chosen)]
+    else:
+        known = [label for label, _ in _split(layout.columns, layout.column_label, frame)]
+    return tuple(name for name in dict.fromkeys(known) if name in filled)

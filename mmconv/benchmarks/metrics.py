@@ -1,0 +1,401 @@
+"""Metrics: named estimates over scores. A number that people quote is defined here, once.
+
+A benchmark yields metrics of five kinds: `Mean`, `MeanOf`, `Delta`, `Ratio` and `Official`. They
+are data. Tables (`mmconv.benchmarks.layouts`), comparisons of runs and leaderboards are derived
+from them. All intervals are those of `mmconv.stats`; nothing is laid out or printed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from mmconv.benchmarks.shared.endings import SHARES, TOKENS
+from mmconv.stats import (
+    FEWEST_CLUSTERS,
+    Column,
+    Quantity,
+    ScoreFrame,
+    as_cell,
+    bounded,
+    pair,
+    summarise,
+    summarise_ratio,
+    summarise_share,
+    summarise_share_change,
+)
+from mmconv.stats.cautious_means import combine_parts
+from mmconv.values import Cell, Summary
+
+ColumnOf: TypeAlias = Callable[[ScoreFrame], Column]
+"""Gives one row per sample: a number, or the reason why there is none."""
+
+LARGEST_WIDTH = 1.5
+"""The widest interval with which a ratio is shown; 1 is all of its denominator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Numbers of one unit: a column of a table, an axis of a plot.
+
+    `lowest` and `highest` are the ends of the scale in the scores' own unit, None if it has none.
+    `factor` 100 prints percent. Numbers of a `share` are from 0 to 1 and have a share's interval.
+    """
+
+    title: str
+    lowest: float | None = None
+    highest: float | None = None
+    factor: float = 1.0
+    share: bool = False
+
+    @property
+    def reach(self) -> float:
+        """How far two values can be apart."""
+        if self.lowest is None or self.highest is None:
+            return float("inf")
+        return self.highest - self.lowest
+
+
+def share(title: str, *, factor: float = 100.0) -> Group:
+    """Shares, in percent."""
+    return Group(title=title, lowest=0.0, highest=1.0, factor=factor, share=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """Scores of one name, reduced to one number per sample; `rows` leaves them as they are.
+
+    `where` maps tags to the texts to match. A sample with a missing score is missing; with
+    `partial` only a sample without any number is. `value` is applied to each number at the end.
+    """
+
+    score: str
+    _: KW_ONLY
+    condition: str | None = None
+    turn: int | None = None
+    where: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict, hash=False)
+    reduce: Literal["mean", "min", "max", "rows"] = "mean"
+    partial: bool = False
+    value: Callable[[float], float] | None = None
+
+    def __call__(self, frame: ScoreFrame) -> Column:
+        """The column of a run's scores; empty if the run has no such scores."""
+        condition = {} if self.condition is None else {"condition": self.condition}
+        column = frame.select(turn=self.turn, metric=self.score, **condition, **self.where)
+        if self.reduce != "rows":
+            column = column.per_sample(self.reduce, partial=self.partial)
+        return column if self.value is None else mapped(column, self.value)
+
+
+def mapped(column: Column, value: Callable[[float], float]) -> Column:
+    """The column with a function of each number in its place."""
+    numbers = [number if number is None else value(number) for number in column.values]
+    return replace(column, numbers=np.array(numbers, dtype=np.float64))
+
+
+@runtime_checkable
+class Metric(Protocol):
+    """What all five kinds have: an address (`table`, `name`, `group`) and a measurement."""
+
+    @property
+    def name(self) -> str:
+        """The row that tables print it in."""
+        ...
+
+    @property
+    def group(self) -> Group:
+        """The column that tables print it in."""
+        ...
+
+    @property
+    def table(self) -> str:
+        """The table that prints it."""
+        ...
+
+    @property
+    def meaning(self) -> str:
+        """What it is, in a few words; may be empty."""
+        ...
+
+    def measure(self, frame: ScoreFrame) -> Cell | None:
+        """The number in one run; None if the run has nothing for it, scored or missing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The mean over samples of a score, or of any column with one number per sample."""
+
+    name: str
+    _: KW_ONLY
+    of: ColumnOf
+    group: Group
+    table: str = "scores"
+    meaning: str = ""
+
+    def measure(self, frame: ScoreFrame) -> Cell | None:
+        """The mean with its interval."""
+        column = self.of(frame)
+        return as_cell(self.summarise(column), self.group.factor) if len(column) else None
+
+    def summarise(self, column: Column) -> Summary:
+        """The mean of the column, with the interval that suits the group."""
+        if self.group.share:
+            return summarise_share(column)
+        return bounded(summarise(column), self.group.lowest, self.group.highest)
+
+    def quantity(self, frame: ScoreFrame) -> Quantity | None:
+        """What runs are compared in."""
+        column = self.of(frame)
+        if not len(column):
+            return None
+        return Quantity(
+            name=self.name,
+            columns={self.name: column},
+            group=self.group.title,
+            scale=self.group.factor,
+            reach=self.group.reach,
+            shares=(self.name,) if self.group.share else (),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MeanOf:
+    """A weighted mean of other means; equal weights if none are given.
+
+    Parts that are `paired` are scores of the same samples: a sample counts if it has all of them,
+    with its own weighted mean, and all parts must be there. Other parts have samples of their own,
+    such as tasks: those that a run has are averaged, and if one of them has no interval, neither
+    has the mean (`mmconv.stats.cautious_means`).
+    """
+
+    name: str
+    _: KW_ONLY
+    of: Sequence[Mean] = field(hash=False)
+    group: Group
+    weights: Sequence[float] | None = field(default=None, hash=False)
+    paired: bool = False
+    table: str = "scores"
+    meaning: str = ""
+
+    def measure(self, frame: ScoreFrame) -> Cell | None:
+        """The mean with its interval."""
+        columns = self.columns(frame)
+        if not columns:
+            return None
+        summary = bounded(self._summary(columns), self.group.lowest, self.group.highest)
+        return as_cell(summary, self.group.factor)
+
+    def columns(self, frame: ScoreFrame) -> dict[str, Column]:
+        """The columns whose means it is the mean of, by the names of the parts."""
+        found = {part.name: part.of(frame) for part in self.of}
+        if not self.paired:
+            return {name: column for name, column in found.items() if len(column)}
+        if not all(len(column) for column in found.values()):
+            return {}
+        return {self.name: _weighted(list(found.values()), self._shares_of(list(found)))}
+
+    def quantity(self, frame: ScoreFrame) -> Quantity | None:
+        """What runs are compared in."""
+        columns = self.columns(frame)
+        if not columns or (self.paired and not any(c.present.any() for c in columns.values())):
+            return None
+        return Quantity(
+            name=self.name,
+            columns=columns,
+            weights=None
+            if self.paired
+            else dict(zip(columns, self._shares_of(list(columns)), strict=True)),
+            group=self.group.title,
+            scale=self.group.factor,
+            reach=self.group.reach,
+            shares=[part.name for part in self.of if part.group.share and part.name in columns],
+            cautious=not self.paired,
+        )
+
+    def _summary(self, columns: Mapping[str, Column]) -> Summary:
+        if self.paired:
+            [column] = columns.values()
+            return summarise(column)
+        parts = {part.name: part for part in self.of}
+        own = {name: parts[name].summarise(column) for name, column in columns.items()}
+        weights = dict(zip(columns, self._shares_of(list(columns)), strict=True))
+        return combine_parts(columns, own, weights)
+
+    def _shares_of(self, names: Sequence[str]) -> list[float]:
+        """The weights of these parts, which add up to 1."""
+        given = self.weights or [1.0] * len(self.of)
+        weights = {part.name: weight for part, weight in zip(self.of, given, strict=True)}
+        whole = sum(weights[name] for name in names)
+        return [weights[name] / whole for name in names]
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """The paired difference of two means, goal - start, over the samples that have both.
+
+    `signed` numbers are printed with their sign.
+    """
+
+    name: str
+    _: KW_ONLY
+    start: Mean
+    goal: Mean
+    group: Group
+    table: str = "deltas"
+    meaning: str = ""
+    signed: bool = True
+
+    def measure(self, frame: ScoreFrame) -> Cell | None:
+        """The mean difference with its interval: Agresti and Min's if both means are shares."""
+        if not self._is_there(frame):
+            return None
+        column, reach = self.column(frame), self.group.reach
+        summary = summarise_share_change(column) if self.group.share else summarise(column)
+        return as_cell(bounded(summary, -reach, reach), self.group.factor, signed=self.signed)
+
+    def column(self, frame: ScoreFrame) -> Column:
+        """The difference of each sample."""
+        start, goal = self.start.of(frame), self.goal.of(frame)
+        difference = pair(start, goal)
+        if start.samples == goal.samples and start.reasons == goal.reasons:
+            # what is missing is missing on both sides: the reason is not that a side lacks it
+            return replace(difference, reasons=start.reasons)
+        return difference
+
+    def quantity(self, frame: ScoreFrame) -> Quantity | None:
+        """What runs are compared in: a difference of differences, by Student's t."""
+        if not self._is_there(frame):
+            return None
+        return Quantity(
+            name=self.name,
+            columns={self.name: self.column(frame)},
+            group=self.group.title,
+            scale=self.group.factor,
+            reach=2 * self.group.reach,
+            kind="change",
+        )
+
+    def _is_there(self, frame: ScoreFrame) -> bool:
+        return bool(len(self.start.of(frame)) and len(self.goal.of(frame)))
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """The sum of one column divided by that of another over the same samples.
+
+    For counts divided by counts that are uncertain themselves: the share of failures that goes
+    away. `under` counts events (0 or 1 per sample): `n` is their number among samples that have
+    both, and samples with an event but without `over` are missing. `possible` are the pairs
+    (over, under) that a sample can have. A ratio of fewer than 5 events, without an interval, or
+    with one wider than `LARGEST_WIDTH` is not shown. `lowest` and `highest` end its scale.
+    """
+
+    name: str
+    _: KW_ONLY
+    over: ColumnOf
+    under: ColumnOf
+    possible: Sequence[tuple[float, float]] = field(hash=False)
+    group: Group
+    table: str = "ratios"
+    meaning: str = ""
+    lowest: float | None = None
+    highest: float | None = None
+
+    def measure(self, frame: ScoreFrame) -> Cell | None:
+        """The ratio with Fieller's interval."""
+        over, under = self.over(frame), self.under(frame)
+        if not (len(over) and len(under)):
+            return None
+        over, under = _counted(over, under)
+        summary = bounded(summarise_ratio(over, under, self.possible), self.lowest, self.highest)
+        events = int(under.numbers[over.present].sum())
+        summary = replace(summary, n=events)
+        if not (events or summary.missing):
+            return None
+        if not _is_shown(summary):
+            summary = replace(summary, mean=None, low=None, high=None)
+        return as_cell(summary, self.group.factor)
+
+
+@dataclass(frozen=True, slots=True)
+class Official:
+    """A number by the authors' own convention, computed by a function of the benchmark."""
+
+    name: str
+    _: KW_ONLY
+    compute: Callable[[ScoreFrame], Cell | None]
+    group: Group
+    table: str = "scores"
+    meaning: str = ""
+
+    def measure(self, frame: ScoreFrame) -> Cell | None:
+        """What the function gives; None if the convention does not apply to the run."""
+        return self.compute(frame)
+
+
+def endings_metrics(table: str) -> Iterator[Mean]:
+    """How answers ended: the shares cut off, filtered and empty, and the mean number of tokens."""
+    for score, title in SHARES.items():
+        yield Mean(title, of=Select(score, reduce="rows"), group=share("%"), table=table)
+    tokens = Group(title="tokens", lowest=0.0)
+    yield Mean(TOKENS, of=Select(TOKENS, reduce="rows"), group=tokens, table=table)
+
+
+def compared(metrics: Sequence[Metric]) -> list[Mean | MeanOf | Delta]:
+    """The metrics that runs can be compared in sample by sample."""
+    return [each for each in metrics if isinstance(each, Mean | MeanOf | Delta)]
+
+
+def _weighted(columns: Sequence[Column], weights: Sequence[float]) -> Column:
+    """The weighted sum of the columns sample by sample; a sample must have all of them."""
+    total: dict[str, float | None] = {}
+    reasons: dict[str, str] = {}
+    clusters: dict[str, str] = {}
+    for column in columns:
+        for sample, cluster in zip(column.samples, column.clusters, strict=True):
+            clusters.setdefault(sample, cluster)
+    for column, weight in zip(columns, weights, strict=True):
+        values = dict(zip(column.samples, column.values, strict=True))
+        own = dict(zip(column.samples, column.reasons, strict=True))
+        for sample in clusters:
+            value, known = values.get(sample), total.setdefault(sample, 0.0)
+            if value is None:
+                reasons.setdefault(sample, own.get(sample) or "not scored")
+                total[sample] = None
+            elif known is not None:
+                total[sample] = known + weight * value
+    return Column.of(
+        list(total.values()),
+        samples=list(total),
+        clusters=list(clusters.values()),
+        reasons=[reasons.get(sample) for sample in total],
+    )
+
+
+def _counted(over: Column, under: Column) -> tuple[Column, Column]:
+    """The rows that a ratio counts: with both numbers, or with an event and no `over`."""
+    events = dict(zip(under.samples, under.values, strict=True))
+    rows = [
+        row
+        for row, (sample, here) in enumerate(zip(over.samples, over.present.tolist(), strict=True))
+        if events.get(sample) is not None and (here or events[sample])
+    ]
+    numbers = [events[over.samples[row]] if over.present[row] else None for row in rows]
+    kept = Column(
+        samples=tuple(over.samples[row] for row in rows),
+        clusters=tuple(over.clusters[row] for row in rows),
+        numbers=over.numbers[rows],
+        reasons=tuple(over.reasons[row] for row in rows),
+    )
+    return kept, replace(kept, numbers=np.array(numbers, dtype=np.float64))
+
+
+def _is_shown(summary: Summary) -> bool:
+    """Whether there is enough behind a ratio to name it."""
+    if summary.n < FEWEST_CLUSTERS or summary.low is None or summary.high is None:
+        return False
+    return summary.high - summary.low <= LARGEST_WIDTH
