@@ -18,6 +18,7 @@ from pathlib import Path
 from mmconv.agreement.ratings import Rating, list_values
 from mmconv.benchmarks.data_files.records import Record, read_records, text
 from mmconv.errors import ConfigError, DataError
+from mmconv.report.tables.formats import unquote_formula
 from mmconv.run_folder.records import ScoreRecord
 from mmconv.run_folder.saved_run import read_scores
 from mmconv.stats import ScoreFrame
@@ -140,7 +141,7 @@ def _rating(record: Record, rater: str) -> Rating:
 
 def _name(record: Record, field: str) -> str | None:
     """A field without stray blanks, None where nothing else is in it."""
-    return (text(record, field) or "").strip() or None
+    return unquote_formula((text(record, field) or "").strip()) or None
 
 
 def _value(record: Record) -> float | str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,25 +28,43 @@ from mmconv.run_folder.tables import INDEX, read_names
 from mmconv.values import Cell, Table
 from mmconv.whole_files import whole
 
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+"""What spreadsheets take for a formula: text that begins with one of these signs."""
+
 
 def to_csv(table: Table) -> str:
     """One line per row; a column C becomes C, C.low, C.high, C.n, C.missing and C.why.
 
     A column without any interval lacks C.low and C.high, one that counts nothing C.n, C.missing and
-    C.why: a column of text is one column. C.missing counts all that is missing, C.why tells how
-    many for which reason.
+    C.why: a column of text is one column. C.missing counts all that is missing, C.why how many
+    for which reason. A text that a spreadsheet would take for a formula begins with `'`.
     """
     check_table(table)
     fields = {column: _csv_fields(table, column) for column in table.columns}
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["row", *(column + field for column in fields for field in fields[column])])
+    names = (column + field for column in fields for field in fields[column])
+    writer.writerow(["row", *map(quote_formula, names)])
     for name, row in table.rows.items():
         entries = [
             _csv_entry(row.get(column), field) for column in fields for field in fields[column]
         ]
-        writer.writerow([name, *entries])
+        writer.writerow([quote_formula(each) for each in (name, *entries)])
     return stream.getvalue()
+
+
+def quote_formula(entry: float | str | None) -> float | str | None:
+    """The entry of a CSV file; a text that spreadsheets take for a formula gets a `'` before it.
+
+    Numbers stay numbers. `unquote_formula` takes the sign away again.
+    """
+    is_formula = isinstance(entry, str) and _FORMULA.match(entry)
+    return f"'{entry}" if is_formula else entry
+
+
+def unquote_formula(text: str) -> str:
+    """The text that `quote_formula` was given."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text[1:]) else text
 
 
 def to_json(table: Table) -> str:

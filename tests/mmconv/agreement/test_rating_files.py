@@ -166,3 +166,9 @@ def test_several_sheets_of_ratings_are_not_taken_for_one(tmp_path: Path) -> None
     book.remove(book["ben"])
     book.save(path)
     assert [each.value for each in read_ratings(path)] == [1]
+
+
+def test_names_that_were_quoted_for_spreadsheets_are_read_without_the_quote(tmp_path: Path) -> None:
+    path = write(tmp_path / "people.csv", "sample,value,rater", "'=1,2,'@ann", "'x',3,o'neil")
+    found = [(rating.sample, rating.rater) for rating in read_ratings(path)]
+    assert found == [("=1", "@ann"), ("'x'", "o'neil")]

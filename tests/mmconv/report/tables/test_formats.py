@@ -20,6 +20,7 @@ from mmconv.report.tables.formats import (
     remove_tables,
     to_csv,
     to_json,
+    unquote_formula,
     write_tables,
 )
 from mmconv.report.tables.latex import to_latex
@@ -293,3 +294,28 @@ def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="plain file name"):
         write_tables(tmp_path, [TABLE, replace(TABLE, name="a/b")])
     assert list(tmp_path.iterdir()) == []
+
+
+FORMULAS = ("=cmd|' /C calc'!A0", "+1+1", "-2", "@SUM(A1)", "\t=1", "'=1", "''-1")
+
+
+def test_no_text_of_a_csv_file_is_a_formula_and_numbers_stay_numbers() -> None:
+    table = Table(
+        name="texts",
+        title="Texts",
+        columns=("=1+1", "value"),
+        rows={text: {"=1+1": Cell(value=text), "value": Cell(value=-0.5)} for text in FORMULAS},
+    )
+    header, *rows = csv.reader(io.StringIO(to_csv(table)))
+    assert header == ["row", "'=1+1", "value"]
+    assert [row[2] for row in rows] == ["-0.5"] * len(FORMULAS)
+    for row, text in zip(rows, FORMULAS, strict=True):
+        assert row[0] == row[1] == f"'{text}"
+        assert unquote_formula(row[0]) == text
+
+
+def test_other_texts_are_written_as_they_are() -> None:
+    for text in ("S2_hat - S2", "'quoted'", "", "1-10", "don't"):
+        assert unquote_formula(text) == text
+        table = Table(name="texts", title="", columns=("a",), rows={"r": {"a": Cell(value=text)}})
+        assert [*csv.reader(io.StringIO(to_csv(table)))][1] == ["r", text]
