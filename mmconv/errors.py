@@ -75,14 +75,18 @@ class DataError(InputError):
     `problems` holds one line per problem, each naming the record and the field. The message shows
     them all, or of more than `SHOWN` the first `ALIKE` of each kind, rare kinds first: one file cut
     short is not to be lost among many that are missing. `in_full` is the message with all of them.
+    `count` is how many problems there are, if a line stands for more than one.
     """
 
     SHOWN: ClassVar[int] = 40
     ALIKE: ClassVar[int] = 5
 
-    def __init__(self, where: str, problems: Sequence[str], advice: str = "") -> None:
+    def __init__(
+        self, where: str, problems: Sequence[str], advice: str = "", *, count: int | None = None
+    ) -> None:
         self.where = where
         self.problems = tuple(problems)
+        self._count = len(self.problems) if count is None else count
         self._advice = advice
         super().__init__(self._told(self._shown()) if self.is_cut else self.in_full)
 
@@ -97,8 +101,7 @@ class DataError(InputError):
         return self._told(self.problems)
 
     def _told(self, lines: Iterable[str]) -> str:
-        count = len(self.problems)
-        head = f"{self.where}: {count} problem{'' if count == 1 else 's'}"
+        head = f"{self.where}: {self._count:,} problem{'' if self._count == 1 else 's'}"
         advice = [self._advice] if self._advice else []
         return "\n".join([head, *(f"  {line}" for line in lines), *advice])
 

@@ -30,7 +30,7 @@ def write_example(section: str, folder: Path) -> None:
     """Put the section's Python where it says, seen from the folder."""
     [name] = re.findall(r"`(\w+/\w+\.py)`:", section)
     module = folder / name
-    module.parent.mkdir()
+    module.parent.mkdir(exist_ok=True)
     module.write_text(block(section, "python"), encoding="utf-8")
 
 

@@ -16,6 +16,13 @@ def test_the_section_is_short() -> None:
     assert len(SECTION.splitlines()) <= LINES
 
 
+def test_the_example_runs_where_the_benchmark_example_ran_before(tmp_path: Path) -> None:
+    for each in (section("### Add a benchmark"), SECTION):
+        write_example(each, tmp_path)
+        type_commands(each, tmp_path)
+    assert {path.name.split("-")[0] for path in tmp_path.glob("runs/*-*")} >= {"convbench"}
+
+
 def test_the_example_runs_as_the_readme_says(tmp_path: Path) -> None:
     """Its Python goes where the text says, and its command is typed in a shell, twice."""
     write_example(SECTION, tmp_path)

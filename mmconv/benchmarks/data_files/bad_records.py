@@ -41,7 +41,8 @@ def refusal(
         hint = "--skip-bad-records takes the next good records in their place."
     elif good:
         hint = f"--skip-bad-records goes on with the {good} good records."
-    return DataError(str(where), problems, "\n".join(filter(None, (advice, hint))))
+    count = sum(map(len, bad.values()))
+    return DataError(str(where), problems, "\n".join(filter(None, (advice, hint))), count=count)
 
 
 def _complaints(bad: BadRecords) -> Iterator[str]:
