@@ -324,7 +324,7 @@ async def test_runs_are_read_side_by_side(compared: Path, opened: Opener) -> Non
     page = await opened(compared)
     first = page.locator("#detail .turn").first
     titles = ["pocket · free", "blurred · free"]
-    await expect(first.locator("h5")).to_have_text(titles)
+    await expect(first.locator(".column-title")).to_have_text(titles)
     await page.select_option("select[name=condition]", "perception")
     await expect(first.locator(".answer.given")).to_have_count(2)
     await page.select_option("select[name=show]", "worse:run1")
@@ -376,3 +376,12 @@ async def test_everything_has_a_name_for_those_who_hear_the_page(run: Path, open
     )
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+async def test_titles_of_grouped_columns_are_the_headings_of_their_groups(
+    run: Path, opened: Opener
+) -> None:
+    page = await opened(run)
+    scopes = await page.locator("tr.groups th").evaluate_all("all => all.map(each => each.scope)")
+    assert scopes
+    assert {*scopes} == {"colgroup"}

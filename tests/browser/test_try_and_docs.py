@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import orjson
 import pytest
 from playwright.async_api import expect
@@ -30,10 +32,14 @@ async def test_a_dialogue_is_tried_with_a_picture(
     await page.get_by_role("button", name="Ask").click()
     turns = page.locator("#dialogue .turn")
     await expect(turns).to_have_count(3)
-    await expect(turns.first.locator("h5")).to_have_text(["free", "perception"])
+    await expect(turns.first.locator(".column-title")).to_have_text(["free", "perception"])
     await expect(turns.first.locator(".answer.given")).to_have_text("referenceA red square.")
     await expect(turns.nth(2).locator(".answer .text")).to_have_text(["Write a line."] * 2)
     await expect(turns.first.locator(".small").first).to_contain_text("sent as 256 × 256")
+    tags = "all => all.filter(each => each.checkVisibility()).map(each => each.tagName)"
+    levels = [int(tag[1]) for tag in await page.locator("h1, h2, h3, h4, h5").evaluate_all(tags)]
+    assert levels[:3] == [1, 2, 3]
+    assert all(below <= above + 1 for above, below in pairwise(levels))
 
 
 async def test_a_judge_of_scenes_grades_a_dialogue_and_an_error_leaves_no_old_answer(

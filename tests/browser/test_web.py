@@ -173,7 +173,7 @@ async def test_two_runs_are_compared(url: str, opened: Opener) -> None:
     await expect(page.locator("#findings section:not(#provenance)").first).to_be_visible()
     shown = await page.locator("#findings section:not(#provenance)").all_inner_texts()
     assert not [text for text in shown if re.search("_hat|_tilde|convbench", text)]
-    titles = page.locator("#detail .turn").first.locator("h5")
+    titles = page.locator("#detail .turn").first.locator(".column-title")
     await expect(titles).to_have_count(2)
     first, second = [text.partition(" ")[0] for text in await titles.all_inner_texts()]
     assert {first, second} == {"careful", "blurred"}

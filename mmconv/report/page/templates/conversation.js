@@ -50,11 +50,16 @@ const conversation = (() => {
     return make("details", { class: "asked" }, make("summary", {}, "system prompt"), make("p", {}, ...text));
   }
 
+  /* A heading `below` the page's own heading of a turn, which is on `how.level`. */
+  function heading(how, below, ...content) {
+    return make(`h${how.level + below}`, ...content);
+  }
+
   function side(cells, how, fill) {
     const box = make("div", { class: "columns", style: `--columns: ${cells.length}` });
     for (const [column, each] of cells) {
       const title = how.title(column);
-      const head = title ? make("h5", { style: `--colour: ${how.colour(column)}` }, title) : "";
+      const head = title ? heading(how, 1, { class: "column-title", style: `--colour: ${how.colour(column)}` }, title) : "";
       box.append(make("div", { class: "column" }, head, ...(each ? fill(each) : [])));
     }
     return box;
@@ -65,7 +70,7 @@ const conversation = (() => {
     const asked = JSON.stringify(cells.find(([, each]) => each)[1].asked);
     const shared = cells.every(([, each]) => !each || JSON.stringify(each.asked) === asked);
     const title = [how.turnName(number), ...how.tags(number)].join(" · ");
-    const box = make("section", { class: "turn" }, make("h4", {}, capital(title)));
+    const box = make("section", { class: "turn" }, heading(how, 0, { class: "turn-title" }, capital(title)));
     if (shared) box.append(...JSON.parse(asked).map((each) => question(each, how)));
     box.append(side(cells, how, (each) => [
       ...(shared ? [] : each.asked.map((one) => question(one, how))),
@@ -78,7 +83,7 @@ const conversation = (() => {
 
      `how` says how it is shown: `title` and `colour` of a column, `turnName` and `tags` of a turn,
      `overall` and `given` as words, `picture` of a question (a node by its name), `words` that are
-     marked, `open` for rationales that are. */
+     marked, `open` for rationales that are, `level` of the headings of turns. */
   function draw(columns, how) {
     const all = new Set(columns.flatMap((column) => column.turns.map((each) => each.n)));
     const boxes = [...all].sort((one, two) => one - two).map((number) => {
@@ -86,7 +91,7 @@ const conversation = (() => {
       return turn(number, cells, how);
     });
     if (columns.some((column) => column.verdicts.length)) {
-      const box = make("section", { class: "turn" }, make("h4", {}, capital(how.overall)));
+      const box = make("section", { class: "turn" }, heading(how, 0, { class: "turn-title" }, capital(how.overall)));
       const cells = columns.map((column) => [column, column]);
       box.append(side(cells, how, (column) => column.verdicts.map((one) => verdict(one, how))));
       boxes.push(box);

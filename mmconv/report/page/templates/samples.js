@@ -210,6 +210,7 @@ const samples = (() => {
       colour,
       turnName: chosen.turnName,
       tags: (number) => chosen.tagsOf(entry, number).map(([, value]) => value),
+      level: 4,
       overall: index.levels[0] ?? "Verdicts",
       given: index.given,
       words: words(),

@@ -148,6 +148,7 @@
       colour: (each) => `var(--series-${(names.indexOf(each.condition) % 5) + 1})`,
       turnName: (number) => `turn ${number}`,
       tags: () => [],
+      level: 3,
       overall: "whole conversation",
       given: "reference",
       words: [],
