@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 
 from mmconv.stats.agreement import two_raters
 from mmconv.stats.agreement.two_raters import Matrix, Measure
@@ -117,6 +117,19 @@ def test_measures_of_draws_are_those_of_scipy_and_statsmodels() -> None:
         )
         found = [float(measure(table)[0]) for measure in MEASURES]
         assert found == pytest.approx(known, abs=1e-12)
+
+
+@pytest.mark.parametrize(("ratings", "size", "draws"), [(0, 0, 3), (0, 4, 3), (1, 1, 1), (500, 40, 7)])
+def test_counts_are_those_of_a_sparse_product(ratings: int, size: int, draws: int) -> None:
+    """Also of codes that no unit has, of units with no code and of those with several."""
+    random = np.random.default_rng(2)
+    codes = random.integers(max(1, size - 1), size=ratings)
+    units = random.integers(300, size=ratings)
+    weights = random.random((300, draws))
+    table = sparse.csr_array((np.ones(ratings), (codes, units)), shape=(size, 300))
+    counts = two_raters.count(codes, units, size, weights)
+    assert (counts.shape, counts.dtype) == ((size, draws), np.float64)
+    np.testing.assert_allclose(counts, table @ weights, rtol=0, atol=1e-12)
 
 
 def test_kendalls_tau_in_pieces_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
