@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from playwright.async_api import expect
 
@@ -22,9 +22,9 @@ def stopped(url: str) -> str:
     """A run that its owner has started and stopped; its id."""
     known = {"Authorization": f"Bearer {OWNER}"}
     asked = {"data": "scenes", "seats": {"candidate": "slow", "judge": "judge"}}
-    posted = httpx.post(f"{url}/v1/runs", json=asked, headers=known).raise_for_status()
+    posted = httpx2.post(f"{url}/v1/runs", json=asked, headers=known).raise_for_status()
     run = str(posted.json()["id"])
-    httpx.delete(f"{url}/v1/runs/{run}", headers=known).raise_for_status()
+    httpx2.delete(f"{url}/v1/runs/{run}", headers=known).raise_for_status()
     return run
 
 

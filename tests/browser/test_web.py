@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from playwright.async_api import Page, expect
 
@@ -124,7 +124,7 @@ async def test_a_run_is_removed(url: str, opened: Opener) -> None:
     await page.get_by_role("button", name="Remove").click()
     await expect(page).to_have_url(f"{url}/")
     await expect(page.locator("li.run", has_text="seed 9")).to_have_count(0)
-    async with httpx.AsyncClient() as client:
+    async with httpx2.AsyncClient() as client:
         assert (await client.get(f"{url}/v1/runs/{gone}")).status_code == 404
 
 
@@ -247,7 +247,7 @@ async def test_a_run_tells_its_folder_and_why_it_failed_line_by_line(
     url: str, opened: Opener
 ) -> None:
     run = run_of(url, "careful")
-    async with httpx.AsyncClient() as client:
+    async with httpx2.AsyncClient() as client:
         told = (await client.get(f"{url}/v1/runs/{run}")).json()
     assert told["folder"]
     told |= {"error": "1 problem\nno such file\nLook."}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from tests.mmconv.service.conftest import ServerProcess, Servers
@@ -65,13 +65,13 @@ def token_entry(*scopes: str) -> dict[str, Any]:
 def finish(url: str, candidate: str, judge: str, **fields: Any) -> str:
     """A run that is done, of all samples where the fields say nothing else; its id."""
     asked = {"data": "scenes", "seats": {"candidate": candidate, "judge": judge}} | fields
-    run = str(httpx.post(f"{url}/v1/runs", json=asked).json()["id"])
-    with httpx.stream("GET", f"{url}/v1/runs/{run}/events", timeout=60) as events:
+    run = str(httpx2.post(f"{url}/v1/runs", json=asked).json()["id"])
+    with httpx2.stream("GET", f"{url}/v1/runs/{run}/events", timeout=60) as events:
         assert any(line == "event: end" for line in events.iter_lines())
     return run
 
 
 def run_of(url: str, model: str) -> str:
     """The first run of a model."""
-    found = httpx.get(f"{url}/v1/runs", params={"model": model}).json()["data"]
+    found = httpx2.get(f"{url}/v1/runs", params={"model": model}).json()["data"]
     return str(found[-1]["id"])

@@ -11,7 +11,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
-import httpx
+import httpx2
 import pytest
 import yaml
 from fastapi import APIRouter, FastAPI
@@ -58,7 +58,7 @@ def _routed_once() -> Iterator[None]:
 class Served:
     """A service in this process, and a client that talks to it as HTTP would."""
 
-    client: httpx.AsyncClient
+    client: httpx2.AsyncClient
     shared: Service
 
 
@@ -73,8 +73,8 @@ async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
         async def open_one(**fields: Any) -> Served:
             settings = Settings.model_validate({"models": MODELS, "out": tmp_path / "out"} | fields)
             app = await stack.enter_async_context(open_app(settings))
-            transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-            client = httpx.AsyncClient(transport=transport, base_url="http://localhost")
+            transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
+            client = httpx2.AsyncClient(transport=transport, base_url="http://localhost")
             await stack.enter_async_context(client)
             return Served(client=client, shared=app.state.service)
 

@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 
 from mmconv.service.docs.openapi import describe
 from mmconv.service.web import form_choices, report_parts
@@ -64,7 +64,7 @@ def fuzz(folder: Path, seconds: int, *options: str) -> tuple[int, str, str]:
             capture_output=True,
             text=True,
         )
-        assert httpx.get(f"{server.url}/health").status_code == 200
+        assert httpx2.get(f"{server.url}/health").status_code == 200
     finally:
         servers.end()
     return done.returncode, done.stdout + done.stderr, (folder / "serve-0.log").read_text()
@@ -72,7 +72,7 @@ def fuzz(folder: Path, seconds: int, *options: str) -> tuple[int, str, str]:
 
 def whole_document(url: str) -> dict[str, Any]:
     """The server's own document with the routes of the web page, which it leaves out."""
-    document: dict[str, Any] = httpx.get(f"{url}/openapi.json").raise_for_status().json()
+    document: dict[str, Any] = httpx2.get(f"{url}/openapi.json").raise_for_status().json()
     pages = (form_choices, report_parts)
     routes = [copy.copy(each) for part in pages for each in part.router.routes]
     for route in routes:
@@ -85,10 +85,10 @@ def whole_document(url: str) -> dict[str, Any]:
 
 def _fill(url: str) -> str:
     """Leave something behind that paths can lead to: an image, and a run that is done, its id."""
-    httpx.post(f"{url}/v1/images", content=picture(1)).raise_for_status()
-    run = str(httpx.post(f"{url}/v1/runs", json=request()).raise_for_status().json()["id"])
+    httpx2.post(f"{url}/v1/images", content=picture(1)).raise_for_status()
+    run = str(httpx2.post(f"{url}/v1/runs", json=request()).raise_for_status().json()["id"])
     deadline = time.monotonic() + 60
-    while httpx.get(f"{url}/v1/runs/{run}").json()["state"] != "done":
+    while httpx2.get(f"{url}/v1/runs/{run}").json()["state"] != "done":
         assert time.monotonic() < deadline
         time.sleep(0.1)
     return run

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
 
@@ -32,7 +32,7 @@ def request(**fields: Any) -> dict[str, Any]:
     return {"data": "shapes", "seats": {"candidate": "echo", "judge": "judge"}} | fields
 
 
-async def ended(client: httpx.AsyncClient, run: str, seconds: float = 30) -> dict[str, Any]:
+async def ended(client: httpx2.AsyncClient, run: str, seconds: float = 30) -> dict[str, Any]:
     """The run when it is not active any more."""
     async with asyncio.timeout(seconds):
         while True:
@@ -42,7 +42,7 @@ async def ended(client: httpx.AsyncClient, run: str, seconds: float = 30) -> dic
             await asyncio.sleep(0.02)
 
 
-async def begun(client: httpx.AsyncClient, run: str, replies: int = 1) -> None:
+async def begun(client: httpx2.AsyncClient, run: str, replies: int = 1) -> None:
     """Wait until the run has so many replies."""
     async with asyncio.timeout(30):
         while True:

@@ -5,7 +5,7 @@ import errno
 from io import BytesIO
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 import model_zoo.fake as fake
@@ -113,7 +113,7 @@ async def test_a_process_whose_worker_takes_no_jobs_is_not_ready(
     await became(served, 200)
 
 
-async def became(served: Served, status: int) -> httpx.Response:
+async def became(served: Served, status: int) -> httpx2.Response:
     """What `/ready` answers as soon as it has this status."""
     async with asyncio.timeout(10):
         while True:

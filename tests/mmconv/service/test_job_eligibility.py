@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from mmconv.service.job_eligibility import lacking
@@ -96,7 +96,7 @@ async def test_what_was_changed_in_place_is_run_again(serve: Serve, tmp_path: Pa
     data = Path(shapes["shapes"]["options"]["data"])
     tokens = [token("ann", "admin"), token("bob", "run")]
 
-    async def post(name: str = "ann") -> tuple[httpx.Response, Served]:
+    async def post(name: str = "ann") -> tuple[httpx2.Response, Served]:
         served: Served = await serve(tokens=tokens, data=shapes, prompts=prompts)
         served.client.headers.update(bearer("ann"))
         posted = await served.client.post("/v1/runs", json=request(limit=1), headers=bearer(name))

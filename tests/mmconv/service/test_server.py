@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 import pytest
 
 from tests.mmconv.service.conftest import MODELS, ServerProcess, Servers, until
@@ -56,14 +56,14 @@ def read_all(connection: socket.socket) -> bytes:
 def status(server: ServerProcess, path: str = "health") -> int:
     """What a connection of its own gets; 0 where the server takes none."""
     try:
-        return httpx.get(f"{server.url}/{path}", verify=False).status_code
-    except httpx.TransportError:
+        return httpx2.get(f"{server.url}/{path}", verify=False).status_code
+    except httpx2.TransportError:
         return 0
 
 
-def ask(server: ServerProcess, **fields: Any) -> httpx.Response:
+def ask(server: ServerProcess, **fields: Any) -> httpx2.Response:
     url = f"{server.url}/v1/chat/completions"
-    return httpx.post(url, json=says("hello", **fields), timeout=20, verify=False)
+    return httpx2.post(url, json=says("hello", **fields), timeout=20, verify=False)
 
 
 def is_busy(server: ServerProcess) -> bool:
@@ -71,7 +71,7 @@ def is_busy(server: ServerProcess) -> bool:
     return ask(server).status_code == 429
 
 
-def insist(server: ServerProcess, model: str) -> httpx.Response:
+def insist(server: ServerProcess, model: str) -> httpx2.Response:
     """Ask until the call is the one that may be under way; what comes of it."""
     deadline = time.monotonic() + 10
     while (answer := ask(server, model=model)).status_code == 429:
@@ -112,7 +112,7 @@ def test_the_command_serves_and_an_idle_server_ends_at_once(tmp_path: Path) -> N
             assert process.stdout is not None
             told = re.search(r"^Serving fake/echo at (http://\S+)", process.stdout.readline())
             assert told is not None
-            assert httpx.get(f"{told[1]}/health").status_code == 200
+            assert httpx2.get(f"{told[1]}/health").status_code == 200
             began = time.monotonic()
             process.send_signal(signal.SIGTERM)
             assert process.wait(20) == 0
@@ -141,7 +141,7 @@ def test_requests_and_runs_have_one_time_to_end(start: Servers, tmp_path: Path) 
     )
     with ThreadPoolExecutor() as threads:
         body = request(seats={"candidate": "stuck", "judge": "stuck"})
-        run = httpx.post(f"{server.url}/v1/runs", json=body).raise_for_status().json()["id"]
+        run = httpx2.post(f"{server.url}/v1/runs", json=body).raise_for_status().json()["id"]
         until(lambda: f"run {run}: begun" in server.told)
         threads.submit(insist, server, "stuck")
         until(lambda: is_busy(server))
@@ -159,7 +159,7 @@ def test_a_stream_that_outlasts_the_drain_ends_as_its_protocol_does(tmp_path: Pa
     body = says("hello", model="stuck", stream=True)
     url = f"{server.url}/v1/chat/completions"
     lines: list[str] = []
-    with httpx.stream("POST", url, json=body, timeout=20) as answer:
+    with httpx2.stream("POST", url, json=body, timeout=20) as answer:
         for line in answer.iter_lines():
             if line and not lines:
                 server.terminate()
@@ -174,8 +174,8 @@ def test_a_stream_that_outlasts_the_drain_ends_as_its_protocol_does(tmp_path: Pa
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_client_that_goes_takes_its_call_with_it(server: ServerProcess, streamed: bool) -> None:
     url = f"{server.url}/v1/chat/completions"
-    with pytest.raises(httpx.ReadTimeout):
-        httpx.post(url, json=says("hello", model="stuck", stream=streamed), timeout=0.3)
+    with pytest.raises(httpx2.ReadTimeout):
+        httpx2.post(url, json=says("hello", model="stuck", stream=streamed), timeout=0.3)
     until(lambda: not is_busy(server))
     assert ask(server).status_code == 200
 
@@ -186,7 +186,7 @@ def test_a_head_that_never_ends_is_not_kept(server: ServerProcess) -> None:
         for number in range(1000):
             connection.sendall(b"X-%d: %s\r\n" % (number, b"x" * 1000))
         assert read_all(connection).startswith(b"HTTP/1.1 431 ")
-    assert httpx.get(f"{server.url}/health").status_code == 200
+    assert httpx2.get(f"{server.url}/health").status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_what_is_not_http_is_refused(server: ServerProcess, sent: bytes) -> None
 
 def test_an_upgrade_that_is_asked_for_is_not_logged(server: ServerProcess) -> None:
     asked = {"Connection": "Upgrade", "Upgrade": "websocket"}
-    assert httpx.get(f"{server.url}/health", headers=asked).status_code == 200
+    assert httpx2.get(f"{server.url}/health", headers=asked).status_code == 200
     assert "pgrade" not in server.told
     assert "pip install" not in server.told
 
@@ -222,11 +222,11 @@ def test_an_announced_body_that_is_too_large_is_refused_unread(server: ServerPro
 
 def test_two_servers_share_uploads_and_the_database(start: Servers) -> None:
     first, second = start.several(2)
-    stored = httpx.post(f"{first.url}/v1/images", content=picture(1)).json()
-    given = httpx.get(f"{second.url}/v1/images/{stored['id']}")
+    stored = httpx2.post(f"{first.url}/v1/images", content=picture(1)).json()
+    given = httpx2.get(f"{second.url}/v1/images/{stored['id']}")
     assert given.content == picture(1)
     for server in (first, second):
-        assert httpx.get(f"{server.url}/ready").status_code == 200
+        assert httpx2.get(f"{server.url}/ready").status_code == 200
 
 
 def test_more_connections_than_there_may_be_are_refused(tmp_path: Path) -> None:
@@ -238,6 +238,6 @@ def test_more_connections_than_there_may_be_are_refused(tmp_path: Path) -> None:
         for _ in range(5):
             stack.enter_context(connect(server))
         until(lambda: status(server) == 503)
-        assert httpx.get(f"{server.url}/health").json()["error"]["code"] == "busy"
+        assert httpx2.get(f"{server.url}/health").json()["error"]["code"] == "busy"
     until(lambda: status(server) == 200)
     servers.end()

@@ -4,7 +4,7 @@ import asyncio
 import base64
 from typing import Any
 
-import httpx
+import httpx2
 import orjson
 import pytest
 
@@ -26,11 +26,11 @@ def shown(url: str) -> dict[str, Any]:
     return says([{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": "hi"}])
 
 
-def error(answer: httpx.Response) -> dict[str, Any]:
+def error(answer: httpx2.Response) -> dict[str, Any]:
     return dict(answer.json()["error"])
 
 
-async def post(served: Served, body: Any) -> httpx.Response:
+async def post(served: Served, body: Any) -> httpx2.Response:
     return await served.client.post("/v1/chat/completions", json=body)
 
 
@@ -44,7 +44,7 @@ def record_asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return asked
 
 
-def events(answer: httpx.Response) -> list[Any]:
+def events(answer: httpx2.Response) -> list[Any]:
     """The values of a stream, whose last line is the protocol's."""
     lines = [line for line in answer.text.split("\n\n") if line]
     assert lines.pop() == "data: [DONE]"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 import psutil
 
 from tests.mmconv.service.conftest import ServerProcess
@@ -22,11 +22,11 @@ SLOWEST = 2.0
 ORDINARY: dict[str, Any] = {"model": "echo", "messages": [{"role": "user", "content": "hello"}]}
 
 
-def open_client(server: ServerProcess) -> httpx.Client:
+def open_client(server: ServerProcess) -> httpx2.Client:
     """A client that connects anew for every request, as strangers do."""
     # Without certificates to read, it is there at once.
     headers = {"Connection": "close"}
-    return httpx.Client(base_url=f"{server.url}/v1", headers=headers, timeout=30, verify=False)
+    return httpx2.Client(base_url=f"{server.url}/v1", headers=headers, timeout=30, verify=False)
 
 
 def show(reference: str) -> dict[str, Any]:
@@ -72,13 +72,13 @@ class Bystander:
                 time.sleep(0.02)
             self._ask(client)
 
-    def _ask(self, client: httpx.Client) -> None:
+    def _ask(self, client: httpx2.Client) -> None:
         began = time.monotonic()
         try:
             answer = client.post("chat/completions", json=ORDINARY)
             if answer.status_code != 200:
                 self.failures.append(f"{answer.status_code}: {answer.text}")
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             self.failures.append(repr(error))
         self.seconds.append(time.monotonic() - began)
         self.peak = max(self.peak, self._process.memory_info().rss)

@@ -7,7 +7,7 @@ import time
 from collections.abc import MutableMapping
 from typing import Any
 
-import httpx
+import httpx2
 import orjson
 import pytest
 
@@ -78,7 +78,7 @@ class Visitor:
             "client": ("127.0.0.1", 1),
         }
         transport = served.client._transport
-        assert isinstance(transport, httpx.ASGITransport)
+        assert isinstance(transport, httpx2.ASGITransport)
         self.serving = asyncio.ensure_future(transport.app(scope, self._receive, self._send))
 
     async def _receive(self) -> dict[str, Any]:
@@ -194,11 +194,11 @@ def test_a_server_that_drains_keeps_the_call_of_a_client_that_has_gone(start: Se
     slow = {"slow": {"provider": "fake", "model": "slow", "options": {"seconds": 1.5}}}
     body = {**DIALOGUE, "model": "slow"}
     server = start(models=slow)
-    with httpx.Client(base_url=server.url) as client, pytest.raises(httpx.ReadTimeout):
+    with httpx2.Client(base_url=server.url) as client, pytest.raises(httpx2.ReadTimeout):
         client.post("/v1/dialogues", json=body, timeout=0.5)
     server.terminate()
     assert server.ended() == 0
-    with httpx.Client(base_url=start(models=slow).url) as client:
+    with httpx2.Client(base_url=start(models=slow).url) as client:
         answer = client.post("/v1/dialogues", json=body, timeout=60)
         assert answer.json()["usage"]["asked"] == 2
 
@@ -206,8 +206,8 @@ def test_a_server_that_drains_keeps_the_call_of_a_client_that_has_gone(start: Se
 def test_a_server_waits_no_longer_than_it_drains(start: Servers) -> None:
     slow = {"slow": {"provider": "fake", "model": "slow", "options": {"seconds": 300}}}
     server = start(models=slow, drain_seconds=1)
-    with httpx.Client(base_url=server.url) as client:
-        with pytest.raises(httpx.ReadTimeout):
+    with httpx2.Client(base_url=server.url) as client:
+        with pytest.raises(httpx2.ReadTimeout):
             client.post("/v1/dialogues", json={**DIALOGUE, "model": "slow"}, timeout=0.5)
         see(lambda: "mmconv_open_requests 2.0" in client.get("/metrics").text)
     began = time.monotonic()

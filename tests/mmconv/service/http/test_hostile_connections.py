@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
-import httpx
+import httpx2
 import psutil
 import pytest
 from PIL import Image
@@ -190,7 +190,7 @@ def test_what_is_refused_before_it_is_a_request_is_traced_and_counted(
     server: ServerProcess,
 ) -> None:
     def counted() -> float:
-        page = httpx.get(f"{server.url}/metrics").text
+        page = httpx2.get(f"{server.url}/metrics").text
         line = r'requests_total\{method="other",route="none",status="400"\} (.*)'
         return sum(float(found) for found in re.findall(line, page))
 
@@ -253,5 +253,5 @@ def test_answers_that_nobody_reads_are_given_up(
     # The bystander opens and closes some, too.
     wait_until(lambda: process.num_fds() > files + count // 2)
     wait_until(lambda: process.num_fds() < files + 3)
-    whole = httpx.get(f"{server.url}/v1/images/{image}", timeout=20)
+    whole = httpx2.get(f"{server.url}/v1/images/{image}", timeout=20)
     assert whole.content == picture

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.images.pictures import encode, halves, noise, png, png_chunk, tiled_tiff, webp_header
@@ -36,7 +36,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 
 @pytest.fixture(scope="module")
-def client(server: ServerProcess) -> Iterator[httpx.Client]:
+def client(server: ServerProcess) -> Iterator[httpx2.Client]:
     with open_client(server) as opened:
         yield opened
 
@@ -96,7 +96,7 @@ HOSTILE_IMAGES: Mapping[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE_IMAGES)
-def test_a_hostile_image_is_refused_wherever_it_comes_in(client: httpx.Client, name: str) -> None:
+def test_a_hostile_image_is_refused_wherever_it_comes_in(client: httpx2.Client, name: str) -> None:
     data = HOSTILE_IMAGES[name]()
     files = {"file": ("x.png", data, "application/octet-stream")}
     uri = f"data:image/png;base64,{base64.b64encode(data).decode()}"
@@ -111,7 +111,7 @@ def test_a_hostile_image_is_refused_wherever_it_comes_in(client: httpx.Client, n
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_a_mislabelled_image_is_refused(client: httpx.Client, kind: str) -> None:
+def test_a_mislabelled_image_is_refused(client: httpx2.Client, kind: str) -> None:
     data = encode(halves(), kind)
     label = "image/gif" if kind == "PNG" else "image/png"
     for answer in (
@@ -121,7 +121,7 @@ def test_a_mislabelled_image_is_refused(client: httpx.Client, kind: str) -> None
         check_refusal(answer.status_code, answer.content, 415)
 
 
-def test_the_largest_images_that_are_let_in_take_turns(client: httpx.Client) -> None:
+def test_the_largest_images_that_are_let_in_take_turns(client: httpx2.Client) -> None:
     """Each takes 200 MB as it is decoded; all are sent at once."""
     side = 7000
     header = struct.pack(">IIBBBBB", side, side, 16, 6, 0, 0, 0)
@@ -170,7 +170,7 @@ HOSTILE_BODIES: Mapping[str, bytes] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE_BODIES)
-def test_a_hostile_body_is_refused_everywhere(client: httpx.Client, name: str) -> None:
+def test_a_hostile_body_is_refused_everywhere(client: httpx2.Client, name: str) -> None:
     headers = {"Content-Type": "application/json"}
     if name == "compressed":
         headers["Content-Encoding"] = "gzip"
@@ -179,7 +179,7 @@ def test_a_hostile_body_is_refused_everywhere(client: httpx.Client, name: str) -
         check_refusal(answer.status_code, answer.content, 400, 413)
 
 
-def test_another_content_type_is_refused(client: httpx.Client) -> None:
+def test_another_content_type_is_refused(client: httpx2.Client) -> None:
     """So that a form on a web page cannot send what only looks like a body of ours."""
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "?"):
         for path in JSON_PATHS:
@@ -187,7 +187,7 @@ def test_another_content_type_is_refused(client: httpx.Client) -> None:
             check_refusal(answer.status_code, answer.content, 400)
 
 
-def test_long_texts_at_once_are_refused(client: httpx.Client) -> None:
+def test_long_texts_at_once_are_refused(client: httpx2.Client) -> None:
     body = {"model": "echo", "messages": [{"role": "user", "content": "a" * 20_000_000}]}
     with ThreadPoolExecutor(4) as threads:
         for answer in threads.map(lambda _: client.post("chat/completions", json=body), range(4)):
@@ -217,7 +217,7 @@ HOSTILE_FORMS: Mapping[str, bytes] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE_FORMS)
-def test_a_hostile_form_is_refused(client: httpx.Client, name: str) -> None:
+def test_a_hostile_form_is_refused(client: httpx2.Client, name: str) -> None:
     answer = client.post(
         "images",
         content=HOSTILE_FORMS[name],
@@ -227,7 +227,7 @@ def test_a_hostile_form_is_refused(client: httpx.Client, name: str) -> None:
 
 
 @pytest.mark.parametrize("parameters", ["", "; boundary=", "; boundary=" + "b" * 5000, ";;;=;"])
-def test_a_form_without_a_boundary_is_refused(client: httpx.Client, parameters: str) -> None:
+def test_a_form_without_a_boundary_is_refused(client: httpx2.Client, parameters: str) -> None:
     headers = {"Content-Type": f"multipart/form-data{parameters}"}
     answer = client.post("images", content=form(FILE), headers=headers)
     check_refusal(answer.status_code, answer.content, 400)
@@ -314,7 +314,7 @@ def test_a_path_that_leads_out_leads_nowhere(server: ServerProcess, target: str)
         "https://[",
     ],
 )
-def test_a_reference_that_leads_inside_is_refused(client: httpx.Client, reference: str) -> None:
+def test_a_reference_that_leads_inside_is_refused(client: httpx2.Client, reference: str) -> None:
     dialogue = {"model": "echo", "turns": [{"instruction": "hello"}], "images": [reference]}
     judgement = {
         "benchmark": "convbench",

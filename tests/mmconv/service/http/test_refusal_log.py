@@ -3,7 +3,7 @@ from __future__ import annotations
 import logging
 import re
 
-import httpx
+import httpx2
 import pytest
 
 from mmconv.service.http import refusal_log
@@ -48,7 +48,7 @@ def test_a_proxy_that_is_trusted_says_who_was_refused(
     start: Servers, proxies: list[str], told: str
 ) -> None:
     server = start(tokens=[token("eve", "read")], trusted_proxies=proxies)
-    httpx.get(f"{server.url}/v1/models", headers={"X-Forwarded-For": "203.0.113.9"})
+    httpx2.get(f"{server.url}/v1/models", headers={"X-Forwarded-For": "203.0.113.9"})
     until(lambda: f"refused {told}: GET '/v1/models'" in server.told)
 
 

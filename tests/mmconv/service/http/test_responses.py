@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from tests.mmconv.service.conftest import Serve, Served, Servers
@@ -34,7 +34,7 @@ async def test_other_methods_are_told_that_head_is_taken(served: Served) -> None
 def test_head_of_a_real_server_keeps_its_connection(start: Servers, tmp_path: Path) -> None:
     slow = {"provider": "fake", "model": "slow", "options": {"seconds": 60}}
     server = start(models={"slow": slow}, data=drawn(tmp_path))
-    with httpx.Client(base_url=server.url) as client:
+    with httpx2.Client(base_url=server.url) as client:
         body = request(seats={"candidate": "slow", "judge": "slow"})
         run = client.post("/v1/runs", json=body).raise_for_status().json()["id"]
         for path in ("/health", f"/v1/runs/{run}/events", "/static/web.css", "/health"):

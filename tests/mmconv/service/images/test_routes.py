@@ -99,7 +99,7 @@ async def test_an_image_of_too_many_bytes_is_refused_however_it_is_sent(serve: S
     [{"data": {"file": "text"}}, {"files": {"picture": PNG}}, {"files": [("file", PNG)] * 2}],
 )
 async def test_a_form_needs_its_one_file(served: Served, form: dict[str, object]) -> None:
-    answer = await served.client.post("/v1/images", **form)  # type: ignore[arg-type]  # httpx tells bodies apart by name
+    answer = await served.client.post("/v1/images", **form)  # type: ignore[arg-type]  # httpx2 tells bodies apart by name
     assert answer.status_code == 400
 
 

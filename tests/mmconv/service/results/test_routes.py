@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import orjson
 import pytest
 from pyarrow import parquet
@@ -43,7 +43,7 @@ async def served(serve: Serve, tmp_path: Path) -> Served:
     return opened
 
 
-async def run(client: httpx.AsyncClient, **fields: Any) -> str:
+async def run(client: httpx2.AsyncClient, **fields: Any) -> str:
     """A run that is done."""
     posted = await client.post("/v1/runs", json=request(**fields))
     name = str(posted.json()["id"])
@@ -51,7 +51,7 @@ async def run(client: httpx.AsyncClient, **fields: Any) -> str:
     return name
 
 
-async def get(client: httpx.AsyncClient, path: str, **params: Any) -> Any:
+async def get(client: httpx2.AsyncClient, path: str, **params: Any) -> Any:
     answer = await client.get(f"/v1/{path}", params=params)
     assert answer.status_code == 200, answer.text
     return answer.json()

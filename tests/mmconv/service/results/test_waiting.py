@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from mmconv.assemble import build_benchmark
@@ -36,7 +36,7 @@ class HeldUp:
         return self._work(*args, **how)
 
 
-async def finished(client: httpx.AsyncClient, **fields: Any) -> str:
+async def finished(client: httpx2.AsyncClient, **fields: Any) -> str:
     run = str((await client.post("/v1/runs", json=request(**fields))).json()["id"])
     assert (await ended(client, run))["state"] == "done"
     return run

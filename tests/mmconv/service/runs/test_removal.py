@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from mmconv.keys import hash_bytes
@@ -58,15 +58,15 @@ def files(served: Served) -> set[str]:
     return {name for name in found if not name.startswith(("store.", "workers", "uploads/lock"))}
 
 
-async def send(client: httpx.AsyncClient, who: str, data: bytes) -> httpx.Response:
+async def send(client: httpx2.AsyncClient, who: str, data: bytes) -> httpx2.Response:
     return await client.post("/v1/images", content=data, headers=bearer(who))
 
 
-async def delete(client: httpx.AsyncClient, who: str, path: str, **params: Any) -> httpx.Response:
+async def delete(client: httpx2.AsyncClient, who: str, path: str, **params: Any) -> httpx2.Response:
     return await client.delete(path, headers=bearer(who), params=params)
 
 
-async def finished(client: httpx.AsyncClient, who: str = "ann", **fields: Any) -> str:
+async def finished(client: httpx2.AsyncClient, who: str = "ann", **fields: Any) -> str:
     """A run that is done."""
     posted = await client.post("/v1/runs", json=request(**fields), headers=bearer(who))
     name = str(posted.json()["id"])

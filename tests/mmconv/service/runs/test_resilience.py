@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import httpx
+import httpx2
 import orjson
 import pytest
 from sqlalchemy import func, select
@@ -91,20 +91,20 @@ def has_answered(log: Path, calls: int) -> bool:
 
 
 def post(server: ServerProcess, **fields: Any) -> str:
-    posted = httpx.post(f"{server.url}/v1/runs", json=BODY | fields, verify=False)
+    posted = httpx2.post(f"{server.url}/v1/runs", json=BODY | fields, verify=False)
     assert posted.status_code in (200, 202), posted.text
     return str(posted.json()["id"])
 
 
 def told(server: ServerProcess, run: str) -> dict[str, Any]:
-    found: dict[str, Any] = httpx.get(f"{server.url}/v1/runs/{run}", verify=False).json()
+    found: dict[str, Any] = httpx2.get(f"{server.url}/v1/runs/{run}", verify=False).json()
     return found
 
 
 def scores(server: ServerProcess, run: str) -> list[dict[str, object]]:
     """The scores of the run when it is done."""
     until(lambda: told(server, run)["state"] == "done")
-    answer = httpx.get(f"{server.url}/v1/runs/{run}/scores", params={"format": "jsonl"})
+    answer = httpx2.get(f"{server.url}/v1/runs/{run}/scores", params={"format": "jsonl"})
     return [orjson.loads(line) for line in answer.content.splitlines()]
 
 
@@ -141,7 +141,7 @@ def begun(server: ServerProcess) -> list[str]:
 
 def shown(server: ServerProcess, run: str) -> int:
     """How many replies the server shows of a run that is not done."""
-    answer = httpx.get(f"{server.url}/v1/runs/{run}/samples").json()
+    answer = httpx2.get(f"{server.url}/v1/runs/{run}/samples").json()
     return sum(int(sample["replies"]) for sample in answer["data"])
 
 
@@ -244,12 +244,12 @@ def test_a_run_goes_on_when_its_database_was_stopped_and_is_there_again(
         kept = committed(postgres.url)
         postgres.stop()
         for path in ("ready", "v1/runs", f"v1/runs/{run}", f"v1/runs/{run}/scores"):
-            answer = httpx.get(f"{server.url}/{path}")
+            answer = httpx2.get(f"{server.url}/{path}")
             assert (answer.status_code, answer.json()["error"]["code"]) == (503, "no_database")
             assert int(answer.headers["retry-after"]) > 0
-        assert httpx.post(f"{server.url}/v1/runs", json=BODY).status_code == 503
+        assert httpx2.post(f"{server.url}/v1/runs", json=BODY).status_code == 503
         for path in ("health", "metrics"):
-            assert httpx.get(f"{server.url}/{path}").status_code == 200
+            assert httpx2.get(f"{server.url}/{path}").status_code == 200
         # The worker has noticed by then, and has given up what it was at.
         until(lambda: "fails" in server.told and "is not let go yet" in server.told)
         postgres.start()
@@ -262,5 +262,5 @@ def test_a_run_goes_on_when_its_database_was_stopped_and_is_there_again(
         # Of a restart that nobody waited for, nobody is told.
         postgres.stop()
         postgres.start()
-        assert httpx.get(f"{server.url}/ready").status_code == 200
+        assert httpx2.get(f"{server.url}/ready").status_code == 200
         assert scores(server, post(server, limit=1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import orjson
 import pytest
 
@@ -37,7 +37,7 @@ def slow_request(**fields: Any) -> dict[str, Any]:
     return request(seats={"candidate": "slow", "judge": "slow"}, **fields)
 
 
-async def post(client: httpx.AsyncClient, body: dict[str, Any], **headers: str) -> httpx.Response:
+async def post(client: httpx2.AsyncClient, body: dict[str, Any], **headers: str) -> httpx2.Response:
     return await client.post("/v1/runs", json=body, headers=headers)
 
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from mmconv.report.page.served_parts import BLOCK
@@ -37,19 +37,19 @@ async def served(serve: Serve, tmp_path: Path) -> Served:
     return opened
 
 
-async def post(client: httpx.AsyncClient, candidate: str = "echo") -> str:
+async def post(client: httpx2.AsyncClient, candidate: str = "echo") -> str:
     seats = {"candidate": candidate, "judge": "judge"}
     return str((await client.post("/v1/runs", json=request(seats=seats))).json()["id"])
 
 
-async def finish(client: httpx.AsyncClient, candidate: str = "echo") -> str:
+async def finish(client: httpx2.AsyncClient, candidate: str = "echo") -> str:
     """A run that is done."""
     name = await post(client, candidate)
     assert (await ended(client, name))["state"] == "done"
     return name
 
 
-async def get(client: httpx.AsyncClient, path: str, **params: Any) -> Any:
+async def get(client: httpx2.AsyncClient, path: str, **params: Any) -> Any:
     answer = await client.get(path, params=params)
     assert answer.status_code == 200, answer.text
     return answer.json()

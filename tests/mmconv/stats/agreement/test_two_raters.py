@@ -119,7 +119,9 @@ def test_measures_of_draws_are_those_of_scipy_and_statsmodels() -> None:
         assert found == pytest.approx(known, abs=1e-12)
 
 
-@pytest.mark.parametrize(("ratings", "size", "draws"), [(0, 0, 3), (0, 4, 3), (1, 1, 1), (500, 40, 7)])
+@pytest.mark.parametrize(
+    ("ratings", "size", "draws"), [(0, 0, 3), (0, 4, 3), (1, 1, 1), (500, 40, 7)]
+)
 def test_counts_are_those_of_a_sparse_product(ratings: int, size: int, draws: int) -> None:
     """Also of codes that no unit has, of units with no code and of those with several."""
     random = np.random.default_rng(2)
