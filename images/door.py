@@ -3,8 +3,8 @@
 Sizes are checked before anything is allocated for them: bytes, frames, then pixels. What comes out
 is upright 8-bit RGB. Colour profiles are not applied, and of several frames only the first is used.
 
-Pillow's own limit is switched off for the process: it is a constant, and warns or refuses at sizes
-that `Limits` may allow.
+Pillow's own limit (`PIL.Image.MAX_IMAGE_PIXELS`) belongs to the process and keeps its value. For
+GIF, TIFF and WebP it holds as well as `Limits`: Pillow warns above it and refuses above twice that.
 """
 
 from __future__ import annotations
@@ -37,8 +37,6 @@ from images.header import (
 from mmconv.errors import ImageError
 from mmconv.keys import hash_bytes
 from mmconv.values import Image
-
-PIL.Image.MAX_IMAGE_PIXELS = None
 
 # The formats' own classes, since `PIL.Image.open` would try every format that Pillow knows.
 _READERS: dict[str, type[ImageFile]] = {
@@ -282,6 +280,10 @@ def _to_rgb(image: PIL.Image.Image) -> PIL.Image.Image:
 def _damage_named(where: str) -> Iterator[None]:
     try:
         yield
+    except (PIL.Image.DecompressionBombError, PIL.Image.DecompressionBombWarning) as error:
+        raise ImageError(
+            f"{where}: Pillow refuses an image of this size ({error}); make the image smaller"
+        ) from error
     except _BROKEN as error:
         raise ImageError(
             f"{where}: the image does not decode ({error}); it is damaged or cut off: replace it"

@@ -13,6 +13,7 @@ import re
 
 import PIL.Image
 import PIL.ImageOps
+from PIL.JpegImagePlugin import JpegImageFile
 
 from images.door import PASSED, decode
 from mmconv.errors import ImageError
@@ -102,7 +103,7 @@ def _decoded(data: bytes, side: int, where: str) -> PIL.Image.Image:
 def _jpeg(data: bytes, side: int, where: str) -> PIL.Image.Image:
     """A JPEG read at a fraction of its size, which takes a fifth of the time."""
     try:
-        with PIL.Image.open(io.BytesIO(data), formats=("JPEG",)) as image:
+        with JpegImageFile(io.BytesIO(data)) as image:
             image.draft("RGB", (side, side))
             return PIL.ImageOps.exif_transpose(image).convert("RGB")
     except (OSError, SyntaxError, ValueError, TypeError, LookupError) as error:

@@ -68,6 +68,17 @@ def webp_header(width: int, height: int) -> bytes:
     return b"RIFF" + struct.pack("<I", 4 + len(chunk)) + b"WEBP" + chunk
 
 
+def disposed_gif(width: int, height: int) -> bytes:
+    """A GIF of one frame of this claimed size, which the next frame would erase."""
+    data = encode(Image.new("L", (8, 8)), "GIF")
+    frame = data.index(b"\x2c\x00\x00\x00\x00")
+    size = struct.pack("<HH", width, height)
+    erase = b"\x21\xf9\x04" + bytes([2 << 2, 0, 0, 0, 0])
+    return b"".join(
+        (data[:6], size, data[10:frame], erase, data[frame : frame + 5], size, data[frame + 9 :])
+    )
+
+
 def tiled_tiff(side: int, tile: int) -> bytes:
     """A grey TIFF of side x side pixels whose one deflated tile claims tile x tile."""
     body = zlib.compress(bytes(side * side))

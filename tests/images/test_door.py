@@ -5,13 +5,24 @@ import random
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 
+import PIL.Image
 import pytest
 from PIL import Image
 
 from images.door import Facts, Limits, check, decode, inspect, is_plain
 from mmconv.errors import ImageError
-from tests.images.pictures import encode, halves, noise, png, tiled_tiff, turned, webp_header
+from tests.images.pictures import (
+    disposed_gif,
+    encode,
+    halves,
+    noise,
+    png,
+    tiled_tiff,
+    turned,
+    webp_header,
+)
 
 LIMITS = Limits()
 REAL = Path(__file__).parents[3] / "shared/data/convbench/visit_bench_images"
@@ -243,11 +254,25 @@ def test_a_png_that_inflates_to_more_than_its_size_is_read_no_further() -> None:
         tracemalloc.stop()
 
 
-def test_limits_above_those_of_pillow_hold_without_a_warning() -> None:
+def test_the_first_frame_of_a_gif_is_not_allocated_before_its_size_is_checked() -> None:
+    before = getrusage(RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ImageError, match=r"bomb: Pillow refuses .* make the image smaller"):
+        inspect(disposed_gif(30_000, 30_000), LIMITS, "bomb")
+    assert getrusage(RUSAGE_SELF).ru_maxrss - before < 200_000  # kilobytes, of 900 MB
+
+
+def test_pillows_own_limit_is_left_alone_and_holds_too() -> None:
+    assert PIL.Image.MAX_IMAGE_PIXELS == 1024**3 // 4 // 3
     data = encode(Image.new("1", (20_000, 10_000)), "TIFF", compression="group4")
-    assert inspect(data, Limits(max_pixels=200_000_000), "a").width == 20_000
     with pytest.raises(ImageError, match="200,000,000 pixels, and at most 100,000,000"):
         inspect(data, LIMITS, "a")
+    with pytest.raises(ImageError, match=r"a: Pillow refuses .*200000000 pixels"):
+        inspect(data, Limits(max_pixels=200_000_000), "a")
+    large = encode(Image.new("1", (10_000, 9_500)), "TIFF", compression="group4")
+    with pytest.warns(PIL.Image.DecompressionBombWarning):
+        assert inspect(large, LIMITS, "a").width == 10_000
+    with pytest.raises(ImageError, match="a: Pillow refuses"):  # warnings are errors here
+        inspect(large, LIMITS, "a")
 
 
 def test_bytes_are_counted_first() -> None:

@@ -39,6 +39,11 @@ def test_a_small_picture_is_not_blown_up() -> None:
     assert opened(encoded(busy(40, 30), "PNG")).size == (40, 30)
 
 
+def test_a_jpeg_above_pillows_limit_has_a_thumbnail() -> None:
+    image = PIL.Image.new("L", (13_500, 13_500))  # 182 megapixels, read at an eighth of the size
+    assert opened(encoded(image, "JPEG")).size == (SIDE, SIDE)
+
+
 def test_a_turned_photograph_is_set_upright() -> None:
     exif = PIL.Image.Exif()
     exif[0x0112] = 6
