@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from warnings import catch_warnings, filterwarnings
 
-from mmconv.report.tables.text import display_width, fold_anywhere
+from rich.cells import cell_len
+
+from mmconv.report.tables.text import fold_anywhere
 from mmconv.values import Cell
 
 if TYPE_CHECKING:
@@ -142,7 +144,7 @@ def sideways(
     """
     labels = [fold_anywhere(place, LABEL) for place in places]
     rows = max((len(lines) for lines in labels), default=1)
-    longest = max((display_width(line) for lines in labels for line in lines), default=0)
+    longest = max((cell_len(line) for lines in labels for line in lines), default=0)
     figure, axes = _empty(
         WIDTH, 0.5 + (0.2 + 0.16 * rows) * len(places), left=0.25 + 0.075 * longest
     )

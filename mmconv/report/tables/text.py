@@ -8,10 +8,11 @@ do not fit stand in blocks below each other, each beginning with the rows' names
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+
+from rich.cells import cell_len, chop_cells
 
 from mmconv.report.tables.cells import (
     cell_parts,
@@ -45,14 +46,14 @@ class _Column:
 
     @classmethod
     def of(cls, title: str, cells: Sequence[str], *, is_text: bool) -> _Column:
-        widest = max(map(display_width, cells), default=0)
+        widest = max(map(cell_len, cells), default=0)
         words = [word for cell in cells for word in cell.split()] if is_text else cells
-        least = max(map(display_width, (*title.split(), *words)), default=0)
+        least = max(map(cell_len, (*title.split(), *words)), default=0)
         return cls(
             title=title,
             cells=tuple(cells),
             is_text=is_text,
-            natural=max(display_width(title), widest),
+            natural=max(cell_len(title), widest),
             least=max(least, min(widest, _READABLE)) if is_text else least,
         )
 
@@ -105,12 +106,12 @@ def fold(text: str, width: float, indent: str = "") -> list[str]:
 
     A text that fits is one line, blanks and all.
     """
-    if display_width(text) <= width:
+    if cell_len(text) <= width:
         return [text]
     lines, line = [], ""
     for word in text.split():
         longer = f"{line} {word}" if line.strip() else line + word
-        if line.strip() and display_width(longer) > width:
+        if line.strip() and cell_len(longer) > width:
             lines.append(line)
             longer = indent + word
         line = longer
@@ -123,10 +124,8 @@ def fold_anywhere(text: str, width: int) -> list[str]:
     That is behind a hyphen or the like, if one stands in the second half of the line.
     """
     line, *others = fold(text, width)
-    if display_width(line) > width:
-        end = next(
-            place for place in range(len(line), 0, -1) if display_width(line[:place]) <= width
-        )
+    if cell_len(line) > width:
+        end = len(chop_cells(line, width)[0])
         end = max(line.rfind(sign, end // 2, end) for sign in "-_/.,:") + 1 or end
         others = [line[end:], *others]
         line = line[:end]
@@ -138,7 +137,7 @@ def _column(table: Table, column: str) -> _Column:
     parts = [cell_parts(row.get(column), table) for row in table.rows.values()]
     if is_text(table, column):
         return _Column.of(one_line(column), [value for value, _, _ in parts], is_text=True)
-    widths = [max(map(display_width, each)) for each in zip(*parts, strict=True)]
+    widths = [max(map(cell_len, each)) for each in zip(*parts, strict=True)]
     cells = [
         " ".join(_right(text, size) for text, size in zip(cell, widths, strict=True) if size)
         for cell in parts
@@ -205,18 +204,8 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _left(text: str, width: int) -> str:
-    return text + " " * (width - display_width(text))
+    return text + " " * (width - cell_len(text))
 
 
 def _right(text: str, width: int) -> str:
-    return " " * (width - display_width(text)) + text
-
-
-def display_width(text: str) -> int:
-    """Columns on a terminal: Chinese characters take two, combining marks none."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF")
-        for sign in text
-    )
+    return " " * (width - cell_len(text)) + text

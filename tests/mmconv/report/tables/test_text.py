@@ -72,8 +72,9 @@ def test_titles_of_numbers_are_folded_before_anything_else() -> None:
     ]
 
 
-def test_chinese_takes_two_columns_a_sign() -> None:
+def test_chinese_takes_two_columns_a_sign_and_a_vowel_sign_none() -> None:
     assert fold("感知 推理 创作", 9) == ["感知 推理", "创作"]
+    assert fold("ที่ ที่", 3) == ["ที่ ที่"]
 
 
 def test_a_note_that_several_tables_have_is_folded_too() -> None:
