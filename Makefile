@@ -32,12 +32,12 @@ demo: $(READY) ## Run a small evaluation from start to report, without a network
 test: $(READY) ## Run the tests
 	@$(BIN)/python -m pytest -q
 
-check: $(READY) ## Check format, style, types, import direction and sizes
+check: $(READY) ## Check format, style, types, import direction, sizes and words
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q tests/test_size.py
+	$(BIN)/python -m pytest -q tests/test_size.py tests/test_words.py
 
 format: $(READY) ## Format the code and mend what can be mended
 	$(BIN)/ruff format .
