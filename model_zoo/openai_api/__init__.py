@@ -1,25 +1,21 @@
 """Any server that speaks OpenAI's chat completions: vLLM, SGLang, transformers serve, hosted ones.
 
-What is said to the server is in `request`, how its answers are read in `replies` and `failures`,
-how it is reached in `transport`. No model is loaded and no server is started here, and what failed
-is not asked again: that is the runner's business. Importing this package loads neither aiohttp nor
-openai.
+`request` writes requests, `client` sends them, `replies` and `failures` read the answers. No model
+is loaded and no server is started here, and failed calls are not retried: the runner does that.
+Importing this package does not load aiohttp.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import urlsplit
 
 from mmconv.config import ModelSpec, fill_in, secret, validate
-from mmconv.errors import ConfigError, FailureKind, Transient
+from mmconv.errors import ConfigError
 from mmconv.keys import hash_json
 from mmconv.protocols import Backend, ImageSource
 from model_zoo.openai_api.endpoint import Endpoint
-from model_zoo.openai_api.failures import read_failure
-from model_zoo.openai_api.proxies import find_proxy
 from model_zoo.openai_api.request import OpenAIOptions
 
 _DEFAULT_URL = "https://api.openai.com/v1"
@@ -74,48 +70,10 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
 
 
 async def probe(spec: ModelSpec) -> tuple[str, ...]:
-    """The names of the models served, sorted; raises what `generate` would raise.
+    """The names of the models served, sorted; raises what `generate` would raise."""
+    from model_zoo.openai_api.client import list_models
 
-    Uses the `openai` package, which is too slow for the calls of a run but knows every server.
-    """
-    import openai
-
-    endpoint = _endpoint(spec)
-
-    async def set_headers(request: Any) -> None:
-        del request.headers["Authorization"]
-        # httpx would encode them as ASCII, and a run's client does as UTF-8
-        request.headers.update({name: value.encode() for name, value in endpoint.signed.items()})
-
-    client = openai.AsyncOpenAI(
-        base_url=endpoint.url,
-        default_query=endpoint.query,
-        api_key="none",  # the package sends one in any case
-        timeout=spec.timeout,
-        max_retries=0,
-        http_client=openai.DefaultAsyncHttpxClient(
-            proxy=find_proxy(endpoint.url),
-            trust_env=False,
-            follow_redirects=False,
-            event_hooks={"request": [set_headers]},
-        ),
-    )
-    async with client:
-        try:
-            return tuple(sorted([model.id async for model in client.models.list()]))
-        except openai.APIStatusError as error:
-            answer = error.response
-            raise read_failure(
-                answer.status_code, answer.headers, answer.content, endpoint
-            ) from error
-        except openai.APITimeoutError as error:
-            raise _unreached("timeout", error, endpoint) from error
-        except openai.APIConnectionError as error:
-            raise _unreached("connection", error.__cause__ or error, endpoint) from error
-
-
-def _unreached(kind: FailureKind, error: BaseException, endpoint: Endpoint) -> Transient:
-    return Transient(kind, endpoint.excerpt(f"{endpoint.url}: {error}"))
+    return await list_models(spec, _endpoint(spec))
 
 
 def _options(spec: ModelSpec) -> OpenAIOptions:

@@ -1,25 +1,141 @@
-"""A chat-completions server as a backend: messages in, reply out.
+"""A chat-completions server as a backend: messages in, reply out, over aiohttp.
 
-Bodies are bytes that are ready to send, and not the `openai` client's, because this is the hot path
-of every run. How the server is reached is `transport`'s.
+Bodies are ready bytes, not the `openai` client's objects: this is the hot path of every run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import io
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from time import perf_counter
+from typing import NamedTuple
+
+import aiohttp
 
 from mmconv.config import ModelSpec
+from mmconv.errors import Transient
 from mmconv.protocols import ImageSource
 from mmconv.values import Message, Reply, Sampling, SeenImage
 from model_zoo.openai_api.data_uris import DataUris
-from model_zoo.openai_api.endpoint import Endpoint
+from model_zoo.openai_api.endpoint import Endpoint, find_proxy
 from model_zoo.openai_api.failures import read_failure
-from model_zoo.openai_api.replies import read_reply
+from model_zoo.openai_api.replies import read_model_names, read_reply
 from model_zoo.openai_api.request import OpenAIOptions, encode_request
-from model_zoo.openai_api.transport import open_transport
 
 _DEFAULT_CONCURRENCY = 64
+
+_LONGEST_CONNECT = 30.0  # seconds: an unreachable host should not cost a whole timeout
+_LONGEST_IDLE = 4.0  # seconds: uvicorn and vLLM close an idle connection after 5 s
+_AT_ONCE = 1.0  # seconds in which a server hangs up that has not even begun to answer
+
+_LARGEST_ANSWER = 2**25  # bytes, decompressed: no reply is as long
+_LARGEST_PLAIN_BODY = 2**20  # bytes: aiohttp warns of larger ones, and sends a file in pieces
+
+
+class Answer(NamedTuple):
+    """An HTTP answer of any status, and the seconds from the request to its last byte.
+
+    `headers` ignore case.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    data: bytes
+    seconds: float
+
+
+class Session:
+    """At most `limit` kept connections to one server. Needs a running event loop.
+
+    Redirects are not followed, cookies not kept. Raises `ConfigError` for a proxy that does not
+    speak HTTP.
+    """
+
+    def __init__(self, endpoint: Endpoint, timeout: float, limit: int) -> None:
+        self._endpoint = endpoint
+        self._timeout = timeout
+        # Not the connector's own limit: `timeout` would run while a request waits for it.
+        self._limit = asyncio.Semaphore(limit)
+        self._http = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_LONGEST_IDLE),
+            timeout=aiohttp.ClientTimeout(total=timeout, connect=min(timeout, _LONGEST_CONNECT)),
+            headers=_headers(endpoint),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            # Not `trust_env`: it asks a thread at every request, and sends ~/.netrc's passwords.
+            proxy=find_proxy(endpoint.url),
+        )
+
+    async def post(self, body: bytes) -> Answer:
+        """Send a JSON body to chat/completions; raises `Transient`, `RuntimeError` once closed.
+
+        Waiting for a free connection counts neither towards the timeout nor as seconds.
+        """
+        async with self._limit:
+            return await self._request("POST", "chat/completions", body)
+
+    async def get(self, path: str) -> Answer:
+        """Get a path below the base URL; raises as `post` does."""
+        return await self._request("GET", path)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._http.close()
+
+    async def _request(self, method: str, path: str, body: bytes | None = None) -> Answer:
+        try:
+            return await self._send(method, path, body)
+        except aiohttp.ClientHttpProxyError as error:
+            # Its own words hold the proxy's address, and so the password there.
+            message = f"the proxy answers HTTP {error.status}: {error.message}"
+            raise Transient("connection", self._endpoint.excerpt(message)) from None
+        # UnicodeError: a name that no host can have
+        except (aiohttp.ClientError, UnicodeError) as error:
+            raise self._unreached(error) from error
+        except TimeoutError as error:
+            raise Transient("timeout", f"no reply in {self._timeout:g} s") from error
+
+    def _unreached(self, error: Exception) -> Transient:
+        message = f"{self._endpoint.url}: {str(error) or type(error).__name__}"
+        return Transient("connection", self._endpoint.excerpt(message))
+
+    async def _send(self, method: str, path: str, body: bytes | None) -> Answer:
+        """Send a request; if the server hangs up at once, send it once more.
+
+        A server may close a kept connection just when a request goes out on it. aiohttp itself
+        sends again only what is not a POST.
+        """
+        begun = perf_counter()
+        try:
+            return await self._send_once(method, path, body)
+        except aiohttp.ClientConnectorError:
+            raise
+        except (
+            aiohttp.ServerDisconnectedError,
+            aiohttp.ClientOSError,
+            aiohttp.ClientConnectionResetError,
+        ):
+            if perf_counter() - begun > _AT_ONCE:
+                raise
+        return await self._send_once(method, path, body)
+
+    async def _send_once(self, method: str, path: str, body: bytes | None) -> Answer:
+        begun = perf_counter()
+        data = io.BytesIO(body) if body and len(body) > _LARGEST_PLAIN_BODY else body
+        async with self._http.request(
+            method,
+            f"{self._endpoint.url}/{path}",
+            params=self._endpoint.query or None,
+            data=data,
+            allow_redirects=False,
+        ) as answer:
+            read = bytearray()
+            async for piece in answer.content.iter_any():
+                read += piece
+                if len(read) > _LARGEST_ANSWER:
+                    raise Transient("malformed", f"an answer over {_LARGEST_ANSWER >> 20} MiB")
+            return Answer(answer.status, answer.headers, bytes(read), perf_counter() - begun)
 
 
 class ChatClient:
@@ -32,14 +148,14 @@ class ChatClient:
         self._options = options
         self._concurrency = spec.max_concurrency or _DEFAULT_CONCURRENCY
         self._uris = DataUris(images, options)
-        self._transport = open_transport(endpoint, spec.timeout, self._concurrency)
+        self._session = Session(endpoint, spec.timeout, self._concurrency)
 
     @property
     def max_concurrency(self) -> int:
-        """An eighth more than there are connections, where those are eight or more.
+        """An eighth more than there are connections, if those are eight or more.
 
-        What is over waits, ready to send, for a connection that comes free: none of them idles
-        while the next request is put together, and no more are under way than allowed.
+        The surplus waits, ready to send, so that no connection idles while the next request is
+        put together.
         """
         return self._concurrency + self._concurrency // 8
 
@@ -48,8 +164,8 @@ class ChatClient:
     ) -> Reply:
         """Ask once; raises `Transient` or `Refused`, and `ImageError` for an image that is gone.
 
-        What says nothing at all, not even thoughts, is asked for once more, since hosts that are
-        just starting answer so. Said twice, it is what the model says; the tokens are of both.
+        An empty reply, without even thoughts, is requested once more, since hosts that are just
+        starting answer so. If it is empty again, that is the answer; the tokens are of both.
         """
         shown = [image for message in messages for image in message.images]
         uris = await self._uris.get(shown)
@@ -67,15 +183,35 @@ class ChatClient:
         )
 
     async def aclose(self) -> None:
-        """Close all connections and drop the images kept."""
-        await self._transport.aclose()
+        """Close all connections and drop the cached images."""
+        await self._session.aclose()
         await self._uris.aclose()
 
     async def _ask(self, body: bytes, seen: tuple[SeenImage, ...]) -> Reply:
-        status, headers, data, seconds = await self._transport.post(body)
+        status, headers, data, seconds = await self._session.post(body)
         if not 200 <= status < 300:
             raise read_failure(status, headers, data, self._endpoint)
         return read_reply(data, self._endpoint, seconds=seconds, seen=seen)
+
+
+async def list_models(spec: ModelSpec, endpoint: Endpoint) -> tuple[str, ...]:
+    """The names of the models that the server lists, sorted; raises as `generate` does."""
+    session = Session(endpoint, spec.timeout, 1)
+    try:
+        answer = await session.get("models")
+    finally:
+        await session.aclose()
+    if not 200 <= answer.status < 300:
+        raise read_failure(answer.status, answer.headers, answer.data, endpoint)
+    return read_model_names(answer.data, endpoint)
+
+
+def _headers(endpoint: Endpoint) -> dict[str, str]:
+    """The headers of every request; the endpoint's own replace ours."""
+    ours = {"Accept-Encoding": "identity", "Content-Type": "application/json"}
+    ours["User-Agent"] = "mmconv"
+    own = {name.lower() for name in endpoint.signed}
+    return {name: ours[name] for name in ours if name.lower() not in own} | endpoint.signed
 
 
 def _sum(first: int | None, second: int | None) -> int | None:

@@ -1,4 +1,4 @@
-"""Which model is asked where, and what of that may be told of a failure. Pure."""
+"""Where a model is served, the proxy on the way, and failure texts without secrets."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from urllib.parse import quote, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from mmconv.errors import ConfigError
 
 _SHORTEST_SECRET = 8
 """Characters; keys of local servers may be shorter, and are words like any other then."""
 
 _LONGEST_EXCERPT = 500
+_LOCAL_NAMES = frozenset({"localhost", "::1"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,3 +90,33 @@ def _in_any_form(sign: str) -> str:
         *(re.escape(form) for form in sorted(encoded - {sign})),
     ]
     return f"(?:{'|'.join(forms)})"
+
+
+def find_proxy(url: str) -> str | None:
+    """The proxy (HTTP_PROXY, HTTPS_PROXY) for a URL; None if NO_PROXY names its host.
+
+    This machine's own servers never go through one. Raises `ConfigError` for a proxy that does not
+    speak HTTP.
+    """
+    server = urlsplit(url)
+    host = server.hostname or ""
+    is_local = host in _LOCAL_NAMES or host.startswith("127.")
+    proxy = None if is_local or proxy_bypass(host) else getproxies().get(server.scheme)
+    if proxy is None:
+        return None
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    if _is_http(proxy):
+        return proxy
+    raise ConfigError(
+        f"environment variable {server.scheme.upper()}_PROXY: expected the address of an HTTP "
+        "proxy, such as http://host:3128"
+    )
+
+
+def _is_http(proxy: str) -> bool:
+    parts = urlsplit(proxy)
+    try:
+        parts.port  # noqa: B018  (raises for what is no number)
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and bool(parts.hostname)

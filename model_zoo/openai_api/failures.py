@@ -1,7 +1,8 @@
-"""What kind of failure a server tells of, in the words of the servers of the field. Pure."""
+"""JSON as servers send it, and what kind of failure an error answer is. Pure."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -11,8 +12,9 @@ from math import isfinite
 from time import time
 from typing import Any
 
+import orjson
+
 from mmconv.errors import BackendError, FailureKind, Refused, Transient
-from model_zoo.openai_api.documents import load_json
 from model_zoo.openai_api.endpoint import Endpoint
 
 _BUSY = frozenset({408, 409})
@@ -98,6 +100,23 @@ _WORDS: tuple[tuple[FailureKind, re.Pattern[str]], ...] = (
 
 _NEVER_SMALL_ENOUGH = re.compile(r"request too large", re.IGNORECASE)
 """Groq and OpenAI, of a single request that takes more than the limit of a minute."""
+
+
+def load_json(data: bytes) -> Any:
+    """The document; raises `ValueError` if there is none.
+
+    What is paid for is read if at all possible: after a byte order mark, with NaN in it, and with
+    half a surrogate pair, as of an emoji that was cut in two, which becomes U+FFFD.
+    """
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        try:
+            document = json.loads(data.decode("utf-8-sig"))
+        except RecursionError as error:
+            raise ValueError("nested too deeply") from error
+    text = json.dumps(document, ensure_ascii=False)
+    return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
 def read_failure(

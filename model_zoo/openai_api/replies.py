@@ -14,9 +14,8 @@ import orjson
 
 from mmconv.errors import BackendError, Refused, Transient
 from mmconv.values import BY_HOST, FINGERPRINT, Finish, Reply, SeenImage
-from model_zoo.openai_api.documents import load_json
 from model_zoo.openai_api.endpoint import Endpoint
-from model_zoo.openai_api.failures import read_failure
+from model_zoo.openai_api.failures import load_json, read_failure
 from model_zoo.reasoning import split_reasoning
 
 _FINISHES: Mapping[str, Finish] = {
@@ -81,6 +80,15 @@ def read_reply(
         seen=seen,
         answered_by=_answered_by(document),
     )
+
+
+def read_model_names(data: bytes, endpoint: Endpoint) -> tuple[str, ...]:
+    """The names in a list of models, sorted; raises `Transient` if it is not one."""
+    try:
+        return tuple(sorted([str(model["id"]) for model in load_json(data)["data"]]))
+    except (ValueError, LookupError, TypeError) as error:
+        message = f"not a list of models: {endpoint.excerpt(data)}"
+        raise Transient("malformed", message) from error
 
 
 def _answer(document: Any, data: bytes, endpoint: Endpoint) -> tuple[str | None, str, Finish]:

@@ -19,14 +19,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", ignored)
 
 
-@pytest.fixture(params=["plain_http", "session"])
-def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Reaches chat-completions servers by one of the two modules that can; its name."""
-    if request.param == "session":
-        monkeypatch.setattr("model_zoo.openai_api.transport._is_plain", lambda url: False)
-    return str(request.param)
-
-
 class NoImages:
     """An image source that is never asked."""
 

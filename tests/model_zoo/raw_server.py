@@ -1,4 +1,4 @@
-"""A server of raw bytes, and plain connections to it."""
+"""A server of raw bytes, and a session with it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,13 @@ import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
+from model_zoo.openai_api.client import Session
 from model_zoo.openai_api.endpoint import Endpoint
-from model_zoo.openai_api.plain_http import PlainHttp
-from model_zoo.openai_api.transport import open_transport
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nX-Said: j\xc3\xa4\r\n\r\nyes."
 LAST = WHOLE.replace(b"X-Said", b"Connection: close\r\nX-Said")
-
-
-class Body(bytearray):
-    """Bytes that can be watched; as good as any others."""
 
 
 class Server:
@@ -43,15 +38,15 @@ class Server:
 @asynccontextmanager
 async def running(
     talk: Talk, most: int = 64, **fields: object
-) -> AsyncIterator[tuple[PlainHttp, Server]]:
+) -> AsyncIterator[tuple[Session, Server]]:
     server = Server(talk)
-    async with listening(server.serve, most, **fields) as transport:
-        yield transport, server
+    async with listening(server.serve, most, **fields) as session:
+        yield session, server
 
 
 @asynccontextmanager
-async def listening(serve: Talk, most: int = 64, **fields: object) -> AsyncIterator[PlainHttp]:
-    """Plain connections, so many at the `most`, to a server that treats each by `serve`.
+async def listening(serve: Talk, most: int = 64, **fields: object) -> AsyncIterator[Session]:
+    """A session of `most` connections to a server that handles each by `serve`.
 
     It is closed at the end.
     """
@@ -68,12 +63,11 @@ async def listening(serve: Talk, most: int = 64, **fields: object) -> AsyncItera
     server = await asyncio.start_server(handle, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     endpoint = Endpoint(url=f"http://127.0.0.1:{port}/v1", model="m", **fields)  # type: ignore[arg-type]  # are the endpoint's own
-    transport = open_transport(endpoint, 5.0, most)
-    assert isinstance(transport, PlainHttp)
+    session = Session(endpoint, 5.0, most)
     try:
-        yield transport
+        yield session
     finally:
-        await transport.aclose()
+        await session.aclose()
         server.close()
         for task in handling:
             task.cancel()

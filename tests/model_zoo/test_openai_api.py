@@ -25,8 +25,6 @@ from tests.model_zoo.openai_support import (
 
 KEY_ENV = "MMCONV_TEST_KEY"
 
-pytestmark = pytest.mark.usefixtures("transport")
-
 
 async def test_a_conversation_is_sent_as_plain_text() -> None:
     history = (
