@@ -27,7 +27,7 @@ NOTABLE_LATER = 0.05
 """The same of verdicts that were read in the end, though not from the judge's first reply."""
 
 NOTABLE_ENDINGS = 0.05
-"""The same of a turn's answers that were cut off, filtered or empty, one by one."""
+"""The same of a turn's answers that were cut off or filtered; of empty ones it is `NOTABLE`."""
 
 MOST_TURNS = 6
 """So many turns are named in a sentence, those with the largest share first."""
@@ -132,14 +132,15 @@ class Shortfall:
         ):
             counts = self.ended.get(metric, Counter())
             shares = {turn: counts[turn] / self.answers[turn] for turn in counts}
-            turns = [turn for turn, share in shares.items() if share > NOTABLE_ENDINGS]
+            least = NOTABLE if metric == EMPTY else NOTABLE_ENDINGS
+            turns = [turn for turn, share in shares.items() if share > least]
             turns.sort(key=lambda turn: (-shares[turn], turn))
             if turns:
                 told = [_of_turn(turn, counts[turn], self.answers[turn]) for turn in turns]
                 more = len(told) - MOST_TURNS
                 others = [f"and {more} more turns"] if more > 0 else []
                 listed = "; ".join([*told[:MOST_TURNS], *others])
-                share = f"More than {100 * NOTABLE_ENDINGS:g} % of a turn's answers"
+                share = f"More than {100 * least:g} % of a turn's answers"
                 yield Notable(f"{share} {ends}", f"{what}: {listed}")
 
     def sentences(self, least: float = NOTABLE) -> Iterator[str]:

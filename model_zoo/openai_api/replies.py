@@ -118,10 +118,10 @@ def _texts(message: Mapping[str, Any], finish: Finish) -> tuple[str | None, str]
         content = "".join([_said(part) for part in content if part["type"] != "thinking"])
     if not content and isinstance(refusal := message.get("refusal"), str):
         content = refusal
-    if content is None and (thoughts or finish != "unknown"):
-        content = ""  # for gateways it is the same, and not all show the thoughts before it
+    if content is None and (thoughts or finish in {"length", "filter"}):
+        content = ""  # it ended before or after its thoughts, which not all servers show
     if not isinstance(content, str):
-        raise TypeError("content is a text")
+        raise TypeError("content must be a string")
     if thoughts is not None and not isinstance(thoughts, str):
         thoughts = orjson.dumps(thoughts).decode()
     inline, text = split_reasoning(content, others=thoughts is not None)

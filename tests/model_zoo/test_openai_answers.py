@@ -96,6 +96,15 @@ async def test_what_ended_in_thoughts_is_asked_once(only: dict[str, Any]) -> Non
     assert len(server.bodies) == 1
 
 
+async def test_no_content_at_all_is_a_failure_to_be_retried() -> None:
+    async with opened(speaking({"content": None})) as (backend, server):
+        with pytest.raises(Transient, match="not a chat completion") as raised:
+            await ask(backend, asked("Hm?"))
+    assert raised.value.kind == "malformed"
+    assert raised.value.input_tokens == 10  # they are paid
+    assert len(server.bodies) == 1
+
+
 async def test_a_reply_may_have_another_status_of_success() -> None:
     async with opened(speaking({"content": "Red."}, status=201)) as (backend, _):
         assert await ask(backend, asked("Hm?")) == "Red."

@@ -81,8 +81,6 @@ REPLIES: dict[str, tuple[bytes, tuple[str, str | None, Finish]]] = {
         ),
         ("Red.", '[{"type":"thinking","thinking":"Hm."}]', "stop"),
     ),
-    "nothing said": (completion({"content": None}), ("", None, "stop")),
-    "nothing said, in no content": (completion({}), ("", None, "stop")),
     "no parts": (completion({"content": []}), ("", None, "stop")),
     "refusal beside an empty text": (
         completion({"content": "", "refusal": "I will not."}),
@@ -156,6 +154,8 @@ MALFORMED: dict[str, bytes] = {
     "no choices": b'{"choices": []}',
     "choices null": b'{"choices": null}',
     "no message": b'{"choices": [{"finish_reason": "stop"}]}',
+    "content null, though it ended": completion({"content": None}),
+    "no content, though it ended": completion({}),
     "no content, no end": completion({}, None),
     "content null, and a call of a tool": completion({"content": None}, "tool_calls"),
     "nested without end": b"[" * 100_000,

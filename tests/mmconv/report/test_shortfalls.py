@@ -154,7 +154,14 @@ def test_only_the_candidate_s_answers_count_and_only_their_worst_turns_are_named
     many = [each for turn in range(8) for each in ended(f"turn_{turn}", 1, text="")]
     [told] = counted(*many).endings()
     assert told.sentence.endswith("free, turn 5 (1 of 1, 100.0 %); and 2 more turns.")
-    assert told.short == "More than 5 % of a turn's answers are empty"
+    assert told.short == "More than 1 % of a turn's answers are empty"
+
+
+def test_more_than_one_in_a_hundred_empty_answers_is_a_warning() -> None:
+    assert list(counted(*ended("turn_1", 1, well=99, text="")).endings()) == []
+    [notable] = counted(*ended("turn_1", 2, well=98, text="\n")).endings()
+    assert notable.sentence.startswith("More than 1 % of a turn's answers are empty")
+    assert notable.sentence.endswith("free, turn 1 (2 of 100, 2.0 %).")
 
 
 def test_verdicts_that_were_cut_off_are_told_by_what_became_of_them() -> None:

@@ -96,7 +96,7 @@ def test_that_answers_are_not_the_model_s_is_told_wherever_numbers_are(tmp_path:
     folder = asyncio.run(make_run("convbench", tmp_path, silent, page=True, conditions=("free",)))
     told = f"free, turn 1 ({SIZE} of {SIZE}, 100.0 %)"
     report = (folder / REPORT).read_text(encoding="utf-8")
-    assert report.index("- **warning**: More than 5 %") < report.index(told) < report.index("S1")
+    assert report.index("- **warning**: More than 1 %") < report.index(told) < report.index("S1")
     page = (folder / PAGE).read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
     assert page.index(told) < page.index('<section id="scores"')
     printed = CliRunner().invoke(commands, ["score", str(folder)]).stderr
