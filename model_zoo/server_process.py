@@ -1,7 +1,7 @@
 """A model server in processes of its own: started, waited for, stopped, never left behind.
 
-What the server is, and how it is asked, is not known here; `model_zoo.vllm_server` says both. The
-server runs under `model_zoo.leash`, so that it ends with this process however this process ends.
+`model_zoo.vllm_server` says what the server is and how to query it; only the form of vLLM's log is
+known here. The server runs under `model_zoo.leash`, so that it ends with this process.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,10 +26,29 @@ if TYPE_CHECKING:
     import aiohttp
 
 POLL_SECONDS = 0.2
-TAIL_LINES = 40
+TAIL_LINES = 10
+CAUSE_LINES = 10
+CAUSE_CHARACTERS = 1000
 
-_OF_LEAKS = re.compile(r"nanobind: |\s*- leaked ")
-"""What a library prints by the hundred when a server dies, after the line that says why."""
+_RECORD = re.compile(
+    r"(?:\((?P<process>\S+) pid=\d+\) )?"
+    r"(?:(?P<level>[A-Z]+) \d\d-\d\d \d\d:\d\d:\d\d (?P<place>\[[^\]]*\]) ?)?(?P<text>.*)"
+)
+"""A line of vLLM's log: `(EngineCore pid=12) ERROR 11-24 00:33:36 [core.py:1510] text`."""
+
+_TRACEBACK = "Traceback (most recent call last):"
+_PLAIN = re.compile(r"\S+\.py: error: |.* (?:died|exited) unexpectedly")
+"""Causes without a traceback: argparse's of wrong `extra_args`, and a process that was killed."""
+
+_HANDLING = "During handling of the above exception"
+_FOLLOWS = re.compile(r"See (?:root cause|stack trace)|EngineDeadError")
+"""Exceptions by which vLLM's processes only report that another one has failed."""
+
+_KILLED = "; the system may have killed it for lack of memory (see dmesg)"
+_NOISE = re.compile(
+    r"nanobind: |\s*- leaked |\S+:\d+: \w*Warning|Process \S+:$|    For further info"
+)
+"""What libraries print when a server dies, at times by the hundred, after the exception."""
 
 
 class ServerProcess:
@@ -76,9 +95,15 @@ class ServerProcess:
                 await asyncio.sleep(POLL_SECONDS)
 
     def check_running(self) -> None:
-        """Raise `ConfigError`, with the end of the log, if the server has ended."""
-        if self._process.poll() is not None:
-            raise self._failure(f"ended with exit code {self._process.returncode}")
+        """Raise `ConfigError`, with the root cause in the log, if the server has ended."""
+        if self._process.poll() is None:
+            return
+        ended = f"ended with exit code {self._process.returncode}"
+        with self.log.open(encoding="utf-8", errors="replace") as lines:
+            cause = root_cause(lines)
+        if not cause:
+            raise self._failure(ended)
+        raise ConfigError(f"{self.name}: the server {ended}: {cause}\nIts log: {self.log}")
 
     async def stop(self) -> None:
         """End the server and all its processes; returns when they are gone. Safe to call twice."""
@@ -88,12 +113,55 @@ class ServerProcess:
 
     def _failure(self, what: str) -> ConfigError:
         with self.log.open(encoding="utf-8", errors="replace") as lines:
-            told = (line for line in lines if not _OF_LEAKS.match(line))
-            tail = "".join(deque(told, maxlen=TAIL_LINES)).rstrip()
+            text = (line for line in lines if not _NOISE.match(line))
+            tail = "".join(deque(text, maxlen=TAIL_LINES)).rstrip()
         return ConfigError(
-            f"{self.name}: the server {what}. The end of its log:\n{tail}\n"
-            f"The whole log is {self.log}"
+            f"{self.name}: the server {what}. The last lines of its log:\n{tail}\n"
+            f"Its log: {self.log}"
         )
+
+
+def root_cause(log: Iterable[str]) -> str:
+    """The exception that ended a server, with its message; empty if the log shows none.
+
+    That is the first one of the engine's processes: the API server fails because they did. If they
+    raised none, it is the last one of the API server, which may have survived others.
+    """
+    engine: list[str] = []
+    server: list[str] = []
+    for process, lines in _exceptions(log):
+        message = "\n".join(lines[:CAUSE_LINES]).partition(" [type=")[0][:CAUSE_CHARACTERS]
+        if message and not _FOLLOWS.search(message):
+            (engine if process and process != "APIServer" else server).append(message)
+    cause = engine[0] if engine else server[-1] if server else ""
+    return f"{cause.rstrip('.')}{_KILLED}" if "unexpectedly" in cause else cause
+
+
+def _exceptions(log: Iterable[str]) -> list[tuple[str | None, list[str]]]:
+    """The process and the message of each exception, in order; records of processes interleave."""
+    found: list[tuple[str | None, list[str]]] = []
+    latest: dict[tuple[str | None, str | None], list[str]] = {}
+    for line in log:
+        record = _RECORD.match(line)
+        assert record is not None  # it matches any text
+        source, text = (record["process"], record["place"]), record["text"]
+        message = latest.get(source)
+        if _PLAIN.match(text):
+            found.append((record["process"], [text]))
+        elif record["level"] in ("DEBUG", "INFO", "WARNING"):
+            continue
+        elif text == _TRACEBACK:
+            latest[source] = []
+            found.append((record["process"], latest[source]))
+        elif message is None:
+            continue
+        elif text.startswith(_HANDLING):
+            message.clear()  # what was handled is not the cause
+        elif message and (not text or _NOISE.match(text)):
+            message.append("")  # ends it
+        elif (message and message[-1]) or (not message and not text.startswith((" ", "\t"))):
+            message.append(text)
+    return [(process, [line for line in message if line]) for process, message in found]
 
 
 def free_ports(count: int) -> list[int]:

@@ -3,7 +3,7 @@
 Requests go over loopback HTTP through `model_zoo.openai_api`, so vLLM may live in an environment
 of its own (option `python`) and is never imported here. A model with a `base_url` is a running
 server, and then all is as with provider `openai`, the options too. Nothing is installed or
-restarted: a server that dies ends the run with the end of its log, and running again goes on.
+restarted: a server that dies ends the run with the cause in its log, and running again resumes it.
 """
 
 from __future__ import annotations
@@ -47,6 +47,9 @@ CONCURRENCY = 128
 
 _DEVICES = "CUDA_VISIBLE_DEVICES"
 _DEVICE_FILES = Path("/dev")
+_OVER_NODES = ("--nnodes", "--distributed-executor-backend", "--data-parallel-")
+"""Arguments by which vLLM may use GPUs of other machines."""
+
 _OF_PROMPTS = ("revision", "trust_remote_code", "chat_template", "min_pixels", "max_pixels")
 _WRITTEN_HERE = (
     "vLLM writes prompts by the same template but by itself; where that takes plain text, it puts "
@@ -181,7 +184,7 @@ async def probe(spec: ModelSpec) -> tuple[str, ...] | None:
 async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
     """Start the servers and wait until they answer, or attach to the one at `spec.base_url`.
 
-    Raises `ConfigError`, with the end of the server's log, if it cannot be started.
+    Raises `ConfigError`, with the root cause in the server's log, if it cannot be started.
     """
     if spec.base_url is not None:
         attached = spec.model_copy(update={"provider": "openai"})
@@ -251,23 +254,28 @@ def command(
 def device_groups(options: VllmOptions) -> list[dict[str, str]]:
     """For each replica, the environment that gives it its GPUs; empty where one server takes all.
 
-    GPUs are taken from `CUDA_VISIBLE_DEVICES` where it is set (by a batch system, say), else
-    counted from 0, as far as those of this machine can be seen. Raises `ConfigError` if there are
-    too few.
+    GPUs are those of `CUDA_VISIBLE_DEVICES` if it is set (by a batch system, say), else those of
+    this machine, as far as they can be seen. Raises `ConfigError` if there are too few.
     """
-    if options.replicas == 1 and options.gpus_per_replica is None:
-        return [{}]
     each = options.gpus_per_replica or options.tensor_parallel_size * options.data_parallel_size
     needed = each * options.replicas
     visible = options.env.get(_DEVICES) or environment(_DEVICES, "")
     devices = visible.split(",") if visible else [str(number) for number in range(needed)]
     present = len(devices) if visible else _count_gpus() or needed
-    if present < needed:
+    single = options.replicas == 1 and options.gpus_per_replica is None
+    spread = single and any(each.startswith(_OVER_NODES) for each in options.extra_args)
+    if present < needed and not spread:
+        parallel = ("tensor_parallel_size", "data_parallel_size")
+        names = ("replicas", *(("gpus_per_replica",) if options.gpus_per_replica else parallel))
+        sizes = [name for name in names if getattr(options, name) > 1]
+        what = " and ".join(f"{name}={getattr(options, name)}" for name in sizes)
         shows = f"{_DEVICES}={visible} shows" if visible else "this machine has"
         raise ConfigError(
-            f"{options.replicas} replicas of {each} GPUs need {needed}, but {shows} {present}; "
-            "lower replicas or gpus_per_replica"
+            f"{what} {'need' if len(sizes) > 1 else 'needs'} {needed} GPUs, but {shows} {present}; "
+            f"lower {' or '.join(sizes)}"
         )
+    if single:
+        return [{}]
     return [{_DEVICES: ",".join(devices[first : first + each])} for first in range(0, needed, each)]
 
 

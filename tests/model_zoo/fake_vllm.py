@@ -20,6 +20,24 @@ ENGINE = (
     "time.sleep(300)"
 )
 
+_AT = "(EngineCore pid=12) ERROR 11-24 00:33:36 [core.py:1510] "
+FAILED_START = f"""
+{_AT}EngineCore failed to start.
+{_AT}Traceback (most recent call last):
+{_AT}  File "core.py", line 1482, in run_engine_core
+{_AT}    raise RuntimeError(
+{_AT}RuntimeError: no weights here
+Process EngineCore:
+Traceback (most recent call last):
+  File "process.py", line 314, in _bootstrap
+    self.run()
+RuntimeError: no weights here
+Traceback (most recent call last):
+  File "utils.py", line 1431, in wait_for_engine_startup
+    raise RuntimeError(
+RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {{}}
+"""
+
 arguments = dict(pairwise(sys.argv))
 model = arguments["--model"].rsplit("/", 1)[-1]
 
@@ -52,7 +70,7 @@ class Answers(BaseHTTPRequestHandler):
 def main() -> None:
     if model == "broken":
         sys.stdout.writelines(f"line {number} of the log\n" for number in range(60))
-        sys.exit("no weights here")
+        sys.exit(FAILED_START)
     engine = subprocess.Popen([sys.executable, "-c", ENGINE])
     sys.stdout.write(json.dumps({"pids": [os.getpid(), engine.pid], "arguments": sys.argv}) + "\n")
     sys.stdout.flush()

@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from mmconv.errors import ConfigError
-from model_zoo.server_process import ServerProcess, free_ports
+from model_zoo.server_process import ServerProcess, free_ports, root_cause
 from tests.model_zoo.processes import alive, children, wait_for_children, wait_until_gone
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(300)"]
@@ -113,7 +113,7 @@ async def test_a_leash_that_is_killed_asks_the_server_to_end(tmp_path: Path) -> 
     assert cleaned.exists()
 
 
-async def test_the_end_of_the_log_is_told_when_a_server_ends(tmp_path: Path) -> None:
+async def test_a_log_without_an_exception_is_shown_to_its_end(tmp_path: Path) -> None:
     code = "import os, sys; print(os.environ['GREETING'], flush=True); sys.exit(3)"
     server = ServerProcess(
         "small", [sys.executable, "-c", code], log=tmp_path / "log", env={"GREETING": "good day"}
@@ -121,8 +121,8 @@ async def test_the_end_of_the_log_is_told_when_a_server_ends(tmp_path: Path) -> 
     with pytest.raises(ConfigError) as caught:
         await server.wait_until_healthy(f"http://127.0.0.1:{free_ports(1)[0]}/health", 20)
     assert str(caught.value) == (
-        "small: the server ended with exit code 3. The end of its log:\ngood day\n"
-        f"The whole log is {tmp_path / 'log'}"
+        "small: the server ended with exit code 3. The last lines of its log:\ngood day\n"
+        f"Its log: {tmp_path / 'log'}"
     )
     await server.stop()
 
@@ -131,9 +131,84 @@ async def test_what_a_library_says_of_leaks_hides_no_cause(tmp_path: Path) -> No
     leaks = "print('nanobind: leaked 99 types!', *[' - leaked type x'] * 99, sep=chr(10))"
     code = f"print('EngineDeadError: killed'); {leaks}"
     server = ServerProcess("small", [sys.executable, "-c", code], log=tmp_path / "log", env={})
-    with pytest.raises(ConfigError, match="EngineDeadError: killed\nThe whole log"):
+    with pytest.raises(ConfigError, match="EngineDeadError: killed\nIts log"):
         await server.wait_until_healthy(f"http://127.0.0.1:{free_ports(1)[0]}/health", 20)
     await server.stop()
+
+
+def record(process: str, place: str, *lines: str, level: str = "ERROR") -> list[str]:
+    """Lines as vLLM 0.32 logs them."""
+    return [f"({process} pid=7) {level} 11-24 00:33:36 [{place}] {line}" for line in lines]
+
+
+TRACEBACK = (
+    "Traceback (most recent call last):",
+    '  File "x.py", line 1, in f',
+    "    f(",
+    "      ^",
+)
+NO_START = (
+    *("Process EngineCore:", *TRACEBACK, "RuntimeError: init failed in a background process."),
+    *(*TRACEBACK, "RuntimeError: Engine core initialization failed. See root cause above."),
+)
+LOGS = {
+    "RuntimeError: start (0) + length (160) exceeds dimension size (128).": [
+        *record(
+            "APIServer", "base.py:280", "Multi-modal warmup failed", *TRACEBACK, level="WARNING"
+        ),
+        *record(
+            "Worker_TP0", "multiproc_executor.py:953", "WorkerProc failed to start.", *TRACEBACK
+        ),
+        # records of two workers interleave
+        *record("Worker_TP1", "multiproc_executor.py:953", *TRACEBACK),
+        *record(
+            "Worker_TP0",
+            "multiproc_executor.py:953",
+            "RuntimeError: start (0) + length (160) exceeds dimension size (128).",
+        ),
+        "Loading safetensors checkpoint shards:   0% Completed | 0/1 [00:00<?, ?it/s]",
+        *record("Worker_TP1", "multiproc_executor.py:953", "RuntimeError: of the other worker"),
+        *record("EngineCore", "core.py:1510", *TRACEBACK, "Exception: See stack trace for it."),
+        *NO_START,
+    ],
+    "pydantic_core.ValidationError: 1 validation error for ModelConfig\n"
+    "  Value error, max_model_len (10000000) is greater": [
+        *TRACEBACK,
+        "pydantic_core.ValidationError: 1 validation error for ModelConfig",
+        "  Value error, max_model_len (10000000) is greater [type=value_error, input_value=Args]",
+        "    For further information visit https://errors.pydantic.dev/2.14/v/value_error",
+        "/usr/lib/resource_tracker.py:254: UserWarning: leaked shared_memory objects",
+    ],
+    "Worker proc VllmWorker-0 died unexpectedly (exit code: None), shutting down executor; the "
+    "system may have killed it for lack of memory (see dmesg)": [
+        # a request that failed, long before
+        *record("APIServer", "serving_chat.py:20", *TRACEBACK, "TypeError: can only join strings"),
+        *record(
+            "EngineCore",
+            "multiproc_executor.py:315",
+            "Worker proc VllmWorker-0 died unexpectedly (exit code: None), shutting down executor.",
+        ),
+        *record("EngineCore", "core.py:1512", *TRACEBACK, "RuntimeError: cancelled"),
+        *record(
+            "APIServer", "async_llm.py:906", *TRACEBACK, "x.EngineDeadError: EngineCore failed"
+        ),
+    ],
+    "api_server.py: error: unrecognized arguments: --no-such-flag": [
+        "usage: api_server.py [-h]",
+        "api_server.py: error: unrecognized arguments: --no-such-flag",
+    ],
+    "ValueError: unknown architecture": [
+        *record("EngineCore", "core.py:1510", *TRACEBACK, "KeyError: 'llama9'", ""),
+        *record("EngineCore", "core.py:1510", "During handling of the above exception, another"),
+        *record("EngineCore", "core.py:1510", *TRACEBACK, "ValueError: unknown architecture"),
+    ],
+    "": ["INFO:     Started server process [1]", "(APIServer pid=7) all is well"],
+}
+
+
+@pytest.mark.parametrize("cause", LOGS)
+def test_the_root_cause_is_the_first_exception_of_the_engine(cause: str) -> None:
+    assert root_cause(f"{line}\n" for line in LOGS[cause]) == cause
 
 
 async def test_a_server_that_has_ended_is_told_even_if_another_answers(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def test_gpus_are_shared_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"):
         (tmp_path / name).touch()
     assert len(device_groups(VllmOptions(replicas=2))) == 2
-    with pytest.raises(ConfigError, match="3 replicas of 1 GPUs need 3, but this machine has 2"):
+    with pytest.raises(ConfigError, match="replicas=3 needs 3 GPUs, but this machine has 2"):
         device_groups(VllmOptions(replicas=3))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c")
     groups = device_groups(VllmOptions(replicas=3))
