@@ -1,8 +1,9 @@
 """Names a checkpoint by what it holds, so that a reply is never looked up under other weights.
 
 Local checkpoints are read, but not in full: small files whole, weights by size and samples. Hub
-names are taken at their word. Whether a checkpoint sees is read off its configuration too, a hub
-name's where its library keeps downloads. No model library is imported and nothing is downloaded.
+names are taken at their word. Missing files, whether a checkpoint takes images and how its
+processor bounds them are also read here, of a hub name if it was downloaded before. No model
+library is imported and nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from typing import Any
 from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_bytes, hash_json
-from model_zoo.weight_files import check_whole, safetensors_header
+from model_zoo.weight_files import POINTER, POINTER_ONLY, check_whole, safetensors_header
 
 _SMALL = frozenset({".json", ".txt", ".jinja", ".model", ".py"})
 _WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".gguf"})
@@ -35,6 +37,24 @@ _SMALL_BYTES = 20 * 1024 * 1024
 _BLOCK_BYTES = 64 * 1024
 _BLOCKS = 16
 _TENSOR_BYTES = 4 * 1024
+
+_CONFIG = "config.json"
+_PROCESSORS = ("preprocessor_config.json", "processor_config.json")
+_JSON = (
+    *(_CONFIG, "generation_config.json", "tokenizer.json", "tokenizer_config.json"),
+    *_PROCESSORS,
+)
+"""The JSON files that a model is loaded from, other than an index of its weights."""
+
+_VOCABULARY = re.compile(
+    r"tokenizer\.json|tekken\.json|vocab\.(json|txt)|.*\.(model|tiktoken|bpe|spm)"
+)
+"""Files that hold a tokenizer's vocabulary."""
+
+SHORTEST, LONGEST = "shortest_edge", "longest_edge"
+"""What processors call their bounds, of an edge or, in some families, of an area."""
+
+_OLD_NAMES = {SHORTEST: "min_pixels", LONGEST: "max_pixels"}
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -69,6 +89,72 @@ def commit_at_hand(model: str, revision: str | None = None) -> str | None:
     """The commit of a hub name that was downloaded; None for a folder, or where it is not known."""
     file = None if is_local(model) else file_at_hand(model, "config.json", revision)
     return file.parent.name if file is not None and _COMMIT.fullmatch(file.parent.name) else None
+
+
+def check_files(model: str, *, images: bool | None = None) -> None:
+    """Raise `ConfigError` naming a file that a checkpoint's folder lacks, or that is damaged.
+
+    That is its configuration, tokenizer and, if it takes `images` (None: if its configuration has
+    a vision part), processor. Hub names and single files are not checked, nor what code that the
+    checkpoint brings may do without.
+    """
+    folder = Path(model).expanduser()
+    if not folder.is_dir():
+        return
+    documents = {name: _read_json(folder / name) for name in _JSON if (folder / name).is_file()}
+    config = documents.get(_CONFIG, {})
+    code = any("auto_map" in document for document in documents.values())
+    tokenizer = documents.get("tokenizer_config.json", {}).get("tokenizer_class")
+    has_tokenizer = any(_VOCABULARY.fullmatch(file.name) for file in folder.iterdir())
+    sees = bool(config.get("vision_config")) if images is None else images
+    present = {
+        "configuration (config.json)": _CONFIG in documents,
+        # code may read another file, and ByT5 reads bytes
+        "tokenizer (tokenizer.json or tokenizer.model)": (
+            has_tokenizer or code or tokenizer == "ByT5Tokenizer"
+        ),
+        f"processor ({' or '.join(_PROCESSORS)})": (
+            not sees or code or not documents.keys().isdisjoint(_PROCESSORS)
+        ),
+    }
+    if missing := [name for name, is_present in present.items() if not is_present]:
+        raise ConfigError(
+            f"{folder}: missing {' and '.join(missing)}; copy it from the checkpoint that this one "
+            "was made from, or download the checkpoint again"
+        )
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    text = file.read_text(encoding="utf-8", errors="replace")
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        if text.startswith(POINTER.decode()):
+            raise ConfigError(f"{file}: {POINTER_ONLY}") from None
+        raise ConfigError(f"{file}: not valid JSON ({error}); copy or download it again") from error
+    if not isinstance(document, dict):
+        raise ConfigError(f"{file}: expected a JSON object; copy or download it again")
+    return document
+
+
+def area_bounds(model: str, revision: str | None = None) -> dict[str, int] | None:
+    """The least and the largest area, in pixels, that the processor scales images into.
+
+    None if it bounds edges, as most do, or if its file is not at hand.
+    """
+    for file in filter(None, (file_at_hand(model, name, revision) for name in _PROCESSORS)):
+        with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+            document = json.loads(file.read_text(encoding="utf-8"))
+            return _bounds(document.get("image_processor") or document)
+    return None
+
+
+def _bounds(processor: Mapping[str, Any]) -> dict[str, int] | None:
+    # the families that merge patches (Qwen2-VL and later, GLM-4V) bound areas by the edges' names
+    if "merge_size" not in processor:
+        return None
+    size = processor.get("size") or {}
+    return {edge: int(processor.get(old) or size[edge]) for edge, old in _OLD_NAMES.items()}
 
 
 def require_pinned(spec: ModelSpec, revision: str | None) -> None:

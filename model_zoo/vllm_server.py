@@ -31,12 +31,15 @@ from mmconv.values import Message, Reply, Sampling
 from model_zoo import hf, openai_api
 from model_zoo.chat_templates import lacks_template, name_template, read_template, without_template
 from model_zoo.checkpoints import (
+    LONGEST,
+    SHORTEST,
+    area_bounds,
+    check_files,
     checkpoint_fingerprint,
     commit_at_hand,
     is_local,
     require_sight,
 )
-from model_zoo.processor_files import LONGEST, SHORTEST, area_bounds
 from model_zoo.replicas import Replicas
 from model_zoo.server_process import ServerProcess, free_ports
 from model_zoo.vllm_options import CHANGING_REPLIES, TEMPLATE_FLAG, VllmOptions, read_options
@@ -49,6 +52,9 @@ _DEVICES = "CUDA_VISIBLE_DEVICES"
 _DEVICE_FILES = Path("/dev")
 _OVER_NODES = ("--nnodes", "--distributed-executor-backend", "--data-parallel-")
 """Arguments by which vLLM may use GPUs of other machines."""
+
+_FILES_ELSEWHERE = ("--tokenizer", "--skip-tokenizer", "--hf-config-path", "--config-format")
+"""Arguments by which vLLM needs other files than transformers in a checkpoint's folder."""
 
 _OF_PROMPTS = ("revision", "trust_remote_code", "chat_template", "min_pixels", "max_pixels")
 _WRITTEN_HERE = (
@@ -129,13 +135,17 @@ def check_sight(spec: ModelSpec) -> None:
 def check_ready(spec: ModelSpec) -> None:
     """Raise `ConfigError` for what keeps vLLM from serving the checkpoint, as far as can be seen.
 
-    That is an interpreter that is not there or has no vLLM, and a checkpoint's folder without a
-    chat template, of which vLLM would refuse every conversation.
+    That is an interpreter that is not there or has no vLLM, and a checkpoint's folder without its
+    configuration, tokenizer, processor or chat template: without the last, vLLM would refuse every
+    conversation.
     """
     if spec.base_url is not None:
         return
     options = read_options(spec)
     _check_startable(spec, options)
+    mistral = (Path(spec.model).expanduser() / "params.json").is_file()
+    if not mistral and not any(each.startswith(_FILES_ELSEWHERE) for each in options.extra_args):
+        check_files(spec.model)
     if options.chat_template is None and lacks_template(spec.model):
         raise ConfigError(without_template(spec.model, plain=False))
 

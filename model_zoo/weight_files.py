@@ -18,7 +18,10 @@ _NAMES = ("model.safetensors", "pytorch_model.bin")
 """What transformers looks for, the first before the second, or an index of such a name."""
 
 _AGAIN = "copy or download it again"
-_POINTER = b"version https://git-lfs"
+POINTER = b"version https://git-lfs"
+"""What a file begins with that Git LFS has not downloaded."""
+
+POINTER_ONLY = "only Git's pointer to the file; run `git lfs pull`"
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -38,8 +41,8 @@ def check_whole(folder: Path) -> None:
     """Raise `mmconv.errors.ConfigError` that names a file that is missing, cut short or damaged."""
     for file in weight_files(folder):
         with file.open("rb") as stream:
-            if stream.read(len(_POINTER)) == _POINTER:
-                raise ConfigError(f"{file}: only Git's pointer to the file; run `git lfs pull`")
+            if stream.read(len(POINTER)) == POINTER:
+                raise ConfigError(f"{file}: {POINTER_ONLY}")
         if file.suffix == ".safetensors":
             safetensors_header(file)
         else:

@@ -75,8 +75,8 @@ def open_renderer(spec: ModelSpec, images: ImageSource) -> HfRenderer:
     options = read_options(spec)
     if file_at_hand(spec.model, "config.json", options.revision) is None:
         raise ConfigError(
-            f"model {spec.label}: {spec.model} is not among what the hub's library keeps here, so "
-            "that nobody knows how it writes prompts; download it, or name its folder"
+            f"model {spec.label}: {spec.model} is not in the hub's cache on this machine; download "
+            "it, or give a checkpoint's folder"
         )
     with _libraries(spec):
         from model_zoo.hf.prompting import check_wording, read_wording

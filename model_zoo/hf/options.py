@@ -27,6 +27,7 @@ from model_zoo.chat_templates import (
     without_template,
 )
 from model_zoo.checkpoints import (
+    check_files,
     checkpoint_fingerprint,
     commit_at_hand,
     file_at_hand,
@@ -101,18 +102,24 @@ def fingerprint(spec: ModelSpec) -> str:
 def check_sight(spec: ModelSpec) -> None:
     """Raise `ConfigError` for a model that takes no images, by its options or its configuration."""
     options = read_options(spec)
-    if options.kind in ("text", "encoder-decoder"):
+    if takes_images(options) is False:
         raise ConfigError(f"it takes no images: options.kind is {options.kind}")
     if options.kind == "auto":
         require_sight(spec.model, options.revision)
 
 
+def takes_images(options: HfOptions) -> bool | None:
+    """Whether the options say that the model takes images; None if its configuration decides."""
+    return None if options.kind == "auto" else options.kind == "image-text"
+
+
 def check_ready(spec: ModelSpec) -> None:
-    """Raise `ConfigError` for a checkpoint's folder that lacks a chat template that it needs.
+    """Raise `ConfigError` for a checkpoint's folder that lacks a file or a template that it needs.
 
     And for one with an adapter that would be left out.
     """
     options = read_options(spec)
+    check_files(spec.model, images=takes_images(options))
     refuse_adapter(spec.model, options.revision)
     if options.chat_template is None and lacks_template(spec.model):
         require_template(spec.model, model_type(spec.model))

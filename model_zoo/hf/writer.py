@@ -19,8 +19,8 @@ from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError
 from mmconv.own_code import telling
 from model_zoo.chat_templates import default_template
-from model_zoo.checkpoints import is_local
-from model_zoo.hf.options import HfOptions, Kind, require_template
+from model_zoo.checkpoints import check_files, is_local
+from model_zoo.hf.options import HfOptions, Kind, require_template, takes_images
 
 # most of its loaders are untyped
 _library: Any = transformers
@@ -110,6 +110,7 @@ def load_writer(name: str, options: HfOptions, *, download: bool = True) -> tupl
     a checkpoint that has no chat template and needs one, and what transformers raises.
     """
     source, told = origin(name, options)
+    check_files(source, images=takes_images(options))
     if not download:
         told["local_files_only"] = True
     config = _library.AutoConfig.from_pretrained(source, **told)

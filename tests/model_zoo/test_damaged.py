@@ -208,7 +208,8 @@ def test_what_the_whole_model_cannot_is_told_of_the_damaged_one(
         check_key(damaged("openai", "gpt-4o", {}))
     with pytest.raises(ConfigError, match="takes no images"):
         check_sight(damaged("hf", "org/name", {"kind": "text"}))
-    (tmp_path / "tokenizer_config.json").write_text("{}")
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / name).write_text("{}")
     with pytest.raises(ConfigError, match="has no chat template"):
         check_ready(damaged("hf", str(tmp_path), {}))
     assert guides_output(damaged("openai", "m", {"guided_json": True}))

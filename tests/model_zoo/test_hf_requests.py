@@ -327,6 +327,7 @@ async def test_a_missing_folder_and_a_broken_checkpoint_are_named(tmp_path: Any)
     with pytest.raises(ConfigError, match="there is no such folder"):
         await open_backend(missing, PICTURES)
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    (tmp_path / "tokenizer.json").write_text("{}")
     broken = spec("llama").model_copy(update={"model": str(tmp_path)})
     with pytest.raises(ConfigError, match="cannot be loaded"):
         await open_backend(broken, PICTURES)

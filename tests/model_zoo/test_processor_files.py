@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from model_zoo.processor_files import area_bounds
+from model_zoo.checkpoints import area_bounds
 
 OWN = {"shortest_edge": 3136, "longest_edge": 12845056}
 

@@ -162,7 +162,7 @@ def test_a_hub_name_is_read_where_downloads_are_kept(
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(socket, "getaddrinfo", nobody_is_asked)
     named = spec("llama").model_copy(update={"model": "org/tiny"})
-    with pytest.raises(ConfigError, match=r"^model tiny: org/tiny is not among what the hub's"):
+    with pytest.raises(ConfigError, match=r"^model tiny: org/tiny is not in the hub's cache"):
         hf.open_renderer(named, PICTURES)
     folder = tmp_path / "models--org--tiny"
     (folder / "snapshots").mkdir(parents=True)

@@ -295,12 +295,26 @@ def test_vllm_is_looked_for_in_the_servers_environment(tmp_path: Path) -> None:
 def test_a_folder_without_a_chat_template_is_refused(python: str, tmp_path: Path) -> None:
     checkpoint = tmp_path / "weights"
     checkpoint.mkdir()
-    (checkpoint / "tokenizer_config.json").write_text("{}")
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+        (checkpoint / name).write_text("{}")
     with pytest.raises(ConfigError, match=r"has no chat template, .*options\.chat_template$"):
         check_ready(model(checkpoint, python=python))
     check_ready(model(checkpoint, python=python, chat_template="{{ messages }}"))
     with pytest.raises(ConfigError, match="writes no plain transcript"):
         check_ready(model(checkpoint, python=python, chat_template="plain"))
+
+
+def test_a_folder_without_a_file_that_vllm_needs_is_refused(python: str, tmp_path: Path) -> None:
+    """vLLM serves a checkpoint without tokenizer files, and fails at each conversation."""
+    (tmp_path / "config.json").write_text('{"vision_config": {}, "model_type": "qwen2_vl"}')
+    spec = model(tmp_path, python=python, chat_template="{{ messages }}")
+    missing = rf"^{tmp_path}: missing tokenizer \(tokenizer\.json or tokenizer\.model\); copy it"
+    with pytest.raises(ConfigError, match=missing):
+        check_ready(spec)
+    elsewhere = {**spec.options, "extra_args": ["--tokenizer=org/other"]}
+    check_ready(spec.model_copy(update={"options": elsewhere}))
+    (tmp_path / "params.json").write_text("{}")
+    check_ready(spec)
 
 
 async def test_the_server_gets_its_chat_template_as_a_file(python: str, tmp_path: Path) -> None:

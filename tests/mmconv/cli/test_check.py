@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from click.testing import CliRunner, Result
 
@@ -23,13 +24,18 @@ def on(url: str, model: str) -> dict[str, Any]:
     return {"provider": "openai", "model": model, "base_url": url, "timeout": 5}
 
 
-def check(folder: Path, candidate: dict[str, Any] | str, judge: dict[str, Any] | str) -> Result:
+def check(
+    folder: Path,
+    candidate: dict[str, Any] | str,
+    judge: dict[str, Any] | str,
+    flag: str = "--servers",
+) -> Result:
     write_scenes(folder / "data", 2)
     options = {"data": str(folder / "data/data.jsonl"), "images": str(folder / "data/images")}
     seats = {"candidate": candidate, "judge": judge}
     spec = folder / "run.yaml"
     spec.write_text(yaml.safe_dump({"benchmark": "convbench", "options": options, "seats": seats}))
-    return CliRunner().invoke(command, [str(spec), "--servers", "--out", str(folder / "runs")])
+    return CliRunner().invoke(command, [str(spec), flag, "--out", str(folder / "runs")])
 
 
 def test_what_is_served_is_told(tmp_path: Path) -> None:
@@ -58,7 +64,76 @@ def test_the_chat_template_is_told(tmp_path: Path) -> None:
     told = check(tmp_path, local(tmp_path / "own"), "fake/judge")
     assert told.exit_code == 0, told.output
     assert re.search(r"candidate: own \(hf\)\n    chat_template: [0-9a-f]{64}\n", told.output)
-    assert "Not checked: what checkpoints hold;" in told.output
+    assert "Not checked: weights, tokenizers and processors (--models);" in told.output
+
+
+def test_models_are_opened_without_their_weights(tmp_path: Path) -> None:
+    candidate = local(tmp_path / "own")
+    damaged = {
+        "provider": "damaged",
+        "model": candidate["model"],
+        "options": {"provider": "hf", "picture": "blank"},
+    }
+    checked = check(tmp_path, candidate, damaged, "--models")
+    assert checked.exit_code == 0, checked.output
+    assert "candidate: own: configuration, tokenizer and processor open\n" in checked.output
+    assert "judge: own: configuration, tokenizer and processor open\n" in checked.output
+    assert "Not checked: weights, servers (--servers);" in checked.output
+    stand_in = check(tmp_path, "fake/echo", "fake/judge", "--models")
+    assert stand_in.exit_code == 0, stand_in.output
+    assert "processor open" not in stand_in.output
+
+
+def test_every_model_that_does_not_open_is_named(tmp_path: Path) -> None:
+    """The files are there and sound, and are not what the library expects."""
+    models = [local(tmp_path / name) for name in ("a", "b")]
+    for name in ("a", "b"):
+        (tmp_path / name / "config.json").write_text(
+            '{"model_type": "no_such_model", "vision_config": {}}'
+        )
+    without = check(tmp_path, models[0], models[1])
+    assert without.exit_code == 0, without.output
+    error = str(check(tmp_path, models[0], models[1], "--models").exception)
+    assert "candidate: model a: cannot be loaded: " in error and "`no_such_model`" in error
+    assert "\njudge: model b: cannot be loaded: " in error
+
+
+@pytest.mark.parametrize(
+    ("patterns", "missing"),
+    [
+        (["config.json"], "configuration (config.json)"),
+        (["tokenizer*"], "tokenizer (tokenizer.json or tokenizer.model)"),
+        (["*processor*"], "processor (preprocessor_config.json or processor_config.json)"),
+    ],
+)
+def test_a_file_that_is_missing_is_named(tmp_path: Path, patterns: list[str], missing: str) -> None:
+    candidate = local(tmp_path / "own")
+    for pattern in patterns:
+        for file in (tmp_path / "own").glob(pattern):
+            file.unlink()
+    error = str(check(tmp_path, candidate, "fake/judge").exception)
+    assert error == (
+        f"candidate (own): {tmp_path / 'own'}: missing {missing}; copy it from the checkpoint "
+        "that this one was made from, or download the checkpoint again"
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "problem"),
+    [
+        ("config.json", '{"a":', "not valid JSON ("),
+        ("generation_config.json", "{", "not valid JSON ("),
+        ("processor_config.json", "[]", "expected a JSON object; copy"),
+        ("tokenizer.json", "version https://git-lfs.github.com/spec/v1", "only Git's pointer"),
+    ],
+)
+def test_a_file_that_is_damaged_is_named(
+    tmp_path: Path, file: str, text: str, problem: str
+) -> None:
+    candidate = local(tmp_path / "own")
+    (tmp_path / "own" / file).write_text(text)
+    error = str(check(tmp_path, candidate, "fake/judge").exception)
+    assert error.startswith(f"candidate (own): {tmp_path / 'own' / file}: {problem}")
 
 
 def test_weights_that_are_cut_short_are_told(tmp_path: Path) -> None:
