@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -161,13 +162,18 @@ async def test_a_schema_is_obeyed(real_vllm: RealVllm) -> None:
     assert json.loads(reply.text)["better"] in {"A", "B"}
 
 
-async def test_a_start_that_fails_shows_why(vllm_options: dict[str, Any], tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"model_type": "no_such_model"}')
+async def test_a_start_that_fails_shows_the_root_cause(
+    vllm_options: dict[str, Any], vllm_checkpoint: Path, tmp_path: Path
+) -> None:
+    """A worker raises it; the engine and the server that fail after it say "see root cause"."""
+    folder = tmp_path / "checkpoint"
+    shutil.copytree(vllm_checkpoint, folder, ignore=shutil.ignore_patterns("*.safetensors"))
     spec = ModelSpec(
         provider="vllm",
-        model=str(tmp_path),
-        name="nonsense",
+        model=str(folder),
+        name="empty",
         options={**vllm_options, "log_folder": str(tmp_path)},
     )
-    with pytest.raises(ConfigError, match=r"nonsense: the server ended(.|\n)*no_such_model"):
+    cause = "RuntimeError: Cannot find any model weights with"
+    with pytest.raises(ConfigError, match=rf"^empty: the server ended with exit code 1: {cause}"):
         await open_backend(spec, Library())
