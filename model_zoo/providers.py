@@ -21,14 +21,14 @@ from mmconv.protocols import Backend, ImageSource, Renderer
 from mmconv.values import Message
 
 PROVIDERS = {
-    "damaged": "model_zoo.damaged",
-    "fake": "model_zoo.fake",
+    "damaged": "model_zoo.simulated.damaged",
+    "fake": "model_zoo.simulated.fake",
     "hf": "model_zoo.hf",
     "openai": "model_zoo.openai_api",
     "pocket": "model_zoo.pocket",
-    "reference": "model_zoo.reference",
-    "scenes": "model_zoo.scene_judge",
-    "simulated": "model_zoo.simulated",
+    "reference": "model_zoo.simulated.reference",
+    "scenes": "model_zoo.simulated.scenes",
+    "simulated": "model_zoo.simulated.planted",
     "vllm": "model_zoo.vllm_server",
 }
 

@@ -18,10 +18,10 @@ from mmconv.config import AboutSpec, ModelSpec, RunSpec, SamplingSpec, load_mode
 from mmconv.errors import ConfigError
 from mmconv.values import Image, Message, Text
 from model_zoo import vllm_options
-from model_zoo.damaged import DamagedOptions
 from model_zoo.hf import HfOptions
 from model_zoo.openai_api import request
 from model_zoo.providers import PROVIDERS, find_provider
+from model_zoo.simulated.damaged import DamagedOptions
 
 FILES = model_files()
 OPTIONS: dict[str, type[BaseModel]] = {

@@ -12,10 +12,10 @@ from mmconv.cli.shared.table_output import form_option, print_tables
 from mmconv.config import ModelSpec, load_model, model_files
 from mmconv.errors import ConfigError
 from mmconv.values import Cell, Table
-from model_zoo.fake import STAND_INS
 from model_zoo.providers import PROVIDERS, find_provider
-from model_zoo.reference import METRICS
-from model_zoo.scene_judge import MODEL as FACTS
+from model_zoo.simulated.fake import STAND_INS
+from model_zoo.simulated.reference import METRICS
+from model_zoo.simulated.scenes import MODEL as FACTS
 
 SIMULATED = {
     "candidate": "answers with planted mistakes, at known rates",

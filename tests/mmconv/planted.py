@@ -32,13 +32,14 @@ from mmconv.graph import check, resolve
 from mmconv.protocols import Backend
 from mmconv.stats import ScoreFrame, as_cell
 from mmconv.values import UNPARSED, Cell, Reply, Score, Summary
-from model_zoo.simulated import CandidateOptions, Expected, JudgeOptions, expected, open_backend
+from model_zoo.simulated.planted import CandidateOptions, JudgeOptions, open_backend
+from tests.mmconv.planted_truth import Expected, expected
 from tests.pictures import picture
 
 Kind: TypeAlias = Literal["delta", "score", "laid", "net", "falls"]
 """Deltas, scores, shares of single failures, net shares, and these in parts of all samples."""
 
-PROVIDER = "model_zoo.simulated"
+PROVIDER = "model_zoo.simulated.planted"
 FAILURE_RATING = 6.0
 FAILURE_WIN = 0.5
 ROWS_PER_IMAGE = 2

@@ -7,7 +7,7 @@ import pytest
 from mmconv.errors import ConfigError
 from mmconv.named_modules import find_named
 
-KNOWN = {"hf": "model_zoo.hf", "fake": "model_zoo.fake"}
+KNOWN = {"hf": "model_zoo.hf", "fake": "model_zoo.simulated.fake"}
 
 
 @pytest.mark.parametrize("name", ["..", ".", "..foo", "a..b", "my-own.thing", "", ":build"])

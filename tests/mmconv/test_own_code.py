@@ -18,8 +18,8 @@ from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError, OwnCodeError, Refused, Transient
 from mmconv.own_code import told_provider
 from mmconv.values import Message, Reply, Sampling, Text
-from model_zoo import fake
 from model_zoo.providers import find_provider
+from model_zoo.simulated import fake
 
 SPEC = ModelSpec(provider="mine.parrot", model="loud", api_key_env="PARROT_KEY")
 MESSAGES = (Message(role="user", parts=(Text(text="Hi"),)),)

@@ -24,7 +24,7 @@ from mmconv.evaluation import Place, open_evaluation
 from mmconv.run_folder.layout import SCORES
 from mmconv.run_folder.saved_run import read_scores
 from mmconv.values import Score
-from model_zoo.simulated import CandidateOptions, Expected, JudgeOptions, expected
+from model_zoo.simulated.planted import CandidateOptions, JudgeOptions
 from tests.mmconv.planted import (
     SCENARIOS,
     Estimate,
@@ -36,6 +36,7 @@ from tests.mmconv.planted import (
     judged_frame,
     lose,
 )
+from tests.mmconv.planted_truth import Expected, expected
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -8,18 +8,9 @@ from dataclasses import fields
 
 from mmconv.config import ModelSpec
 from mmconv.protocols import Provider
-from model_zoo import (
-    damaged,
-    fake,
-    hf,
-    openai_api,
-    pocket,
-    reference,
-    scene_judge,
-    simulated,
-    vllm_server,
-)
+from model_zoo import hf, openai_api, pocket, vllm_server
 from model_zoo.providers import PROVIDERS, ProviderFunctions, find_provider
+from model_zoo.simulated import damaged, fake, planted, reference, scenes
 
 SHIPPED: tuple[Provider[ModelSpec], ...] = (
     damaged,
@@ -28,8 +19,8 @@ SHIPPED: tuple[Provider[ModelSpec], ...] = (
     openai_api,
     pocket,
     reference,
-    scene_judge,
-    simulated,
+    scenes,
+    planted,
     vllm_server,
 )
 """Typed as providers: mypy holds each to the protocol."""
@@ -45,4 +36,4 @@ def test_what_a_provider_may_have_besides_is_had_by_one() -> None:
     known = {field.name for field in fields(ProviderFunctions)}
     assert set(told) == known - {"fingerprint", "open_backend", "options"}
     for name in told:
-        assert any(inspect.isfunction(getattr(module, name, None)) for module in SHIPPED), name
+        assert any(inspect.isroutine(getattr(module, name, None)) for module in SHIPPED), name

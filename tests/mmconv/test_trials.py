@@ -20,7 +20,7 @@ from mmconv.run_folder.saved_run import read_scores
 from mmconv.stats import ScoreFrame
 from mmconv.trials import Trial, name_trial, read_trial
 from mmconv.values import Reply
-from model_zoo.fake import FakeBackend
+from model_zoo.simulated.fake import FakeBackend
 from tests.mmconv.benchmarks.botchat import samples as botchat
 from tests.mmconv.report.runs import evaluate
 

@@ -20,7 +20,7 @@ from mmconv.keys import hash_json
 from mmconv.protocols import ImageSource
 from mmconv.values import Image, Message, Reply, Sampling, Text
 from model_zoo import openai_api, pocket
-from model_zoo.damaged import (
+from model_zoo.simulated.damaged import (
     check_key,
     check_ready,
     check_sight,

@@ -14,7 +14,7 @@ from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError, Refused, Transient
 from mmconv.protocols import Backend
 from mmconv.values import Image, Message, Sampling, SeenImage
-from model_zoo.fake import UNDECIDED, fingerprint, open_backend
+from model_zoo.simulated.fake import UNDECIDED, fingerprint, open_backend
 from tests.model_zoo.conftest import NoImages, message
 
 ONCE = Sampling()
@@ -197,10 +197,10 @@ WRONG: dict[str, tuple[str, Mapping[str, Any], str]] = {
     "rate above one": ("failing", {"rate": 2}, "rate"),
     "unknown kind": ("failing", {"kinds": ["context"]}, "kinds"),
     "upside down": ("judge", {"lowest": 5, "highest": 1}, "above highest"),
-    "closing": ("judge", {"closing": {"(": "x"}}, "no regular expression"),
+    "closing": ("judge", {"closing": {"(": "x"}}, "not a regular expression"),
     "no script": ("scripted", {}, "options.script is missing"),
     "no such file": ("scripted", {"script": "missing.yaml"}, "missing.yaml: No such file"),
-    "pattern": ("scripted", {"script": {"(": "x"}}, "no regular expression"),
+    "pattern": ("scripted", {"script": {"(": "x"}}, "not a regular expression"),
 }
 
 

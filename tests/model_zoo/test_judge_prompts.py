@@ -6,7 +6,7 @@ import pytest
 
 from judges.template import PromptSet
 from mmconv.values import Message, Text
-from model_zoo.judge_prompts import Task, draw_side, read_task
+from model_zoo.simulated.common import Task, draw_side, read_task
 
 PROMPTS = PromptSet("convbench_reference")
 JUDGED = [name for name in PROMPTS.names if "_turn_" in name or "_overall" in name]

@@ -12,7 +12,7 @@ from judges.template import PromptSet
 from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError, Refused
 from mmconv.values import Image, Message, Sampling, Text
-from model_zoo.reference import fingerprint, open_backend
+from model_zoo.simulated.reference import fingerprint, open_backend
 from tests.model_zoo.conftest import NoImages
 
 SAMPLING = Sampling()

@@ -12,7 +12,7 @@ from judges.template import PromptSet
 from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError, Refused
 from mmconv.values import Message, Sampling, Text
-from model_zoo.scene_judge import fingerprint, open_backend
+from model_zoo.simulated.scenes import fingerprint, open_backend
 from tests.model_zoo.conftest import NoImages
 
 PROMPTS = PromptSet("convbench_reference")

@@ -16,16 +16,17 @@ from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError, Refused
 from mmconv.protocols import Backend
 from mmconv.values import Image, Message, Role, Sampling, Text
-from model_zoo.simulated import (
+from model_zoo.simulated.planted import (
     Alike,
     CandidateOptions,
     JudgeOptions,
     Propagation,
-    expected,
     fingerprint,
     open_backend,
+    read_answer,
+    write_answer,
 )
-from model_zoo.simulated.marks import read_answer, write_answer
+from tests.mmconv.planted_truth import expected
 from tests.model_zoo.conftest import NoImages
 
 PROMPTS = PromptSet("convbench")

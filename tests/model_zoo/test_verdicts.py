@@ -15,7 +15,7 @@ from judges.parsers.fbbench import Criterion
 from judges.parsers.mtbench101 import bracketed_rating
 from mmconv.benchmarks.fbbench.grading import draw_schema
 from mmconv.values import Parser
-from model_zoo.verdicts import Scale, obey, verdict
+from model_zoo.simulated.verdicts import Scale, obey, verdict
 
 SCALE = Scale(lowest=1, highest=10, choices=("A", "B"))
 TALK = "Conversation:\nA: Hi.<chat_end>\nB: Hello.<chat_end>\nA: So?<chat_end>"

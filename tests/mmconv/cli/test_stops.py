@@ -21,7 +21,7 @@ from mmconv.config import ModelSpec, PriceSpec, RunSpec
 from mmconv.errors import ConfigError, FailureKind, Transient
 from mmconv.tally import Halt, SeatTally, Tally
 from mmconv.values import Failure
-from model_zoo import fake
+from model_zoo.simulated import fake
 from tests.mock_server import mock_server
 
 ROWS = 8

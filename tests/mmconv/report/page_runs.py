@@ -20,7 +20,7 @@ HOSTILE = (
 )
 """An answer that tries to get out of every place into which a page may write it."""
 
-_SIMULATED = "model_zoo.simulated"
+_SIMULATED = "model_zoo.simulated.planted"
 
 
 async def simulated_run(folder: Path, name: str = "pocket", perception: float = 0.6) -> Path:

@@ -8,9 +8,9 @@ from typing import Any
 import httpx2
 import pytest
 
-import model_zoo.fake as fake
 from mmconv import __version__
 from mmconv.errors import StoreError
+from model_zoo.simulated import fake
 from tests.mmconv.service.conftest import Serve, Served
 
 

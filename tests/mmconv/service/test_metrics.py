@@ -12,7 +12,7 @@ from mmconv.errors import Refused, StoreError, Transient
 from mmconv.service.metrics import Metrics, RunnerMetrics
 from mmconv.tally import Tally
 from mmconv.values import Failure, Reply
-from model_zoo.fake import FakeBackend
+from model_zoo.simulated.fake import FakeBackend
 from tests.mmconv.service.conftest import MODELS, Serve, Served
 from tests.mmconv.service.run_settings import CHAT, begun, drawn, ended, request
 from tests.mmconv.service.tokens import bearer, token

@@ -276,7 +276,7 @@ async def test_what_a_run_cost_is_told_where_its_models_have_prices(tmp_path: Pa
 async def test_a_price_is_not_known_of_calls_that_told_no_tokens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("model_zoo.fake.Reply", partial(_without_tokens, Reply))
+    monkeypatch.setattr("model_zoo.simulated.common.Reply", partial(_without_tokens, Reply))
     priced = ALPHA.model_copy(update={"price": PriceSpec(input=1.0, output=2.0)})
     runs = [await make_run("convbench", tmp_path, each) for each in (priced, BETA)]
     seat = orjson.loads((runs[0] / "summary.json").read_bytes())["seats"]["candidate"]

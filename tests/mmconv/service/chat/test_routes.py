@@ -38,7 +38,7 @@ def record_asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Messages and sampling of what fake models are asked from now on."""
     asked: list[Any] = []
     monkeypatch.setattr(
-        "model_zoo.fake.FakeBackend._fail_sometimes",
+        "model_zoo.simulated.fake.FakeBackend._fail_sometimes",
         lambda self, messages, sampling: asked.append((messages, sampling)),
     )
     return asked

@@ -167,7 +167,7 @@ async def test_what_a_bug_leaves_in_memory_is_collected(
     async def fail(*_given: object, **_named: object) -> None:
         await asyncio.to_thread(decode)
 
-    monkeypatch.setattr("model_zoo.fake.FakeBackend.generate", fail)
+    monkeypatch.setattr("model_zoo.simulated.fake.FakeBackend.generate", fail)
     body = {"model": "echo", "messages": [{"role": "user", "content": "hello"}]}
     gc.disable()
     try:

@@ -64,7 +64,7 @@ class Held:
 
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> Held:
-    from model_zoo.fake import FakeBackend
+    from model_zoo.simulated.fake import FakeBackend
 
     calls = Held()
     monkeypatch.setattr(FakeBackend, "generate", calls.generate)
@@ -74,7 +74,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Held:
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The models that were really opened or closed, in order."""
-    import model_zoo.fake as fake
+    from model_zoo.simulated import fake
 
     events: list[str] = []
     really = fake.open_backend
@@ -94,7 +94,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 async def test_a_model_is_loaded_beforehand_and_again_if_that_failed(
     opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import model_zoo.fake as fake
+    from model_zoo.simulated import fake
 
     async def fail(*_given: object) -> None:
         raise ConfigError("no memory")
@@ -135,7 +135,7 @@ class Loading:
 
 @pytest.fixture
 def loading(opened: list[str], monkeypatch: pytest.MonkeyPatch) -> Loading:
-    import model_zoo.fake as fake
+    from model_zoo.simulated import fake
 
     how = Loading()
     really = fake.open_backend
@@ -200,7 +200,7 @@ async def test_what_still_loads_at_the_end_is_ended(opened: list[str]) -> None:
 async def test_a_run_that_stops_and_closes_its_models_leaves_others_be(
     opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from model_zoo.fake import FakeBackend
+    from model_zoo.simulated.fake import FakeBackend
 
     under_way, may_end = 0, asyncio.Event()
     really = FakeBackend.generate
@@ -258,7 +258,7 @@ async def test_a_guest_that_stops_leaves_those_be_who_wait_beside_it(held: Held)
 
 
 async def test_all_borrowers_share_the_slots(monkeypatch: pytest.MonkeyPatch) -> None:
-    from model_zoo.fake import FakeBackend
+    from model_zoo.simulated.fake import FakeBackend
 
     under_way = most = 0
     really = FakeBackend.generate

@@ -1,9 +1,8 @@
-"""Stand-in models for trying things out and for tests: no weights, no network, no randomness.
+"""Provider `fake`: echoes, scripts and made-up verdicts, for tests and to try a configuration.
 
-`spec.model` says which: `echo` (the last user text), `scripted`, `slow`, `failing`, `judge`,
-`unreadable` (a judge that never gives a verdict). `slow` and `failing` echo; latency and failures
-can be had with every one of them through the options. The same request always gets the same reply
-and, attempt by attempt, the same failures. No image is looked at, nothing is cut to `max_tokens`.
+`slow` and `failing` echo; latency and failures can be had with every one of them by options. The
+same request always gets the same reply and, attempt by attempt, the same failures. No image is
+looked at, nothing is cut to `max_tokens`.
 """
 
 from __future__ import annotations
@@ -12,27 +11,21 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Literal, TypeAlias
 
 import orjson
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from mmconv.config import ModelSpec, read_yaml, validate
 from mmconv.errors import ConfigError, Refused, Transient
 from mmconv.keys import content_key, hash_json
 from mmconv.protocols import ImageSource
-from mmconv.values import Message, Reply, Sampling, SeenImage, Text
-from model_zoo.verdicts import CHOICE, RATING, Scale, obey, verdict
+from mmconv.values import Message, Reply, Sampling, Text
+from model_zoo.simulated.common import Frozen, StandIn, counted
+from model_zoo.simulated.verdicts import CHOICE, RATING, Scale, obey, verdict
 
 FailingKind = Literal["timeout", "connection", "rate_limit", "server", "malformed"]
 """The failures that can be made: those that a runner asks again after."""
@@ -63,10 +56,8 @@ _DEFAULT_CONCURRENCY = 64
 _SCRIPT: TypeAdapter[Script] = TypeAdapter(Script)
 
 
-class FakeOptions(BaseModel):
-    """Options of a stand-in; a call with a JSON schema is answered by that alone."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+class FakeOptions(Frozen):
+    """Options of a fake model; a call with a JSON schema is answered by that alone."""
 
     script: Path | Script | None = None
     """Replies in their order, or by regular expressions on the last user text, or the YAML or JSON
@@ -97,12 +88,8 @@ class FakeOptions(BaseModel):
 
     @field_validator("closing")
     @classmethod
-    def _closing_patterns_compile(cls, closing: Mapping[str, str]) -> Mapping[str, str]:
-        for pattern in closing:
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+    def _patterns_compile(cls, closing: Mapping[str, str]) -> Mapping[str, str]:
+        _compile(closing)
         return closing
 
     @model_validator(mode="after")
@@ -125,15 +112,12 @@ def fingerprint(spec: ModelSpec) -> str:
 
 
 def guides_output(spec: ModelSpec) -> bool:
-    """Whether the model answers with JSON where a call has a schema."""
+    """Whether the model answers with JSON if a call has a schema."""
     return spec.model == "judge"
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> FakeBackend:
-    """The fake model that `spec.model` names.
-
-    Raises `ConfigError` if there is none of that name, or if its options or script are wrong.
-    """
+    """The fake model; raises `ConfigError` for an unknown model, wrong options or script."""
     options = _options(spec)
     speak = _speaker(spec.model, options)
     seconds = _DEFAULT_SECONDS if spec.model == "slow" else 0.0
@@ -148,7 +132,7 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> FakeBackend:
 
 
 @dataclass(slots=True, kw_only=True)
-class FakeBackend:
+class FakeBackend(StandIn):
     """A backend whose replies are made by `speak`, after `seconds`, if the attempt does not fail.
 
     `failed` counts the failures of each request that is not answered yet.
@@ -164,21 +148,12 @@ class FakeBackend:
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
     ) -> Reply:
-        """Answer once; raises `Transient` at the set rate, `Refused` where the script ends."""
+        """Answer once; raises `Transient` at the set rate, `Refused` at the script's end."""
         if self.seconds:
             await asyncio.sleep(self.seconds)
         self._fail_sometimes(messages, sampling)
         text = self.speak(messages, sampling)
-        return Reply(
-            text=text,
-            input_tokens=sum(len(_text(message).split()) for message in messages),
-            output_tokens=len(text.split()),
-            seconds=self.seconds,
-            seen=_seen(messages),
-        )
-
-    async def aclose(self) -> None:
-        """Nothing is held that needs releasing."""
+        return counted(text, map(_text, messages), messages, self.seconds)
 
     def _fail_sometimes(self, messages: Sequence[Message], sampling: Sampling) -> None:
         if not self.rate:
@@ -205,29 +180,26 @@ def _speaker(model: str, options: FakeOptions) -> Speaker:
         case "unreadable":
             return lambda *_: UNDECIDED
         case "judge":
-            return lambda messages, sampling: _judgement(options, messages, sampling)
+            return partial(_judgement, options)
+        case "scripted" if options.script is None:
+            raise ConfigError("fake model 'scripted': options.script is missing")
         case "scripted":
-            return _scripted(options)
+            script = _read_script(options.script)
+            if not isinstance(script, Mapping):
+                return partial(_numbered_reply, script)
+            try:
+                return partial(_matching_reply, _compile(script))
+            except ValueError as error:
+                raise ConfigError(f"fake model 'scripted': {error}") from error
     raise ConfigError(f"fake model {model!r}: choose one of {', '.join(STAND_INS)}")
 
 
-def _scripted(options: FakeOptions) -> Speaker:
-    if options.script is None:
-        raise ConfigError("fake model 'scripted': options.script is missing")
-    script = _read_script(options.script)
-    if isinstance(script, Mapping):
-        patterns = _compile(script)
-        return lambda messages, _: _matching_reply(patterns, messages)
-    return lambda messages, sampling: _numbered_reply(script, messages, sampling)
-
-
-def _compile(script: Mapping[str, str]) -> dict[re.Pattern[str], str]:
+def _compile(patterns: Mapping[str, str]) -> dict[re.Pattern[str], str]:
+    """Raises `ValueError` that names what is not a regular expression."""
     try:
-        return {re.compile(pattern): reply for pattern, reply in script.items()}
+        return {re.compile(pattern): text for pattern, text in patterns.items()}
     except re.error as error:
-        raise ConfigError(
-            f"fake model 'scripted': {error.pattern!r} is no regular expression: {error}"
-        ) from error
+        raise ValueError(f"{error.pattern!r} is not a regular expression: {error}") from error
 
 
 def _read_script(script: Path | Script) -> Script:
@@ -241,7 +213,9 @@ def _read_script(script: Path | Script) -> Script:
         ) from error
 
 
-def _matching_reply(patterns: Mapping[re.Pattern[str], str], messages: Sequence[Message]) -> str:
+def _matching_reply(
+    patterns: Mapping[re.Pattern[str], str], messages: Sequence[Message], _: Sampling
+) -> str:
     asked = _last_user_text(messages)
     for pattern, reply in patterns.items():
         if pattern.search(asked):
@@ -284,11 +258,3 @@ def _text(message: Message) -> str:
 
 def _last_user_text(messages: Sequence[Message]) -> str:
     return next((_text(message) for message in reversed(messages) if message.role == "user"), "")
-
-
-def _seen(messages: Sequence[Message]) -> tuple[SeenImage, ...]:
-    return tuple(
-        SeenImage(sha256=image.sha256, width=image.width, height=image.height)
-        for message in messages
-        for image in message.images
-    )

@@ -1,8 +1,8 @@
-"""Provider `damaged`: any model, made worse on purpose where one knows it.
+"""Provider `damaged`: any model, made worse on purpose in a known way.
 
-A report should lay the mistakes of a model that cannot see to perception, and those of a model that
-loses its reasoning to reasoning; with this provider that is a run and not a belief. The model
-itself stays as it is: pictures are spoilt before it gets them, and answers after it gave them.
+A report should attribute the mistakes of a model that cannot see to perception, and those of one
+that loses its reasoning to reasoning. The model itself stays as it is: images are spoilt before it
+gets them, and answers after it gave them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from images.spoiling import blank, blur
 from mmconv.config import ModelSpec, validate
@@ -20,24 +20,22 @@ from mmconv.keys import hash_json
 from mmconv.protocols import Backend, ImageSource, Renderer
 from mmconv.values import Message, Reply, Sampling
 from model_zoo.providers import ProviderFunctions, provider_of
+from model_zoo.simulated.common import Frozen
 
 _REVISION = 2
-"""Raised when the same request would get another reply, so that keys change too."""
 
 
-class DamagedOptions(BaseModel):
+class DamagedOptions(Frozen):
     """Options of a model that is made worse on purpose; one at least of the damages is needed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     provider: str
     """The model's own provider: hf, openai, ..., or a module."""
     options: Mapping[str, Any] = Field(default_factory=dict)
     """The options that its own provider takes."""
     picture: Literal["blur", "blank"] | None = None
-    """What becomes of every picture before the model gets it."""
+    """What happens to every image before the model gets it."""
     radius: float = Field(default=0.1, gt=0, le=1)
-    """How far a picture is blurred, as a share of its longer side."""
+    """How far an image is blurred, as a share of its longer side."""
     shuffled_turns: tuple[int, ...] = ()
     """Turns, counted from 1, whose answers lose the order of their words: the same answer always
     the same way."""
@@ -51,52 +49,51 @@ class DamagedOptions(BaseModel):
 
 def fingerprint(spec: ModelSpec) -> str:
     """The model's own fingerprint, with what is done to it."""
-    provider, own = _whole(spec)
-    told = _options(spec).model_dump(mode="json", exclude={"provider", "options"})
-    return hash_json(["damaged", _REVISION, provider.fingerprint(own), told])
+    provider, own, options = _undamaged(spec)
+    damage = options.model_dump(mode="json", exclude={"provider", "options"})
+    return hash_json(["damaged", _REVISION, provider.fingerprint(own), damage])
 
 
-def _of_the_whole_one(name: str) -> Callable[[ModelSpec], Any]:
-    """The function of this name that the model's own provider has."""
+def _delegated(name: str) -> Callable[[ModelSpec], Any]:
+    """The function of this name of the model's own provider."""
 
-    def ask(spec: ModelSpec) -> Any:
-        provider, own = _whole(spec)
+    def delegate(spec: ModelSpec) -> Any:
+        provider, own, _ = _undamaged(spec)
         return getattr(provider, name)(own)
 
-    return ask
+    return delegate
 
 
-check_key = _of_the_whole_one("check_key")
-check_sight = _of_the_whole_one("check_sight")
-check_ready = _of_the_whole_one("check_ready")
-facts = _of_the_whole_one("facts")
-guides_output = _of_the_whole_one("guides_output")
-probe = _of_the_whole_one("probe")
+check_key = _delegated("check_key")
+check_sight = _delegated("check_sight")
+check_ready = _delegated("check_ready")
+facts = _delegated("facts")
+guides_output = _delegated("guides_output")
+probe = _delegated("probe")
 
 
 def open_renderer(spec: ModelSpec, images: ImageSource) -> Renderer | None:
-    """What its own provider makes of prompts, with the pictures that the model gets."""
-    provider, own = _whole(spec)
-    return provider.open_renderer(own, _shown(images, _options(spec)))
+    """What its own provider makes of prompts, with the images that the model gets."""
+    provider, own, options = _undamaged(spec)
+    return provider.open_renderer(own, _shown(images, options))
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> Damaged:
-    """The model behind its damage; raises what its own provider raises."""
-    options = _options(spec)
-    provider, own = _whole(spec)
+    """The damaged model; raises what its own provider raises."""
+    provider, own, options = _undamaged(spec)
     backend = await provider.open_backend(own, _shown(images, options))
     return Damaged(backend, frozenset(options.shuffled_turns))
 
 
 @dataclass(frozen=True, slots=True)
 class SpoiltImages:
-    """An image source that gives every picture out blurred or blank."""
+    """An image source that returns every image blurred or blank."""
 
     images: ImageSource
     options: DamagedOptions
 
     def read(self, sha256: str) -> bytes:
-        """The spoilt picture in its own format, under the hash of the whole one."""
+        """The spoilt image in its own format, by the hash of the original."""
         data = self.images.read(sha256)
         return blank(data) if self.options.picture == "blank" else blur(data, self.options.radius)
 
@@ -135,16 +132,12 @@ def shuffle_words(text: str) -> str:
     return " ".join(words)
 
 
-def _options(spec: ModelSpec) -> DamagedOptions:
-    return validate(DamagedOptions, spec.options, f"model {spec.label}: options")
-
-
 def _shown(images: ImageSource, options: DamagedOptions) -> ImageSource:
     return images if options.picture is None else SpoiltImages(images, options)
 
 
-def _whole(spec: ModelSpec) -> tuple[ProviderFunctions, ModelSpec]:
-    """The model as it is without its damage, and what speaks to it."""
-    options = _options(spec)
+def _undamaged(spec: ModelSpec) -> tuple[ProviderFunctions, ModelSpec, DamagedOptions]:
+    """The model without its damage, its provider, and the damage."""
+    options = validate(DamagedOptions, spec.options, f"model {spec.label}: options")
     own = spec.model_copy(update={"provider": options.provider, "options": options.options})
-    return provider_of(own), own
+    return provider_of(own), own, options

@@ -1,8 +1,6 @@
-"""Made-up verdicts in the form that a prompt asks for: what the fake judge closes its replies with.
+"""Made-up verdicts in the form that a prompt asks for: how the fake judge ends its replies.
 
-A JSON schema is obeyed, whatever it describes. Without one the form is known by its marks in the
-prompt: those of the five benchmarks' judges, and the plain `Rating: n`. Everything is drawn from
-the `Random` that is handed in; what is judged plays no part.
+Everything is drawn from the `Random` that is passed in; what is judged plays no part.
 """
 
 from __future__ import annotations
@@ -15,23 +13,16 @@ from typing import Any, TypeAlias
 
 import orjson
 
-REMARK = "So it seems."
-"""The reason that stands in every made-up verdict that needs one."""
-
 RATING = "Rating: {rating}"
-"""How a rating is closed."""
-
 CHOICE = "Overall, Response {choice} is better."
-"""How a comparison is closed."""
 
+_REMARK = "So it seems."
 _TURN = re.compile(r"^轮次 (\d+) - 用户:", re.MULTILINE)
-_CHAT_END = "<chat_end>"
-_LOWEST, _HIGHEST = 1, 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """What ratings and choices are drawn from; both ends of the ratings belong to them."""
+    """What ratings (both ends included) and choices are drawn from."""
 
     lowest: int
     highest: int
@@ -70,24 +61,24 @@ def obey(schema: Mapping[str, Any], draw: Random) -> Any:
             return draw.random() < 0.5
         case "null":
             return None
-    return REMARK
+    return _REMARK
 
 
 def verdict(prompt: str, scale: Scale, draw: Random) -> str:
     """The verdict that the prompt asks for; "" if it asks for none that is known."""
-    write = next((form for marks, form in _FORMS.items() if marks.search(prompt)), None)
+    write = next((form for marks, form in _FORMS.items() if re.search(marks, prompt)), None)
     return "" if write is None else write(prompt, scale, draw)
 
 
-def _by_turn(prompt: str, scale: Scale, draw: Random) -> str:
+def _turn_scores(prompt: str, scale: Scale, draw: Random) -> str:
     """A JSON entry for each turn of the dialogue, as CMT-Eval asks for."""
     turns = max(map(int, _TURN.findall(prompt)), default=0)
     entries = [
         {
             "轮次": str(turn),
-            "统筹能力": draw.randint(_LOWEST, _HIGHEST),
-            "适应能力": draw.randint(_LOWEST, _HIGHEST),
-            "评分理由": REMARK,
+            "统筹能力": draw.randint(1, 5),
+            "适应能力": draw.randint(1, 5),
+            "评分理由": _REMARK,
         }
         for turn in range(1, turns + 1)
     ]
@@ -96,29 +87,24 @@ def _by_turn(prompt: str, scale: Scale, draw: Random) -> str:
 
 def _first_machine(prompt: str, scale: Scale, draw: Random) -> str:
     """Which chat of the last conversation is a machine's first, or none, as UniEval asks."""
-    chats = prompt.rpartition("Conversation:\n")[2].count(_CHAT_END)
+    chats = prompt.rpartition("Conversation:\n")[2].count("<chat_end>")
     index = draw.randint(1, chats + 1)
-    if index > chats:
-        return f"Choice: No\nIndex: None\nReason: {REMARK}"
-    return f"Choice: Yes\nIndex: {index}\nReason: {REMARK}"
+    choice, place = ("No", "None") if index > chats else ("Yes", index)
+    return f"Choice: {choice}\nIndex: {place}\nReason: {_REMARK}"
 
 
 def _machine(prompt: str, scale: Scale, draw: Random) -> str:
     """Which of two conversations is a machine's, as BotChat's comparisons ask."""
     choice = draw.choice(("Conversation 1", "Conversation 2", "Both", "Neither"))
-    return f"Choice: {choice}\nReason: {REMARK}"
+    return f"Choice: {choice}\nReason: {_REMARK}"
 
 
-def _closing(template: str) -> Form:
-    return lambda _, scale, draw: scale.fill(template, draw)
-
-
-# The first whose marks a prompt has; the plain rating has the least of a mark and comes last.
-_FORMS: Mapping[re.Pattern[str], Form] = {
-    re.compile(r"\[\[n\]\]"): _closing("Rating: [[{rating}]]"),
-    re.compile(r'"评估结果"'): _by_turn,
-    re.compile(r"Choice: Conversation 1"): _machine,
-    re.compile(r"Index: n"): _first_machine,
-    re.compile(r"is better"): _closing(CHOICE),
-    re.compile(r"(?i)\brating\b"): _closing(RATING),
+# The first whose pattern a prompt has; a plain rating is the least specific and comes last.
+_FORMS: Mapping[str, Form] = {
+    r"\[\[n\]\]": lambda _, scale, draw: scale.fill("Rating: [[{rating}]]", draw),
+    '"评估结果"': _turn_scores,
+    "Choice: Conversation 1": _machine,
+    "Index: n": _first_machine,
+    "is better": lambda _, scale, draw: scale.fill(CHOICE, draw),
+    r"(?i)\brating\b": lambda _, scale, draw: scale.fill(RATING, draw),
 }

@@ -15,8 +15,7 @@ from math import prod
 from statistics import fmean
 from typing import TypeAlias
 
-from model_zoo.simulated.marks import LEVELS
-from model_zoo.simulated.options import CandidateOptions, JudgeOptions
+from model_zoo.simulated.planted import LEVELS, CandidateOptions, JudgeOptions
 
 Place: TypeAlias = tuple[str, int]
 """A condition and a turn (1-3; 0 is the whole conversation)."""

@@ -1,38 +1,34 @@
 """Provider `reference`: an offline judge that measures overlap of texts, without any model.
 
-It reads the machine-readable prompts of `judges/prompts/convbench_reference` and nothing else, and
-lets a whole run be made where no judge can be reached. Its numbers order answers roughly and are
-not comparable with those of language-model judges; every reply says so. It looks at no picture.
+It reads the prompts of `judges/prompts/convbench_reference`, so that a whole run needs no server.
+Its numbers order answers roughly and are not comparable with those of language-model judges; every
+reply says so. It looks at no image.
 
 - Direct grading: the sentence score (chrF or BLEU, 0-100) of the answer against its reference. In
   the creation turn, if there are focus points, the share of their content words that the answer
   holds is blended in with `focus_weight`. The result (for the whole conversation, the mean over
   its turns) is mapped linearly to 1-10 and rounded.
 - Pairwise grading: each side's overlap with the image description, the instruction and the focus
-  points; the higher one wins. Neither side is known to be the human's. Equal sides are told apart
-  by the SHA-256 of their texts, the smaller one wins, so that swapping them swaps the verdict;
-  identical texts go to A or B by that hash's last bit.
+  points; the higher one wins. It does not know which side is the human's. Equal sides are drawn by
+  `common.draw_side`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from statistics import fmean
 from typing import TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mmconv.config import ModelSpec, validate
 from mmconv.errors import ConfigError
 from mmconv.keys import hash_json
 from mmconv.protocols import ImageSource
-from mmconv.values import Message, Reply, Sampling
-from model_zoo.judge_prompts import Task, draw_side, foreign, read_task, refuse_foreign
+from model_zoo.simulated.common import Frozen, OfflineJudge, Task, draw_side
 
 Similarity: TypeAlias = Callable[[str, str], float]
 """How much of the second text (the reference) is found in the first one: 0 to 100."""
@@ -40,10 +36,8 @@ Similarity: TypeAlias = Callable[[str, str], float]
 METRICS: Mapping[str, str] = {"chrf": "chrF", "bleu": "BLEU"}
 """Model names of this provider, with the names that replies print."""
 
-_REVISION = 1  # Raised when the same messages would get another reply, so that keys change too.
+_REVISION = 1
 _CREATION = 3
-_JUDGE = "the reference judge"
-_ADVICE = "It judges ConvBench only, with the prompts shipped for it: run it without --prompts"
 _WORD = re.compile(r"\w+")
 _NUMBERING = re.compile(r"^\s*\d+[.)]\s", re.MULTILINE)
 _FUNCTION_WORDS = frozenset(
@@ -60,10 +54,8 @@ _DISCLAIMER = (
 )
 
 
-class ReferenceOptions(BaseModel):
+class ReferenceOptions(Frozen):
     """Options of the offline judge of overlap."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     focus_weight: float = Field(default=0.3, ge=0, le=1)
     """The weight of the focus points' words in the direct rating of a creation turn; the overlap
@@ -74,59 +66,25 @@ def fingerprint(spec: ModelSpec) -> str:
     """Hash of what decides a reply: metric, options, and the versions of sacrebleu and of this."""
     options = _options(spec)
     return hash_json(
-        ["reference", _REVISION, _metric(spec), version("sacrebleu"), options.model_dump()]
-    )
-
-
-def check_prompt(messages: Sequence[Message]) -> None:
-    """Raise `ConfigError` for messages that are no prompt of this judge's own, filled or not."""
-    refuse_foreign(messages, _JUDGE, _ADVICE)
-
-
-async def open_backend(spec: ModelSpec, images: ImageSource) -> ReferenceJudge:
-    """The judge for `reference/chrf` or `reference/bleu`; `ConfigError` for any other model."""
-    metric = _metric(spec)
-    return ReferenceJudge(
-        metric=METRICS[metric],
-        similarity=_similarity(metric),
-        focus_weight=_options(spec).focus_weight,
-        max_concurrency=spec.max_concurrency or 1,
+        ["reference", _REVISION, spec.model, version("sacrebleu"), options.model_dump()]
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReferenceJudge:
+class ReferenceJudge(OfflineJudge):
     """A backend that judges by overlap; `metric` is the name that its replies print."""
 
+    name = "the reference judge"
+    advice = "It judges ConvBench only, with the prompts shipped for it: run it without --prompts"
     metric: str
     similarity: Similarity
     focus_weight: float
-    max_concurrency: int
 
-    async def generate(
-        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
-    ) -> Reply:
-        """Judge once; the sampling is without effect.
+    def judge(self, task: Task) -> str:
+        """The disclaimer, what was measured, then the verdict."""
+        return self._rate(task) if task.grading == "direct" else self._choose(task)
 
-        Raises `Refused` for messages that are no filled prompt of this judge's own.
-        """
-        start = time.perf_counter()
-        try:
-            task = read_task(messages)
-        except ValueError as error:
-            raise foreign(_JUDGE, str(error), _ADVICE) from error
-        judge = self._direct if task.grading == "direct" else self._pairwise
-        try:
-            # In a thread, since long answers take tens of milliseconds and others share the loop.
-            text = await asyncio.to_thread(judge, task)
-        except KeyError as error:
-            raise foreign(_JUDGE, f"slot {error} is missing", _ADVICE) from error
-        return Reply(text=text, seconds=time.perf_counter() - start)
-
-    async def aclose(self) -> None:
-        """Nothing is held open."""
-
-    def _direct(self, task: Task) -> str:
+    def _rate(self, task: Task) -> str:
         texts = task.texts
         mean = fmean(self._closeness(turn, texts) for turn in task.turns)
         rating = int(1 + 9 * mean / 100 + 0.5)
@@ -139,18 +97,17 @@ class ReferenceJudge:
         answer = texts[f"answer_{turn}"]
         overlap = self.similarity(answer, texts[f"reference_{turn}"])
         points = texts.get("focus_points", "") if turn == _CREATION else ""
-        wanted = _content_words(_NUMBERING.sub("", points))
-        if not wanted:
+        expected = _content_words(_NUMBERING.sub("", points))
+        if not expected:
             return overlap
-        share = len(wanted & _content_words(answer)) / len(wanted)
+        share = len(expected & _content_words(answer)) / len(expected)
         return (1 - self.focus_weight) * overlap + self.focus_weight * 100 * share
 
-    def _pairwise(self, task: Task) -> str:
+    def _choose(self, task: Task) -> str:
         texts = task.texts
         a, b = (self._grounding(side, task.turns, texts) for side in "ab")
-        if a != b:
-            winner, how = ("A", "") if a > b else ("B", "")
-        else:
+        winner, how = "A" if a > b else "B", ""
+        if a == b:
             winner, how = draw_side(task), " Equal, so drawn by the hash of the texts."
         measured = f"{self.metric} against the image description and the instruction"
         if "focus_points" in texts:
@@ -165,15 +122,25 @@ class ReferenceJudge:
         )
 
 
+check_prompt = ReferenceJudge.check_prompt
+
+
+async def open_backend(spec: ModelSpec, images: ImageSource) -> ReferenceJudge:
+    """The judge for `reference/chrf` or `reference/bleu`; `ConfigError` for any other model."""
+    weight = _options(spec).focus_weight
+    return ReferenceJudge(
+        metric=METRICS[spec.model],
+        similarity=_similarity(spec.model),
+        focus_weight=weight,
+        max_concurrency=spec.max_concurrency or 1,
+    )
+
+
 def _options(spec: ModelSpec) -> ReferenceOptions:
-    return validate(ReferenceOptions, spec.options, f"model {spec.label}: options")
-
-
-def _metric(spec: ModelSpec) -> str:
     if spec.model not in METRICS:
         known = ", ".join(f"reference/{name}" for name in METRICS)
         raise ConfigError(f"no model reference/{spec.model}; there are {known}")
-    return spec.model
+    return validate(ReferenceOptions, spec.options, f"model {spec.label}: options")
 
 
 def _similarity(metric: str) -> Similarity:
@@ -189,7 +156,7 @@ def _content_words(text: str) -> set[str]:
 
 
 def _context(turn: int, texts: Mapping[str, str]) -> str:
-    wanted = [texts["caption"], texts[f"instruction_{turn}"]]
+    parts = [texts["caption"], texts[f"instruction_{turn}"]]
     if turn == _CREATION and "focus_points" in texts:
-        wanted.append(texts["focus_points"])
-    return "\n".join(wanted)
+        parts.append(texts["focus_points"])
+    return "\n".join(parts)
