@@ -1,24 +1,258 @@
 """`python -m model_zoo.pocket.train --out FOLDER`: makes the weights of the pocket model.
 
-The stages are those of `model_zoo.pocket.training`; README.md tells how the shipped weights were
-made. A run that was stopped goes on with `--resume`, from the last checkpoint in FOLDER. The
-finished checkpoint lies in FOLDER/weights, as transformers saves and loads it.
+A script for a clone: the package does not import it, and wheels do not contain it. `--resume`
+continues from the last checkpoint in FOLDER. The finished checkpoint is FOLDER/weights, as
+transformers saves and loads it. There are three stages:
+
+1. sight: the vision tower alone learns to say of every patch what it shows, by linear heads that
+   are thrown away afterwards;
+2. language: the decoder alone learns the later turns of dialogues, from what was said before;
+3. joint: both together, first turns and whole dialogues with images.
+
+Nothing is evaluated here by generation: exact answers are counted with the true text before them.
 """
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 import torch
 import transformers
+from torch import nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, Dataset
 
-from model_zoo.pocket.architecture import build_model, build_processor
-from model_zoo.pocket.training import Lesson, Pupil, Stage, train_stage
+from mmconv.whole_files import whole
+from model_zoo.pocket import recipe
+from model_zoo.pocket.recipe import ASPECTS, IGNORED, Texts, Views, build_model, build_processor
 
 _library: Any = transformers
+
+SAVED_EVERY = 100
+VALIDATED_EVERY = 200
+"""Steps from one checkpoint, or count of exact answers, to the next."""
+
+VALIDATION = 300
+"""Dialogues that exact answers are counted on."""
+
+_WARM_UP = 200
+"""Steps of growing learning rate at the beginning of a stage."""
+
+_LAST_RATE = 0.03
+"""The last learning rate as a share of the highest."""
+
+_SIGHT_KEPT = 0.1
+"""The weight of the patch labels in the joint stage."""
+
+Batch: TypeAlias = Any
+"""What examples draw: `Views`, `Texts`, or pairs of both, by the stage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """How long a stage trains, in `steps` of `size` samples, and its highest learning rate."""
+
+    name: str
+    steps: int
+    size: int
+    rate: float
+
+
+class Pupil(nn.Module):
+    """The model with the heads that help to train its vision tower."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        # plain attention: on CPUs the fused one takes twice as long backwards at this size
+        model.set_attn_implementation("eager")
+        self.model = model
+        width = model.config.vision_config.hidden_size
+        self.norm = nn.LayerNorm(width)
+        self.heads = nn.ModuleList(nn.Linear(width, labels) for labels in ASPECTS)
+
+    def features(self, pictures: torch.Tensor) -> torch.Tensor:
+        """What the decoder's projector is given: (rows, patches, width)."""
+        seen = self.model.model.vision_tower(pictures)
+        return seen.last_hidden_state[:, 1:]  # type: ignore[no-any-return]  # untyped library
+
+    def patch_loss(self, features: torch.Tensor, patches: torch.Tensor) -> torch.Tensor:
+        """How badly the heads read each patch off its features."""
+        normed = self.norm(features)
+        losses = [
+            functional.cross_entropy(head(normed).flatten(0, 1).float(), patches[..., k].flatten())
+            for k, head in enumerate(self.heads)
+        ]
+        return torch.stack(losses).sum()
+
+    def predictions(self, texts: Texts, features: torch.Tensor | None) -> torch.Tensor:
+        """Scores of each next token (rows, length, words), the picture behind the first token."""
+        inner = self.model.model
+        embedded = inner.get_input_embeddings()(texts.ids)
+        patches = 0
+        if features is not None:
+            shown = inner.multi_modal_projector(features)
+            patches = shown.shape[1]
+            embedded = torch.cat([embedded[:, :1], shown, embedded[:, 1:]], dim=1)
+        hidden = inner.language_model(inputs_embeds=embedded).last_hidden_state
+        return self.model.lm_head(hidden[:, patches:])  # type: ignore[no-any-return]  # untyped
+
+    def text_loss(self, texts: Texts, features: torch.Tensor | None = None) -> torch.Tensor:
+        """Cross-entropy of the answers to be learnt, per token."""
+        scores = self.predictions(texts, features)[:, :-1].float()
+        return functional.cross_entropy(
+            scores.flatten(0, 1), texts.labels[:, 1:].flatten(), ignore_index=IGNORED
+        )
+
+    @torch.no_grad()
+    def exact(self, views: Views, texts: Texts, with_pictures: bool) -> list[float]:
+        """Shares of the answers 1, 2, 3 that come out exactly, the true text before them given."""
+        features = self.features(views.pictures) if with_pictures else None
+        chosen = self.predictions(texts, features)[:, :-1].argmax(-1)
+        labels = texts.labels[:, 1:]
+        wrong = (chosen != labels) & (labels != IGNORED)
+        # an answer's labels stand together; each begins where an unlearnt token came before
+        begins = (labels != IGNORED) & (texts.labels[:, :-1] == IGNORED)
+        answer = begins.cumsum(1)
+        return [
+            float(1 - (wrong & (answer == number)).any(1).float().mean()) for number in (1, 2, 3)
+        ]
+
+    @torch.no_grad()
+    def patches_read(self, views: Views) -> float:
+        """Share of the patches on things of which every aspect is read right."""
+        normed = self.norm(self.features(views.pictures))
+        read = torch.stack([head(normed).argmax(-1) for head in self.heads], dim=-1)
+        shown = views.patches[..., 0] > 0
+        return float((read == views.patches).all(-1)[shown].float().mean())
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbered(Dataset[Batch]):
+    """A stage's batches by number, so that a worker process can draw them ahead."""
+
+    draw: Callable[[int], Batch]
+    steps: int
+
+    def __getitem__(self, number: int) -> Batch:
+        torch.set_num_threads(1)
+        return self.draw(number)
+
+    def __len__(self) -> int:
+        return self.steps
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """What a stage draws for the batch of a number, and what it wants of the model."""
+
+    stage: Stage
+    known: Mapping[str, int]
+
+    def draw(self, number: int) -> Batch:
+        """The batch of step `number`."""
+        known, size = dict(self.known), self.stage.size
+        if self.stage.name == "sight":
+            return recipe.sight(number, size)
+        if self.stage.name == "language":
+            return recipe.language(number, size, known)
+        whole = size // 3
+        return recipe.looking(number, size - whole, known), recipe.conversing(number, whole, known)
+
+    def loss(self, pupil: Pupil, batch: Batch) -> torch.Tensor:
+        """What the stage makes small."""
+        if self.stage.name == "sight":
+            return pupil.patch_loss(pupil.features(batch.pictures), batch.patches)
+        if self.stage.name == "language":
+            return pupil.text_loss(batch)
+        total = torch.zeros(())
+        for views, texts in batch:
+            features = pupil.features(views.pictures)
+            total = total + pupil.text_loss(texts, features)
+            total = total + _SIGHT_KEPT * pupil.patch_loss(features, views.patches)
+        return total
+
+
+def train_stage(
+    pupil: Pupil, examples: Examples, folder: Path, report: Callable[[str], None]
+) -> None:
+    """Train one stage to its end, from its last checkpoint in `folder` if there is one."""
+    stage = examples.stage
+    path = folder / f"{stage.name}.pt"
+    optimiser = torch.optim.AdamW(
+        pupil.parameters(), stage.rate, betas=(0.9, 0.98), weight_decay=0.02
+    )
+    begin = _restore(path, pupil, optimiser)
+    held_out = recipe.validation(VALIDATION, dict(examples.known))
+    start = time.monotonic()
+    for number, batch in _batches(examples, begin):
+        for group in optimiser.param_groups:
+            group["lr"] = stage.rate * _share_of_rate(number, stage.steps)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = examples.loss(pupil, batch)
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        nn.utils.clip_grad_norm_(pupil.parameters(), 1.0)
+        optimiser.step()
+        done = number + 1
+        if done % SAVED_EVERY == 0 or done == stage.steps:
+            _save(path, pupil, optimiser, done)
+            seconds = time.monotonic() - start
+            rate = (done - begin) * stage.size / seconds
+            told = f"loss {float(loss.detach()):.3f}, {rate:.0f} samples/s"
+            report(f"{stage.name} {done}/{stage.steps}: {told}")
+        if done % VALIDATED_EVERY == 0 or done == stage.steps:
+            report(f"{stage.name} {done}: {_validate(pupil, stage, held_out)}")
+
+
+def _validate(pupil: Pupil, stage: Stage, held_out: tuple[Views, Texts]) -> str:
+    views, texts = held_out
+    if stage.name == "sight":
+        return f"patches read {pupil.patches_read(views):.3f}"
+    exact = pupil.exact(views, texts, with_pictures=stage.name == "joint")
+    return "exact " + " ".join(f"{share:.3f}" for share in exact)
+
+
+def _batches(examples: Examples, begin: int) -> Iterator[tuple[int, Batch]]:
+    steps = range(begin, examples.stage.steps)
+    loader = DataLoader(
+        _Numbered(examples.draw, examples.stage.steps),
+        batch_size=None,
+        sampler=steps,
+        num_workers=1,
+        prefetch_factor=4,
+    )
+    yield from zip(steps, loader, strict=True)
+
+
+def _share_of_rate(number: int, steps: int) -> float:
+    """Linear warm-up, then half a cosine."""
+    if number < _WARM_UP:
+        return (number + 1) / _WARM_UP
+    done = (number - _WARM_UP) / max(steps - _WARM_UP, 1)
+    return _LAST_RATE + (1 - _LAST_RATE) * (1 + math.cos(math.pi * done)) / 2
+
+
+def _restore(path: Path, pupil: Pupil, optimiser: torch.optim.Optimizer) -> int:
+    """Read a checkpoint, if there is one; the number of steps that are done."""
+    if not path.exists():
+        return 0
+    state = torch.load(path, weights_only=True)
+    pupil.load_state_dict(state["pupil"])
+    optimiser.load_state_dict(state["optimiser"])
+    return int(state["done"])
+
+
+def _save(path: Path, pupil: Pupil, optimiser: torch.optim.Optimizer, done: int) -> None:
+    state = {"pupil": pupil.state_dict(), "optimiser": optimiser.state_dict(), "done": done}
+    with whole(path) as part:
+        torch.save(state, part)
+
 
 SIGHT = Stage(name="sight", steps=1000, size=96, rate=1e-3)
 LANGUAGE = Stage(name="language", steps=1000, size=64, rate=1.5e-3)
@@ -60,12 +294,12 @@ def train(out: Path, stages: list[Stage]) -> Path:
     pupils = {}
     for stage in (sight, language):
         pupils[stage.name] = _fresh(processor)
-        train_stage(pupils[stage.name], Lesson(stage, known), out, _report)
+        train_stage(pupils[stage.name], Examples(stage, known), out, _report)
     pupil = pupils["sight"]
     pupil.model.model.language_model.load_state_dict(
         pupils["language"].model.model.language_model.state_dict()
     )
-    train_stage(pupil, Lesson(joint, known), out, _report)
+    train_stage(pupil, Examples(joint, known), out, _report)
     return save(pupil, processor, out / "weights")
 
 

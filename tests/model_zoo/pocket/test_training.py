@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,12 +14,11 @@ import torch
 import transformers
 
 from images.scenes import COLOURS, SHAPES, Dialogue, draw, draw_sample
-from model_zoo.pocket import lessons
-from model_zoo.pocket.architecture import build_model, build_processor
-from model_zoo.pocket.lessons import IGNORED
-from model_zoo.pocket.train import train
-from model_zoo.pocket.training import Lesson, Pupil, Stage
+from model_zoo.pocket import recipe
+from model_zoo.pocket.recipe import IGNORED, build_model, build_processor
+from model_zoo.pocket.train import Examples, Pupil, Stage, train
 
+ROOT = Path(__file__).parents[3]
 LIBRARY: Any = transformers
 SAMPLES = [draw_sample("tests", 0, number) for number in range(12)]
 
@@ -46,7 +48,7 @@ def conversation(dialogue: Dialogue) -> list[dict[str, Any]]:
 def test_dialogues_are_fed_as_the_chat_template_writes_them(processor: Any) -> None:
     known = processor.tokenizer.get_vocab()
     for sample in SAMPLES:
-        fed = lessons.texts([sample.dialogue], known, 3, [{1, 2, 3}])
+        fed = recipe.texts([sample.dialogue], known, 3, [{1, 2, 3}])
         written = processor.apply_chat_template(conversation(sample.dialogue), tokenize=False)
         ids = processor.tokenizer(written)["input_ids"]
         ids.remove(processor.tokenizer.image_token_id)
@@ -57,7 +59,7 @@ def test_dialogues_are_fed_as_the_chat_template_writes_them(processor: Any) -> N
 def test_answers_and_their_ends_are_the_labels(processor: Any) -> None:
     known = processor.tokenizer.get_vocab()
     dialogue = SAMPLES[0].dialogue
-    fed = lessons.texts([dialogue], known, 3, [{2, 3}])
+    fed = recipe.texts([dialogue], known, 3, [{2, 3}])
     learnt = fed.labels[0][fed.labels[0] != IGNORED]
     told = "<end>".join([dialogue.turns[1].reference, dialogue.turns[2].reference, ""])
     assert processor.tokenizer.decode(learnt) == told
@@ -72,7 +74,7 @@ def test_pictures_are_fed_as_the_processor_scales_them(processor: Any) -> None:
     image = Image(sha256="0" * 64, media_type="image/png", width=256, height=256)
     picture = prepare_pixels(draw(scene), image, Policy())
     met = processor.image_processor(images=picture, return_tensors="pt")["pixel_values"]
-    fed = lessons.views([scene]).pictures
+    fed = recipe.views([scene]).pictures
     # torchvision, where it is installed, rounds a few values to the next of the 256 levels
     assert torch.allclose(fed, met.float(), atol=0.01)
 
@@ -80,8 +82,8 @@ def test_pictures_are_fed_as_the_processor_scales_them(processor: Any) -> None:
 def test_the_pupil_predicts_what_the_saved_model_predicts(processor: Any, pupil: Pupil) -> None:
     sample = SAMPLES[1]
     known = processor.tokenizer.get_vocab()
-    fed = lessons.texts([sample.dialogue], known, 3, [{1, 2, 3}])
-    views = lessons.views([sample.scene])
+    fed = recipe.texts([sample.dialogue], known, 3, [{1, 2, 3}])
+    views = recipe.views([sample.scene])
     length = int((fed.ids[0] != processor.tokenizer.pad_token_id).sum())
     with torch.no_grad():
         ours = pupil.predictions(fed, pupil.features(views.pictures))[0, :length]
@@ -95,7 +97,7 @@ def test_the_pupil_predicts_what_the_saved_model_predicts(processor: Any, pupil:
 
 def test_patches_are_labelled_by_the_thing_they_show() -> None:
     scene = SAMPLES[2].scene
-    labels = lessons.views([scene]).patches[0]
+    labels = recipe.views([scene]).patches[0]
     for place, thing in enumerate(scene.things, start=1):
         patch = int(thing.y * 8) * 8 + int(thing.x * 8)
         if labels[patch, 3] == place:
@@ -107,24 +109,24 @@ def test_patches_are_labelled_by_the_thing_they_show() -> None:
 
 def test_a_misreading_differs_and_can_be_told() -> None:
     random = Random(0)
-    changed = [lessons.misreading(sample.scene, random) != sample.scene for sample in SAMPLES]
+    changed = [recipe.misreading(sample.scene, random) != sample.scene for sample in SAMPLES]
     assert sum(changed) > len(changed) // 2
     for sample in SAMPLES:
-        names = [thing.name for thing in lessons.misreading(sample.scene, random).things]
+        names = [thing.name for thing in recipe.misreading(sample.scene, random).things]
         assert len(set(names)) == len(names)
 
 
 def test_a_batch_follows_from_its_number(processor: Any) -> None:
     known = processor.tokenizer.get_vocab()
-    views, texts = lessons.conversing(3, 8, known)
-    again, same = lessons.conversing(3, 8, known)
+    views, texts = recipe.conversing(3, 8, known)
+    again, same = recipe.conversing(3, 8, known)
     assert torch.equal(views.pictures, again.pictures)
     assert torch.equal(texts.ids, same.ids)
-    assert not torch.equal(lessons.sight(0, 2).pictures, lessons.sight(1, 2).pictures)
+    assert not torch.equal(recipe.sight(0, 2).pictures, recipe.sight(1, 2).pictures)
 
 
 def test_exact_answers_are_counted_turn_by_turn(processor: Any, pupil: Pupil) -> None:
-    views, texts = lessons.validation(4, processor.tokenizer.get_vocab())
+    views, texts = recipe.validation(4, processor.tokenizer.get_vocab())
 
     class Knowing(Pupil):
         """Predicts every label, but for one token of the second answer in two rows."""
@@ -132,7 +134,7 @@ def test_exact_answers_are_counted_turn_by_turn(processor: Any, pupil: Pupil) ->
         def __init__(self) -> None:
             super().__init__(pupil.model)
 
-        def predictions(self, texts: lessons.Texts, features: torch.Tensor | None) -> torch.Tensor:
+        def predictions(self, texts: recipe.Texts, features: torch.Tensor | None) -> torch.Tensor:
             scores = torch.nn.functional.one_hot(texts.ids.roll(-1, 1), 200).float()
             for row in (0, 2):
                 labels = (texts.labels[row] != IGNORED).int()
@@ -153,16 +155,16 @@ def stages() -> list[Stage]:
 def test_training_stopped_and_resumed_ends_in_the_same_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("model_zoo.pocket.training.SAVED_EVERY", 2)
-    monkeypatch.setattr("model_zoo.pocket.training.VALIDATION", 4)
+    monkeypatch.setattr("model_zoo.pocket.train.SAVED_EVERY", 2)
+    monkeypatch.setattr("model_zoo.pocket.train.VALIDATION", 4)
     straight = train(tmp_path / "straight", stages())
 
     class Stopped(Exception):
         pass
 
-    loss = Lesson.loss
+    loss = Examples.loss
 
-    def stop(self: Lesson, pupil: Pupil, batch: Any) -> torch.Tensor:
+    def stop(self: Examples, pupil: Pupil, batch: Any) -> torch.Tensor:
         begun.append(self.stage.name)
         if begun.count("joint") == 4:
             raise Stopped
@@ -170,7 +172,7 @@ def test_training_stopped_and_resumed_ends_in_the_same_weights(
 
     begun: list[str] = []
     with monkeypatch.context() as patch:
-        patch.setattr(Lesson, "loss", stop)
+        patch.setattr(Examples, "loss", stop)
         with pytest.raises(Stopped):
             train(tmp_path / "resumed", stages())
     resumed = train(tmp_path / "resumed", stages())
@@ -179,3 +181,17 @@ def test_training_stopped_and_resumed_ends_in_the_same_weights(
     model = LIBRARY.AutoModelForImageTextToText.from_pretrained(resumed)
     assert model.dtype == torch.float32
     assert LIBRARY.AutoProcessor.from_pretrained(resumed).tokenizer.image_token == "<image>"
+
+
+def test_the_package_imports_nothing_of_the_training() -> None:
+    code = (
+        "import sys; from importlib import import_module;"
+        "from model_zoo.providers import PROVIDERS;"
+        "[import_module(path) for path in PROVIDERS.values()]; import mmconv.cli.demo;"
+        "sys.exit(any(name in sys.modules for name in sys.argv[1:]))"
+    )
+    training = ["model_zoo.pocket.train", "model_zoo.pocket.recipe"]
+    subprocess.run([sys.executable, "-c", code, *training], cwd=ROOT, check=True)
+    excluded = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    files = [f"{name.replace('.', '/')}.py" for name in training]
+    assert excluded["targets"]["wheel"]["exclude"] == files

@@ -14,7 +14,7 @@ from mmconv.errors import ConfigError
 from mmconv.keys import hash_bytes
 from mmconv.values import Image, Message, Sampling, Text
 from model_zoo.pocket import WEIGHTS, fingerprint, open_backend
-from model_zoo.pocket.vocabulary import words
+from model_zoo.pocket.recipe import words
 
 pytest.importorskip("transformers", reason="needs the extra hf")
 

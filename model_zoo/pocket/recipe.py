@@ -1,14 +1,21 @@
-"""What the pocket model is trained on: drawn scenes as tensors, one batch per number.
+"""What the pocket model is made of: its words, its shape, and the batches that it is trained on.
 
-Batch `n` of a lesson depends on its name and `n` alone, so that training resumes where it stopped.
-Training draws from series of its own names; no data set that mmconv writes uses them.
+Only `train.py` imports this. A token is a word or a mark with the blank before it, so that tokens
+written one after another are the text. The name of a thing ("red circle") is one token, as frequent
+pairs are for tokenizers of subwords. Words that the scene language does not use are one token.
+
+Batch `n` of a series depends on the series and `n` alone, so that training resumes where it
+stopped. No dataset that mmconv writes uses these series.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from random import Random
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -25,8 +32,41 @@ from images.scenes import (
     pixels,
     write_dialogue,
 )
-from model_zoo.pocket.architecture import GRID, PATCH, SIDE, normalise
-from model_zoo.pocket.vocabulary import ASSISTANT, END, PAD, UNKNOWN, USER, pieces
+
+PAD, UNKNOWN, IMAGE, USER, ASSISTANT, END = SPECIAL = (
+    "<pad>",
+    "<unknown>",
+    "<image>",
+    "<user>",
+    "<assistant>",
+    "<end>",
+)
+PATTERN = rf" ?(?:{'|'.join(COLOURS)}) (?:{'|'.join(SHAPES)})\b| ?\w+|\n| ?[^\w\s]"
+
+CHAT_TEMPLATE = (
+    "{% for message in messages %}"
+    "{% if message['role'] != 'system' %}{{ '<' + message['role'] + '>' }}"
+    "{% for part in message['content'] %}"
+    "{{ '<image>' if part['type'] == 'image' else part['text'] }}"
+    "{% endfor %}"
+    "{{ '<end>' if message['role'] == 'assistant' else '' }}{% endif %}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<assistant>' }}{% endif %}"
+)
+"""Assistant turns end with <end>; a system message is left out, and mmconv then refuses it."""
+
+_SURVEYED = 4000
+
+SIDE = 80
+"""Width and height of the model's input in pixels."""
+
+PATCH = 10
+GRID = SIDE // PATCH
+PATCHES = GRID * GRID
+CONTEXT = 2048
+"""Longest prompt and reply together, in tokens."""
+
+_MEAN = _DEVIATION = (0.5, 0.5, 0.5)
 
 IGNORED = -100
 """The label of a token that is not learnt."""
@@ -41,6 +81,104 @@ _ROUNDED = 16
 """Lengths are rounded up, since the library prepares itself anew for every shape that it meets."""
 
 Ids: TypeAlias = dict[str, int]
+
+
+@cache
+def words() -> tuple[str, ...]:
+    """The vocabulary in the order of its ids: special tokens, then words by their spelling."""
+    met: set[str] = set()
+    for number in range(_SURVEYED):
+        for turn in draw_sample("pocket-words", 0, number).dialogue.turns:
+            met.update(pieces(turn.instruction))
+            met.update(pieces(turn.reference))
+    return (*SPECIAL, *sorted(met))
+
+
+def pieces(text: str) -> list[str]:
+    """A text cut into tokens."""
+    return re.findall(PATTERN, text)
+
+
+def build_tokenizer(library: Any, vocabulary: Sequence[str]) -> Any:
+    """The tokenizer as a class of transformers; `library` is transformers itself."""
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+
+    core = Tokenizer(
+        models.WordLevel({word: number for number, word in enumerate(vocabulary)}, UNKNOWN)
+    )
+    core.pre_tokenizer = pre_tokenizers.Split(Regex(PATTERN), behavior="isolated")
+    core.decoder = decoders.Fuse()
+    tokenizer = library.PreTrainedTokenizerFast(
+        tokenizer_object=core,
+        pad_token=PAD,
+        unk_token=UNKNOWN,
+        eos_token=END,
+        extra_special_tokens={"image_token": IMAGE, "user": USER, "assistant": ASSISTANT},
+        padding_side="left",
+        clean_up_tokenization_spaces=False,
+    )
+    tokenizer.chat_template = CHAT_TEMPLATE
+    return tokenizer
+
+
+def build_processor(library: Any) -> Any:
+    """Tokenizer and image processor together; `library` is transformers."""
+    tokenizer = build_tokenizer(library, words())
+    pictures = library.CLIPImageProcessor(
+        size={"shortest_edge": SIDE},
+        crop_size={"height": SIDE, "width": SIDE},
+        image_mean=_MEAN,
+        image_std=_DEVIATION,
+    )
+    return library.LlavaProcessor(
+        pictures,
+        tokenizer,
+        patch_size=PATCH,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+        chat_template=tokenizer.chat_template,
+    )
+
+
+def build_model(library: Any, tokenizer: Any) -> Any:
+    """The model with fresh weights, drawn from torch's global generator."""
+    tower = library.CLIPVisionConfig(
+        hidden_size=128,
+        intermediate_size=384,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        image_size=SIDE,
+        patch_size=PATCH,
+        hidden_act="gelu",
+    )
+    decoder = library.LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=160,
+        intermediate_size=400,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        initializer_range=0.05,
+        max_position_embeddings=CONTEXT,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    config = library.LlavaConfig(
+        vision_config=tower,
+        text_config=decoder,
+        image_token_index=tokenizer.image_token_id,
+        image_seq_length=PATCHES,
+        vision_feature_layer=-1,
+        tie_word_embeddings=True,
+    )
+    return library.LlavaForConditionalGeneration(config)
+
+
+def normalise(values: Any) -> Any:
+    """Pixels 0-255 as the image processor hands them to the model."""
+    return (values / 255 - _MEAN[0]) / _DEVIATION[0]
 
 
 @dataclass(frozen=True, slots=True)
