@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mmconv.service.access import identify
 from mmconv.service.errors.problems import Problem, ending, too_large
+from mmconv.service.http.disconnect import GONE
 from mmconv.service.http.refusal_log import REFUSED, RefusalLog
 from mmconv.service.http.request_tracing import begin_trace
 from mmconv.service.http.responses import Answer
@@ -48,7 +49,7 @@ class Gate:
         answer = Answer(scope, send, trace.id)
         if method == "HEAD":
             scope = {**scope, "method": "GET"}
-        body = _Body(self, receive, shared.settings.sizes)
+        body = _Body(self, scope, receive, shared.settings.sizes)
         started = time.monotonic()
         shared.metrics.open.inc()
         try:
@@ -86,8 +87,11 @@ class Gate:
 class _Body:
     """Receives a request's body, within its size and time."""
 
-    def __init__(self, gate: Gate, receive: Receive, sizes: Sizes) -> None:
+    def __init__(self, gate: Gate, scope: Scope, receive: Receive, sizes: Sizes) -> None:
         self._gate = gate
+        headers = Headers(scope=scope)
+        length = headers.get("content-length", "0")
+        self._announced = length != "0" or "transfer-encoding" in headers
         self._receive = receive
         self._sizes = sizes
         self._deadline = asyncio.get_running_loop().time() + sizes.body_seconds
@@ -103,6 +107,9 @@ class _Body:
         except TimeoutError:
             raise Problem(408, "the body did not come in time", code="timeout") from None
         if message["type"] != "http.request":
+            if self._announced:
+                # Readers of a body would fail with a traceback, or call the body unreadable.
+                raise Problem(GONE, "the client disconnected before its body was complete")
             return message
         self._whole = not message.get("more_body", False)
         size = len(message.get("body", b""))

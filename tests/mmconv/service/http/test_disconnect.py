@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import MutableMapping
 from typing import Any
@@ -16,6 +17,7 @@ from model_zoo.simulated.fake import FakeBackend
 from tests.mmconv.benchmarks.shared.requests import REQUESTS
 from tests.mmconv.service.conftest import Serve, Served, Servers
 from tests.mmconv.service.conftest import until as see
+from tests.mmconv.service.http.hostile import connect
 from tests.mmconv.service.run_settings import CHAT, until
 
 MODELS = {
@@ -201,6 +203,36 @@ def test_a_server_that_drains_keeps_the_call_of_a_client_that_has_gone(start: Se
     with httpx2.Client(base_url=start(models=slow).url) as client:
         answer = client.post("/v1/dialogues", json=body, timeout=60)
         assert answer.json()["usage"]["asked"] == 2
+
+
+BOUNDARY = b"multipart/form-data; boundary=x"
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "sent"),
+    [
+        ("images", b"image/png", b"\x89PNG"),
+        ("images", BOUNDARY, b'--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n'),
+        ("chat/completions", b"application/json", b'{"model": '),
+        ("images", b"image/png", b""),
+    ],
+    ids=["image", "form", "json", "nothing"],
+)
+def test_a_client_that_disconnects_during_its_upload_is_not_a_server_error(
+    start: Servers, path: str, kind: bytes, sent: bytes
+) -> None:
+    server = start()
+    head = f"POST /v1/{path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n".encode()
+    with httpx.Client(base_url=server.url) as client:
+        with connect(server) as connection:
+            connection.sendall(head + b"Content-Type: " + kind + b"\r\n\r\n" + sent)
+            see(lambda: "mmconv_open_requests 2.0" in client.get("/metrics").text)
+        see(lambda: "mmconv_open_requests 1.0" in client.get("/metrics").text)
+        page = client.get("/metrics").text
+    statuses = re.findall(r'requests_total\{method="POST".*status="(\d+)"', page)
+    assert statuses == ["499"]
+    assert "Traceback" not in server.told
+    assert "failed" not in server.told
 
 
 def test_a_server_waits_no_longer_than_it_drains(start: Servers) -> None:
