@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
+from starlette.datastructures import Headers
 
 from mmconv.service.errors.problems import Problem
 from mmconv.service.settings import SCOPES, Allowance, Scope, Settings
@@ -31,7 +32,9 @@ INCLUDED_IN: Mapping[Scope, tuple[Scope, ...]] = {
 }
 """Scope -> those that include it: whoever may run something may see it."""
 
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_LOOPBACK = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
+"""A `Host` header that names this machine, and nothing else: a URL's parser would also take a user
+name before the host, and ignore what follows a `#`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +50,7 @@ class Caller:
         return any(has in self.scopes for scope in scopes for has in (scope, *INCLUDED_IN[scope]))
 
 
-def identify(settings: Settings, headers: Mapping[str, str]) -> Caller:
+def identify(settings: Settings, headers: Headers) -> Caller:
     """The caller that a request's headers prove; raises `Problem` 401 or 403."""
     if not settings.tokens:
         _check_local(headers)
@@ -65,21 +68,14 @@ def identify(settings: Settings, headers: Mapping[str, str]) -> Caller:
     return Caller(name=spec.name, scopes=frozenset(spec.scopes), limits=limits)
 
 
-def _check_local(headers: Mapping[str, str]) -> None:
+def _check_local(headers: Headers) -> None:
     """Refuse what a page of another site could make a browser on this machine send."""
-    host = headers.get("host", "")
-    if _host_name(host) not in _LOOPBACK:
+    hosts = headers.getlist("host")
+    host = hosts[0] if len(hosts) == 1 else ""
+    if _LOOPBACK.fullmatch(host) is None:
         raise Problem(403, "this server has no tokens and answers to localhost only", param="Host")
-    origin = headers.get("origin")
-    if origin is not None and origin.partition("://")[2] != host:
+    if any(origin.partition("://")[2] != host for origin in headers.getlist("origin")):
         raise Problem(403, "pages of other origins may not use this server", param="Origin")
-
-
-def _host_name(host: str) -> str | None:
-    try:
-        return urlsplit(f"//{host}").hostname
-    except ValueError:
-        return None
 
 
 async def service(request: Request) -> Service:
@@ -108,7 +104,7 @@ class Authorised:
         return admit(_shared(request), request.headers, *self.scopes)
 
 
-def admit(shared: Service, headers: Mapping[str, str], *scopes: Scope) -> Caller:
+def admit(shared: Service, headers: Headers, *scopes: Scope) -> Caller:
     """Identify the caller, check the scopes, and count the request against its limit."""
     caller = identify(shared.settings, headers)
     if not caller.may(*scopes):

@@ -1,8 +1,11 @@
 """One connection: uvicorn's, within bounds of time and memory, its own refusals in our shape.
 
 What a request means is not looked at here; what is refused is counted and logged as behind the
-gate. A client that is slow, sends what is no HTTP, or leaves its answers unread takes up a
+gate. A client that is slow, sends what is not HTTP, or leaves its answers unread takes up a
 connection for some seconds, and memory that all of them share.
+
+uvicorn has no settings for these bounds. What is overridden here are the callbacks of
+`asyncio.Protocol` and of httptools' parser, and `send_400_response`; no name with an underscore.
 """
 
 from __future__ import annotations
@@ -21,10 +24,10 @@ from mmconv.service.http.request_tracing import HEADER, Trace
 from mmconv.service.state import Service
 
 HEAD_BYTES = 65_536
-"""A request's line and headers; the parser itself has no bound."""
+"""A request's line and headers, and as much of trailers; the parser itself has no bound."""
 
 HEAD_SECONDS = 20.0
-"""The time in which they must be there."""
+"""The time in which a request's line and headers must be there."""
 
 LINGER_SECONDS = 5.0
 """How long the rest of a refused request is read and dropped. To close at once would reset the
@@ -93,13 +96,17 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on, while there is not too much of a head."""
+        """Read on, while a head, or the trailers behind a body, are not too long."""
         if self._refused:
             return
         self._read += len(data)
         super().data_received(data)
+        if self._refused:
+            return
         if self._head.runs and self._read > HEAD_BYTES:
-            self._refuse(431, "the request's headers are too long")
+            self._refuse_head()
+        elif not self._whole and self._read > HEAD_BYTES:
+            self.transport.abort()
         elif self._whole and (self.cycle is None or self.cycle.response_complete):
             # Line ends between requests: uvicorn waits no longer, and they begin none.
             self._expect_head()
@@ -110,10 +117,21 @@ class Connection(HttpToolsProtocol):
         self._expect_head()
 
     def on_headers_complete(self) -> None:
-        """Its head is there."""
+        """Its head is there, maybe too long and in one packet."""
+        # Four bytes of each header are its ": " and line end.
+        headers = sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if len(self.url) + headers > HEAD_BYTES:
+            # The parser stops, and uvicorn calls `send_400_response`.
+            raise ValueError("the request's headers are too long")
         self._head.stop()
+        self._read = 0
         self._whole = False
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A part of its body, so that what came until here is none of its trailers."""
+        self._read = 0
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         """Its body too."""
@@ -128,11 +146,11 @@ class Connection(HttpToolsProtocol):
             self._rest.start(LINGER_SECONDS, self.transport.close)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP."""
-        self._refuse(400, msg)
-
-    def _unsupported_upgrade_warning(self) -> None:
-        """Say nothing: any client may ask for an upgrade, and is answered as if it had not."""
+        """Refuse what is not HTTP, or what the parser was stopped at."""
+        if self._head.runs and self._read > HEAD_BYTES:
+            self._refuse_head()
+        else:
+            self._refuse(400, msg)
 
     def pause_writing(self) -> None:
         """An answer waits for its client to read."""
@@ -172,6 +190,9 @@ class Connection(HttpToolsProtocol):
         if not self._head.runs:
             self._read = 0
             self._head.start(HEAD_SECONDS, self.transport.close)
+
+    def _refuse_head(self) -> None:
+        self._refuse(431, f"the request's headers are longer than {HEAD_BYTES:,} bytes")
 
     def _refuse(self, status: int, message: str, code: str | None = None) -> None:
         """Answer without a request, then read and drop for a while what still comes."""

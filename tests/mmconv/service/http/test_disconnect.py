@@ -212,7 +212,11 @@ BOUNDARY = b"multipart/form-data; boundary=x"
     ("path", "kind", "sent"),
     [
         ("images", b"image/png", b"\x89PNG"),
-        ("images", BOUNDARY, b'--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n'),
+        (
+            "images",
+            BOUNDARY,
+            b'--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n',
+        ),
         ("chat/completions", b"application/json", b'{"model": '),
         ("images", b"image/png", b""),
     ],

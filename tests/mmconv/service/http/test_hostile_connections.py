@@ -156,6 +156,35 @@ def test_a_flood_of_headers_is_refused(server: ServerProcess, flood: list[bytes]
     check_refusal(answer.status, answer.body, 431)
 
 
+@pytest.mark.parametrize(
+    "flood",
+    [b"X: " + b"y" * 66_000, b"X: y\r\n" * 12_000, b"Cookie: a=b\r\n" * 5_100],
+    ids=["a long one", "many headers", "cookies"],
+)
+def test_too_many_headers_in_one_packet_are_refused(server: ServerProcess, flood: bytes) -> None:
+    sent = b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + flood.rstrip() + b"\r\n\r\n"
+    answer = exchange(server, sent)
+    check_refusal(answer.status, answer.body, 431)
+
+
+def test_a_long_target_in_one_packet_is_refused(server: ServerProcess) -> None:
+    """As long as that, uvicorn would read it as another, without its first 65,536 bytes."""
+    target = b"/health?x=" + b"a" * 66_000
+    answer = exchange(server, b"GET " + target + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    check_refusal(answer.status, answer.body, 431)
+
+
+@pytest.mark.parametrize(
+    "piece", [b"X-Y: z\r\n" * 10_000, b"y" * 80_000], ids=["many", "a long one"]
+)
+def test_trailers_without_an_end_are_cut_off(server: ServerProcess, piece: bytes) -> None:
+    with connect(server) as connection:
+        connection.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX: ")
+        with pytest.raises(ConnectionError):
+            for _ in range(200):
+                connection.sendall(piece)
+
+
 def test_a_long_target_is_refused(server: ServerProcess) -> None:
     answer = exchange(server, b"GET /" + b"a" * 5_000_000)
     check_refusal(answer.status, answer.body, 431)
@@ -212,6 +241,12 @@ def test_what_is_refused_before_it_is_a_request_is_traced_and_counted(
         b"Host: evil.example",
         b"Host: localhost@evil.example",
         b"Host: \xff",
+        b"Host: evil@127.0.0.1",
+        b"Host: 127.0.0.1:8080#.evil.com",
+        b"Host: 127.0.0.1:8080/.evil.com",
+        b"Host: localhost\r\nHost: localhost",
+        b"Host: localhost\r\nHost: evil.example",
+        b"Host: localhost\r\nOrigin: http://localhost\r\nOrigin: https://evil.example",
         b"X: no host at all",
         b"Host: localhost\r\nOrigin: http://[",
         b"Host: localhost\r\nOrigin: null",
