@@ -7,8 +7,11 @@ have some time to finish.
 from __future__ import annotations
 
 import asyncio
+import logging
 import resource
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from socket import socket
 from types import FrameType
 
@@ -55,8 +58,20 @@ class Server(uvicorn.Server):
         """End, or end at once where that was asked for before."""
         self._loop.call_soon_threadsafe(self._shared.drain)
         super().handle_exit(sig, frame)
-        # uvicorn raises them again when it has ended, and the worker has yet to drain then.
-        self._captured_signals.clear()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle SIGINT and SIGTERM until the server has ended.
+
+        uvicorn's own raises them again at that moment, and the worker has yet to drain then.
+        """
+        signals = (signal.SIGINT, signal.SIGTERM)
+        before = {each: signal.signal(each, self.handle_exit) for each in signals}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
 
 
 def run(settings: Settings, on_start: Callable[[str, int], None]) -> None:
@@ -71,6 +86,8 @@ async def serve(settings: Settings, on_start: Callable[[str, int], None]) -> Non
 
     Raises `mmconv.errors.MmconvError` where what the settings name cannot be opened.
     """
+    # Its warnings are about what single requests hold; those that are refused are logged by us.
+    logging.getLogger("uvicorn.error").addFilter(lambda record: record.levelno != logging.WARNING)
     async with open_app(settings) as app:
         config = uvicorn.Config(
             app,

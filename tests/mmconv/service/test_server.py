@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import signal
@@ -18,7 +19,11 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from mmconv.service.http.connection import Connection
+from mmconv.service.server import Server
 from tests.mmconv.service.conftest import MODELS, ServerProcess, Servers, until
 from tests.mmconv.service.run_settings import drawn, request
 from tests.pictures import picture
@@ -241,3 +246,11 @@ def test_more_connections_than_there_may_be_are_refused(tmp_path: Path) -> None:
         assert httpx2.get(f"{server.url}/health").json()["error"]["code"] == "busy"
     until(lambda: status(server) == 200)
     servers.end()
+
+
+def test_no_private_name_of_uvicorn_is_used() -> None:
+    """An update of uvicorn may change those, and nothing would say so."""
+    for ours, theirs in ((Connection, HttpToolsProtocol), (Server, uvicorn.Server)):
+        used = set(ours.__dict__) | set(re.findall(r"self\.(\w+)", inspect.getsource(ours)))
+        known = set(vars(theirs)) | set(re.findall(r"self\.(\w+)", inspect.getsource(theirs)))
+        assert {name for name in used & known if re.match("_(?!_)", name)} == set()
