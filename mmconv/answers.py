@@ -50,12 +50,15 @@ class OwnImage:
 class Progress:
     """What a run has done in this session.
 
-    `conversations` (a sample under a condition, in one trial) have ended, out of `total`. Calls by
-    how they ended: `asked` and answered, `stored` before, `failed`, `skipped` because of those;
-    `replies` have a text. Tokens are of the calls asked, as models count them. `rate` is answered
-    calls per second, lately; `seconds_left` is None as long as nothing tells it.
+    `calls` have ended, out of `planned`, which is an estimate until the last conversation has
+    begun. `conversations` (a sample under a condition, in one trial) have ended, out of `total`.
+    Calls by how they ended: `asked` and answered, `stored` before, `failed`, `skipped` because of
+    those; `replies` have a text. Tokens are of the calls asked, as models count them. `rate` is
+    answered calls per second, lately; `seconds_left` is None until calls are answered.
     """
 
+    calls: int = 0
+    planned: int = 0
     conversations: int = 0
     total: int = 0
     replies: int = 0

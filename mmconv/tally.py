@@ -10,7 +10,7 @@ from mmconv.errors import BackendError, FailureKind
 from mmconv.values import FINGERPRINT, Failure, Outcome, Reply
 
 WINDOW_SECONDS = 30.0
-"""The time over which the rate is measured: what came from the store at once tells nothing."""
+"""The time over which the rate is measured."""
 
 MOST_NAMES = 100
 """So many models that answered a seat are counted by name and `FINGERPRINT`, and as many more by
@@ -148,10 +148,14 @@ class Halt:
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
-    """A run's counts: plans opened and finished, calls by seat; and why it stopped by itself."""
+    """A run's counts: plans opened and finished, calls by seat; and why it stopped by itself.
+
+    `planned` are the calls of the plans opened, and the rescues that were needed.
+    """
 
     plans: int = 0
     finished: int = 0
+    planned: int = 0
     halt: Halt | None = None
     seats: dict[str, SeatTally] = field(default_factory=dict)
 
@@ -163,6 +167,11 @@ class Tally:
     def ended(self) -> int:
         """Calls of all seats that have an outcome."""
         return sum(seat.ended for seat in self.seats.values())
+
+    def planned_in(self, plans: int) -> int:
+        """Calls of so many plans; those not opened yet count as many as the others on average."""
+        unopened = max(0, plans - self.plans)
+        return self.planned + round(unopened * self.planned / self.plans if self.plans else 0)
 
     @property
     def asked(self) -> int:
@@ -193,26 +202,26 @@ class Tally:
 
 @dataclass(slots=True)
 class Pace:
-    """How fast a run gets on, from what was counted within the last seconds."""
+    """How fast a run gets on, from the calls answered within the last seconds.
 
-    _marks: deque[tuple[float, int, int]] = field(default_factory=deque)
+    Cached replies do not count: they come at once and say nothing about the model.
+    """
+
+    _marks: deque[tuple[float, int]] = field(default_factory=deque)
 
     def mark(self, now: float, tally: Tally) -> None:
         """Note what has been counted at a time in seconds."""
-        self._marks.append((now, tally.finished, tally.asked))
+        self._marks.append((now, tally.asked))
         while len(self._marks) > 2 and self._marks[1][0] <= now - WINDOW_SECONDS:
             self._marks.popleft()
 
     @property
-    def rates(self) -> tuple[float, float]:
-        """Finished plans and answered calls per second."""
-        (then, finished, asked), (now, more_finished, more_asked) = self._marks[0], self._marks[-1]
-        passed = now - then
-        if passed <= 0:
-            return 0.0, 0.0
-        return (more_finished - finished) / passed, (more_asked - asked) / passed
+    def rate(self) -> float:
+        """Answered calls per second."""
+        (then, asked), (now, more_asked) = self._marks[0], self._marks[-1]
+        return (more_asked - asked) / (now - then) if now > then else 0.0
 
-    def seconds_left(self, total: int) -> float | None:
-        """How long it takes until so many plans are finished; None where none was of late."""
-        finishing, _ = self.rates
-        return (total - self._marks[-1][1]) / finishing if finishing else None
+    def seconds_left(self, tally: Tally, plans: int) -> float | None:
+        """How long the calls of so many plans still take; None if none was answered of late."""
+        left = tally.planned_in(plans) - tally.ended
+        return left / self.rate if self.rate else None

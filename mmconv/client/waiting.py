@@ -75,21 +75,22 @@ def _bar(job: Job, *, shown: bool) -> Iterator[Callable[[Job], None]]:
         return
     # rich takes a tenth of a second to import, which a script without a terminal need not pay
     from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed}/{task.total} conversations"),
-        TimeRemainingColumn(),
+        TextColumn("{task.completed}/{task.total} calls"),
     )
     with Bar(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(job.id, total=job.progress.total or None)
+        task = bar.add_task(job.id, total=job.progress.planned or None)
 
         def show(job: Job) -> None:
             far = job.progress
             told = f"{job.id}: {job.state}, {far.replies} replies, {far.rate:.1f}/s"
-            bar.update(task, completed=far.conversations, total=far.total or None, description=told)
+            if far.seconds_left:
+                told += f", about {far.seconds_left:.0f} s left"
+            bar.update(task, completed=far.calls, total=far.planned or None, description=told)
 
         yield show

@@ -49,6 +49,7 @@ class OpenPlan:
             where = f"sample {self.plan.sample}, {self.plan.condition}"
             raise PlanError(f"{where}: {error}") from error
         self.left = len(calls)
+        self.runner.tally.planned += len(calls)
         needs = {call.id: dependencies(call) for call in calls}
         self.chains = chain_lengths(needs)
         for call in calls:
@@ -87,6 +88,7 @@ class OpenPlan:
         if rescue is None:
             self._count_down()
         else:
+            self.runner.tally.planned += 1
             self._launch(rescue, root)
 
     def _settle(self, call: Call, outcome: Outcome, *, stored: bool) -> None:

@@ -9,14 +9,32 @@ from mmconv.tally import MOST_NAMES, OTHERS, Pace, SeatTally, Tally
 from mmconv.values import Reply
 
 
-def test_the_pace_is_that_of_the_last_seconds() -> None:
+def test_the_time_left_is_that_of_the_calls_not_answered_at_the_pace_of_the_last_seconds() -> None:
+    """250 plans of two calls; in the first ten seconds nothing is answered, then two a second."""
     pace = Pace()
-    marks = [(0, 0, 0), (10, 100, 0), *((s, 90 + s, 2 * (s - 10)) for s in range(11, 61))]
     told = []
-    for now, finished, asked in marks:
-        pace.mark(now, Tally(finished=finished, seats={"candidate": SeatTally(asked=asked)}))
-        told.append((*pace.rates, pace.seconds_left(250)))
-    assert (told[0], told[1], told[-1]) == ((0, 0, None), (10, 0, 15), (1, 2, 100))
+    for now in range(61):
+        seat = SeatTally(asked=2 * max(0, now - 10))
+        tally = Tally(plans=100, planned=200, seats={"candidate": seat})
+        pace.mark(now, tally)
+        told.append((pace.rate, pace.seconds_left(tally, 250)))
+    assert (told[0], told[10], told[-1]) == ((0, None), (0, None), (2, 200))
+
+
+def test_cached_replies_are_reached_and_do_not_speed_up_the_time_left() -> None:
+    pace = Pace()
+    for now, asked in ((0, 0), (1, 0), (11, 10)):
+        tally = Tally(
+            plans=10, planned=1000, seats={"candidate": SeatTally(asked=asked, stored=900)}
+        )
+        pace.mark(now, tally)
+    assert (tally.ended, pace.seconds_left(tally, 10)) == (910, pytest.approx(90 * 11 / 10))
+
+
+def test_plans_that_are_not_opened_count_as_the_others_on_average() -> None:
+    tally = Tally(plans=4, planned=36)
+    assert [tally.planned_in(plans) for plans in (3, 4, 100)] == [36, 36, 900]
+    assert Tally().planned_in(100) == 0
 
 
 @pytest.mark.parametrize(("tokens", "unmetered"), [((7, 5), 0), ((7, None), 1), ((None, 5), 1)])

@@ -29,14 +29,17 @@ async def progress(spec: RunSpec, tally: Tally, total: int) -> AsyncIterator[Non
             await task
 
 
-def line(spec: RunSpec, tally: Tally, seconds: float) -> str:
+def line(spec: RunSpec, tally: Tally, seconds: float, planned: int = 0) -> str:
     """What has happened so far, in one line: calls, rate, what was lost and why lately, cost.
+
+    Calls are out of those `planned`, if that number is known.
 
     Replies are reused that the store held, or that an equal call of this run brought. Why a call is
     asked again is told in full as long as its model has answered nothing: its address may be wrong.
     """
     seats = tally.seats.values()
-    parts = [counted(tally.ended, "call"), f"{tally.asked / max(seconds, 1e-9):.1f}/s"]
+    calls = f"{tally.ended:,}/{planned:,} calls" if planned else counted(tally.ended, "call")
+    parts = [calls, f"{tally.asked / max(seconds, 1e-9):.1f}/s"]
     if stored := sum(seat.stored for seat in seats):
         parts.append(f"{counted(stored, 'reply', 'replies')} reused")
     if retried := sum(seat.retried for seat in seats):
@@ -52,10 +55,27 @@ def line(spec: RunSpec, tally: Tally, seconds: float) -> str:
     return ", ".join(parts)
 
 
-def _so_far(spec: RunSpec, tally: Tally, seconds: float) -> str:
-    """The line of a run that goes on, which may wait long for its first reply."""
-    told = line(spec, tally, seconds)
-    return told if tally.ended else f"{told}; no reply yet: what runs here is loaded first"
+class _Line:
+    """The line of a run of so many plans, which may wait long for its first reply."""
+
+    def __init__(self, spec: RunSpec, tally: Tally, total: int) -> None:
+        self._spec, self._tally, self._total = spec, tally, total
+        self._started = time.monotonic()
+        self._pace = Pace()
+        self._pace.mark(self._started, tally)
+
+    @property
+    def planned(self) -> int:
+        return self._tally.planned_in(self._total)
+
+    def read(self) -> str:
+        now = time.monotonic()
+        self._pace.mark(now, self._tally)
+        text = line(self._spec, self._tally, now - self._started, self.planned)
+        if not self._tally.ended:
+            return f"{text}; no reply yet: what runs here is loaded first"
+        left = self._pace.seconds_left(self._tally, self._total)
+        return text if left is None else f"{text}, about {left:.0f} s left"
 
 
 def counted(count: int, one: str, many: str = "") -> str:
@@ -80,34 +100,23 @@ async def _live(spec: RunSpec, tally: Tally, total: int) -> None:
     # rich takes a tenth of a second to import, which a job without a terminal need not pay
     from rich.console import Console, Group
     from rich.live import Live
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress
     from rich.text import Text
 
-    started = time.monotonic()
-    bar = Progress(
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total} conversations"),
-        TimeRemainingColumn(),
-    )
-    task = bar.add_task("", total=total)
+    current = _Line(spec, tally, total)
+    bar = Progress(BarColumn())
+    task = bar.add_task("", total=None)
     with Live(console=Console(stderr=True)) as live:
         while True:
-            bar.update(task, completed=tally.finished)
+            bar.update(task, completed=tally.ended, total=current.planned or None)
             # on a line of its own, which wraps, nothing of it is cropped in a narrow terminal
-            live.update(Group(bar, Text(_so_far(spec, tally, time.monotonic() - started))))
+            live.update(Group(bar, Text(current.read())))
             await asyncio.sleep(0.2)
 
 
 async def _log(spec: RunSpec, tally: Tally, total: int) -> None:
-    started = time.monotonic()
-    pace = Pace()
-    pace.mark(started, tally)
+    current = _Line(spec, tally, total)
     while True:
         await asyncio.sleep(LINE_SECONDS)
-        now = time.monotonic()
-        pace.mark(now, tally)
-        left = pace.seconds_left(total)
-        remaining = "" if left is None else f", about {left:.0f} s left"
-        told = _so_far(spec, tally, now - started)
-        sys.stderr.write(f"{tally.finished}/{total} conversations, {told}{remaining}\n")
+        sys.stderr.write(f"{current.read()}\n")
         sys.stderr.flush()

@@ -7,7 +7,6 @@ stopping it stops nothing else.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final
@@ -27,7 +26,7 @@ from mmconv.runner import Runner, Seat
 from mmconv.service.errors.privacy import without_runs
 from mmconv.service.errors.problems import Problem
 from mmconv.service.images.request_images import RequestImages, request_images
-from mmconv.service.jobs.progress import ending_of_halt, progress_of
+from mmconv.service.jobs.progress import DONE, JobProgress, ending_of_halt
 from mmconv.service.metrics import RunnerMetrics
 from mmconv.service.models.failures import words_of_failure
 from mmconv.service.models.judges import convbench_only, is_offline, prompt_folder, prompt_set
@@ -53,15 +52,14 @@ class DialogueWork:
         self._metrics: RunnerMetrics | None = None
         self._total = 0
         self._stopped = False
-        self._started = time.monotonic()
+        self._progress = JobProgress()
 
     def progress(self) -> dict[str, Any]:
         """The fields of `Progress`; a conversation is the dialogue under one condition."""
         if self._runner is None or self._metrics is None:
             return asdict(Progress())
         self._metrics.tell(self._runner.tally)
-        seconds = time.monotonic() - self._started
-        return asdict(progress_of(self._runner.tally, self._total, seconds))
+        return self._progress.read(self._runner.tally, self._total)
 
     def stop(self) -> None:
         """Ask nothing more."""
@@ -92,7 +90,7 @@ class DialogueWork:
         result = presentable_result(dialogue, finished)
         return Ending(
             state="done",
-            progress=self.progress(),
+            progress=self.progress() | DONE,
             lost=self._runner.tally.lost,
             result=orjson.dumps(result).decode(),
         )

@@ -1,31 +1,52 @@
-"""What a job's runner tells of it: how far it has come, and why it stopped by itself."""
+"""The progress of a job while its runner works, and why the runner stopped by itself."""
 
 from __future__ import annotations
 
+import time
+from dataclasses import asdict
 from typing import Any
 
 from mmconv.answers import Progress
 from mmconv.service.models.failures import words_of_halt
 from mmconv.store.jobs import Ending, Job
-from mmconv.tally import Tally
+from mmconv.tally import Pace, Tally
 
 
-def progress_of(tally: Tally, total: int, seconds: float) -> Progress:
-    """What a runner has counted so far, without how fast it was."""
-    seats = tally.seats.values()
-    return Progress(
-        conversations=tally.finished,
-        total=total,
-        replies=tally.replies,
-        asked=tally.asked,
-        stored=sum(seat.stored for seat in seats),
-        failed=sum(seat.failed for seat in seats),
-        skipped=sum(seat.skipped for seat in seats),
-        retried=sum(seat.retried for seat in seats),
-        input_tokens=sum(seat.input_tokens for seat in seats),
-        output_tokens=sum(seat.output_tokens for seat in seats),
-        seconds=round(seconds, 1),
-    )
+class JobProgress:
+    """What a job has done since this was made, and how fast."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._pace = Pace()
+
+    def read(self, tally: Tally, plans: int) -> dict[str, Any]:
+        """The fields of `Progress`; the job has so many plans."""
+        now = time.monotonic()
+        self._pace.mark(now, tally)
+        left = self._pace.seconds_left(tally, plans)
+        seats = tally.seats.values()
+        progress = Progress(
+            calls=tally.ended,
+            planned=tally.planned_in(plans),
+            conversations=tally.finished,
+            total=plans,
+            replies=tally.replies,
+            asked=tally.asked,
+            stored=sum(seat.stored for seat in seats),
+            failed=sum(seat.failed for seat in seats),
+            skipped=sum(seat.skipped for seat in seats),
+            retried=sum(seat.retried for seat in seats),
+            input_tokens=sum(seat.input_tokens for seat in seats),
+            output_tokens=sum(seat.output_tokens for seat in seats),
+            rate=round(self._pace.rate, 2),
+            seconds=round(now - self._started, 1),
+            seconds_left=None if left is None else round(left, 1),
+        )
+        return asdict(progress)
+
+
+DONE = {"rate": 0.0, "seconds_left": 0.0}
+"""What a job's progress says once it has come to its end."""
 
 
 def ending_of_halt(job: Job, tally: Tally, progress: dict[str, Any]) -> Ending | None:

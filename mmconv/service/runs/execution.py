@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, Final
 
 import orjson
@@ -13,13 +12,12 @@ from mmconv.errors import ConfigError
 from mmconv.evaluation import Evaluation
 from mmconv.runner import Runner
 from mmconv.service.errors.problems import Problem
-from mmconv.service.jobs.progress import ending_of_halt, progress_of
+from mmconv.service.jobs.progress import DONE, JobProgress, ending_of_halt
 from mmconv.service.metrics import Metrics, RunnerMetrics
 from mmconv.service.runs.benchmark_cache import BenchmarkCache
 from mmconv.service.runs.requests import RunRequest, name_run, resolve
 from mmconv.service.settings import Settings
 from mmconv.store.jobs import Ending, Job
-from mmconv.tally import Pace, Tally
 
 RUN: Final = "run"
 """The kind of jobs that are runs of benchmarks."""
@@ -39,19 +37,15 @@ class RunWork:
         self._runner: Runner | None = None
         self._counted: RunnerMetrics | None = None
         self._stopped = False
-        self._started = time.monotonic()
-        self._pace = Pace()
+        self._progress = JobProgress()
 
     def progress(self) -> dict[str, Any]:
         """The fields of `Progress`, and the name of the run's folder as soon as it is known."""
         if self._runner is None or self._evaluation is None or self._counted is None:
             return {**self._job.progress, **asdict(Progress())}
-        now = time.monotonic()
         self._counted.tell(self._runner.tally)
-        tally, total = self._runner.tally, self._evaluation.plan_count
-        self._pace.mark(now, tally)
-        told = _progress(tally, total, self._pace, now - self._started)
-        return asdict(told) | {"folder": self._evaluation.run_id}
+        progress = self._progress.read(self._runner.tally, self._evaluation.plan_count)
+        return progress | {"folder": self._evaluation.run_id}
 
     def stop(self) -> None:
         """Ask nothing more."""
@@ -77,7 +71,7 @@ class RunWork:
         }
         return Ending(
             state="done",
-            progress=self.progress() | {"rate": 0.0, "seconds_left": 0.0},
+            progress=self.progress() | DONE,
             lost=result.tally.lost,
             result=orjson.dumps(told).decode(),
         )
@@ -99,13 +93,3 @@ async def open_run(
     if name_run(request, spec) != job.id and not other_models:
         raise ConfigError("what this run names is configured otherwise by now; post it again")
     return await benchmarks.evaluation(spec)
-
-
-def _progress(tally: Tally, total: int, pace: Pace, seconds: float) -> Progress:
-    _, rate = pace.rates
-    left = pace.seconds_left(total)
-    return replace(
-        progress_of(tally, total, seconds),
-        rate=round(rate, 2),
-        seconds_left=None if left is None else round(left, 1),
-    )

@@ -41,8 +41,10 @@ async def test_a_judge_is_asked_again_for_a_whole_verdict(
     call = Call(id="judge", seat="candidate", messages=(message,), parser=parser, rescues=(retry,))
     plan = Plan(order=0, sample="0", condition="free", calls=(call,))
     done: list[Finished] = []
-    await Runner({"candidate": seat_for(backend)}, store).run([plan], done.append)
+    runner = Runner({"candidate": seat_for(backend)}, store)
+    await runner.run([plan], done.append)
     assert len(done[0].outcomes) == len(backend.prompts) == asked
+    assert runner.tally.planned == runner.tally.ended == asked
 
 
 async def test_a_retry_that_fails_is_followed_by_the_next(store: Store) -> None:

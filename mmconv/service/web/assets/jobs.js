@@ -26,22 +26,22 @@ const jobs = (() => {
     return make("span", { class: `badge ${word}` }, word);
   }
 
-  /* A bar of the conversations that have ended, and in words how fast and how much longer. */
+  /* A bar of the calls that have ended, and in words how fast and how much longer. */
   function progress(run) {
-    const { conversations, total } = run.progress;
+    const { calls, planned } = run.progress;
     const box = make("div", { class: "progress" });
     if (active(run) || run.state === "stopped") {
-      box.append(make("progress", { max: total || 1, value: run.state === "queued" && !total ? 0 : conversations, "aria-label": "Conversations that have ended" }));
+      box.append(make("progress", { max: planned || 1, value: run.state === "queued" && !planned ? 0 : calls, "aria-label": "Calls that have ended" }));
     }
     box.append(make("p", { class: "hint" }, told(run)));
     return box;
   }
 
   function told(run) {
-    const { conversations, total, replies, asked, stored, failed, skipped, rate, seconds_left: left } = run.progress;
+    const { calls, planned, replies, asked, stored, failed, skipped, rate, seconds_left: left } = run.progress;
     const parts = [];
-    if (run.state === "queued" && !total) return "Waits for its turn.";
-    if (run.state !== "done") parts.push(`${number(conversations)} of ${count(total, "conversation")}`);
+    if (run.state === "queued" && !planned) return "Waits for its turn.";
+    if (run.state !== "done") parts.push(`${number(calls)} of ${count(planned, "call")}`);
     parts.push(count(replies, "answer"));
     if (stored && asked) parts.push(`${number(stored)} of them not asked anew`);
     if (failed) parts.push(`${number(failed)} failed`);

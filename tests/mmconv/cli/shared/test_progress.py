@@ -88,25 +88,26 @@ def test_the_price_is_told_as_far_as_it_is_known(counts: SeatTally, told: str) -
     assert line(spec, Tally(seats=seats), 10.0).endswith(f"/s, {told}")
 
 
-async def test_what_came_from_the_store_at_once_tells_nothing_of_the_time_left(
+async def test_progress_counts_calls_before_any_conversation_has_ended(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of 1000 conversations the store has 900, and each of the others takes ten seconds."""
-    tally, passed, half = Tally(), count(), asyncio.Event()
-    tally.seats["candidate"] = SeatTally(stored=5)
+    """Of 1000 calls 900 are cached, and each of the others takes ten seconds."""
+    passed, half = count(), asyncio.Event()
+    seat = SeatTally(stored=900)
+    tally = Tally(plans=50, planned=500, seats={"candidate": seat})
 
     def monotonic() -> float:
-        tally.finished = 900 + next(passed)
-        if tally.finished == 950:
+        seat.asked = next(passed)
+        if seat.asked == 50:
             half.set()
-        return 10.0 * tally.finished
+        return 10.0 * seat.asked
 
     monkeypatch.setattr("mmconv.cli.shared.progress.time", SimpleNamespace(monotonic=monotonic))
     monkeypatch.setattr("mmconv.cli.shared.progress.LINE_SECONDS", 0)
-    async with progress(SPEC, tally, 1000):
+    async with progress(SPEC, tally, 100):
         await half.wait()
     told = capsys.readouterr().err.splitlines()
-    assert "950/1000 conversations, 5 calls, 0.0/s, 5 replies reused, about 500 s left" in told
+    assert "950/1,000 calls, 0.1/s, 900 replies reused, about 500 s left" in told
 
 
 async def test_why_nothing_comes_at_first_is_told(
@@ -116,7 +117,7 @@ async def test_why_nothing_comes_at_first_is_told(
     async with progress(SPEC, Tally(), 3):
         for _ in range(9):
             await asyncio.sleep(0)
-    told = "0/3 conversations, 0 calls, 0.0/s; no reply yet: what runs here is loaded first"
+    told = "0 calls, 0.0/s; no reply yet: what runs here is loaded first"
     assert told in capsys.readouterr().err.splitlines()
 
 

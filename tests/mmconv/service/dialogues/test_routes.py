@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ import pytest
 
 from mmconv.benchmarks.convbench.columns import CAPTION, FOCUS_POINTS, INSTRUCTIONS, REFERENCES
 from mmconv.benchmarks.convbench.scenes import write_scenes
+from mmconv.values import Reply
+from model_zoo.fake import FakeBackend
 from tests.images.pictures import encode, halves
 from tests.mmconv.dialogues.samples import TURNS
 from tests.mmconv.service.conftest import Serve, Served
@@ -251,10 +253,45 @@ async def test_a_large_one_is_a_run_with_the_same_result(serve: Serve) -> None:
     done = await ended(large, place)
     assert (done["state"], done["error"]) == ("done", None)
     assert done["progress"]["conversations"] == done["progress"]["total"] == 3
+    assert done["progress"]["calls"] == done["progress"]["planned"] == 33
     assert done["result"] == at_once
     again = await large.client.post(URL, json=DIALOGUE)
     assert again.status_code == 200
     assert again.json() == at_once
+
+
+async def test_a_queued_one_shows_its_calls_and_the_time_left(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    permits = asyncio.Semaphore(2)
+    really = FakeBackend.generate
+
+    async def generate(*args: Any, **kwargs: Any) -> Reply:
+        await permits.acquire()
+        return await really(*args, **kwargs)
+
+    monkeypatch.setattr(FakeBackend, "generate", generate)
+    served = await serve(models=dict(MODELS), synchronous_calls=1)
+    place = (await served.client.post(URL, json=DIALOGUE)).headers["location"]
+
+    async def shows(true: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        async with asyncio.timeout(60):
+            while True:
+                found: dict[str, Any] = (await served.client.get(place)).json()["progress"]
+                if true(found):
+                    return found
+                await asyncio.sleep(0.01)
+
+    begun = await shows(lambda progress: progress["calls"] == 2)
+    assert (begun["planned"], begun["conversations"], begun["total"]) == (33, 0, 3)
+    permits.release()
+    later = await shows(lambda progress: progress["seconds_left"] is not None)
+    assert (later["calls"], later["conversations"]) == (3, 0)
+    assert later["seconds_left"] > 0
+    assert (await served.client.delete(place)).status_code == 202
+    for _ in range(33):
+        permits.release()
+    await ended(served, place)
 
 
 async def test_a_stopped_run_goes_on_when_it_is_posted_again(serve: Serve) -> None:

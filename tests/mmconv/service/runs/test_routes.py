@@ -53,6 +53,7 @@ async def test_a_run_is_queued_carried_out_and_done(running: Served) -> None:
     assert (done["state"], done["error"], done["lost"]) == ("done", None, 0)
     progress = done["progress"]
     assert progress["replies"] == progress["asked"] + progress["stored"] == ROWS * CALLS
+    assert progress["calls"] == progress["planned"] == ROWS * CALLS
     assert progress["conversations"] == progress["total"] == ROWS * 3
     assert done["scores"] > 0
     assert done["benchmark"] == "convbench"
