@@ -138,7 +138,9 @@ class Settings(_Frozen):
     sizes: Sizes = Sizes()
     limits: Allowance = Allowance()
     runs_at_once: int = Field(default=2, gt=0)
-    synchronous_calls: int = Field(default=32, ge=0)
+    # ConvBench's own dialogue must fit: three turns under three conditions, in both gradings and
+    # both orders, are 33 calls (6 of the model, 27 of the judge). 40 is that, rounded up.
+    synchronous_calls: int = Field(default=40, ge=0)
     drain_seconds: float = Field(default=30.0, ge=0)
     fetch_urls: bool = False
     trusted_proxies: tuple[IPvAnyNetwork, ...] = ()

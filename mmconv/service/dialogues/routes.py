@@ -98,7 +98,7 @@ async def add_dialogue(
 ) -> Response:
     """Hold a dialogue under its conditions; with a judge, also their verdicts and deltas.
 
-    Up to as many calls as the setting `synchronous_calls` says (32 if it says nothing), of models
+    Up to as many calls as the setting `synchronous_calls` says (40 if it says nothing), of models
     and judge together, are answered at once, with 200 and the dialogue. One of more calls, or of
     more than the token may have waiting, becomes a job, for which a token needs the scope run: it
     is answered with 202 and a job without `conditions` and `deltas`. Ask at its `location` until
@@ -110,7 +110,7 @@ async def add_dialogue(
     chat tells it, and the job has failed. Calls that are under way when the client goes are kept:
     the same dialogue again goes on behind them.
 
-    Three conditions and two gradings of three turns are more than 32 calls. Posting a queued
+    Three turns under three conditions, in both gradings and orders, are 33 calls. Posting a queued
     dialogue again finds it, and goes on with it if it was stopped or lost calls.
     """
     refuse_faults(asked.faults())

@@ -239,6 +239,17 @@ async def test_the_field_to_blame_is_named(
     assert (answer.status_code, answer.json()["error"]["param"]) == (status, param)
 
 
+async def test_three_turns_in_all_conditions_and_gradings_are_answered_at_once(
+    talking: Served,
+) -> None:
+    assert DIALOGUE["conditions"] == ["free", "perception", "reasoning"]
+    answer = await talking.client.post(URL, json=DIALOGUE)
+    assert (answer.status_code, answer.json()["usage"]["asked"]) == (200, 33)
+    further = [*TURNS, {"instruction": "And then?", "reference": "It flies on."}]
+    longer = {**DIALOGUE, "turns": further, "conditions": [0, 1, 2, 3]}
+    assert (await talking.client.post(URL, json=longer)).status_code == 202
+
+
 async def test_a_large_one_is_a_run_with_the_same_result(serve: Serve) -> None:
     models = dict(MODELS)
     small = await serve(models=models, synchronous_calls=100)
