@@ -11,9 +11,10 @@ from judges.judging import (
     read_reply,
     read_verdict,
 )
-from judges.template import Prompt, PromptSet, Slot, parse_prompt
+from judges.template import Data, Prompt, PromptSet, Slot, parse_prompt
 
 __all__ = [
+    "Data",
     "Extraction",
     "Judge",
     "Prompt",

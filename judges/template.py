@@ -5,9 +5,12 @@ heading is a line that is exactly `# system`, `# user` or `# assistant`; its mes
 line break before the next heading or the end of the file, and is sent to the byte.
 
 - `{{name}}` is a slot; names are lower-case letters, digits and underscores.
+- `{{name|encoding}}` is the same slot written in another way: `repr` and `json4` write data (a
+  checklist, a form) as Python's `repr` and as JSON with an indent of 4; `json_escaped` writes texts
+  and replies as they are inside a JSON string, without the quotes.
 - A prompt that replaces another has the same slots. One that must not show some of them lists these
   in its note, in a line `leaves out: answer_1, answer_2`.
-- `{{ name }}` and `{{Name}}` are refused, as they would be sent as they stand.
+- `{{ name }}` and `{{Name}}` are refused, since they would be sent unfilled.
 - Backslashes right before any of these are halved; one left over makes the braces literal, so
   `\{{name}}` is sent as `{{name}}`.
 - A line of a message that looks like a role heading is written with a backslash before it.
@@ -18,22 +21,39 @@ can be written in this format, to the byte. No prompt's text and no model is kno
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from mmconv.errors import PromptError
 from mmconv.graph import join_texts
 from mmconv.keys import hash_bytes
-from mmconv.values import Image, Message, Part, Ref, Role, Text
+from mmconv.values import Image, Message, Part, Ref, Role, Text, escape_json
 from mmconv.wrong_fields import nearest
 
-Slot: TypeAlias = str | Part | Sequence[str | Part]
-"""What fills a slot: a text, a reply to come, an image, or a whole dialogue of these."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Data:
+    """A value of JSON's types for a slot, and its `text` where the prompt names no encoding."""
+
+    value: Any
+    text: str
+
+
+Slot: TypeAlias = str | Part | Data | Sequence[str | Part]
+"""What fills a slot: a text, a reply to come, an image, data, or a whole dialogue of texts."""
+
+_OF_DATA: dict[str, Callable[[Any], str]] = {
+    "repr": repr,
+    "json4": lambda value: json.dumps(value, ensure_ascii=False, indent=4),
+}
+_ESCAPED = "json_escaped"
+_ENCODINGS = (*_OF_DATA, _ESCAPED)
 
 Other = TypeVar("Other")
 
@@ -43,7 +63,10 @@ _ONE_PIECE = (str, Text, Image, Ref)
 _HEADING = re.compile(r"# (system|user|assistant)")
 _HEADING_LIKE = re.compile(r"(\\*)(#[ \t]*(?:system|user|assistant)[ \t\r]*)", re.IGNORECASE)
 _NAME = r"[a-z][a-z0-9_]*"
-_SLOT_LIKE = re.compile(r"(\\*)\{\{([ \t]*[A-Za-z][A-Za-z0-9_]*[ \t]*)\}\}")
+_SLOT = rf"{_NAME}(?:\|{_NAME})?"
+_BLANK = r"[ \t]"
+_WORD_LIKE = r"[ \t]*[A-Za-z][A-Za-z0-9_]*[ \t]*"
+_SLOT_LIKE = re.compile(rf"(\\*)\{{\{{({_WORD_LIKE}(?:\|{_WORD_LIKE})?)\}}\}}")
 _NAMED = 5
 """So many files are named of a folder without prompts."""
 
@@ -52,9 +75,10 @@ _LEAVES_OUT = re.compile(r"leaves out:(.*)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """The place in a prompt where the slot of this name is filled in."""
+    """The place in a prompt where the slot of this name is filled in, in an encoding if any."""
 
     name: str
+    encoding: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,15 +110,41 @@ class Prompt:
     def fill(self, values: Mapping[str, Slot]) -> tuple[Message, ...]:
         """The messages with every slot filled, neighbouring texts joined.
 
-        Raises `PromptError` if the names differ from the prompt's slots.
+        Raises `PromptError` if the names differ from the prompt's slots, or if a value cannot be
+        written in the encoding that the prompt names.
         """
         if values.keys() != self.slots:
             problems = _differences(self.slots, frozenset(values))
             raise PromptError(f"prompt {self.name!r}: {problems}")
         return tuple(
-            message if isinstance(message, Message) else _filled(message, values)
+            message if isinstance(message, Message) else self._filled(message, values)
             for message in self.messages
         )
+
+    def _filled(self, template: Template, values: Mapping[str, Slot]) -> Message:
+        pieces: list[str | Part] = []
+        for part in template.parts:
+            if isinstance(part, Gap):
+                pieces.extend(self._encoded(part, values[part.name]))
+            else:
+                pieces.append(part)
+        return Message(role=template.role, parts=_without_empty(join_texts(pieces)))
+
+    def _encoded(self, gap: Gap, value: Slot) -> Sequence[str | Part]:
+        """What the slot is filled with, piece by piece."""
+        if isinstance(value, Data):
+            if gap.encoding in _OF_DATA:
+                return (_OF_DATA[gap.encoding](value.value),)
+            value = value.text
+        pieces = (value,) if isinstance(value, _ONE_PIECE) else value
+        if not gap.encoding:
+            return pieces
+        if gap.encoding in _OF_DATA:
+            raise PromptError(
+                f"prompt {self.name!r}: '{{{{{gap.name}|{gap.encoding}}}}}' needs data, and the "
+                f"slot holds text; write '{{{{{gap.name}}}}}' or '{{{{{gap.name}|{_ESCAPED}}}}}'"
+            )
+        return tuple(map(_escaped, pieces))
 
 
 class PromptSet:
@@ -285,10 +335,17 @@ def _plain_line(line: str, name: str, number: int) -> str:
 def _check_slots(line: str, name: str, number: int) -> None:
     """Raise `PromptError` for an almost-slot, as it would be sent."""
     for backslashes, slot in _SLOT_LIKE.findall(line):
-        if len(backslashes) % 2 == 0 and re.fullmatch(_NAME, slot) is None:
+        if len(backslashes) % 2 == 0 and re.fullmatch(_SLOT, slot) is None:
             raise PromptError(
                 f"prompt {name!r}, line {number}: '{{{{{slot}}}}}' is almost a slot; write "
-                f"'{{{{{slot.strip().lower()}}}}}', or put a backslash before it to send it as text"
+                f"'{{{{{re.sub(_BLANK, '', slot).lower()}}}}}', or put a backslash before it to "
+                "send it as text"
+            )
+        encoding = slot.partition("|")[2]
+        if len(backslashes) % 2 == 0 and encoding and encoding not in _ENCODINGS:
+            raise PromptError(
+                f"prompt {name!r}, line {number}: '{{{{{slot}}}}}' has no known encoding; use one "
+                f"of {', '.join(_ENCODINGS)}, or put a backslash before it to send it as text"
             )
 
 
@@ -299,23 +356,25 @@ def _parts(body: str) -> tuple[Text | Gap, ...]:
 def _pieces(body: str) -> Iterator[str | Gap]:
     end = 0
     for match in _SLOT_LIKE.finditer(body):
-        backslashes, name = match.groups()
+        backslashes, slot = match.groups()
         yield body[end : match.start()] + "\\" * (len(backslashes) // 2)
         literal = len(backslashes) % 2 == 1
-        yield f"{{{{{name}}}}}" if literal else Gap(name=name)
+        name, _, encoding = slot.partition("|")
+        yield f"{{{{{slot}}}}}" if literal else Gap(name=name, encoding=encoding)
         end = match.end()
     yield body[end:]
 
 
-def _filled(template: Template, values: Mapping[str, Slot]) -> Message:
-    pieces: list[str | Part] = []
-    for part in template.parts:
-        value = values[part.name] if isinstance(part, Gap) else part
-        if isinstance(value, _ONE_PIECE):
-            pieces.append(value)
-        else:
-            pieces.extend(value)
-    return Message(role=template.role, parts=_without_empty(join_texts(pieces)))
+def _escaped(piece: str | Part) -> str | Part:
+    """The piece as it is inside a JSON string; an image stays an image."""
+    match piece:
+        case str():
+            return escape_json(piece)
+        case Text(text=text):
+            return escape_json(text)
+        case Ref():
+            return replace(piece, json_escaped=True)
+    return piece
 
 
 def _without_empty(parts: Sequence[Text | Other]) -> tuple[Text | Other, ...]:

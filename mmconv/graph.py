@@ -121,7 +121,7 @@ def _resolved(message: Message, replies: Mapping[str, Reply]) -> Message:
 
 def _told(ref: Ref, replies: Mapping[str, Reply]) -> str:
     reply = replies[ref.call]
-    return reply.text + ref.cut_off if reply.finish in CUT_OFF else reply.text
+    return ref.write(reply.text + ref.cut_off if reply.finish in CUT_OFF else reply.text)
 
 
 def _is_resolved(message: Message) -> bool:

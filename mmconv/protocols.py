@@ -163,6 +163,9 @@ class Benchmark(Protocol[Sample]):
 
     Building one checks its options and all of its data, so that nothing is paid for a run that
     cannot end. `load` can be called again and yields the same samples in the same order.
+
+    A benchmark may also have `data_table()`: a `Table` with statistics of its data, which `mmconv
+    check` prints.
     """
 
     @property

@@ -7,6 +7,7 @@ later prompt; and a `Score` without a value says why.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,9 @@ CUT_OFF: tuple[Finish, ...] = ("length", "filter")
 BY_HOST = " by "
 FINGERPRINT = ", fingerprint "
 """What stands before the host and the build of a model, where a server tells of them."""
+
+ANY_OBJECT = '{"type":"object","additionalProperties":true}'
+"""The schema of any JSON object; strict engines must be told that it may have fields."""
 
 Reason = Literal["loss", "unasked", "same_text"]
 
@@ -50,11 +54,22 @@ class Image:
 class Ref:
     """The whole text of the first reply to the call with this id, also where a rescue was read.
 
-    `cut_off` follows the text of a reply that was cut off or held back.
+    `cut_off` follows the text of a reply that was cut off or held back. With `json_escaped` both
+    enter the message as they would inside a JSON string.
     """
 
     call: str
     cut_off: str = ""
+    json_escaped: bool = False
+
+    def write(self, text: str) -> str:
+        """The reply's text as it enters the message."""
+        return escape_json(text) if self.json_escaped else text
+
+
+def escape_json(text: str) -> str:
+    """The text as `json.dumps(text, ensure_ascii=False)` writes it, less its quotes."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 Part: TypeAlias = Text | Image | Ref
@@ -84,7 +99,8 @@ class Sampling:
 
     `temperature` and `top_p` None leave the server's own default in force. `max_tokens` counts
     generated tokens. `trial` numbers repetitions of the same request. `schema` is a JSON schema,
-    as text, that the reply shall obey where the server can guide its output.
+    as text, that the reply shall obey where the server can guide its output; `ANY_OBJECT` is the
+    JSON mode of hosted servers.
     """
 
     temperature: float | None = 0.0

@@ -35,7 +35,7 @@ _BACKSLASH = re.compile(r'(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criterion:
-    """One line of a checklist; `weight` is None in response maintenance."""
+    """One line of a checklist; `weight` is None in response maintenance, else as written."""
 
     text: str
     weight: float | None = None

@@ -10,6 +10,7 @@ import click
 from mmconv.assemble import about_models, check_ready, is_served
 from mmconv.cli.shared.run_folders import open_new, place, place_options
 from mmconv.cli.shared.run_options import NAMED, read_spec, spec_options
+from mmconv.cli.shared.table_output import print_tables
 from mmconv.config import RunSpec
 from mmconv.errors import ConfigError
 from mmconv.evaluation import Place
@@ -37,6 +38,8 @@ async def _check(spec: RunSpec, where: Place, *, models: bool, servers: bool) ->
     async with open_new(spec, where) as evaluation:
         conditions = ", ".join(evaluation.benchmark.conditions)
         click.echo(f"{evaluation.samples} samples under {conditions}: data in order")
+        if (data_table := getattr(evaluation.benchmark, "data_table", None)) is not None:
+            print_tables([data_table()], "table")
         facts = about_models(spec)
         for seat, model in spec.seats.items():
             click.echo(f"  {seat}: {model.label} ({model.provider})")

@@ -11,7 +11,7 @@ import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from images.policy import LEAST_BYTES, Policy
-from mmconv.values import Image, Message, Part, Ref, Sampling, Text
+from mmconv.values import ANY_OBJECT, Image, Message, Part, Ref, Sampling, Text
 
 _OURS = frozenset({"model", "messages", "stream", "n"})
 
@@ -71,7 +71,8 @@ class OpenAIOptions(BaseModel):
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """What the server calls the bound of a reply's tokens."""
     guided_json: bool = False
-    """Sends a call's JSON schema, where it has one, for the server to hold the reply to."""
+    """Sends a call's JSON schema, where it has one, for the server to hold the reply to; JSON mode
+    (any object) is always sent."""
     empty_answer: str = ""
     """What stands in a conversation for an answer without words, where the server refuses those."""
     extra_body: Mapping[str, Any] = Field(default_factory=dict)
@@ -136,7 +137,9 @@ def encode_request(
         options.max_tokens_field: sampling.max_tokens,
     }
     body.update(_drawn(sampling))
-    if sampling.schema is not None and options.guided_json:
+    if sampling.schema == ANY_OBJECT:
+        body["response_format"] = {"type": "json_object"}
+    elif sampling.schema is not None and options.guided_json:
         schema = {"name": "reply", "schema": orjson.loads(sampling.schema), "strict": True}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     body.update(options.extra_body)

@@ -23,7 +23,7 @@ from mmconv.config import ModelSpec, read_yaml, validate
 from mmconv.errors import ConfigError, Refused, Transient
 from mmconv.keys import content_key, hash_json
 from mmconv.protocols import ImageSource
-from mmconv.values import Message, Reply, Sampling, Text
+from mmconv.values import ANY_OBJECT, Message, Reply, Sampling, Text
 from model_zoo.simulated.common import Frozen, StandIn, counted
 from model_zoo.simulated.verdicts import CHOICE, RATING, Scale, obey, verdict
 
@@ -238,9 +238,11 @@ def _numbered_reply(replies: Sequence[str], messages: Sequence[Message], samplin
 def _judgement(options: FakeOptions, messages: Sequence[Message], sampling: Sampling) -> str:
     drawn = content_key(str(options.seed), messages, sampling)
     draw = Random(drawn)
-    if sampling.schema is not None:
+    if sampling.schema is not None and sampling.schema != ANY_OBJECT:
         return orjson.dumps(obey(orjson.loads(sampling.schema), draw)).decode()
     closing = _closing(options, "\n".join(map(_text, messages)), draw)
+    if sampling.schema == ANY_OBJECT:
+        return closing if closing.startswith("{") else "{}"
     return f"I read all of it with care ({drawn[:8]}).\n\n{closing}".rstrip()
 
 

@@ -5,6 +5,7 @@ Everything is drawn from the `Random` that is passed in; what is judged plays no
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ RATING = "Rating: {rating}"
 CHOICE = "Overall, Response {choice} is better."
 
 _REMARK = "So it seems."
-_TURN = re.compile(r"^轮次 (\d+) - 用户:", re.MULTILINE)
+_TURN = re.compile(r"轮次 (\d+) - 用户:")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,17 @@ def _turn_scores(prompt: str, scale: Scale, draw: Random) -> str:
     return orjson.dumps({"评估结果": entries}).decode()
 
 
+def _filled_form(prompt: str, scale: Scale, draw: Random) -> str:
+    """FB-Bench's form as the prompt shows it, with a result for each criterion."""
+    try:
+        form, _ = json.JSONDecoder().raw_decode(prompt, prompt.rfind("\n{\n") + 1)
+    except ValueError:
+        return ""
+    for entry in form.values():
+        entry |= {"评判理由": _REMARK, "评判结果": draw.choice("是否")}
+    return orjson.dumps(form).decode()
+
+
 def _first_machine(prompt: str, scale: Scale, draw: Random) -> str:
     """Which chat of the last conversation is a machine's first, or none, as UniEval asks."""
     chats = prompt.rpartition("Conversation:\n")[2].count("<chat_end>")
@@ -103,6 +115,7 @@ def _machine(prompt: str, scale: Scale, draw: Random) -> str:
 _FORMS: Mapping[str, Form] = {
     r"\[\[n\]\]": lambda _, scale, draw: scale.fill("Rating: [[{rating}]]", draw),
     '"评估结果"': _turn_scores,
+    '"评判结果": ""': _filled_form,
     "Choice: Conversation 1": _machine,
     "Index: n": _first_machine,
     "is better": lambda _, scale, draw: scale.fill(CHOICE, draw),

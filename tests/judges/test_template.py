@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judges.template import (
+    Data,
     Gap,
     Prompt,
     PromptSet,
@@ -17,7 +20,8 @@ from judges.template import (
     parse_prompt,
 )
 from mmconv.errors import PromptError
-from mmconv.values import Image, Message, Ref, Role, Text
+from mmconv.graph import resolve
+from mmconv.values import Image, Message, Ref, Reply, Role, Text
 from tests.judges.writing import write_prompt
 
 PICTURE = Image(sha256="00" * 32, media_type="image/png", width=1, height=1)
@@ -51,6 +55,10 @@ def sent(text: str, **values: str) -> list[tuple[str, str]]:
         ("# user\n## user\n # user\n# users\n", [("user", "## user\n # user\n# users")]),
         ("# user\n\\{{x}}\n", [("user", "{{x}}")]),
         ("# user\n\\\\\\{{x}}\n", [("user", "\\{{x}}")]),
+        (
+            "# user\n\\{{x|repr}} \\{{ x | y }} {{x|}} {{|x}}\n",
+            [("user", "{{x|repr}} {{ x | y }} {{x|}} {{|x}}")],
+        ),
         ("# user\n{{}} {x} {{1}} \\n\n", [("user", "{{}} {x} {{1}} \\n")]),
         ("{{ x }}\n# user\n\\{{X}} \\\\\\{{ x }}\n", [("user", "{{X}} \\{{ x }}")]),
         ("# user\na\r\nb\x85c\n", [("user", "a\r\nb\x85c")]),
@@ -99,6 +107,73 @@ def test_a_message_filled_with_nothing_is_an_empty_text() -> None:
     )
 
 
+PLAIN = [
+    "“引号” and 'single'",
+    "both ' and \"",
+    "line\nbreak\r\ttab \\ back",
+    "\x00\x7f\x85\u2028😀",
+    "",
+]
+JSON_VALUES: list[Any] = [
+    *PLAIN,
+    [[text, 0.1] for text in PLAIN],
+    [["whole", 1], ["half", 0.5], ["tiny", 1e-07]],
+    {text: {"评判理由": "", "weight": None} for text in PLAIN},
+    [],
+    {},
+]
+
+
+@pytest.mark.parametrize("value", JSON_VALUES, ids=repr)
+def test_data_is_written_as_python_writes_it(value: Any) -> None:
+    prompt = parsed("# user\n[{{form|repr}}][{{form|json4}}][{{form}}][{{form|json_escaped}}]\n")
+    assert prompt.slots == {"form"}
+    [message] = prompt.fill({"form": Data(value=value, text="as\n“text”")})
+    as_json = json.dumps(value, ensure_ascii=False, indent=4)
+    assert message.text == f"[{value!r}][{as_json}][as\n“text”][as\\n“text”]"
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(max_size=8) | st.sampled_from(PLAIN), min_size=3, max_size=3))
+def test_texts_and_replies_are_escaped_as_json(said: list[str]) -> None:
+    question, answer, end = said
+    prompt = parsed('# user\n{\n  "talk": "<{{talk|json_escaped}}>"\n}\n')
+    talk = (f"Q: {question}\nA: ", Ref(call="turn_1", cut_off=' ["cut"]'), Text(text=end))
+    filled = prompt.fill({"talk": talk})
+    whole_reply, cut_off = Reply(text=answer), Reply(text=answer, finish="length")
+    for reply, cut in ((whole_reply, ""), (cut_off, ' ["cut"]')):
+        replies = {"turn_1": reply}
+        whole = {"talk": f"<Q: {question}\nA: {answer}{cut}{end}>"}
+        expected = json.dumps(whole, ensure_ascii=False, indent=2)
+        assert [message.text for message in resolve(filled, replies)] == [expected]
+
+
+def test_an_escaped_image_is_an_image() -> None:
+    [message] = parsed("# user\n{{picture|json_escaped}}\n").fill({"picture": PICTURE})
+    assert message.parts == (PICTURE,)
+
+
+@pytest.mark.parametrize("encoding", ["repr", "json4"])
+@pytest.mark.parametrize("value", ["text", Ref(call="turn_1"), ("a", Ref(call="turn_1"))])
+def test_text_is_not_written_as_data(encoding: str, value: Any) -> None:
+    told = rf"'\{{\{{x\|{encoding}\}}\}}' needs data, and the slot holds text; write '\{{"
+    with pytest.raises(PromptError, match=told):
+        parsed(f"# user\n{{{{x|{encoding}}}}}\n").fill({"x": value})
+
+
+@pytest.mark.parametrize(
+    ("slot", "told"),
+    [
+        ("{{x|yaml}}", r"has no known encoding; use one of repr, json4, json_escaped, or put a"),
+        ("{{x | repr}}", r"is almost a slot; write '\{\{x\|repr\}\}', or put a backslash"),
+        ("{{X|Repr}}", r"is almost a slot; write '\{\{x\|repr\}\}', or put a backslash"),
+    ],
+)
+def test_an_unknown_encoding_is_refused(slot: str, told: str) -> None:
+    with pytest.raises(PromptError, match=rf"'sample', line 3: .*{told}"):
+        parsed(f"# user\n\\{slot}\n{slot}\n")
+
+
 def test_slots_must_be_the_ones_that_are_filled() -> None:
     prompt = parsed("# user\n{{caption}} {{answer}}\n")
     assert prompt.slots == {"caption", "answer"}
@@ -138,11 +213,27 @@ roles: st.SearchStrategy[Role] = st.sampled_from(["system", "user", "assistant"]
 fragments = st.one_of(
     st.text(max_size=8),
     st.sampled_from(
-        ["\n", "\r", "\\", "{{", "}}", "{{x}}", "{{ X }}", "{", "# user", "# System ", "\ufeff"]
+        [
+            "\n",
+            "\r",
+            "\\",
+            "{{",
+            "}}",
+            "{{x}}",
+            "{{x|repr}}",
+            "{{ X | y }}",
+            "{{ X }}",
+            "{",
+            "# user",
+            "# System ",
+            "\ufeff",
+        ]
     ),
 )
 texts = st.lists(fragments, max_size=8).map(lambda pieces: Text(text="".join(pieces)))
-gaps = st.sampled_from([Gap(name="x"), Gap(name="caption_1")])
+gaps = st.sampled_from(
+    [Gap(name="x"), Gap(name="caption_1"), Gap(name="x", encoding="json_escaped")]
+)
 
 
 @st.composite

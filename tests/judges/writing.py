@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from judges.template import Gap, Template
 
 HEADING = re.compile(r"\\*#[ \t]*(system|user|assistant)[ \t\r]*", re.IGNORECASE)
-SLOT = re.compile(r"(\\*)(\{\{[ \t]*[A-Za-z][A-Za-z0-9_]*[ \t]*\}\})")
+WORD = r"[ \t]*[A-Za-z][A-Za-z0-9_]*[ \t]*"
+SLOT = re.compile(rf"(\\*)(\{{\{{{WORD}(?:\|{WORD})?\}}\}})")
 
 
 def write_prompt(messages: Iterable[Template]) -> str:
@@ -21,7 +22,8 @@ def _body(message: Template) -> str:
     for part in message.parts:
         if isinstance(part, Gap):
             backslashes = len(pending) - len(pending.rstrip("\\"))
-            body += _escaped(pending) + "\\" * backslashes + f"{{{{{part.name}}}}}"
+            encoding = f"|{part.encoding}" if part.encoding else ""
+            body += _escaped(pending) + "\\" * backslashes + f"{{{{{part.name}{encoding}}}}}"
             pending = ""
         else:
             pending += part.text

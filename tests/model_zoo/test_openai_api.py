@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from mmconv.errors import ImageError, Refused
-from mmconv.values import Sampling, SeenImage
+from mmconv.values import ANY_OBJECT, Sampling, SeenImage
 from tests.model_zoo.conftest import message
 from tests.model_zoo.openai_support import (
     ONCE,
@@ -101,6 +101,11 @@ SENT: dict[str, tuple[dict[str, Any], Sampling, dict[str, Any]]] = {
         {},
         Sampling(temperature=None, max_tokens=7, schema='{"type": "object"}'),
         {"max_tokens": 7},
+    ),
+    "json mode": (
+        {},
+        Sampling(temperature=None, max_tokens=7, schema=ANY_OBJECT),
+        {"max_tokens": 7, "response_format": {"type": "json_object"}},
     ),
     "fields of the server's own": (
         {"extra_body": {"top_k": 1, "max_tokens": 9}},

@@ -11,12 +11,13 @@ import pytest
 from judges import parsers
 from judges.parsers.botchat import HUMAN, UniEvalParser, comparison
 from judges.parsers.cmteval import turn_scores
-from judges.parsers.fbbench import Criterion
+from judges.parsers.fbbench import ChecklistParser, Criterion
 from judges.parsers.mtbench101 import bracketed_rating
-from mmconv.benchmarks.fbbench.grading import draw_schema
+from mmconv.benchmarks.fbbench.grading import draw_form, draw_schema
 from mmconv.values import Parser
 from model_zoo.simulated.verdicts import Scale, obey, verdict
 
+CHECKLIST = (Criterion(text="a", weight=0.3), Criterion(text="b", weight=0.7))
 SCALE = Scale(lowest=1, highest=10, choices=("A", "B"))
 TALK = "Conversation:\nA: Hi.<chat_end>\nB: Hello.<chat_end>\nA: So?<chat_end>"
 
@@ -27,6 +28,14 @@ ASKED: dict[str, tuple[str, Parser]] = {
     "the first machine": (f"Answer 'Index: n'.\n\n{TALK}", UniEvalParser(utterances=3)),
     "a machine of two": (f"Answer 'Choice: Conversation 1'.\n\n{TALK}", comparison),
     "scores by turn": ('{"评估结果": []}\n轮次 1 - 用户: 嗯\n轮次 2 - 用户: 好', turn_scores),
+    "scores by turn, in JSON": (
+        '{"评估结果": []}\n{"talk": "轮次 1 - 用户: 嗯\\n轮次 2 - 用户: 好"}',
+        turn_scores,
+    ),
+    "a form": (
+        f"是或否：\n```json\n{draw_form(CHECKLIST).text}\n```\n",
+        ChecklistParser(checklist=CHECKLIST),
+    ),
 }
 
 
@@ -77,7 +86,6 @@ def test_a_schema_is_obeyed(schema: dict[str, Any], allowed: set[str]) -> None:
 
 
 def test_a_checklist_is_filled_in() -> None:
-    checklist = (Criterion(text="a", weight=0.3), Criterion(text="b", weight=0.7))
-    made = obey(orjson.loads(draw_schema(checklist)), Random(0))
+    made = obey(orjson.loads(draw_schema(CHECKLIST)), Random(0))
     assert [(name, entry["weight"]) for name, entry in made.items()] == [("a", 0.3), ("b", 0.7)]
     assert all(entry["评判理由"] for entry in made.values())

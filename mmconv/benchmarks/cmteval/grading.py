@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from judges import Judge, PromptSet
+from judges import Judge, PromptSet, Slot
 from judges.parsers.cmteval import TurnsParser
-from judges.template import Slot
 from mmconv.benchmarks.cmteval.data import Dialogue, split_long_text
 from mmconv.benchmarks.cmteval.fields import Subset
 from mmconv.benchmarks.cmteval.options import GradingOptions
@@ -25,6 +24,9 @@ JUDGEMENT = "judge"
 # together again as the judge was asked for them, in the tokens of `mmconv.report.forecast`.
 JUDGEMENT_TOKENS = 62
 """How many tokens a judgement has for each turn; forecasts take it."""
+
+AUTHORS_LIMIT = 20_000
+"""The tokens that the authors' scripts let the judge write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +58,8 @@ class Grader:
 
 def judge_sampling(options: GradingOptions, subset: Subset) -> Sampling:
     """How the judge draws: by the paper, or by the script for this subset."""
-    limit = options.judge_max_tokens
+    is_exact = options.judge_settings == "code-exact"
+    limit = AUTHORS_LIMIT if is_exact else options.judge_max_tokens
     if options.judge_settings == "paper":
         return Sampling(temperature=0.0, top_p=0.1, max_tokens=limit)
     if subset == "long-text":

@@ -10,7 +10,7 @@ from pydantic import Field, StrictInt
 from mmconv.benchmarks.cmteval.data import Dialogue, Reference, UserTurn, split_long_text
 from mmconv.benchmarks.cmteval.fields import ACTS
 from mmconv.benchmarks.cmteval.grading import Grader
-from mmconv.benchmarks.cmteval.options import GradingOptions
+from mmconv.benchmarks.cmteval.options import GradingOptions, JudgeSettings
 from mmconv.benchmarks.cmteval.scoring import score_judgement
 from mmconv.benchmarks.shared.judgements import (
     SAMPLE,
@@ -55,7 +55,7 @@ class CMTEvalJudgement(JudgementRequest):
     turns: tuple[SpokenTurn, ...] = Field(min_length=1)
     summary: Words | None = None
     qa_pairs: Words | None = None
-    judge_settings: Literal["paper", "code"] = "paper"
+    judge_settings: JudgeSettings = "paper"
     max_tokens: StrictInt = Field(default=8192, gt=0)
 
     def faults(self) -> Iterator[Fault]:

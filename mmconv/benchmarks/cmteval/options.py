@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pydantic import Field
 
@@ -21,20 +21,23 @@ CONDITION = "free"
 """The one condition: every turn of the history is the model's own (paper, section 4.1)."""
 
 
+JudgeSettings: TypeAlias = Literal["paper", "code", "code-exact"]
+
+
 class GradingOptions(BenchmarkOptions):
     """What decides how a dialogue is judged, whatever file it comes from.
 
     `judge_settings`: temperature 0 and top_p 0.1 throughout (paper), or as in the authors' scripts,
-    which add seed 12 and give Long-Text temperature 0.1 alone (code). Their judge's limit of 20000
-    tokens is more than it can give, so `judge_max_tokens` is less.
+    which add seed 12 and give Long-Text temperature 0.1 alone (code). Their limit of 20000 tokens
+    is more than their judge can write, so `judge_max_tokens` is less; `code-exact` sends it anyway.
     """
 
-    judge_settings: Literal["paper", "code"] = "paper"
-    """How the judge draws: as the paper says, or as the authors' scripts do."""
+    judge_settings: JudgeSettings = "paper"
+    """How the judge draws: by the paper, or by the scripts (code-exact: even their token limit)."""
     judge_retries: int = Field(default=1, ge=0, le=5)
     """How often a verdict that is unreadable or lacks scores is asked for again."""
     judge_max_tokens: int = Field(default=8192, gt=0)
-    """The judge's longest reply, in tokens."""
+    """The judge's longest reply, in tokens; 20000 with judge_settings=code-exact."""
 
 
 class CMTEvalOptions(GradingOptions):

@@ -122,6 +122,7 @@ def _grader(prompts: PromptSet, options: FBBenchOptions, found: Survey) -> Grade
         sampling=Sampling(max_tokens=options.judge_max_tokens),
         retries=options.judge_retries,
         reference=found.referenced if options.reference is None else options.reference,
+        json_mode=options.judge_settings == "code-exact",
     )
 
 

@@ -216,7 +216,7 @@ def _criterion(item: Any) -> Criterion | None:
         return Criterion(text=text)
     if isinstance(weight, bool) or not isinstance(weight, int | float):
         return None
-    return Criterion(text=text, weight=float(weight))
+    return Criterion(text=text, weight=weight)
 
 
 def _misweighted(weight: float | None, scenario: str) -> str | None:

@@ -13,12 +13,12 @@ from typing import Any
 
 import orjson
 
-from judges import Judge, PromptSet
+from judges import Data, Judge, PromptSet, Slot
 from judges.parsers.fbbench import MET, REASON, RESULT, UNMET, WEIGHT, ChecklistParser, Criterion
 from mmconv.benchmarks.fbbench.chains import ANSWER
 from mmconv.benchmarks.fbbench.data import Sample
 from mmconv.errors import PlanError
-from mmconv.values import Call, Ref, Sampling
+from mmconv.values import ANY_OBJECT, Call, Ref, Sampling
 
 JUDGEMENT = "judgement"
 """The id of the call that judges the answer."""
@@ -26,17 +26,23 @@ JUDGEMENT = "judgement"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grader:
-    """Plans judgements, asked up to `1 + retries` times; `reference` shows the reference answer."""
+    """Plans judgements, requested up to `1 + retries` times.
+
+    `reference` shows the reference answer. `json_mode` asks for any JSON object, as the authors'
+    code does, instead of one that fits the form's schema.
+    """
 
     prompts: PromptSet
     sampling: Sampling
     retries: int
     reference: bool
+    json_mode: bool = False
 
     def call(self, sample: Sample) -> Call:
         """The judgement of the candidate's answer."""
         prompt = self.prompts["judge_with_reference" if self.reference else "judge"]
-        slots: dict[str, str | Ref] = {
+        schema = ANY_OBJECT if self.json_mode else draw_schema(sample.checklist)
+        slots: dict[str, Slot] = {
             "query": sample.query,
             "first_answer": sample.first_answer,
             "feedback": sample.feedback,
@@ -48,25 +54,29 @@ class Grader:
             slots["reference"] = _reference(sample)
         judge = Judge(
             parser=ChecklistParser(checklist=sample.checklist),
-            sampling=replace(self.sampling, schema=draw_schema(sample.checklist)),
+            sampling=replace(self.sampling, schema=schema),
             verdict_last=False,
             retries=self.retries,
         )
         return judge.call(JUDGEMENT, prompt, slots)
 
 
-def list_criteria(checklist: Sequence[Criterion]) -> str:
-    """The checklist as numbered lines, with weights where there are any."""
-    return "\n".join(
+def list_criteria(checklist: Sequence[Criterion]) -> Data:
+    """The checklist as numbered lines with any weights; the data are the list of its file."""
+    lines = (
         f"{number}. {each.text}" + ("" if each.weight is None else f"（权重：{each.weight:g}）")
         for number, each in enumerate(checklist, start=1)
     )
+    listed = [each.text if each.weight is None else [each.text, each.weight] for each in checklist]
+    return Data(value=listed, text="\n".join(lines))
 
 
-def draw_form(checklist: Sequence[Criterion]) -> str:
+def draw_form(checklist: Sequence[Criterion]) -> Data:
     """The JSON form that the judge fills in: an entry per criterion, its weight already there."""
     form = {each.text: {REASON: "", RESULT: "", WEIGHT: each.weight} for each in checklist}
-    return orjson.dumps(form, option=orjson.OPT_INDENT_2).decode()
+    # replies are stored under this text, in which every weight has been a float: 1.0, not 1
+    text = {each.text: {REASON: "", RESULT: "", WEIGHT: _as_float(each)} for each in checklist}
+    return Data(value=form, text=orjson.dumps(text, option=orjson.OPT_INDENT_2).decode())
 
 
 def draw_schema(checklist: Sequence[Criterion]) -> str:
@@ -78,10 +88,14 @@ def draw_schema(checklist: Sequence[Criterion]) -> str:
 def _entry_schema(criterion: Criterion) -> dict[str, Any]:
     weight: dict[str, Any] = {"type": "null"}
     if criterion.weight is not None:
-        weight = {"type": "number", "enum": [criterion.weight]}
+        weight = {"type": "number", "enum": [_as_float(criterion)]}
     result = {"type": "string", "enum": [MET, UNMET]}
     # The reason stands first, so that a judge that writes in order thinks before it decides.
     return _object({REASON: {"type": "string"}, RESULT: result, WEIGHT: weight})
+
+
+def _as_float(criterion: Criterion) -> float | None:
+    return None if criterion.weight is None else float(criterion.weight)
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from judges.parsers.fbbench import Criterion
 from mmconv.benchmarks.fbbench.chains import ANSWER
 from mmconv.benchmarks.fbbench.data import Sample, misfits
 from mmconv.benchmarks.fbbench.grading import JUDGEMENT, Grader
-from mmconv.benchmarks.fbbench.options import TEMPERATURES, Maintenance
+from mmconv.benchmarks.fbbench.options import TEMPERATURES, JudgeSettings, Maintenance
 from mmconv.benchmarks.fbbench.scoring import score_judgement
 from mmconv.benchmarks.shared.judgements import (
     SAMPLE,
@@ -49,6 +49,7 @@ class FBBenchJudgement(JudgementRequest):
     checklist: tuple[ChecklistItem, ...] = Field(min_length=1)
     reference: Words | None = None
     maintenance: Maintenance = "any"
+    judge_settings: JudgeSettings = "schema"
     retries: StrictInt = Field(default=2, ge=0, le=5)
     max_tokens: StrictInt = Field(default=4096, gt=0)
 
@@ -64,6 +65,7 @@ class FBBenchJudgement(JudgementRequest):
             sampling=Sampling(max_tokens=self.max_tokens),
             retries=self.retries,
             reference=self.reference is not None,
+            json_mode=self.judge_settings == "code-exact",
         )
         return with_answers(grader.call(self._sample()), {ANSWER: self.turns[1].assistant})
 

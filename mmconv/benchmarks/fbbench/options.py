@@ -10,6 +10,7 @@ from pydantic import Field
 from mmconv.benchmarks.shared.options import CANDIDATE, JUDGE, BenchmarkOptions, Description
 
 Maintenance: TypeAlias = Literal["any", "all"]
+JudgeSettings: TypeAlias = Literal["schema", "code-exact"]
 
 CORRECTION = "Error Correction"
 MAINTENANCE = "Response Maintenance"
@@ -44,6 +45,8 @@ class FBBenchOptions(BenchmarkOptions):
     """Whether the judge reads the reference answer; not set, it does where all records have one."""
     maintenance: Maintenance = "any"
     """A response is maintained if any criterion is met, or only if all are."""
+    judge_settings: JudgeSettings = "schema"
+    """Holds the judge to the form's schema where it can be, or to any object (code-exact)."""
     judge_retries: int = Field(default=2, ge=0, le=5)
     """How often a verdict that is unreadable or lacks scores is asked for again."""
     generate_only: bool = False
@@ -61,6 +64,8 @@ DESCRIPTION = Description(
     conditions={CONDITION: "The first answer is the preset one; the model answers the feedback."},
     unnamed=CONDITION,
     seats={"candidate": CANDIDATE, "judge": JUDGE},
-    judging=frozenset({"reference", "maintenance", "judge_retries", "judge_max_tokens"}),
+    judging=frozenset(
+        {"reference", "maintenance", "judge_settings", "judge_retries", "judge_max_tokens"}
+    ),
 )
 """What `mmconv options fbbench` prints."""

@@ -13,7 +13,13 @@ from judges import PromptSet
 from mmconv.benchmarks.choosing import choose
 from mmconv.benchmarks.data_files.bad_records import bad_records_list, bad_records_table
 from mmconv.benchmarks.mtbench101.chains import candidate_calls
-from mmconv.benchmarks.mtbench101.data import Dialogue, load_dialogues, source_keys, survey
+from mmconv.benchmarks.mtbench101.data import (
+    Dialogue,
+    describe_data,
+    load_dialogues,
+    source_keys,
+    survey,
+)
 from mmconv.benchmarks.mtbench101.grading import Grader
 from mmconv.benchmarks.mtbench101.options import CONDITIONS, GOLDEN, SELF, MTBench101Options
 from mmconv.benchmarks.mtbench101.scoring import Judged, score_answers, score_dialogue
@@ -74,6 +80,10 @@ class MTBench101:
     def load(self) -> Iterator[Dialogue]:
         """Stream the dialogues that the survey found good."""
         return load_dialogues(self._options.data, self._intake)
+
+    def data_table(self) -> Table:
+        """The statistics of the data by task, which `mmconv check` prints."""
+        return describe_data(self.load())
 
     def key(self, sample: Dialogue) -> str:
         """The dialogue's ID."""

@@ -6,7 +6,7 @@ is wrong in one message; `load_dialogues` then streams. Nothing is prompted or s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from mmconv.benchmarks.choosing import EVERYTHING, Choice, all_keys
 from mmconv.benchmarks.data_files.intake import Found, Intake, find_samples
 from mmconv.benchmarks.data_files.records import Record, scan_records
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS, Task
+from mmconv.values import Cell, Table
 
 _FIELDS = ("task", "id", "history")
 
@@ -65,6 +66,42 @@ def load_dialogues(path: Path, intake: Intake) -> Iterator[Dialogue]:
 def source_keys(path: Path) -> Iterator[str]:
     """The ids of all dialogues, wanted or not; see `mmconv.benchmarks.choosing.all_keys`."""
     return all_keys(scan_records(path), _key)
+
+
+def describe_data(dialogues: Iterable[Dialogue]) -> Table:
+    """The statistics of the paper's Table 6 by task; golden answers count among the words."""
+    of_task: dict[str, list[Dialogue]] = {code: [] for code in TASKS}
+    for dialogue in dialogues:
+        of_task[dialogue.task.code].append(dialogue)
+    every = [dialogue for found in of_task.values() for dialogue in found]
+    rows = {code: _statistics(found) for code, found in of_task.items() if found}
+    columns = _statistics(every)
+    return Table(
+        name="data",
+        title="The data by task (paper, Table 6)",
+        columns=tuple(columns),
+        rows={**rows, "all": columns},
+    )
+
+
+def _statistics(dialogues: Sequence[Dialogue]) -> dict[str, Cell]:
+    words = [
+        [len(turn.user.split()) + len(turn.bot.split()) for turn in dialogue.history]
+        for dialogue in dialogues
+    ]
+    totals = [sum(turns) for turns in words]
+    count = sum(map(len, words))
+    judged = sum(len(dialogue.own_turns) for dialogue in dialogues)
+    return {
+        "dialogues": Cell(value=str(len(dialogues))),
+        "turns": Cell(value=str(count)),
+        "judged turns": Cell(value=str(judged)),
+        "turns/dialogue": Cell(value=count / len(dialogues)),
+        "words/dialogue": Cell(value=sum(totals) / len(dialogues)),
+        "words/turn": Cell(value=sum(totals) / count),
+        "max words/dialogue": Cell(value=str(max(totals))),
+        "max words/turn": Cell(value=str(max(map(max, words)))),
+    }
 
 
 def _key(record: Record) -> str | None:

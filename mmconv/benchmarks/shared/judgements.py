@@ -171,7 +171,9 @@ def _with_answers(message: Message, answers: Mapping[str, str]) -> Message:
     if not any(isinstance(part, Ref) for part in message.parts):
         return message
     parts: tuple[Part, ...] = tuple(
-        Text(text=answers[part.call]) if isinstance(part, Ref) and part.call in answers else part
+        Text(text=part.write(answers[part.call]))
+        if isinstance(part, Ref) and part.call in answers
+        else part
         for part in message.parts
     )
     return replace(message, parts=parts)

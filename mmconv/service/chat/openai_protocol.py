@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
+import orjson
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -21,7 +22,7 @@ from pydantic import (
 )
 
 from mmconv.service.http.request_limits import HOTTEST
-from mmconv.values import Finish, Reply
+from mmconv.values import ANY_OBJECT, Finish, Reply
 
 FINISHES: Mapping[Finish, str] = {
     "stop": "stop",
@@ -30,10 +31,6 @@ FINISHES: Mapping[Finish, str] = {
     "unknown": "stop",
 }
 """How a reply ended -> OpenAI's word; it has none for an end that nobody told."""
-
-ANY_OBJECT: Mapping[str, Any] = {"type": "object", "additionalProperties": True}
-"""The schema of OpenAI's JSON mode; backends that guide strictly must be told that fields may be
-added."""
 
 Nothing: TypeAlias = Annotated[list[Any], Field(max_length=0)]
 """A list that must be empty."""
@@ -213,7 +210,7 @@ class ChatRequest(_Shape):
             case SchemaFormat(json_schema=wanted):
                 return wanted.schema_
             case ObjectFormat():
-                return dict(ANY_OBJECT)
+                return dict(orjson.loads(ANY_OBJECT))
         return None
 
 

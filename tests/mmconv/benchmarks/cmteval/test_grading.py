@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from mmconv.values import Call, Ref, Reply, Sampling
 from tests.mmconv.benchmarks.cmteval.dialogues import REAL, write_folder
 
 PUBLISHED = REAL / "eval_long-text_llama3.1-8b.json"
+SLOTS = ("conversation", "summary", "qa_pairs")
 REPLIES = {f"turn_{number}": Reply(text=f"答{number}") for number in (1, 2, 3)}
 
 
@@ -87,6 +89,36 @@ def test_the_judge_draws_as_the_paper_says_or_as_the_scripts_do(tmp_path: Path) 
         assert scripts[key][1][-1].sampling == Sampling(
             temperature=0.0, top_p=0.1, seed=12, max_tokens=20000
         )
+    exact = plans(folder, judge_settings="code-exact")
+    for key, (_, calls) in scripts.items():
+        assert exact[key][1][-1].sampling == calls[-1].sampling
+
+
+def test_a_prompt_can_show_the_conversation_inside_json(tmp_path: Path) -> None:
+    inside = {name: f"<{name}>{{{{{name}|json_escaped}}}}</{name}>" for name in SLOTS}
+    prompts = tmp_path / "prompts"
+    prompts.mkdir()
+    for name, slots in (("judge_dialogue", SLOTS[:1]), ("judge_long_text", SLOTS)):
+        shown = ",\n".join(f'  "{slot}": "{inside[slot]}"' for slot in slots)
+        (prompts / f"{name}.md").write_text(f"# user\n请打分 {{\n{shown}\n}}\n", "utf-8")
+    folder = write_folder(tmp_path / "data")
+    run = spec(folder).model_copy(update={"prompts": prompts})
+    benchmark = build(run, NoImages())
+    replies = {call: Reply(text=f'{each.text}："好"\n\\t\t😀') for call, each in REPLIES.items()}
+    for sample in benchmark.load():
+        call = benchmark.plan(sample, "free")[-1]
+        queries = [turn.query.rpartition("\n")[2] for turn in sample.turns]
+        lines = [
+            f"轮次 {n} - 用户: {queries[n - 1]}\n模型: {replies[f'turn_{n}'].text}\n"
+            f"言语行为: {sample.turns[n - 1].label}"
+            for n in (1, 2, 3)
+        ]
+        values = {"conversation": "\n".join(lines)}
+        if sample.reference is not None:
+            values |= {"summary": sample.reference.summary, "qa_pairs": sample.reference.qa_pairs}
+        whole = {name: f"<{name}>{value}</{name}>" for name, value in values.items()}
+        [message] = resolve(call.messages, replies)
+        assert message.text == "请打分 " + json.dumps(whole, ensure_ascii=False, indent=2)
 
 
 def test_generating_only_needs_neither_judge_nor_references(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from judges import is_settled
 from mmconv.benchmarks.fbbench.benchmark import FBBench, build
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.errors import ConfigError
-from mmconv.graph import check
-from mmconv.values import Reply
+from mmconv.graph import check, resolve
+from mmconv.values import ANY_OBJECT, Reply
 from tests.mmconv.benchmarks.fbbench.samples import (
     RELEASE,
     correction,
@@ -104,6 +105,51 @@ def test_the_schema_is_the_filled_form(tmp_path: Path) -> None:
     assert entry["properties"]["weight"] == {"type": "number", "enum": [0.3]}
     maintained = bare["properties"]["是否坚持这些是成语"]["properties"]
     assert maintained["weight"] == {"type": "null"}
+
+
+WHOLE = [["是否说“对不起”，或'抱歉'？\n第二行 \\ é😀", 1]]
+WEIGHED = [["甲", 0.1], ['it\'s "乙"', 0.9]]
+
+
+@pytest.mark.parametrize(
+    "record", [correction(checklist=WHOLE), correction(checklist=WEIGHED), maintenance()]
+)
+def test_a_prompt_can_show_checklist_and_form_as_python_writes_them(
+    tmp_path: Path, record: dict[str, Any]
+) -> None:
+    own = "# user\n{{query}}{{first_answer}}{{feedback}}\n{{answer|json_escaped}}\n"
+    (tmp_path / "judge.md").write_text(
+        f"{own}{{{{checklist|repr}}}}\n{{{{form|json4}}}}\n", "utf-8"
+    )
+    data = write(tmp_path / "data.json", [record])
+    options = {"data": str(data), "reference": False}
+    seats = {"candidate": FAKE, "judge": FAKE}
+    spec = RunSpec(benchmark="fbbench", options=options, seats=seats, prompts=tmp_path)
+    planned = build(spec, Library())
+    [sample] = planned.load()
+    call = planned.plan(sample, "preset")[1]
+    [message] = resolve(call.messages, {"turn_2": Reply(text='说"对"\n吗')})
+    checklist = record["checklist"]
+    pairs = [[item, None] if isinstance(item, str) else item for item in checklist]
+    form = {name: {"评判理由": "", "评判结果": "", "weight": weight} for name, weight in pairs}
+    expected = [
+        f"{record['user_query']}{record['origin_first_response']}{record['feedback']}",
+        '说\\"对\\"\\n吗',
+        repr(checklist),
+        json.dumps(form, ensure_ascii=False, indent=4),
+    ]
+    assert message.text == "\n".join(expected)
+
+
+def test_the_judge_of_the_authors_code_writes_any_json_object(tmp_path: Path) -> None:
+    data = write(tmp_path / "data.json", [correction()])
+    exact = benchmark(data, judge_settings="code-exact")
+    [sample] = exact.load()
+    judgement = exact.plan(sample, "preset")[1]
+    assert [call.sampling.schema for call in (judgement, *judgement.rescues)] == [ANY_OBJECT] * 3
+    guided = benchmark(data).plan(sample, "preset")[1]
+    assert guided.messages == judgement.messages
+    assert "评判理由" in (guided.sampling.schema or "")
 
 
 @pytest.mark.parametrize(

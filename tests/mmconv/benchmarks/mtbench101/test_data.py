@@ -7,15 +7,64 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from images.library import Library
 from mmconv.benchmarks.mtbench101.benchmark import build
 from mmconv.benchmarks.mtbench101.data import load_dialogues, survey
 from mmconv.benchmarks.mtbench101.taxonomy import MEANS, TASKS
+from mmconv.cli.check import command as check
 from mmconv.errors import DataError
 from tests.mmconv.benchmarks.mtbench101.dialogues import REAL, needs_real, records, spec, write
 
 TURN = {"user": "Hello?", "bot": "Hello."}
+
+
+def statistics(data: Path) -> dict[str, list[Any]]:
+    """The rows of the data's table: counts and means, rounded as the paper's Table 6 is."""
+    table = build(spec(data), Library()).data_table()
+    values = {
+        name: [
+            cell.value if isinstance(cell.value, str) else round(cell.value or 0, 2)
+            for cell in row.values()
+        ]
+        for name, row in table.rows.items()
+    }
+    assert all(list(row) == list(table.columns) for row in table.rows.values())
+    return values
+
+
+def test_the_statistics_of_the_data(tmp_path: Path) -> None:
+    exchange = [{"user": "Who was it?\n", "bot": "Nobody else than me."}, TURN]
+    rows = [
+        {"task": "CM", "id": 1, "history": exchange},
+        {"task": "CM", "id": 2, "history": [*exchange, TURN]},
+        {"task": "SI", "id": 3, "history": [TURN]},
+    ]
+    assert statistics(write(tmp_path / "data.jsonl", rows)) == {
+        "CM": ["2", "5", "3", 2.5, 10.0, 4.0, "11", "7"],
+        "SI": ["1", "1", "1", 1.0, 2.0, 2.0, "2", "2"],
+        "all": ["3", "6", "4", 2.0, 7.33, 3.67, "11", "7"],
+    }
+
+
+@needs_real
+def test_the_statistics_of_the_papers_table_6() -> None:
+    found = statistics(REAL)
+    assert found["all"] == ["1388", "4208", "3615", 3.03, 202.04, 66.64, "817", "323"]
+    assert found["CC"] == ["147", "352", "352", 2.39, 353.91, 147.8, "749", "300"]
+    # the paper swaps the words per turn of SI and MR, and prints 323 as CM's longest turn
+    assert (found["SI"][5], found["MR"][5], found["CM"][7]) == (51.44, 84.76, "142")
+    assert [*found] == [*TASKS, "all"]
+
+
+def test_a_check_prints_the_statistics_first(tmp_path: Path) -> None:
+    data = write(tmp_path / "data.jsonl", records())
+    options = ["--data", str(data), "--candidate", "fake/echo", "--judge", "fake/judge"]
+    told = CliRunner().invoke(check, ["mtbench101", *options, "--out", str(tmp_path / "runs")])
+    assert told.exit_code == 0, told.output
+    assert told.output.startswith("13 samples under golden: data in order\nThe data by task (paper")
+    assert told.output.index("\nall ") < told.output.index("  candidate: echo (fake)")
 
 
 def test_the_taxonomy_is_the_papers() -> None:

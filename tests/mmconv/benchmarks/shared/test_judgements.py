@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -138,6 +140,18 @@ def test_cmteval_asks_what_a_run_asks() -> None:
     run = CMTEvalGrader(prompts=PromptSet("cmteval"), options=CMTEvalGrading()).call(dialogue)
     said = {"turn_1": Reply(text="《活着》。"), "turn_2": Reply(text="那就《边城》。")}
     assert key(made(CMTEVAL)) == key(run, said)
+
+
+def test_answers_that_are_there_are_escaped_as_replies_are(tmp_path: Path) -> None:
+    (tmp_path / "judge.md").write_text(
+        "# user\n{{query}}{{first_answer}}{{feedback}}{{checklist}}{{form}}\n"
+        '"{{answer|json_escaped}}"\n'
+    )
+    answer = 'It is "7":\n\\o/'
+    turns = [FBBENCH["turns"][0], {**FBBENCH["turns"][1], "assistant": answer}]
+    asked = request({**FBBENCH, "turns": turns})
+    call = asked.call(Supplies(prompts=PromptSet("fbbench", tmp_path)))
+    assert call.messages[-1].text.endswith("\n" + json.dumps(answer))
 
 
 def test_botchat_asks_what_a_run_asks() -> None:
