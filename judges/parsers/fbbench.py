@@ -68,7 +68,8 @@ class ChecklistParser:
         counts = {
             "renamed": sum(entry.name != criterion.text for _, criterion, entry in taken),
             "missing": len(self.checklist) - len(taken),
-            "added": len(entries) - len(taken),
+            # a criterion that the checklist names twice has one entry: JSON keys are distinct
+            "added": len(entries) - len(set(matched) - {None}),
             "reweighted": sum(entry.weight != criterion.weight for _, criterion, entry in taken),
         }
         return Verdict(

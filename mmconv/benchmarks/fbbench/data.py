@@ -132,13 +132,14 @@ def misfits(sample: Sample) -> list[str]:
             faults.append(f"checklist item {number}: {fault}")
     if (total := off_balance(sample)) is not None:
         faults.append(f"checklist: the weights sum to {total:.6g}, not 1")
-    texts = [criterion.text for criterion in sample.checklist]
-    faults += [
-        f"checklist: {text!r} stands there twice"
-        for text in dict.fromkeys(texts)
-        if texts.count(text) > 1
-    ]
+    faults += [f"checklist: {text!r} is listed twice" for text in dict.fromkeys(repeated(sample))]
     return faults
+
+
+def repeated(sample: Sample) -> list[str]:
+    """The criteria that the checklist lists again, once for each time."""
+    texts = [criterion.text for criterion in sample.checklist]
+    return [text for number, text in enumerate(texts) if text in texts[:number]]
 
 
 def off_balance(sample: Sample) -> float | None:

@@ -14,7 +14,7 @@ from typing import Any
 from judges.parsers.fbbench import OFFICIAL, ChecklistParser
 from mmconv.benchmarks.data_files.records import Record, scan_records
 from mmconv.benchmarks.fbbench.chains import ANSWER
-from mmconv.benchmarks.fbbench.data import Sample, off_balance, read_sample
+from mmconv.benchmarks.fbbench.data import Sample, off_balance, read_sample, repeated
 from mmconv.benchmarks.fbbench.grading import JUDGEMENT
 from mmconv.benchmarks.fbbench.options import CONDITION, Maintenance
 from mmconv.benchmarks.fbbench.published import ADVICE, RELEASES, read_name, read_outcomes
@@ -114,6 +114,7 @@ def _scores(sample: Sample, record: Record, maintenance: Maintenance) -> Iterato
     odd = {
         "error_text": isinstance(outcomes[ANSWER], Failure),
         "off_balance": off_balance(sample) is not None,
+        "repeated": len(repeated(sample)),
         "misstored": not _agree(own[OFFICIAL], stored),
     }
     for metric, value in odd.items():

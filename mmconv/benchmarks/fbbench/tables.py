@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import permutations
 
+from judges.parsers.fbbench import OFFICIAL
 from mmconv.benchmarks.fbbench.options import CORRECTION, MAINTENANCE, SCENARIOS
 from mmconv.benchmarks.fbbench.quantities import Where, estimate, holding, labels, official, tasks
 from mmconv.benchmarks.shared.endings import endings_table
@@ -34,9 +35,10 @@ FAULT_LABELS = {
     "refused": "prompts refused by the judge's server (authors: 0)",
     "error_text": "error texts stored and judged as answers",
     "off_balance": "checklists whose weights do not sum to 1",
+    "repeated": "criteria that a checklist lists twice",
     "misstored": "stored scores that the judgement does not give",
 }
-"""Metric -> the row that counts it; the last three occur in published files only."""
+"""Metric -> the row that counts it; the last four occur in published files only."""
 
 _HALVES = ("error correction", "response maintenance")
 _TYPES = {"deficiency": _HALVES[:1], "feedback": _HALVES}
@@ -96,14 +98,20 @@ def _means(
 ) -> Table:
     """All quantities of some samples of a model, by the name of the row."""
     quantities = tuple(QUANTITIES)
-    rows = _rows((label, _row(frame, quantities, where)) for label, frame, where in found)
+    places = tuple(found)
+    rows = _rows((label, _row(frame, quantities, where)) for label, frame, where in places)
     return Table(
         name=name,
         title=title,
         columns=_columns(quantities),
         digits=_DIGITS,
         rows=rows,
-        notes=(*notes, *_half_notes(rows), *_estimate_notes(rows)),
+        notes=(
+            *notes,
+            *_half_notes(rows),
+            *_estimate_notes(rows),
+            *_repeated_notes(places, quantities),
+        ),
     )
 
 
@@ -112,14 +120,12 @@ def _types(
 ) -> Table:
     """The macro mean over tasks within the samples that carry each label of the tag."""
     quantities = _TYPES[tag]
-    rows = _rows(
-        (
-            _label(frames, model, label),
-            _row(frame, quantities, {tag: holding(frame, tag, label)}),
-        )
+    places = tuple(
+        (_label(frames, model, label), frame, {tag: holding(frame, tag, label)})
         for model, frame in frames.items()
         for label in labels(frame, tag)
     )
+    rows = _rows((label, _row(frame, quantities, where)) for label, frame, where in places)
     return Table(
         name=tag,
         title=f"Scores by {meaning} (%)",
@@ -130,6 +136,7 @@ def _types(
             "A sample with several types counts for each of them.",
             *notes,
             *_estimate_notes(rows),
+            *_repeated_notes(places, quantities),
         ),
     )
 
@@ -241,6 +248,38 @@ def _rounding_notes(rows: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
             "Where a mean lies halfway between two printed numbers, ours and the authors' may be "
             "0.01 apart: they round the share as the computer holds it."
         )
+
+
+def _repeated_notes(
+    places: Iterable[tuple[str, ScoreFrame, Where]], quantities: Sequence[str]
+) -> Iterator[str]:
+    """In which cells ours and the authors' differ because a checklist lists a criterion twice."""
+    rows = [label for label, frame, where in places if _counts_twice(frame, where)]
+    if rows:
+        columns = " and ".join(name for name in quantities if CORRECTION in QUANTITIES[name])
+        yield (
+            "A checklist lists a criterion twice. Both its weights count in ours, and one for the "
+            f"authors, in {columns} of {', '.join(rows)}."
+        )
+
+
+def _counts_twice(frame: ScoreFrame, where: Where) -> bool:
+    """Whether a repeated criterion lets the two scores of some sample differ."""
+
+    def scores(metric: str) -> dict[str, float | None]:
+        found = frame.select(metric=metric, **{**where, "scenario": CORRECTION})
+        return dict(zip(found.samples, found.values, strict=True))
+
+    lists = frame.select(metric="repeated")
+    ours, theirs = scores("score"), scores(OFFICIAL)
+    return any(
+        count and _differ(ours.get(sample), theirs.get(sample))
+        for sample, count in zip(lists.samples, lists.values, strict=True)
+    )
+
+
+def _differ(ours: float | None, theirs: float | None) -> bool:
+    return ours is not None and theirs is not None and not math.isclose(ours, theirs, abs_tol=1e-9)
 
 
 def _lies_halfway(ours: float | str | None, theirs: float | str | None) -> bool:

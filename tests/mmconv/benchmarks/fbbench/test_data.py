@@ -67,7 +67,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"checklist": [["甲", 1.0], ["", 0.1]]}, "checklist item 2 is ['', 0.1]: no criterion"),
     ({"checklist": ["甲"]}, "its weight is None, not a number in (0, 1]"),
     ({"checklist": [["甲", "1"]]}, "checklist item 1 is ['甲', '1']: no criterion"),
-    ({"checklist": [["甲", 0.5], ["甲", 0.5]]}, "'甲' stands there twice"),
+    ({"checklist": [["甲", 0.5], ["甲", 0.5]]}, "'甲' is listed twice"),
     ({"reference_second_response": [5]}, "reference_second_response holds [5]"),
 ]
 

@@ -162,6 +162,7 @@ def test_what_files_hide_is_counted(tmp_path: Path) -> None:
         "prompts refused by the judge's server (authors: 0)": 1.0,
         "error texts stored and judged as answers": 1.0,
         "checklists whose weights do not sum to 1": 1.0,
+        "criteria that a checklist lists twice": 0.0,
         "stored scores that the judgement does not give": 1.0,
     }
     row = found["scores"].rows["some-model"]
@@ -178,6 +179,49 @@ def test_what_files_hide_is_counted(tmp_path: Path) -> None:
         "No samples of response maintenance, so that overall is error correction alone: "
         "some-model.",
     )
+
+
+TWICE = (
+    "A checklist lists a criterion twice. Both its weights count in ours, and one for the authors"
+)
+
+
+def test_a_criterion_that_a_checklist_lists_twice_is_counted_and_explained(tmp_path: Path) -> None:
+    checklist = [["甲", 0.3], ["乙", 0.4], ["甲", 0.3]]
+    kinds = {"error_type": ["Factual Error"], "feedback_type": ["Raising Objections"]}
+    twice = {**correction(1, checklist=checklist, task_type="Coding"), **kinds}
+    file = write(
+        tmp_path / "twice.jsonl",
+        judged(twice, "是", "否", "是", score=0.3),
+        judged(correction(2), "是", "否"),
+        judged(maintenance(3, checklist=["丙", "丙"]), "是", "是"),
+    )
+    found = tables(file)
+    counts = {
+        label: [cell.value for cell in row.values()] for label, row in found["faults"].rows.items()
+    }
+    assert counts.pop("criteria that a checklist lists twice") == [2.0, 2.0]
+    assert {tuple(each) for each in counts.values()} == {(0.0, 0.0)}
+    row = found["tasks"].rows["Coding"]
+    assert (row["error correction"].value, row["authors: error correction"].value) == (60.0, 30.0)
+    told = {
+        name: [note.removeprefix(TWICE) for note in table.notes if note.startswith(TWICE)]
+        for name, table in found.items()
+    }
+    assert {name: notes for name, notes in told.items() if notes} == {
+        "scores": [", in error correction and overall of some-model."],
+        "tasks": [", in error correction and overall of Coding."],
+        "subtasks": [", in error correction and overall of Coding / Arithmetic."],
+        "deficiency": [", in error correction of Factual Error."],
+        "feedback": [", in error correction of Raising Objections."],
+    }
+
+
+def test_a_repeated_criterion_that_is_not_met_needs_no_explanation(tmp_path: Path) -> None:
+    twice = correction(checklist=[["甲", 0.3], ["乙", 0.4], ["甲", 0.3]])
+    found = tables(write(tmp_path / "twice.jsonl", judged(twice, "否", "是", "否", score=0.4)))
+    assert found["faults"].rows["criteria that a checklist lists twice"]["samples"].value == 1.0
+    assert not any(note.startswith(TWICE) for table in found.values() for note in table.notes)
 
 
 def test_several_models_are_rows_of_one_table(tmp_path: Path) -> None:
