@@ -19,6 +19,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PrivateAttr,
     SerializerFunctionWrapHandler,
     StrictFloat,
     StrictInt,
@@ -154,7 +155,8 @@ class RunSpec(_Frozen):
     `seats` maps the benchmark's seats (candidate, judge) to models; one from a file that sets no
     `name` is named after the file. `trials` repeats every sample so often. `limit` takes the first
     samples, with the seed `shuffle` so many at random; `samples` takes those of these keys.
-    `sampling` overrides the benchmark's sampling by seat.
+    `sampling` overrides the benchmark's sampling by seat. `chosen` are the keys of the samples that
+    a run of this specification chose when it was started; it is no field, and None for a new run.
     """
 
     benchmark: str
@@ -170,6 +172,18 @@ class RunSpec(_Frozen):
     )
     seed: int = Field(default=0, **_SEEDS)
     prompts: Path | None = None
+    _chosen: tuple[str, ...] | None = PrivateAttr(default=None)
+
+    @property
+    def chosen(self) -> tuple[str, ...] | None:
+        """Keys of the samples that the run chose when it was started, in its order."""
+        return self._chosen
+
+    def as_chosen(self, keys: tuple[str, ...] | None) -> RunSpec:
+        """The same specification, for the run that chose the samples of these keys."""
+        spec = self.model_copy()
+        spec._chosen = keys
+        return spec
 
     @field_validator("seats", mode="before")
     @classmethod

@@ -25,7 +25,13 @@ from mmconv.errors import ConfigError, InputError, OwnCodeError, StoreError
 from mmconv.identity import depends_on_folder, identify
 from mmconv.plans import Finished, Plan, score_finished
 from mmconv.protocols import Benchmark
-from mmconv.report.changed_inputs import check_kept, check_own, tell_changed
+from mmconv.report.changed_inputs import (
+    check_kept,
+    check_own,
+    recorded_samples,
+    tell_changed,
+    tell_gone,
+)
 from mmconv.report.notes import other_models, plain_turns, stand_ins, tell_shard, tell_trials
 from mmconv.report.shortfalls import Shortfall
 from mmconv.report.summary import headline, software, summary
@@ -100,6 +106,7 @@ class Evaluation:
     named: Path | None = None
     """Where a run lies that is there already, since its folder may have been renamed."""
     _planned: tuple[Call, ...] = field(default=(), init=False, repr=False)
+    _keys: tuple[str, ...] | None = field(default=None, init=False, repr=False)
 
     @property
     def run_id(self) -> str:
@@ -119,12 +126,32 @@ class Evaluation:
     @property
     def samples(self) -> int:
         """How many samples this run takes in, trials not counted."""
-        return len(range(self.shard.index, self._whole, self.shard.count))
+        return len(range(self._whole)[self._part]) - len(self._gone(self.spec.chosen))
 
     @property
     def _whole(self) -> int:
         """The same of all shards."""
+        if self.spec.chosen is not None:
+            return len(self.spec.chosen)
         return min(self.benchmark.size, self.spec.limit or self.benchmark.size)
+
+    @property
+    def _part(self) -> slice:
+        """This shard's part of all samples of the run."""
+        return slice(self.shard.index, None, self.shard.count)
+
+    def _gone(self, chosen: tuple[str, ...] | None) -> tuple[str, ...]:
+        """Keys of samples that this run or shard once chose, and that it does not take today."""
+        if chosen is None:
+            return ()
+        today = {*self._all_keys()}
+        return tuple(key for key in chosen[self._part] if key not in today)
+
+    def _all_keys(self) -> tuple[str, ...]:
+        """The keys of the samples of all shards, read once: a spreadsheet opens slowly."""
+        if self._keys is None:
+            self._keys = tuple(self.benchmark.key(sample) for _, sample in self._numbered())
+        return self._keys
 
     @property
     def plan_count(self) -> int:
@@ -154,11 +181,19 @@ class Evaluation:
 
     def _taken_in(self) -> Iterator[Any]:
         """The samples of this run or shard, trials not counted."""
-        for number, sample in enumerate(self.benchmark.load()):
-            if self.spec.limit is not None and number >= self.spec.limit:
-                return
+        for number, sample in self._numbered():
             if number % self.shard.count == self.shard.index:
                 yield sample
+
+    def _numbered(self) -> Iterator[tuple[int, Any]]:
+        """The samples of all shards; each has the number that it had when the run was started."""
+        if self.spec.chosen is None:
+            yield from islice(enumerate(self.benchmark.load()), self.spec.limit)
+            return
+        numbers = {key: number for number, key in enumerate(self.spec.chosen)}
+        for sample in self.benchmark.load():
+            if (number := numbers.get(self.benchmark.key(sample))) is not None:
+                yield number, sample
 
     def runner(self, *, offline: bool = False) -> Runner:
         """A runner for this evaluation; with `offline` it asks nothing and reads the store."""
@@ -200,7 +235,8 @@ class Evaluation:
             await asyncio.to_thread(
                 self.equipment.store.add_run, self.run_id, self.spec.model_dump_json()
             )
-            output.write_json(SPEC, self._start().model_dump(mode="json"))
+            start = await asyncio.to_thread(self._start)
+            output.write_json(SPEC, start.model_dump(mode="json"))
         try:
             async with _left_aside(output.records()) as records:
                 complete = await self._drive(runner, records, page=page)
@@ -239,12 +275,13 @@ class Evaluation:
 
         Raises `ConfigError` where the folder is that of other data, which a run elsewhere has.
         """
-        if not (self.folder / MANIFEST).exists():
+        if not (self.folder / SPEC).exists():
             return ()
         today = self.manifest()
         if depends_on_folder(self.spec, self.benchmark):
             check_own(self.folder, today)
-        return tell_changed(self.folder, today)
+        gone = self._gone(recorded_samples(self.folder))
+        return tell_changed(self.folder, today.model_copy(update={"gone": gone}))
 
     def _check_kept(self, tally: Tally) -> None:
         """Refuse to write results of no reply, or of fewer than a finished run has."""
@@ -278,6 +315,7 @@ class Evaluation:
             *stand_ins(self.spec),
             *plain_turns(self.spec, about_models(self.spec)),
             *tell_shard(self.shard, self.samples, self._whole),
+            *(f"GONE: {line}." for line in tell_gone(self._gone(self.spec.chosen))),
         )
 
     def _start(self) -> Start:
@@ -286,6 +324,7 @@ class Evaluation:
             store=self.place.absolute_store,
             started_in=Path.cwd(),
             shard=self.shard,
+            samples=self._all_keys(),
         )
 
     def manifest(self, tally: Tally | None = None) -> Manifest:
@@ -296,6 +335,7 @@ class Evaluation:
             benchmark=self.benchmark.name,
             conditions=self.benchmark.conditions,
             samples=self.samples,
+            gone=self._gone(self.spec.chosen),
             seed=self.spec.seed,
             models=self.fingerprints,
             about_models=about_models(self.spec),
@@ -370,13 +410,14 @@ async def open_evaluation(
 def read_run(folder: Path) -> tuple[RunSpec, Place, Shard, Path]:
     """What a run's folder says of itself, and the folder that its relative paths start from.
 
+    The specification knows the samples that the run chose, where the folder says them.
     A database's password is not written there; where the environment names the same database, it
     is taken from that. Raises `InputError` as `mmconv.run_folder.saved_run.read_start` does.
     """
     start = read_start(folder)
     store = with_password(start.store, database_url())
     place = Place(out=folder.parent.absolute(), store=store)
-    return start.spec, place, start.shard, start.started_in
+    return start.spec.as_chosen(start.samples), place, start.shard, start.started_in
 
 
 @asynccontextmanager

@@ -3,12 +3,15 @@
 The first ones (`limit`) are counted as samples are read. For the others the keys of all records are
 read beforehand, and whatever is not chosen is neither checked nor counted. What is drawn depends on
 the seed and the keys alone: not on the order of the data, the machine or the models.
+
+A run that is scored or shown again takes the samples that it chose when it was started, whatever
+its data would give today (`RunSpec.chosen`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import nsmallest
 from typing import Any, TypeAlias
 
@@ -30,12 +33,15 @@ class Choice:
 
     `limit` is how many are wanted: the first ones. `keys` are those of drawn or named samples, of
     the `records` that there are; the two never go together. `seed` is what they were drawn by.
+    `earlier` are the keys that a run chose when it was started, as far as the data still have them:
+    no other sample is taken then.
     """
 
     limit: int | None = None
     keys: frozenset[str] | None = None
     records: int = 0
     seed: int | None = None
+    earlier: frozenset[str] | None = None
 
     @property
     def passed_over(self) -> int:
@@ -73,6 +79,19 @@ def choose(spec: RunSpec, keys: Iterable[str]) -> Choice:
 
     Raises `ConfigError` that names the keys which no record has.
     """
+    if spec.chosen is None:
+        return _choose_new(spec, keys)
+    known = dict.fromkeys(keys)
+    earlier = frozenset(key for key in spec.chosen if key in known)
+    named = None if spec.samples is None else tuple(key for key in spec.samples if key in known)
+    choice = _choose_new(spec.model_copy(update={"samples": named}), known)
+    if not earlier:  # a benchmark of a user's own may have other keys: `Evaluation` looks at those
+        return choice
+    drawn = None if choice.keys is None else choice.keys | earlier
+    return replace(choice, keys=drawn, earlier=earlier)
+
+
+def _choose_new(spec: RunSpec, keys: Iterable[str]) -> Choice:
     if spec.samples is None and spec.shuffle is None:
         return Choice(limit=spec.limit)
     known = dict.fromkeys(keys)

@@ -28,8 +28,9 @@ from mmconv.cli.shared.visible_text import visible
 from mmconv.errors import ConfigError
 from mmconv.evaluation import Evaluation
 from mmconv.plans import Finished
-from mmconv.report.changed_inputs import check_shown
+from mmconv.report.changed_inputs import check_shown, check_there, tell_gone
 from mmconv.run_folder.transcripts import judged_as
+from mmconv.trials import read_trial
 from mmconv.values import Call, Failure, Outcome, Reply, Skipped
 from mmconv.wrong_fields import nearest
 
@@ -64,7 +65,8 @@ async def _show(folder: Path, sample: str, condition: str, *, with_judge: bool, 
             raise ConfigError(f"{folder} has no condition {condition!r}{nearest(condition, known)}")
         if not sample:
             # A line of each is kept: all prompts and replies of a run may not fit into memory.
-            for line in await _finished(evaluation, sample, condition, _how_far):
+            lines = await _finished(evaluation, sample, condition, _how_far)
+            for line in (*lines, *tell_gone(evaluation.manifest().gone)):
                 click.echo(visible(line))
             return
         found = await _finished(evaluation, sample, condition, lambda finished: finished)
@@ -72,6 +74,7 @@ async def _show(folder: Path, sample: str, condition: str, *, with_judge: bool, 
         if raw:
             prompts = await asyncio.to_thread(_open_raw, evaluation, found, with_judge)
     if not found:
+        check_there(folder, read_trial(sample).key, evaluation.manifest())
         raise ConfigError(f"{folder} has no sample {sample!r}; `mmconv show {folder}` lists them")
     for finished in found:
         told = "\n".join(transcript(finished, prompts, with_judge=with_judge))

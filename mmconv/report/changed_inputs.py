@@ -7,13 +7,14 @@ another run got. Nothing is written here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mmconv.benchmarks.data_files.bad_records import name_few
 from mmconv.errors import ConfigError, DataError
 from mmconv.report.shortfalls import read_shortfall
-from mmconv.run_folder.layout import MANIFEST, SCORES, TRANSCRIPTS, Manifest
+from mmconv.run_folder.layout import MANIFEST, SCORES, TRANSCRIPTS, Manifest, Start
 from mmconv.run_folder.saved_run import read_manifest, read_start, read_summary
 from mmconv.tally import Tally
 
@@ -54,15 +55,17 @@ def tell_changed(folder: Path, today: Manifest) -> tuple[str, ...]:
     """Lines on results that running a run again replaces, and on libraries of other versions.
 
     Results are replaced where they are of something else than there is today. A hub name whose
-    commit is another one is told too: its name is all that replies are kept under.
+    commit is another one is told too: its name is all that replies are kept under. Samples that
+    are gone are named for a run without results as well.
     """
     saved = _manifest(folder)
+    if saved is None or not (folder / SCORES).exists():
+        told = [f"{folder}: {line}" for line in tell_gone(today.gone)]
+    else:
+        known = "; ".join(_differences(saved, today))
+        told = [f"{folder}: {known}. The results there will be replaced."] if known else []
     if saved is None:
-        return ()
-    told = []
-    known = list(_differences(saved, today)) if (folder / SCORES).exists() else []
-    if known:
-        told.append(f"{folder}: {'; '.join(known)}. The results there will be replaced.")
+        return tuple(told)
     other = [
         f"{name} {saved.packages[name]} ({version} now)"
         for name, version in today.packages.items()
@@ -88,8 +91,9 @@ def check_own(folder: Path, today: Manifest) -> None:
     directory that is gone was moved, with its data and runs.
     """
     saved = _manifest(folder)
-    if saved is None or (started_in := _started_in(folder)) is None:
+    if saved is None or (start := _start(folder)) is None:
         return
+    started_in = start.started_in
     if not started_in.is_dir() or started_in.samefile(Path.cwd()):
         return
     if known := tuple(_other_data(saved, today)):
@@ -130,11 +134,31 @@ def check_exported(folder: Path, today: Manifest, unasked: int, store: str) -> N
         raise DataError(str(folder), known, _UNEXPORTED)
 
 
+def check_there(folder: Path, sample: str, today: Manifest) -> None:
+    """Raise `DataError` where this is a sample's key that the run chose and its data lack today."""
+    if sample in today.gone:
+        saved = _manifest(folder)
+        raise DataError(str(folder), [*tell_gone([sample]), *_left_out(saved, today)], _UNSHOWN)
+
+
 def check_beside(folder: Path, today: Manifest) -> None:
     """Raise `DataError` where today's data are not what a run's results can be shown beside."""
     saved = _manifest(folder)
-    if saved is not None and (known := tuple(_other_data(saved, today))):
+    if saved is not None and (known := (*tell_gone(today.gone), *_other_data(saved, today))):
         raise DataError(str(folder), known)
+
+
+def tell_gone(gone: Sequence[str]) -> Iterator[str]:
+    """A line that names the samples which a run chose and its data lack today, if there are any."""
+    if gone:
+        samples = "1 sample" if len(gone) == 1 else f"{len(gone)} samples"
+        yield f"the data no longer give {samples} of the run: {name_few(gone)}"
+
+
+def recorded_samples(folder: Path) -> tuple[str, ...] | None:
+    """Keys of the samples that a run's last session chose; None where they cannot be read."""
+    start = _start(folder)
+    return None if start is None else start.samples
 
 
 def _unanswered(finished: bool, unasked: int, store: str) -> str:
@@ -176,6 +200,7 @@ def _causes(saved: Manifest | None, today: Manifest) -> Iterator[str]:
 
 
 def _differences(saved: Manifest, today: Manifest) -> Iterator[str]:
+    yield from tell_gone(today.gone)
     yield from _other_data(saved, today)
     for name in _differing(saved.facts.get("prompts"), today.facts.get("prompts")):
         yield f"the prompt {name} is not the one that the run was made with"
@@ -183,10 +208,15 @@ def _differences(saved: Manifest, today: Manifest) -> Iterator[str]:
         if (was := saved.options[name]) != (now := today.options[name]):
             yield f"the option {name} was {was} when the run was made, and is {now} today"
     yield from _other_models(saved, today)
-    before = saved.facts.get("left_out") or ()
+    yield from _left_out(saved, today)
+
+
+def _left_out(saved: Manifest | None, today: Manifest) -> Iterator[str]:
+    """The first records that are bad today, and were not when the run was made."""
+    before = () if saved is None else saved.facts.get("left_out") or ()
     new = [each for each in today.facts.get("left_out") or () if each not in before]
     for record in new[:SHOWN]:
-        yield f"{record['where']} was good, and is left out today: {'; '.join(record['reasons'])}"
+        yield f"{record['where']} is left out today: {'; '.join(record['reasons'])}"
 
 
 def _other_data(saved: Manifest, today: Manifest) -> Iterator[str]:
@@ -236,8 +266,8 @@ def _manifest(folder: Path) -> Manifest | None:
         return None
 
 
-def _started_in(folder: Path) -> Path | None:
+def _start(folder: Path) -> Start | None:
     try:
-        return read_start(folder).started_in
+        return read_start(folder)
     except DataError:
         return None

@@ -80,13 +80,17 @@ class Specified(BaseModel):
 
 
 class Start(Specified):
-    """`SPEC`: what was run, over which store, from which working directory, and which part."""
+    """`SPEC`: what was run, over which store, from which working directory, and which part.
+
+    `samples` are the keys that the whole run chose, in its order; an older folder has None.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     store: str
     started_in: Path
     shard: Shard
+    samples: tuple[str, ...] | None = None
 
 
 class Manifest(BaseModel):
@@ -96,7 +100,7 @@ class Manifest(BaseModel):
     template); `answered_by` counts replies by seat and the model that answered, as servers name it;
     `options` are all that a shipped benchmark has, defaults too, but for names of files;
     `facts` and `notes` are the benchmark's own, and so are the names of the `conditions`;
-    `packages` are versions.
+    `packages` are versions. `gone` are keys of samples that the run chose and its data lack today.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -105,6 +109,7 @@ class Manifest(BaseModel):
     benchmark: str
     conditions: tuple[str, ...]
     samples: int
+    gone: tuple[str, ...] = ()
     seed: int
     models: Mapping[str, str]
     about_models: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)

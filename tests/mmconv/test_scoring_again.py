@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from mmconv.cli import commands, show
-from mmconv.errors import DataError, StoreError
+from mmconv.errors import ConfigError, DataError, StoreError
 from mmconv.plans import Finished
 from mmconv.run_folder.saved_run import read_calls
 
@@ -153,6 +153,7 @@ def test_a_sample_that_is_gone_is_told(desk: Desk) -> None:
     desk.write(*riddles()[:-1])
     assert desk.refused().problems == (
         "the run had 4 samples, and there are 3 today",
+        "the data no longer give 1 sample of the run: 4",
         "riddles.jsonl is not the file that the run was made from",
     )
 
@@ -161,7 +162,104 @@ def test_a_record_that_went_bad_is_told(desk: Desk) -> None:
     desk.run()
     desk.write(*riddles()[:-1], {"id": ROWS})
     *_, cause = desk.refused().problems
-    assert cause == "riddles.jsonl line 4 (id 4) was good, and is left out today: no riddle"
+    assert cause == "riddles.jsonl line 4 (id 4) is left out today: no riddle"
+
+
+def test_no_other_sample_takes_the_place_of_one_that_is_gone(desk: Desk) -> None:
+    """The store holds answers to all four riddles; a run of the first two chose 1 and 2."""
+    desk.run()
+    shutil.rmtree(desk.folder)
+    desk.run("--limit", "2")
+    before = desk.files()["scores.jsonl"]
+    desk.write(*riddles()[1:])
+    assert desk.refused().problems == (
+        "the run had 2 samples, and there are 1 today",
+        "the data no longer give 1 sample of the run: 1",
+        "riddles.jsonl is not the file that the run was made from",
+    )
+    # a bad record is gone too, and what is wrong with it is told
+    desk.write({"id": 1}, *riddles()[1:])
+    lost, gone, _, reason = desk.refused().problems
+    assert "2 samples" in lost
+    assert gone.endswith("of the run: 1")
+    assert reason == "riddles.jsonl line 1 (id 1) is left out today: no riddle"
+    shown = CliRunner().invoke(commands, ["show", str(desk.folder)]).output.splitlines()
+    assert shown == ["2  free: 2 of 2 calls answered", gone]
+    with pytest.raises(DataError) as caught:
+        typed("show", str(desk.folder), "1")
+    assert caught.value.problems == (gone, reason)
+    with pytest.raises(ConfigError, match="has no sample '3'"):
+        typed("show", str(desk.folder), "3")
+    assert gone in typed("report", str(desk.folder))
+    desk.write(*riddles())
+    assert desk.score() == ""
+    assert desk.files()["scores.jsonl"] == before
+
+
+def test_a_sample_that_was_bad_at_the_start_stays_out_of_the_run(desk: Desk) -> None:
+    desk.write({"id": 1}, *riddles()[1:])
+    desk.run("--limit", "2")
+    files = desk.files()
+    assert desk.score() == ""
+    # the tables, and what they say of left-out records, are those of the run
+    made = [name for name in files if not name.startswith(("transcripts", "summary"))]
+    assert [name for name in made if desk.files()[name] != files[name]] == []
+    desk.write(*riddles())
+    assert desk.score() == ""
+    assert desk.files()["scores.jsonl"] == files["scores.jsonl"]
+
+
+@pytest.mark.parametrize("choice", [(), ("--limit", "4", "--shuffle", "1"), ("--samples", "1,4")])
+def test_records_that_were_added_since_are_not_scored(desk: Desk, choice: tuple[str, ...]) -> None:
+    desk.run(*choice)
+    before = desk.files()["scores.jsonl"]
+    desk.write(*({"id": number, "riddle": "New?"} for number in range(10, 30)), *riddles())
+    assert desk.score() == ""
+    assert desk.files()["scores.jsonl"] == before
+
+
+@pytest.mark.parametrize("shard", ["1/2", "2/2"])
+def test_a_shard_keeps_its_samples_where_one_is_gone(desk: Desk, shard: str) -> None:
+    part = replace(desk, shard=shard)
+    part.run()
+    kept = {"1/2": ["3"], "2/2": ["2", "4"]}[shard]
+    desk.write(*riddles()[1:])
+    shown = CliRunner().invoke(commands, ["show", str(part.folder)]).output.splitlines()
+    assert [line.split()[0] for line in shown if "answered" in line] == kept
+    assert ("the data no longer give 1 sample of the run: 1" in shown) is (shard == "1/2")
+
+
+def test_a_stopped_run_is_scored_without_what_is_gone_and_says_so(desk: Desk) -> None:
+    desk.run()
+    for name in ("summary.json", "transcripts.jsonl"):
+        (desk.folder / name).unlink()
+    desk.write(*riddles()[1:])
+    desk.score()
+    told = "GONE: the data no longer give 1 sample of the run: 1."
+    assert told in (desk.folder / "report.md").read_text(encoding="utf-8")
+    assert told in orjson.loads(desk.files()["manifest.json"])["notes"]
+
+
+def test_a_run_that_goes_on_names_the_samples_that_it_no_longer_takes(desk: Desk) -> None:
+    desk.run("--limit", "2")
+    for name in ("manifest.json", "summary.json", "scores.jsonl", "transcripts.jsonl"):
+        (desk.folder / name).unlink()
+    desk.write(*riddles()[1:])
+    told = f"{desk.folder}: the data no longer give 1 sample of the run: 1\n"
+    assert desk.run("--limit", "2").startswith(told)
+    assert "no longer" not in desk.run("--limit", "2")
+    shown = CliRunner().invoke(commands, ["show", str(desk.folder)]).output.splitlines()
+    assert [line.split()[0] for line in shown] == ["2", "3"]
+
+
+def test_a_folder_that_names_no_samples_is_scored_as_before(desk: Desk) -> None:
+    desk.run("--limit", "2")
+    start = orjson.loads((desk.folder / "spec.json").read_bytes())
+    assert start.pop("samples") == ["1", "2"]
+    (desk.folder / "spec.json").write_bytes(orjson.dumps(start))
+    assert desk.score() == ""
+    desk.write(*riddles()[2:])
+    assert not any("no longer give" in problem for problem in desk.refused().problems)
 
 
 def test_where_nothing_is_known_to_have_changed_that_is_told(desk: Desk) -> None:
@@ -255,7 +353,7 @@ def test_a_run_that_was_only_scored_keeps_what_it_has(unfinished: Desk) -> None:
         "riddles.jsonl is not the file that the run was made from",
     )
     desk.write(*riddles()[:-1])
-    lost, _ = desk.refused().problems
+    lost, *_ = desk.refused().problems
     assert lost == "the run had 4 samples, and there are 3 today"
     desk.data.write_bytes(whole)
     desk.score()

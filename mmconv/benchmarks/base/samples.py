@@ -92,11 +92,11 @@ def survey(source: Source, library: ImageSink) -> Intake:
     if source.image_fields:
         folder = ImageFolder(source.images, library)
         for found, faults in check_ahead(_find(source, columns), wanted, folder):
-            intake.add(found.place, (*found.faults, *faults))
+            intake.add(found, faults)
         missing = folder.missing
     else:
         for found in _find(source, columns):
-            intake.add(found.place, found.faults)
+            intake.add(found)
     advice = [f"Every record needs {', '.join(source.columns)}."]
     if unread := [name for name in columns if name not in source.columns]:
         advice.append(f"Columns that nothing reads: {', '.join(unread)}.")

@@ -134,7 +134,7 @@ def survey(source: Source, library: ImageSink) -> Survey:
         # an image that was looked at ahead of its turn may turn out not to be wanted
         if not intake.is_full:
             joined.keep(row)
-        good = intake.add(row.place, (*row.faults, *image_faults))
+        good = intake.add(row, image_faults)
         if good and row.sample is not None:
             drafts += row.sample.draft
             without_focus_points += not row.sample.texts.get(FOCUS_POINTS)
@@ -196,7 +196,7 @@ class _Pass:
             if not source.choice.takes(record, _key):
                 self._seen.add(key_or_place(record, _key))
             elif isinstance(record, Unreadable):
-                yield Found(place=record.where, faults=(record.fault,))
+                yield Found(place=record.where, key=record.where, faults=(record.fault,))
             else:
                 yield self._join(record)
 
@@ -274,7 +274,12 @@ class _Pass:
             draft=texts.get(STATUS) == "draft",
         )
         faults = [*self._lacks(key, texts, draft_in), *faults]
-        return Found(place=_place(record.where, key), sample=joined, faults=tuple(faults))
+        return Found(
+            place=_place(record.where, key),
+            key=key or record.where,
+            sample=joined,
+            faults=tuple(faults),
+        )
 
     def _annotate(self, key: str, texts: dict[str, str]) -> list[str]:
         """Fill `texts` from the row's annotation; returns what does not fit together."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mmconv.benchmarks.choosing import EVERYTHING, Choice, KeyOf, key_or_place
 from mmconv.benchmarks.data_files.bad_records import bad_records_note, refusal
@@ -25,10 +25,11 @@ Sample = TypeVar("Sample")
 class Found(Generic[Sample]):
     """What was found of a record: its place, its sample, and all that is wrong with it.
 
-    There may be no sample where anything is wrong.
+    There may be no sample where anything is wrong. `key` is the sample's, or the record's place.
     """
 
     place: str
+    key: str = ""
     sample: Sample | None = None
     faults: tuple[str, ...] = ()
 
@@ -48,14 +49,13 @@ def find_samples(
     first: dict[str, str] = {}
     for record in choice.among(records, key_of):
         if isinstance(record, Unreadable):
-            yield Found(place=record.where, faults=(record.fault,))
+            yield Found(place=record.where, key=record.where, faults=(record.fault,))
             continue
-        found = read(record)
-        earlier = first.setdefault(key_or_place(record, key_of), record.where)
-        if earlier != record.where:
-            fault = f"{key_field} is that of {earlier}"
-            found = replace(found, faults=(*found.faults, fault))
-        yield found
+        found, key = read(record), key_or_place(record, key_of)
+        faults = found.faults
+        if (earlier := first.setdefault(key, record.where)) != record.where:
+            faults = (*faults, f"{key_field} is that of {earlier}")
+        yield replace(found, key=key, faults=faults)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,7 +63,8 @@ class Intake:
     """Counts the records that a run takes in, one after another, and keeps what is wrong with them.
 
     Where the choice is of the first ones, they are, with `skip_bad`, the first good ones. Records
-    after them are `beyond`, and nothing else is said of them.
+    after them are `beyond`, and nothing else is said of them. Of a run that has chosen before, the
+    last one is that of its samples which comes last.
     """
 
     choice: Choice = EVERYTHING
@@ -71,10 +72,16 @@ class Intake:
     good: int = 0
     beyond: int = 0
     bad: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _to_come: set[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._to_come = set(self.choice.earlier or ())
 
     @property
     def is_full(self) -> bool:
         """Whether no further record is wanted."""
+        if self.choice.earlier is not None:
+            return self.choice.limit is not None and not self._to_come
         taken = self.good if self.skip_bad else self.good + len(self.bad)
         return self.choice.limit is not None and taken >= self.choice.limit
 
@@ -83,21 +90,27 @@ class Intake:
         """Whether there are samples that the run does not take."""
         return bool(self.beyond or self.choice.passed_over)
 
-    def add(self, where: str, faults: tuple[str, ...]) -> bool:
+    def add(self, found: Found[Any], more_faults: tuple[str, ...] = ()) -> bool:
         """Take in the next record; returns whether it is wanted and nothing is wrong with it."""
         if self.is_full:
             self.beyond += 1
             return False
-        if faults:
-            self.bad[where] = faults
+        self._to_come.discard(found.key)
+        faults, chosen = (*found.faults, *more_faults), self._is_chosen(found)
+        if faults and (chosen or self.skip_bad):
+            self.bad[found.place] = faults
+        if faults or not chosen:
             return False
         self.good += 1
         return True
 
+    def _is_chosen(self, found: Found[Any]) -> bool:
+        return self.choice.earlier is None or found.key in self.choice.earlier
+
     def take(self, found: Iterable[Found[Sample]]) -> Iterator[Sample]:
         """Take in all records; yields the samples of those that are wanted and good."""
         for each in found:
-            if self.add(each.place, each.faults) and each.sample is not None:
+            if self.add(each) and each.sample is not None:
                 yield each.sample
 
     def check(self, where: str | Path, advice: str = "") -> None:
@@ -111,7 +124,7 @@ class Intake:
 
         Raises `DataError` for one that has gone bad since.
         """
-        good = (each for each in found if each.place not in self.bad)
+        good = (each for each in found if each.place not in self.bad and self._is_chosen(each))
         for each in islice(good, self.choice.limit):
             if each.sample is None or each.faults:
                 advice = "The file has changed: start the run again."

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mmconv.benchmarks.data_files.bad_records import bad_records_note, bad_records_table
-from mmconv.benchmarks.data_files.intake import Intake
+from mmconv.benchmarks.data_files.intake import Found, Intake
 from mmconv.benchmarks.data_files.records import Record, Unreadable
 from mmconv.errors import DataError
 from mmconv.stats import tell_intervals
@@ -50,7 +50,7 @@ class Rescoring:
         self._taken.add(own)
         intake = Intake(skip_bad=self.skip_bad)
         for record in records:
-            intake.add(record.where, _faults(record, read))
+            intake.add(Found(place=record.where, faults=_faults(record, read)))
         intake.check(path, advice)
         self.good += intake.good
         for where, faults in intake.bad.items():
