@@ -6,6 +6,8 @@ Source: Tian et al., CMT-Eval (paper and authors' repository); every switch is i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from judges import PromptSet
@@ -20,6 +22,7 @@ from mmconv.benchmarks.data_files.bad_records import bad_records_list, bad_recor
 from mmconv.benchmarks.shared.options import named_conditions, read_options, require_judge
 from mmconv.benchmarks.shared.scoring import Calls, Outcomes, Scores
 from mmconv.config import RunSpec
+from mmconv.errors import ConfigError
 from mmconv.keys import hash_file
 from mmconv.protocols import ImageSink
 from mmconv.values import Call, Table
@@ -46,10 +49,9 @@ class CMTEval:
         prompts = PromptSet(self.name, spec.prompts)
         self._grader = None if options.generate_only else Grader(prompts=prompts, options=options)
         files = find_files(options)
-        judged = "long-text" in files and not options.generate_only
         self._source = Source(
             files=files,
-            references=find_references(options) if judged else None,
+            references=_references(options) if "long-text" in files else None,
             skip_bad=options.skip_bad_records,
             choice=choose(spec, source_keys(files)),
         )
@@ -109,3 +111,16 @@ class CMTEval:
         label = "nobody" if judge is None or self._grader is None else judge.label
         tables = build_tables(scores, judge=label, notes=self.notes)
         return [*tables, *bad_records_table(self._intake.bad)]
+
+
+def _references(options: CMTEvalOptions) -> Path | None:
+    """The references that judging Long-Text needs.
+
+    With bad records left out they are read without a judge too, if they are there: the same
+    dialogues run whether a judge comes now or later.
+    """
+    if not options.generate_only:
+        return find_references(options)
+    with suppress(ConfigError):
+        return find_references(options) if options.skip_bad_records else None
+    return None

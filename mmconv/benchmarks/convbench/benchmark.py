@@ -13,7 +13,15 @@ from judges import PromptSet
 from mmconv.benchmarks.choosing import choose
 from mmconv.benchmarks.convbench.chains import candidate_calls
 from mmconv.benchmarks.convbench.columns import CAPTION, REFERENCES
-from mmconv.benchmarks.convbench.data import Row, Source, Survey, load_rows, source_keys, survey
+from mmconv.benchmarks.convbench.data import (
+    Row,
+    Source,
+    Survey,
+    filled_columns,
+    load_rows,
+    source_keys,
+    survey,
+)
 from mmconv.benchmarks.convbench.grading import Grader, build_judges
 from mmconv.benchmarks.convbench.options import ALONE, CONDITIONS, GIVEN, ConvBenchOptions
 from mmconv.benchmarks.convbench.scoring import score_row
@@ -159,21 +167,29 @@ def _is_offline(spec: RunSpec) -> bool:
 
 
 def _source(options: ConvBenchOptions, conditions: tuple[str, ...]) -> Source:
-    """What the run needs of every row: a judge reads caption and all three references."""
+    """What the run needs of every row: a judge reads caption and all three references.
+
+    Of the rows that a run goes on with, those that no judge could judge are left out even if none
+    is asked. So answers without a judge are of the same samples as the judgements that come later.
+    Data without any references are for answers alone.
+    """
     given = max((GIVEN[name] for name in conditions if name not in ALONE), default=0)
-    needs: tuple[str, ...] = REFERENCES[:given]
-    if not options.generate_only:
-        needs = (CAPTION, *REFERENCES)
-    return Source(
+    source = Source(
         data=options.data,
         images=options.images,
         sheet=options.sheet,
         annotations=options.annotations,
         positions=options.positions if options.order == "authors" else None,
-        needs=needs,
+        needs=REFERENCES[:given],
         skip_bad=options.skip_bad_records,
         allow_drafts=options.allow_drafts,
     )
+    judged = (CAPTION, *REFERENCES)
+    if not options.generate_only:
+        return replace(source, needs=judged)
+    if not options.skip_bad_records:
+        return source
+    return replace(source, needs={*source.needs, *filled_columns(source, judged)})
 
 
 def _notes(spec: RunSpec, found: Survey, *, points: bool) -> Iterator[str]:

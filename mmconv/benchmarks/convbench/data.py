@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
@@ -114,6 +115,20 @@ class Survey:
 def source_keys(source: Source) -> Iterator[str]:
     """The IDs of all rows, wanted or not; see `mmconv.benchmarks.choosing.all_keys`."""
     return all_keys(scan_records(source.data, source.sheet, columns=REQUIRED), _key)
+
+
+def filled_columns(source: Source, columns: Collection[str]) -> Set[str]:
+    """Those of the columns that any row or annotation fills in."""
+    records = scan_records(source.data, source.sheet, columns=REQUIRED)
+    if source.annotations is not None:
+        records = chain(scan_records(source.annotations, columns=COLUMNS), records)
+    empty = set(columns)
+    for record in records:
+        if isinstance(record, Record):
+            empty -= {column for column, value in read_texts(record)[0].items() if value}
+        if not empty:
+            break
+    return {*columns} - empty
 
 
 def survey(source: Source, library: ImageSink) -> Survey:

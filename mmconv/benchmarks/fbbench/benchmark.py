@@ -45,7 +45,8 @@ class FBBench:
             require_judge(spec)
         self._survey = survey(
             options.data,
-            reference=options.reference and not options.generate_only,
+            # with bad samples left out, the same ones run whether a judge comes now or later
+            reference=options.reference and (options.skip_bad_records or not options.generate_only),
             skip_bad=options.skip_bad_records,
             choice=choose(spec, source_keys(options.data)),
         )

@@ -158,6 +158,66 @@ def test_bad_records_are_drawn_like_good_ones(tmp_path: Path) -> None:
     assert keys(built(RIDDLES, {"data": str(path)}, samples=["3"])) == ["3"]
 
 
+def half_annotated_scenes(folder: Path) -> dict[str, Any]:
+    """Six rows, of which every second one has a caption and references; the last is a draft."""
+    options = six_scenes(folder)
+    drafted = ("first_turn_answer", "second_turn_answer", "third_turn_answer")
+    notes = folder / "notes.jsonl"
+    lines = []
+    for record in map(orjson.loads, Path(options["data"]).read_bytes().splitlines()):
+        names = [each for each in (*drafted, "instruction-conditioned-caption") if each in record]
+        taken = {name: record.pop(name) for name in names}
+        if record["ID"] % 2 == 0:
+            status = "draft" if record["ID"] == COUNT else "verified"
+            lines.append({"ID": record["ID"], "status": status, **taken})
+        with (folder / "bare.jsonl").open("ab") as file:
+            file.write(orjson.dumps(record) + b"\n")
+    notes.write_bytes(b"\n".join(map(orjson.dumps, lines)))
+    return {**options, "data": str(folder / "bare.jsonl"), "annotations": str(notes)}
+
+
+def half_referenced_texts(folder: Path) -> dict[str, Any]:
+    write = stored("long-text_data.json", *(cmteval.long_record(str(each)) for each in NUMBERS))
+    references = [cmteval.reference(each) for each in NUMBERS if each % 2 == 0]
+    (folder / "long-text_summary_QA_data.json").write_bytes(orjson.dumps(references))
+    return write(folder)
+
+
+HALF = {
+    "convbench": half_annotated_scenes,
+    "cmteval": half_referenced_texts,
+    "fbbench": stored(
+        "a.json",
+        *(
+            fbbench.correction(each, **({} if each % 2 else {"reference_second_response": "4"}))
+            for each in NUMBERS
+        ),
+    ),
+}
+"""Data of which every second sample lacks what a judge reads."""
+
+
+@pytest.mark.parametrize("chosen", [{"limit": 2}, {"limit": 4, "shuffle": 1}, {}])
+@pytest.mark.parametrize("name", HALF)
+def test_a_judge_that_comes_later_gets_the_same_samples(
+    tmp_path: Path, name: str, chosen: dict[str, Any]
+) -> None:
+    options = {**HALF[name](tmp_path), "skip_bad_records": True}
+    if name == "fbbench":
+        options["reference"] = True
+    judged = built(name, options, **chosen)
+    alone = built(name, {**options, "generate_only": True}, **chosen)
+    assert 0 < len(keys(judged)) < COUNT
+    assert keys(alone) == keys(judged)
+    assert alone.facts["left_out"] == judged.facts["left_out"]
+
+
+def test_rows_without_any_reference_are_answered_all_the_same(tmp_path: Path) -> None:
+    options = half_annotated_scenes(tmp_path) | {"skip_bad_records": True, "generate_only": True}
+    del options["annotations"]
+    assert len(keys(built("convbench", options))) == COUNT
+
+
 class TakingAll:
     """A benchmark of one's own that reads its data by itself."""
 
