@@ -156,7 +156,7 @@ class RunSpec(_Frozen):
     `name` is named after the file. `trials` repeats every sample so often. `limit` takes the first
     samples, with the seed `shuffle` so many at random; `samples` takes those of these keys.
     `sampling` overrides the benchmark's sampling by seat. `chosen` are the keys of the samples that
-    a run of this specification chose when it was started; it is no field, and None for a new run.
+    a run of this specification chose when it was started; not a field, and None for a new run.
     """
 
     benchmark: str

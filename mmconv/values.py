@@ -25,7 +25,7 @@ FINGERPRINT = ", fingerprint "
 """What stands before the host and the build of a model, where a server tells of them."""
 
 ANY_OBJECT = '{"type":"object","additionalProperties":true}'
-"""The schema of any JSON object; strict engines must be told that it may have fields."""
+"""The schema of any JSON object; strict engines need to hear that it may have fields."""
 
 Reason = Literal["loss", "unasked", "same_text"]
 

@@ -22,7 +22,7 @@ Split: TypeAlias = Mapping[str, Sequence[str | int] | None]
 Rows: TypeAlias = dict[str, dict[str, Cell]]
 
 Build: TypeAlias = Callable[[ScoreFrame], Table]
-"""Builds a table by hand, for what is no arrangement of metrics."""
+"""Builds a table by hand if it is not an arrangement of metrics."""
 
 MEANING = "meaning"
 """The column that says what a metric is."""

@@ -75,10 +75,10 @@ _COVERED = 0.12
 """The least share of a patch that a thing must cover to be its label."""
 
 _MISREAD = 0.5
-"""How many whole dialogues tell of another scene than the picture shows."""
+"""How many whole dialogues describe another scene than the image shows."""
 
 _ROUNDED = 16
-"""Lengths are rounded up, since the library prepares itself anew for every shape that it meets."""
+"""Lengths are rounded up, since the library prepares itself again for every shape that it meets."""
 
 Ids: TypeAlias = dict[str, int]
 
@@ -277,7 +277,7 @@ def looking(number: int, size: int, known: Ids) -> tuple[Views, Texts]:
 
 
 def conversing(number: int, size: int, known: Ids) -> tuple[Views, Texts]:
-    """Whole dialogues with pictures; of some, the picture shows not quite what the text tells.
+    """Whole dialogues with pictures; in some, image and text differ slightly.
 
     There the later turns follow the text: a model must go on from what was said, true or not.
     """

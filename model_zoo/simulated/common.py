@@ -104,7 +104,7 @@ class OfflineJudge(StandIn):
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
     ) -> Reply:
-        """Judge once, whatever the sampling; raises `Refused` for messages that are no task."""
+        """Judge once, whatever the sampling; raises `Refused` for messages that are not a task."""
         start = time.perf_counter()
         try:
             # in a thread: long answers take tens of milliseconds, and others share the loop

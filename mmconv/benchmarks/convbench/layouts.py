@@ -67,7 +67,6 @@ def layouts(
     gradings: tuple[Grading, ...], candidate: str, judge: str, official_notes: tuple[str, ...]
 ) -> Iterator[Layout | Build]:
     """The tables in their order; `official_notes` say what the authors' column is."""
-    failing = _failing(gradings)
     yield Layout(
         "scores",
         f"ConvBench scores of {candidate}, judged by {judge}",
@@ -89,23 +88,7 @@ def layouts(
             groups=(grading.group.title,),
             detail=True,
         )
-    yield Layout(
-        "attribution_net",
-        "Which level the failures come from (% of failures)",
-        notes=(NET, UNSHOWN, failing, SCORED, LOST),
-    )
-    yield Layout(
-        "failures",
-        "How many samples fail, and what the failures come from (% of samples)",
-        notes=(ADD_UP, failing, LOST),
-        detail=True,
-    )
-    yield Layout(
-        "attribution",
-        "Which level turns a failure into a success once perfect, chance included (% of failures)",
-        notes=(NOT_CITED, failing, SCORED),
-    )
-    yield _AttributionSamples(gradings, (NOT_CITED, failing, SCORED))
+    yield from _attribution(gradings)
     for turn, level in LEVELS.items():
         yield Layout(
             f"categories_{level}",
@@ -125,6 +108,28 @@ def layouts(
         row_label="{condition}, turn {turn}",
         columns="name",
     )
+
+
+def _attribution(gradings: tuple[Grading, ...]) -> Iterator[Layout | Build]:
+    """Which level the failures come from: to cite, in percent of samples, and by sample."""
+    failing = _failing(gradings)
+    yield Layout(
+        "attribution_net",
+        "Which level the failures come from (% of failures)",
+        notes=(NET, UNSHOWN, failing, SCORED, LOST),
+    )
+    yield Layout(
+        "failures",
+        "How many samples fail, and what the failures come from (% of samples)",
+        notes=(ADD_UP, failing, LOST),
+        detail=True,
+    )
+    yield Layout(
+        "attribution",
+        "Which level turns a failure into a success once perfect, chance included (% of failures)",
+        notes=(NOT_CITED, failing, SCORED),
+    )
+    yield _AttributionSamples(gradings, (NOT_CITED, failing, SCORED))
 
 
 def _paper() -> tuple[str, ...]:

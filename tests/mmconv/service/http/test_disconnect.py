@@ -227,7 +227,7 @@ def test_a_client_that_disconnects_during_its_upload_is_not_a_server_error(
 ) -> None:
     server = start()
     head = f"POST /v1/{path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n".encode()
-    with httpx.Client(base_url=server.url) as client:
+    with httpx2.Client(base_url=server.url) as client:
         with connect(server) as connection:
             connection.sendall(head + b"Content-Type: " + kind + b"\r\n\r\n" + sent)
             see(lambda: "mmconv_open_requests 2.0" in client.get("/metrics").text)
