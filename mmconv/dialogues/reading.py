@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from dataclasses import replace
+from itertools import chain, pairwise
 from statistics import fmean
 from typing import Literal, TypeAlias
 
@@ -21,7 +22,7 @@ from mmconv.dialogues.results import (
     VerdictState,
 )
 from mmconv.plans import Finished
-from mmconv.values import Call, Failure, Outcome, Reply, Skipped
+from mmconv.values import Call, Failure, Outcome, Reply, SeenImage, Skipped
 
 _Grading: TypeAlias = Literal["direct", "pairwise"]
 _Scores: TypeAlias = dict[tuple[_Grading, int], list[JudgedTurn]]
@@ -68,13 +69,23 @@ def _condition(dialogue: Dialogue, given: int, finished: Finished) -> ConditionR
             continue
         outcome = finished.outcomes[f"turn_{number}"]
         judgements = tuple(judged.get(number, ()))
-        turns.append(_answered(number, turn.instruction, outcome, judgements))
+        answered = _answered(number, turn.instruction, outcome, judgements)
+        seen = tuple(_with_type(each, dialogue) for each in answered.seen)
+        turns.append(replace(answered, seen=seen))
     return ConditionResult(
         condition=finished.plan.condition,
         given=given,
         turns=tuple(turns),
         overall=tuple(judged.get(OVERALL, ())),
     )
+
+
+def _with_type(seen: SeenImage, dialogue: Dialogue) -> SeenImage:
+    """The image with the media type of its own file, if the model was sent that."""
+    if seen.media_type:
+        return seen
+    own = next(each for each in chain(*dialogue.pictures) if each.sha256 == seen.sha256)
+    return replace(seen, media_type=own.media_type)
 
 
 def _answered(

@@ -80,7 +80,8 @@ async def complete_chat(
     """Answer a conversation, whole or as a stream of server-sent events.
 
     A stream that cannot be finished, be it that the model fails or that the server ends, has an
-    event with the error in place of the text, and `[DONE]`.
+    event with the error in place of the text, and `[DONE]`. The last message must not be the
+    assistant's: it is not continued.
     """
     head = CompletionHead(
         id=f"chatcmpl-{uuid4().hex}",
@@ -102,6 +103,7 @@ async def answer(shared: Service, caller: Caller, asked: ChatRequest) -> Reply:
     require_key(shared.models.specs[asked.model], asked.model, "model")
     sampling = replace(Sampling(temperature=None), **seat.sampling)
     check_bounds(asked, shared.settings.sizes)
+    _check_turn(asked)
     sampling = replace(sampling, **_chosen(shared, asked))
     drawn_here = shared.models.specs[asked.model].provider not in ELSEWHERE
     if sampling.seed is None and sampling.temperature != 0 and drawn_here:
@@ -112,6 +114,17 @@ async def answer(shared: Service, caller: Caller, asked: ChatRequest) -> Reply:
         messages, _ = seat.prompt(messages, sampling)
         affinity = asked.conversation or content_key("", messages[:2], Sampling())
         return await ask(shared, caller, asked.model, messages, sampling, affinity)
+
+
+def _check_turn(asked: ChatRequest) -> None:
+    """Raise `Problem` 400 for a last message that is the model's own: there is no turn to answer.
+
+    Some servers continue such a message; of other models it would be taken for a finished turn.
+    """
+    if asked.messages[-1].role == "assistant":
+        param = f"messages[{len(asked.messages) - 1}].role"
+        message = "the last message is the assistant's, and cannot be continued here; end with user"
+        raise Problem(400, f"{param}: {message}", param=param)
 
 
 def _chosen(shared: Service, asked: ChatRequest) -> dict[str, Any]:

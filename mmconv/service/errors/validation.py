@@ -11,6 +11,9 @@ from typing import Any
 
 from mmconv.service.errors.problems import Problem
 
+DISCRIMINATORS = ("type", "role", "benchmark")
+"""The fields by whose values a request's parts differ in kind."""
+
 PARAMETERS = (("query",), ("path",), ("header",), ("cookie",))
 """What the locations of other parameters begin with."""
 
@@ -73,7 +76,13 @@ def _place(location: tuple[Any, ...], body: Any) -> list[Any]:
     if location[:1] != ("body",):
         return list(location[1:] if location[:1] in PARAMETERS else location)
     steps: list[Any] = []
-    for step in location[1:]:
+    tagged: Any = None
+    for place, step in enumerate(location[1:], start=2):
+        # The name of a kind: a part of type "text" has a field of that name as well.
+        kinds = [body.get(name) for name in DISCRIMINATORS] if isinstance(body, dict) else []
+        if step in kinds and body is not tagged and place < len(location):
+            tagged = body
+            continue
         try:
             body = body[step]
         except (LookupError, TypeError):

@@ -163,6 +163,10 @@ def _check_conditions(benchmark: str, request: RunRequest) -> None:
 
 
 def _check_choice(request: RunRequest) -> None:
+    for field, names in (("conditions", request.conditions), ("samples", request.samples)):
+        for place, name in enumerate(names or ()):
+            if name in (names or ())[:place]:
+                raise Problem(400, f"{field}: {name!r} is named twice", param=f"{field}[{place}]")
     if request.samples is not None and (request.limit, request.shuffle) != (None, None):
         told = "samples: they are named, so leave out limit and shuffle"
         raise Problem(400, told, param="samples")

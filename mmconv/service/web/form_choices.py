@@ -20,6 +20,7 @@ from mmconv.service.errors.problems import json_response
 from mmconv.service.models.api_keys import has_key
 from mmconv.service.models.judges import is_offline
 from mmconv.service.settings import SCOPES
+from mmconv.service.state import Service
 
 router = APIRouter(prefix="/web", include_in_schema=False)
 
@@ -39,15 +40,24 @@ async def list_choices(shared: Shared, caller: Asker) -> Response:
                 name for name, spec in shared.models.specs.items() if is_offline(spec)
             ],
             "unusable": [name for name, spec in settings.models.items() if not has_key(spec)],
-            "data": [_data_set(each) for each in data_sets(settings) if caller.may("read")],
+            "data": [_data_set(shared, each) for each in data_sets(settings) if caller.may("read")],
             "caller": caller.name,
             "scopes": [scope for scope in SCOPES if caller.may(scope)],
         }
     )
 
 
-def _data_set(data: DataSet) -> dict[str, Any]:
+def _data_set(shared: Service, data: DataSet) -> dict[str, Any]:
+    """The data set; `judges` are the models that a run of it needs one of, null if it needs none.
+
+    Language models come first: of the others each judges only what it knows.
+    """
+    specs = shared.models.specs
+    judges = sorted(specs, key=lambda name: is_offline(specs[name]))
+    if data.benchmark.id != "convbench":
+        judges = [name for name in judges if not is_offline(specs[name])]
     return asdict(data) | {
+        "judges": judges if "judge" in data.seats else None,
         "conditions": list(data.conditions),
         "options": list(_options(data)),
     }

@@ -20,6 +20,16 @@
     byId("conditions").querySelector(".checks").replaceChildren(...data.conditions.map((name) => check("condition", name)));
   }
 
+  /* The judge stays if it can judge this data; else it is the first model that is not the candidate. */
+  function showJudges({ judges }) {
+    const { "seats.judge": select, "seats.candidate": candidate } = form.elements;
+    const before = select.value;
+    shell.options(select, judges ?? choices.models, judges ? undefined : "none", choices.unusable);
+    if (!judges) return;
+    const fit = [...select.options].map((option) => (option.disabled ? null : option.value)).filter(Boolean);
+    select.value = fit.find((name) => name === before) ?? fit.find((name) => name !== candidate.value) ?? fit[0] ?? "";
+  }
+
   /* An option's field. Only what is set to another value than its own default is sent. */
   function optionField(option) {
     const name = `options.${option.name}`;
@@ -56,6 +66,7 @@
     if (!data) return;
     shell.clearFaults(form);
     showConditions(data);
+    showJudges(data);
     showOptions(data);
   }
 
@@ -142,7 +153,6 @@
     if (!choices) return;
     shell.options(form.elements.data, choices.data.map((each) => each.name));
     shell.options(form.elements["seats.candidate"], choices.models, undefined, choices.unusable);
-    shell.options(form.elements["seats.judge"], choices.models, "none", choices.unusable);
     showData();
     const allowed = shell.allows(choices, "run", "start runs", form.querySelector("button.primary"));
     if (allowed && !choices.data.length) {

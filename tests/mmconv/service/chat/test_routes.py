@@ -61,6 +61,17 @@ async def test_an_answer_has_openais_shape(served: Served) -> None:
     assert told["usage"] == {"prompt_tokens": 2, "completion_tokens": 2, "total_tokens": 4}
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_message_of_the_assistants_at_the_end_is_refused(
+    served: Served, stream: bool
+) -> None:
+    begun = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "Hel"}]
+    answer = await post(served, says("") | {"messages": begun, "stream": stream})
+    assert (answer.status_code, error(answer)["param"]) == (400, "messages[1].role")
+    further = [*begun, {"role": "user", "content": "Go on."}]
+    assert (await post(served, says("") | {"messages": further})).status_code == 200
+
+
 async def test_models_are_listed_and_told_one_by_one(served: Served) -> None:
     listed = (await served.client.get("/v1/models")).json()["data"]
     assert [model["id"] for model in listed] == list(MODELS)

@@ -75,9 +75,8 @@ async def test_texts_verdicts_and_deltas(talking: Served) -> None:
     assert [turn["text"] for turn in free["turns"]] == [turn["instruction"] for turn in TURNS]
     assert [turn["given"] for turn in perception["turns"]] == [True, False, False]
     assert reasoning["turns"][1]["text"] == "For fun."
-    assert free["turns"][0]["seen"] == [
-        {"sha256": hashlib.sha256(PNG).hexdigest(), "width": 32, "height": 16, "media_type": ""}
-    ]
+    seen = {"sha256": hashlib.sha256(PNG).hexdigest(), "width": 32, "height": 16}
+    assert free["turns"][0]["seen"] == [{**seen, "media_type": "image/png"}]
     ratings = {
         (each["condition"], turn["turn"]): turn["judgements"][0]["score"]
         for each in found["conditions"]

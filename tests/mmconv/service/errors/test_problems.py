@@ -5,6 +5,7 @@ import errno
 import gc
 import os
 import weakref
+from typing import Any
 
 import pytest
 
@@ -115,6 +116,33 @@ def test_fields_are_named_as_clients_wrote_them(
 ) -> None:
     problem = validation_problem([{"type": "wrong", "loc": location, "msg": "is wrong"}], body)
     assert problem.param == param
+
+
+@pytest.mark.parametrize(
+    ("part", "param"),
+    [
+        ({"type": "text", "text": "a", "cache_control": {}}, "cache_control"),
+        ({"type": "text"}, "text"),
+        ({"type": "image_url", "image_url": {"url": "u"}, "x": 1}, "x"),
+        ({"type": "image_url", "image_url": {"url": "u", "x": 1}}, "image_url.x"),
+    ],
+)
+async def test_the_wrong_field_of_a_part_is_named(
+    served: Served, part: dict[str, Any], param: str
+) -> None:
+    body = {"model": "echo", "messages": [{"role": "user", "content": [part]}]}
+    answer = await served.client.post("/v1/chat/completions", json=body)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == f"messages[0].content[0].{param}"
+
+
+async def test_an_unknown_field_of_a_format_is_named(served: Served) -> None:
+    wanted = {"type": "json_schema", "json_schema": {"schema": {}}, "x": 1}
+    body = {"model": "echo", "messages": [{"role": "user", "content": "a"}]}
+    answer = await served.client.post(
+        "/v1/chat/completions", json={**body, "response_format": wanted}
+    )
+    assert answer.json()["error"]["param"] == "response_format.x"
 
 
 async def test_what_nobody_foresaw_is_not_told(

@@ -215,6 +215,8 @@ async def test_a_page_behind_a_run_that_is_gone_is_refused(running: Served) -> N
         (request(shuffle=1), 400, "shuffle", "set limit too"),
         (request(limit=1, samples=["1"]), 400, "samples", "leave out limit"),
         (request(samples=[]), 400, "samples", ""),
+        (request(samples=["1", "2", "1"]), 400, "samples[2]", "'1' is named twice"),
+        (request(conditions=["free", "free"]), 400, "conditions[1]", "'free' is named twice"),
         (request(prompts="/etc"), 400, "prompts", "no such field"),
         (request(benchmark="convbench"), 400, "benchmark", "no such field"),
     ],

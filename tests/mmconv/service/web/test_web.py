@@ -105,6 +105,20 @@ async def test_the_form_offers_what_a_run_may_be_made_of(served: Served) -> None
     assert "`denominator`" in data["about"]
 
 
+async def test_the_form_offers_the_judges_that_a_data_set_can_have(serve: Serve) -> None:
+    """A benchmark that needs a judge offers no run without one."""
+    models = {
+        "overlap": {"provider": "reference", "model": "chrf"},
+        "judge": {"provider": "fake", "model": "judge"},
+        "echo": {"provider": "fake", "model": "echo"},
+    }
+    data = {name: {"benchmark": name} for name in ("convbench", "fbbench")}
+    own = {"mine": {"benchmark": "somewhere:Riddles"}}
+    served = await serve(models=models, data=data | own)
+    judges = [each["judges"] for each in (await get(served.client, "/web/choices"))["data"]]
+    assert judges == [["judge", "echo", "overlap"], ["judge", "echo"], None]
+
+
 @pytest.mark.parametrize("benchmark", ["botchat", "cmteval", "fbbench", "mtbench101"])
 async def test_the_form_knows_the_options_of_every_benchmark(serve: Serve, benchmark: str) -> None:
     data = {"some": {"benchmark": benchmark, "options": {"data": "some.jsonl"}}}
