@@ -181,9 +181,9 @@ def _speaker(model: str, options: FakeOptions) -> Speaker:
             return lambda *_: UNDECIDED
         case "judge":
             return partial(_judgement, options)
-        case "scripted" if options.script is None:
-            raise ConfigError("fake model 'scripted': options.script is missing")
         case "scripted":
+            if options.script is None:
+                raise ConfigError("fake model 'scripted': options.script is missing")
             script = _read_script(options.script)
             if not isinstance(script, Mapping):
                 return partial(_numbered_reply, script)

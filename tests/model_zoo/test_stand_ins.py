@@ -170,7 +170,7 @@ def text(slot: str, number: int) -> str:
 async def reply_hash(model: ModelSpec) -> str:
     """A hash of all replies and refusals of a model, without the time that they took."""
     backend = await provider_of(model).open_backend(model, NoImages())
-    said = []
+    said: list[str] = []
     for messages, sampling in requests():
         try:
             reply = await backend.generate(messages, sampling, affinity="")

@@ -267,7 +267,7 @@ def _counts_twice(frame: ScoreFrame, where: Where) -> bool:
     """Whether a repeated criterion lets the two scores of some sample differ."""
 
     def scores(metric: str) -> dict[str, float | None]:
-        found = frame.select(metric=metric, **{**where, "scenario": CORRECTION})
+        found = frame.select(turn=None, metric=metric, **{**where, "scenario": CORRECTION})
         return dict(zip(found.samples, found.values, strict=True))
 
     lists = frame.select(metric="repeated")

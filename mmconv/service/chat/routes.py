@@ -117,7 +117,7 @@ async def answer(shared: Service, caller: Caller, asked: ChatRequest) -> Reply:
 
 
 def _check_turn(asked: ChatRequest) -> None:
-    """Raise `Problem` 400 for a last message that is the model's own: there is no turn to answer.
+    """Raise `Problem` 400 for a last message of the assistant, which leaves no turn to answer.
 
     Some servers continue such a message; of other models it would be taken for a finished turn.
     """

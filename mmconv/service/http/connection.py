@@ -101,8 +101,8 @@ class Connection(HttpToolsProtocol):
             return
         self._read += len(data)
         super().data_received(data)
-        if self._refused:
-            return
+        if self._refused:  # by what was just read
+            return  # type: ignore[unreachable]
         if self._head.runs and self._read > HEAD_BYTES:
             self._refuse_head()
         elif not self._whole and self._read > HEAD_BYTES:

@@ -11,11 +11,11 @@ from typing import Any
 
 import orjson
 import pytest
-from model_zoo.fake import FakeBackend
 
 from mmconv.benchmarks.convbench.columns import CAPTION, FOCUS_POINTS, INSTRUCTIONS, REFERENCES
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.values import Reply
+from model_zoo.simulated.fake import FakeBackend
 from tests.images.pictures import encode, halves
 from tests.mmconv.dialogues.samples import TURNS
 from tests.mmconv.service.conftest import Serve, Served

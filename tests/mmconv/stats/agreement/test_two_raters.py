@@ -130,7 +130,8 @@ def test_counts_are_those_of_a_sparse_product(ratings: int, size: int, draws: in
     weights = random.random((300, draws))
     table = sparse.csr_array((np.ones(ratings), (codes, units)), shape=(size, 300))
     counts = two_raters.count(codes, units, size, weights)
-    assert (counts.shape, counts.dtype) == ((size, draws), np.float64)
+    assert counts.shape == (size, draws)
+    assert counts.dtype == np.float64
     np.testing.assert_allclose(counts, table @ weights, rtol=0, atol=1e-12)
 
 
