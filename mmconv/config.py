@@ -119,6 +119,8 @@ class ModelSpec(_Frozen):
     """Seconds after which a call to a server that has not answered counts as failed."""
     attempts: int = Field(default=8, gt=0)
     """How often a call is asked at most while it times out, is refused for its rate, and so on."""
+    wait_for_server: float = Field(default=10.0, gt=0)
+    """Seconds in which the server must take a first connection; more if it is still starting."""
     price: PriceSpec | None = None
     """Dollars per million tokens, `input` and `output`."""
     sampling: SamplingSpec | None = None

@@ -35,6 +35,7 @@ OPERATIONAL = frozenset(
         # Whether it comes: what failed is asked again by the same run.
         "timeout",
         "attempts",
+        "wait_for_server",
     }
 )
 """The fields of a model that change no reply, score or table."""

@@ -58,6 +58,9 @@ _OLD_NAMES = {SHORTEST: "min_pixels", LONGEST: "max_pixels"}
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
+HUB_SECONDS = 10.0
+"""How long the hub may take to answer."""
+
 _OF_PICTURES = re.compile(r"vision|visual|image|img|pixel|vit_|vq_|mm_")
 """What the names of a configuration's fields hold, one at least, where a model sees."""
 
@@ -155,6 +158,28 @@ def _bounds(processor: Mapping[str, Any]) -> dict[str, int] | None:
         return None
     size = processor.get("size") or {}
     return {edge: int(processor.get(old) or size[edge]) for edge, old in _OLD_NAMES.items()}
+
+
+def require_hub(spec: ModelSpec, revision: str | None) -> None:
+    """Raise `ConfigError` for a hub name that is not downloaded if the hub does not answer.
+
+    Without this its library tries for half a minute, file by file.
+    """
+    if is_local(spec.model) or file_at_hand(spec.model, "config.json", revision) is not None:
+        return
+    from huggingface_hub import HfApi, constants
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    try:
+        HfApi().model_info(spec.model, revision=revision, timeout=HUB_SECONDS)
+    except (HfHubHTTPError, HFValidationError):
+        return  # the hub answers; loading says what is wrong with the name
+    except Exception as error:  # httpx's or httpx2's, by the version of the library
+        raise ConfigError(
+            f"model {spec.label}: {spec.model} is not in the hub's cache on this machine, and "
+            f"{constants.ENDPOINT} cannot be reached ({error}); download it, or give a "
+            "checkpoint's folder"
+        ) from error
 
 
 def require_pinned(spec: ModelSpec, revision: str | None) -> None:

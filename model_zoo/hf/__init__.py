@@ -24,7 +24,7 @@ from images.policy import Policy
 from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError
 from mmconv.protocols import ImageSource
-from model_zoo.checkpoints import file_at_hand
+from model_zoo.checkpoints import file_at_hand, require_hub
 from model_zoo.hf.options import (
     HfOptions,
     check_ready,
@@ -96,6 +96,7 @@ def _policy(options: HfOptions) -> Policy:
 def _load(spec: ModelSpec, options: HfOptions) -> Checkpoint:
     """Import the libraries and load the checkpoint, for seconds each."""
     with _libraries(spec):
+        require_hub(spec, options.revision)
         import_module("model_zoo.hf.backend")
         from model_zoo.hf.loading import load_checkpoint
         from model_zoo.hf.prompting import check_wording, read_wording

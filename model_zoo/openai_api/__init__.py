@@ -62,7 +62,8 @@ def guides_output(spec: ModelSpec) -> bool:
 async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
     """A session with the server; raises `ConfigError` for a wrong URL, option or missing key.
 
-    The server is not asked anything yet; `probe` does that.
+    The first call connects; if the server takes no connection in `wait_for_server`, calls raise
+    `Refused`.
     """
     from model_zoo.openai_api.client import ChatClient
 

@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import aiohttp
 
 from mmconv.config import ModelSpec
-from mmconv.errors import Transient
+from mmconv.errors import Refused, Transient
 from mmconv.protocols import ImageSource
 from mmconv.values import Message, Reply, Sampling, SeenImage
 from model_zoo.openai_api.data_uris import DataUris
@@ -29,6 +30,10 @@ _DEFAULT_CONCURRENCY = 64
 _LONGEST_CONNECT = 30.0  # seconds: an unreachable host should not cost a whole timeout
 _LONGEST_IDLE = 4.0  # seconds: uvicorn and vLLM close an idle connection after 5 s
 _AT_ONCE = 1.0  # seconds in which a server hangs up that has not even begun to answer
+
+_TRY_AGAIN = 0.5  # seconds between connections to a server that is not there yet
+_LATER_PATIENCE = 1.0  # seconds that later calls wait for a server that was not there in time
+_PORTS = {"http": 80, "https": 443}
 
 _LARGEST_ANSWER = 2**25  # bytes, decompressed: no reply is as long
 _LARGEST_PLAIN_BODY = 2**20  # bytes: aiohttp warns of larger ones, and sends a file in pieces
@@ -90,6 +95,8 @@ class Session:
             # Its own words hold the proxy's address, and so the password there.
             message = f"the proxy answers HTTP {error.status}: {error.message}"
             raise Transient("connection", self._endpoint.excerpt(message)) from None
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise Refused("connection", self._endpoint.excerpt(str(error))) from error
         # UnicodeError: a name that no host can have
         except (aiohttp.ClientError, UnicodeError) as error:
             raise self._unreached(error) from error
@@ -149,6 +156,9 @@ class ChatClient:
         self._concurrency = spec.max_concurrency or _DEFAULT_CONCURRENCY
         self._uris = DataUris(images, options)
         self._session = Session(endpoint, spec.timeout, self._concurrency)
+        self._patience = spec.wait_for_server
+        self._first_contact: asyncio.Task[None] | None = None
+        self._is_reached = False
 
     @property
     def max_concurrency(self) -> int:
@@ -172,6 +182,8 @@ class ChatClient:
         fragments = {uri.seen.sha256: uri.fragment for uri in uris}
         body = encode_request(self._endpoint.model, messages, sampling, self._options, fragments)
         seen = tuple([uri.seen for uri in uris])
+        if not self._is_reached:
+            await self._reach()
         reply = await self._ask(body, seen)
         if reply.text.strip() or reply.reasoning or reply.finish == "length":
             return reply
@@ -184,8 +196,23 @@ class ChatClient:
 
     async def aclose(self) -> None:
         """Close all connections and drop the cached images."""
+        if self._first_contact is not None:
+            self._first_contact.cancel()
+        self._is_reached = True  # a later call fails in the closed session
         await self._session.aclose()
         await self._uris.aclose()
+
+    async def _reach(self) -> None:
+        """Wait for a first connection to the server, together with all calls that need it."""
+        if self._first_contact is None or self._first_contact.done():
+            self._first_contact = asyncio.create_task(reach(self._endpoint, self._patience))
+        # other calls wait for the same connection, so a cancelled one must not stop it
+        try:
+            await asyncio.shield(self._first_contact)
+        except Refused:
+            self._patience = min(self._patience, _LATER_PATIENCE)
+            raise
+        self._is_reached = True
 
     async def _ask(self, body: bytes, seen: tuple[SeenImage, ...]) -> Reply:
         status, headers, data, seconds = await self._session.post(body)
@@ -194,8 +221,35 @@ class ChatClient:
         return read_reply(data, self._endpoint, seconds=seconds, seen=seen)
 
 
+async def reach(endpoint: Endpoint, seconds: float) -> None:
+    """Connect to the server, or the proxy on the way, again and again while it may be starting.
+
+    Raises `Refused` if none of them takes a connection within `seconds`.
+    """
+    address = urlsplit(find_proxy(endpoint.url) or endpoint.url)
+    port = address.port or _PORTS[address.scheme]
+    reason: Exception | str = "it does not answer"
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                try:
+                    _, writer = await asyncio.open_connection(address.hostname, port)
+                    break
+                except (OSError, UnicodeError) as error:
+                    reason = error
+                await asyncio.sleep(_TRY_AGAIN)
+    except TimeoutError:
+        message = (
+            f"no connection to {endpoint.url} in {seconds:g} s: {reason}; start the server, or use "
+            "--wait-for-servers SECONDS (in a model file: wait_for_server) if it is still starting"
+        )
+        raise Refused("connection", endpoint.excerpt(message)) from None
+    writer.close()
+
+
 async def list_models(spec: ModelSpec, endpoint: Endpoint) -> tuple[str, ...]:
     """The names of the models that the server lists, sorted; raises as `generate` does."""
+    await reach(endpoint, spec.wait_for_server)
     session = Session(endpoint, spec.timeout, 1)
     try:
         answer = await session.get("models")

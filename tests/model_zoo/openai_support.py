@@ -91,7 +91,8 @@ async def opened(
 
 
 def spec(**fields: Any) -> ModelSpec:
-    return ModelSpec(**{"provider": "openai", "model": "some/model", "timeout": 5.0, **fields})
+    given = {"provider": "openai", "model": "some/model", "timeout": 5.0, "wait_for_server": 0.3}
+    return ModelSpec(**{**given, **fields})
 
 
 def asked(*parts: str | Part) -> tuple[Message, ...]:

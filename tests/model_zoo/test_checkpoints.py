@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from pathlib import Path
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
+from mmconv.config import ModelSpec
 from mmconv.errors import ConfigError
-from model_zoo.checkpoints import checkpoint_fingerprint, commit_at_hand, is_local
+from model_zoo.checkpoints import checkpoint_fingerprint, commit_at_hand, is_local, require_hub
+from tests.model_zoo.openai_support import unused_url
 
 TENSORS = 40
 TENSOR_BYTES = 200_000
@@ -141,3 +146,28 @@ def test_damaged_weights_are_named(folder: Path, content: bytes) -> None:
     (folder / "model.safetensors").write_bytes(content)
     with pytest.raises(ConfigError, match=r"model\.safetensors: .* again"):
         checkpoint_fingerprint(str(folder))
+
+
+def test_a_hub_that_does_not_answer_is_named_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("huggingface_hub")
+    hub = unused_url().removesuffix("/v1")
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(ConfigError, match=f"^model one: some/one is not in .* and {hub} cannot be"):
+        require_hub(ModelSpec(provider="hf", model="some/one"), None)
+    require_hub(ModelSpec(provider="hf", model=str(tmp_path)), None)
+    require_hub(ModelSpec(provider="hf", model="no hub name / at all"), None)
+
+
+async def test_a_hub_that_answers_is_left_to_its_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says better what is wrong with a name."""
+    pytest.importorskip("huggingface_hub")
+    async with TestServer(web.Application()) as running:  # which knows no model
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", str(running.make_url("")))
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+        spec = ModelSpec(provider="hf", model="some/one")
+        await asyncio.to_thread(require_hub, spec, None)

@@ -149,9 +149,11 @@ async def test_a_dropped_connection_is_told(dropping: Answer) -> None:
 
 
 async def test_a_server_that_is_not_there_is_told() -> None:
-    backend = await openai_api.open_backend(spec(base_url=unused_url()), Pictures())
-    with pytest.raises(Transient, match="Connect") as raised:
+    url = unused_url()
+    backend = await openai_api.open_backend(spec(base_url=url), Pictures())
+    with pytest.raises(Refused, match=rf"^no connection to {url} in 0\.3 s: ") as raised:
         await ask(backend, asked("Hm?"))
     assert raised.value.kind == "connection"
+    assert "--wait-for-servers" in str(raised.value)
     await backend.aclose()
     await backend.aclose()

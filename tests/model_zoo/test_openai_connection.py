@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 import pytest
@@ -13,9 +13,11 @@ from aiohttp import web
 from aiohttp.test_utils import RawTestServer
 
 from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError, Transient
-from mmconv.values import Sampling
+from mmconv.errors import ConfigError, Refused, Transient
+from mmconv.values import Reply, Sampling
 from model_zoo import openai_api
+from model_zoo.openai_api.client import Session
+from model_zoo.openai_api.endpoint import Endpoint
 from tests.mock_server import mock_server
 from tests.model_zoo.conftest import NoImages, message
 
@@ -51,8 +53,12 @@ async def running_proxy() -> AsyncIterator[Proxy]:
         yield proxy
 
 
-async def ask(url: str, patience: float = 5) -> str:
-    spec = ModelSpec(provider="openai", model="m", base_url=url, timeout=patience)
+def model_at(url: str) -> ModelSpec:
+    return ModelSpec(provider="openai", model="m", base_url=url, timeout=60, wait_for_server=0.3)
+
+
+async def ask(url: str) -> str:
+    spec = model_at(url)
     backend = await openai_api.open_backend(spec, NoImages())
     try:
         return (await backend.generate((message("user", "Hm?"),), Sampling(), affinity="")).text
@@ -61,8 +67,7 @@ async def ask(url: str, patience: float = 5) -> str:
 
 
 async def probe(url: str) -> tuple[str, ...]:
-    spec = ModelSpec(provider="openai", model="m", base_url=url, timeout=5)
-    return await openai_api.probe(spec)
+    return await openai_api.probe(model_at(url))
 
 
 async def test_calls_and_probes_take_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +94,7 @@ async def test_hosts_without_a_proxy_are_left_out(monkeypatch: pytest.MonkeyPatc
     async with running_proxy() as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy.url)
         monkeypatch.setenv("NO_PROXY", ".invalid")
-        with pytest.raises(Transient, match=r"far\.invalid"):
+        with pytest.raises(Refused, match=r"no connection to http://far\.invalid"):
             await ask("http://far.invalid/v1")
     assert proxy.asked == []
 
@@ -112,7 +117,7 @@ async def test_what_only_the_environment_knows_of_a_url_is_not_told(
 ) -> None:
     monkeypatch.setenv("MMCONV_TEST_URL", "http://hidden.invalid:99/tok-hush/v1")
     for asking in (ask, probe):
-        with pytest.raises(Transient, match=r"\$\{MMCONV_TEST_URL\}") as raised:
+        with pytest.raises(Refused, match=r"\$\{MMCONV_TEST_URL\}") as raised:
             await asking("${MMCONV_TEST_URL}")
         assert "hidden" not in str(raised.value)
         assert "hush" not in str(raised.value)
@@ -128,16 +133,73 @@ async def test_a_proxy_that_speaks_no_http_is_told(
     assert "hush" not in str(raised.value)
 
 
+@contextmanager
+def full_server() -> Iterator[str]:
+    """The address of a server that neither takes nor refuses a connection."""
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        with socket.create_connection(full.getsockname()):  # and there is no room for another
+            yield f"http://127.0.0.1:{full.getsockname()[1]}/v1"
+
+
 async def test_a_host_that_does_not_connect_is_given_up_before_the_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("model_zoo.openai_api.client._LONGEST_CONNECT", 0.1)
-    with socket.socket() as full:
-        full.bind(("127.0.0.1", 0))
-        full.listen(0)
-        url = f"http://127.0.0.1:{full.getsockname()[1]}/v1"
-        with socket.create_connection(full.getsockname()):  # and there is no room for another
-            async with asyncio.timeout(20):
-                with pytest.raises(Transient, match="Connection timeout") as raised:
-                    await ask(url, patience=60)
+    async with asyncio.timeout(20):
+        with full_server() as url:
+            for asking in (ask, probe):
+                with pytest.raises(Refused, match=f"^no connection to {url} in 0"):
+                    await asking(url)
+            # as it would be if it had answered before
+            session = Session(Endpoint(url=url, model="m"), 60, 1)
+            with pytest.raises(Transient, match="Connection timeout") as raised:
+                await session.post(b"{}")
+            await session.aclose()
     assert raised.value.kind == "connection"  # nothing was sent: it cannot have been paid for
+
+
+async def test_a_server_that_starts_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All calls wait for the same connection."""
+    monkeypatch.setattr("model_zoo.openai_api.client._TRY_AGAIN", 0.01)
+    starting = asyncio.Event()
+    connect = asyncio.open_connection
+    refused = 0
+
+    async def open_connection(*address: object) -> object:
+        nonlocal refused
+        if not starting.is_set():
+            refused += 1
+            raise ConnectionRefusedError("nothing listens there")
+        return await connect(*address)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(asyncio, "open_connection", open_connection)
+    with mock_server() as url:
+        spec = model_at(url).model_copy(update={"wait_for_server": 60.0})
+        backend = await openai_api.open_backend(spec, NoImages())
+        calls = [
+            asyncio.create_task(
+                backend.generate((message("user", "Hm?"),), Sampling(), affinity="")
+            )
+            for _ in range(3)
+        ]
+        while refused < 5:  # noqa: ASYNC110 - nothing else says that time has passed
+            await asyncio.sleep(0.01)
+        calls[0].cancel()
+        starting.set()
+        ended = await asyncio.gather(*calls, return_exceptions=True)
+        await backend.aclose()
+    assert isinstance(ended[0], asyncio.CancelledError)
+    assert [isinstance(each, Reply) for each in ended[1:]] == [True, True]
+
+
+async def test_a_server_that_goes_away_is_a_failure_that_may_pass() -> None:
+    """It has answered before: the runner retries as often as `attempts` says."""
+    with mock_server() as url:
+        backend = await openai_api.open_backend(model_at(url), NoImages())
+        await backend.generate((message("user", "Hm?"),), Sampling(), affinity="")
+    with pytest.raises(Transient) as raised:
+        await backend.generate((message("user", "Well?"),), Sampling(), affinity="")
+    await backend.aclose()
+    assert raised.value.kind == "connection"

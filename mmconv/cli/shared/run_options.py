@@ -84,6 +84,12 @@ OPTIONS = (
     _flag("--allow-drafts", "Use annotations that no person has verified; tables say so."),
     _flag("--judge-sees-image", "Send the judge the picture too."),
     click.option(
+        "--wait-for-servers",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        help="Wait so long for a first connection to models' servers that start.  [default: 10]",
+    ),
+    click.option(
         "--set",
         "overrides",
         multiple=True,
@@ -132,7 +138,11 @@ def read_spec(target: str, chosen: Mapping[str, Any]) -> RunSpec:
             named = f"--{option.replace('_', '-')}"
             given = comma_list(value, named) if option in LISTS else _plain(value)
             set_field(document, field, given, named)
-    spec = validate(RunSpec, override(document, chosen.get("overrides") or ()), where)
+    document = override(document, chosen.get("overrides") or ())
+    if (seconds := chosen.get("wait_for_servers")) is not None:
+        for seat in document["seats"]:
+            set_field(document, f"seats.{seat}.wait_for_server", seconds, "--wait-for-servers")
+    spec = validate(RunSpec, document, where)
     _check_seats(spec, where)
     return without_idle_judge(spec)
 

@@ -21,7 +21,13 @@ NOBODY = "http://127.0.0.1:9/v1"
 
 
 def on(url: str, model: str) -> dict[str, Any]:
-    return {"provider": "openai", "model": model, "base_url": url, "timeout": 5}
+    return {
+        "provider": "openai",
+        "model": model,
+        "base_url": url,
+        "timeout": 5,
+        "wait_for_server": 0.3,
+    }
 
 
 def check(

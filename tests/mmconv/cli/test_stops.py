@@ -86,12 +86,14 @@ def spent(result: Result) -> str:
 
 
 def test_a_server_that_is_not_there_ends_the_run_and_is_named() -> None:
-    result = run(*FAKE_JUDGE, "--candidate", served(nowhere()))
+    url = nowhere()
+    result = run(*FAKE_JUDGE, "--candidate", served(url), "--wait-for-servers", "0.3")
     check_stopped(result, 1)
     assert (
         "candidate (served) cannot answer: 3 calls failed, one after the other: "
-        "connection after 1 attempt: "
+        f"connection after 1 attempt: no connection to {url} in "
     ) in result.stderr
+    assert "use --wait-for-servers SECONDS" in result.stderr
     assert " failed (connection)" in result.stdout
 
 
