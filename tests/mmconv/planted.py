@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
+from statistics import fmean
 from typing import Any, Literal, TypeAlias
 
 import orjson
@@ -218,9 +219,7 @@ def true_value(truth: Expected, grading: Grading, name: str) -> float:
         start, goal = (true_value(truth, grading, end) for end in DELTAS[name])
         return goal - start
     if name in MEANS:
-        return sum(
-            weight * true_value(truth, grading, part) for part, weight in MEANS[name].items()
-        )
+        return fmean(true_value(truth, grading, part) for part in MEANS[name])
     return truth.means[grading.metric, *QUANTITIES[name]]
 
 

@@ -5,7 +5,7 @@ Names and columns are those of `quantities` and `attribution`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from mmconv.benchmarks.convbench.attribution import Thresholds, failing, follow
 from mmconv.benchmarks.convbench.quantities import (
@@ -15,7 +15,7 @@ from mmconv.benchmarks.convbench.quantities import (
     PAIRWISE,
     QUANTITIES,
     Grading,
-    column,
+    quantity_column,
 )
 from mmconv.config import RunSpec
 from mmconv.stats import Column, Quantity, ScoreFrame, pair
@@ -25,10 +25,8 @@ def compared_quantities(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
     """R1, R2, S1 to S0_tilde, the deltas and what fails, as far as they were judged."""
     thresholds = Thresholds.chosen(spec.options)
     for grading in GRADINGS:
-        columns = {
-            name: column(frame, grading, condition, turn)
-            for name, (condition, turn) in QUANTITIES.items()
-        }
+        names = (*MEANS, *QUANTITIES)
+        columns = {name: quantity_column(frame, grading, name) for name in names}
         there = {name: each for name, each in columns.items() if len(each)}
         yield from _levels(grading, there)
         yield from _deltas(grading, there)
@@ -36,23 +34,16 @@ def compared_quantities(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
 
 
 def _levels(grading: Grading, there: dict[str, Column]) -> Iterator[Quantity]:
-    for name in ("R1", "R2", *there):
-        weights = MEANS.get(name, {name: 1.0})
-        if name in there or _has_all(there, weights):
+    for name, found in there.items():
+        if name in QUANTITIES or found.present.any():
             yield Quantity(
                 name=name,
-                columns={part: there[part] for part in weights},
-                weights=weights,
+                columns={name: found},
                 group=grading.title,
                 scale=grading.scale,
                 reach=grading.reach,
-                shares=weights if grading is PAIRWISE and name not in MEANS else (),
+                shares=(name,) if grading is PAIRWISE and name not in MEANS else (),
             )
-
-
-def _has_all(there: dict[str, Column], parts: Iterable[str]) -> bool:
-    """Whether all parts have a number: a mean that lost one of them would be another quantity."""
-    return all(part in there and there[part].present.any() for part in parts)
 
 
 def _deltas(grading: Grading, there: dict[str, Column]) -> Iterator[Quantity]:

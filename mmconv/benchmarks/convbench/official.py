@@ -100,9 +100,9 @@ class OfficialRates:
     def _rate(self, name: str) -> float | None:
         """From 0 to 1; None where nothing was judged."""
         if name in MEANS:
-            rates = [(weight, self._rate(part)) for part, weight in MEANS[name].items()]
-            found = [weight * rate for weight, rate in rates if rate is not None]
-            return sum(found) if len(found) == len(rates) else None
+            rates = [self._rate(part) for part in MEANS[name]]
+            found = [rate for rate in rates if rate is not None]
+            return sum(found) / len(found) if len(found) == len(rates) else None
         verdicts = self._verdicts(name)
         if not len(verdicts):
             return None

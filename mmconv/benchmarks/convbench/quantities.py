@@ -13,7 +13,6 @@ from mmconv.stats import (
     Column,
     ScoreFrame,
     bounded,
-    combine,
     paired_difference,
     paired_share_difference,
     summarise,
@@ -80,11 +79,8 @@ QUANTITIES: dict[str, tuple[str, int]] = {
 }
 """Name -> (condition, turn)."""
 
-MEANS = {
-    "R2": {"S1": 1 / 3, "S2": 1 / 3, "S3": 1 / 3},
-    "R1": {"S1": 1 / 6, "S2": 1 / 6, "S3": 1 / 6, "S0": 1 / 2},
-}
-"""R2 = (S1 + S2 + S3) / 3 and R1 = (R2 + S0) / 2, as weights of the quantities."""
+MEANS = {"R1": ("R2", "S0"), "R2": ("S1", "S2", "S3")}
+"""Name -> what it is the mean of (paper, section 4.1), in each sample that has every part."""
 
 DELTAS = {
     "S2_hat - S2": ("S2", "S2_hat"),
@@ -116,14 +112,18 @@ def column(frame: ScoreFrame, grading: Grading, condition: str, turn: int) -> Co
     return found.per_sample("mean")
 
 
+def quantity_column(frame: ScoreFrame, grading: Grading, name: str) -> Column:
+    """One value per sample of a quantity, R1 or R2; empty if the run judged nothing for it."""
+    if name not in MEANS:
+        return column(frame, grading, *QUANTITIES[name])
+    parts = [quantity_column(frame, grading, part) for part in MEANS[name]]
+    return Column.joined(parts if all(map(len, parts)) else ()).per_sample("mean")
+
+
 def estimate(frame: ScoreFrame, grading: Grading, name: str) -> Summary:
     """A quantity, R1 or R2 with its interval, in the grading's own unit (wins from 0 to 1)."""
-    if name in MEANS:
-        weights = MEANS[name]
-        parts = {part: _quantity(frame, grading, part) for part in weights}
-        return grading.bounded(combine(parts, weights))
-    found = _quantity(frame, grading, name)
-    return mean(grading, found)
+    found = quantity_column(frame, grading, name)
+    return grading.bounded(summarise(found)) if name in MEANS else mean(grading, found)
 
 
 def mean(grading: Grading, values: Column) -> Summary:
@@ -135,7 +135,7 @@ def mean(grading: Grading, values: Column) -> Summary:
 
 def delta(frame: ScoreFrame, grading: Grading, name: str) -> Summary:
     """A delta, paired per sample and clustered by image."""
-    start, goal = (_quantity(frame, grading, end) for end in DELTAS[name])
+    start, goal = (quantity_column(frame, grading, end) for end in DELTAS[name])
     return difference(grading, start, goal)
 
 
@@ -144,8 +144,3 @@ def difference(grading: Grading, start: Column, goal: Column) -> Summary:
     if grading is PAIRWISE:
         return paired_share_difference(start, goal)
     return bounded(paired_difference(start, goal), -grading.reach, grading.reach)
-
-
-def _quantity(frame: ScoreFrame, grading: Grading, name: str) -> Column:
-    condition, turn = QUANTITIES[name]
-    return column(frame, grading, condition, turn)

@@ -29,6 +29,7 @@ from mmconv.benchmarks.convbench.quantities import (
     difference,
     estimate,
     mean,
+    quantity_column,
 )
 from mmconv.benchmarks.convbench.table_context import TableContext
 from mmconv.benchmarks.shared.endings import endings_table
@@ -44,8 +45,8 @@ LOST_TURNS = (
 """Why S0 and R1 lack more than S1 to S3, as tables tell it."""
 
 PARTS = (
-    "R1 and R2 are made of the means S1 to S0, each over all samples that have it; their n counts "
-    "the samples that have every part."
+    "R1 and R2 are over the samples that have every part. They can differ from the means of S1 to "
+    "S0, each of which is over all samples that have it."
 )
 """What R1 and R2 are over, as tables tell it."""
 
@@ -72,7 +73,7 @@ def build_tables(scores: Scores, context: TableContext) -> list[Table]:
 
 def _scores(frame: ScoreFrame, gradings: list[Grading], context: TableContext) -> Table:
     official = OfficialRates(frame=frame, convention=context.official)
-    names = [name for name in ("R1", "R2", *QUANTITIES) if _is_there(frame, gradings, name)]
+    names = [name for name in (*MEANS, *QUANTITIES) if _is_there(frame, gradings, name)]
     rows = {}
     for name in names:
         cells = {"meaning": Cell(value=MEANINGS[name])}
@@ -117,7 +118,7 @@ def _deltas(frame: ScoreFrame, gradings: list[Grading], context: TableContext) -
 def _paper(frame: ScoreFrame, grading: Grading, context: TableContext) -> Table:
     """One row in the layout of the paper's Table 1 (pairwise) or 2 (direct), deltas with signs."""
     cells: dict[str, Cell] = {}
-    for name in ("R1", "R2", *QUANTITIES):
+    for name in (*MEANS, *QUANTITIES):
         cells[name] = as_cell(estimate(frame, grading, name), grading.scale)
         for label, (_, goal) in DELTAS.items():
             if goal == name:
@@ -200,11 +201,7 @@ def _answers(frame: ScoreFrame, context: TableContext) -> Table:
 
 def _is_there(frame: ScoreFrame, gradings: list[Grading], name: str) -> bool:
     """Whether the run has anything for a quantity, scored or not."""
-    parts = MEANS.get(name, {name: 1.0})
-    return all(
-        any(len(column(frame, grading, *QUANTITIES[part])) for grading in gradings)
-        for part in parts
-    )
+    return any(len(quantity_column(frame, grading, name)) for grading in gradings)
 
 
 def _parts(means: Iterable[Cell]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from mmconv.benchmarks.convbench.table_context import TableContext
 from mmconv.benchmarks.convbench.tables import LOST_TURNS, PARTS, build_tables
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.report.tables.markdown import to_markdown
-from mmconv.stats import Column, ScoreFrame
+from mmconv.stats import Column, ScoreFrame, contrast, measure
 from mmconv.values import Score, Table
 
 SPEC = RunSpec(
@@ -100,6 +100,47 @@ def test_what_is_counted_and_what_is_missing_are_all_samples(tables: dict[str, T
     whole = [score for score in scores() if score.sample != "3"]
     for table in build_tables(whole, CONTEXT):
         assert PARTS not in table.notes
+
+
+def rated(ratings: dict[tuple[str, int, str], float]) -> list[Score]:
+    """The scores with other ratings in these conditions, turns and samples."""
+    return [
+        replace(score, value=ratings[key], why=None) if key in ratings else score
+        for score in scores()
+        if score.metric == "rating"
+        for key in [(score.condition, score.turn or 0, score.sample)]
+    ]
+
+
+def test_r1_and_r2_are_over_the_samples_that_they_count() -> None:
+    """S2 is missing in sample 3; whatever its other scores are, it is not part of R1 and R2."""
+    given = rated({("free", 1, "3"): 10, ("free", 0, "3"): 1})
+    table = next(table for table in build_tables(given, CONTEXT) if table.name == "scores")
+    found = {name: table.rows[name][DIRECT.title] for name in ("R1", "R2", "S1")}
+    # samples 1 and 2: R2 is 3 and 7, S0 4 and 8
+    assert {name: cell.n for name, cell in found.items()} == {"R1": 2, "R2": 2, "S1": 3}
+    assert found["R2"].value == pytest.approx((3 + 7) / 2)
+    assert found["R1"].value == pytest.approx(((3 + 4) / 2 + (7 + 8) / 2) / 2)
+    for quantity in compared_quantities(ScoreFrame(given), SPEC):
+        if quantity.name in found:
+            assert measure(quantity).mean == pytest.approx(found[quantity.name].value)
+            assert measure(quantity).n == found[quantity.name].n
+
+
+def test_runs_are_compared_in_r1_and_r2_over_the_samples_that_are_counted() -> None:
+    left = rated({("free", 0, "1"): 5})
+    right = rated(
+        {("free", 1, "1"): 7, ("free", 3, "2"): 3, ("free", 0, "2"): 6, ("free", 1, "3"): 1}
+    )
+    quantities = [
+        {each.name: each for each in compared_quantities(ScoreFrame(run), SPEC)}
+        for run in (left, right)
+    ]
+    # sample 1: R2 from 3 to 4, S0 from 5 to 4; sample 2: R2 from 7 to 5, S0 from 8 to 6
+    for name, changes in {"R2": (1, -2), "R1": (0, -2)}.items():
+        summary = contrast(*(each[name] for each in quantities), ("left", "right")).summary
+        assert (summary.mean, summary.n) == (pytest.approx(sum(changes) / 2), 2)
+        assert summary.missing == {"unpaired: left: unparsed": 1}
 
 
 def test_runs_are_not_compared_by_a_mean_that_lacks_a_part() -> None:
