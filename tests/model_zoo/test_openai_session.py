@@ -96,6 +96,7 @@ async def test_an_answer_without_a_body_is_given_once() -> None:
 
 async def test_a_request_on_a_connection_that_the_server_closed_is_sent_again() -> None:
     """The server closes every kept connection when the second request on it arrives."""
+    connections = 0
 
     async def answer_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal connections
@@ -105,7 +106,6 @@ async def test_a_request_on_a_connection_that_the_server_closed_is_sent_again() 
         writer.write(WHOLE)
         await reader.read(1)
 
-    connections = 0
     async with listening(answer_once, most=1) as session:
         for body in (b"{}", b"{}", b" " * 2**22):
             assert (await session.post(body)).data == b"yes."
