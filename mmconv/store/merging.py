@@ -130,7 +130,8 @@ def _readable_chunks(connection: Connection, table: Table) -> Iterator[list[dict
         known = {row[1] for row in connection.exec_driver_sql(f"PRAGMA table_info({table.name})")}
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
     except DatabaseError as error:
-        raise StoreError(f"nothing can be read of {connection.engine.url.database}") from error
+        message = f"nothing can be read of the store {connection.engine.url.database}"
+        raise StoreError(message) from error
     columns = [each for each in table.columns if each not in _NUMBERS and each.name in known]
     rowid: ColumnClause[int] = literal_column("rowid")
     # no page holds more rows than this: the shortest row takes some 100 of its 4,096 bytes

@@ -17,6 +17,7 @@ DEAD = {
     "model": "x",
     "base_url": "http://127.0.0.1:9",
     "attempts": 1,
+    "wait_for_server": 0.5,
 }
 MODELS = {
     "brief": {"provider": "fake", "model": "scripted", "options": {"script": ["A kite."]}},

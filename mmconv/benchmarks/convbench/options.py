@@ -81,8 +81,7 @@ class ConvBenchOptions(GradingOptions):
     generate_only: bool = False
     """Ask the candidate only, and no judge."""
     skip_bad_records: bool = False
-    """Go on without incomplete or unreadable records; the report lists them. A row without a
-    reference counts as incomplete if others have one, also with generate_only."""
+    """Go on without incomplete or unreadable records; the report lists them."""
     allow_drafts: bool = False
     """Use annotations that no person has verified; every table says so."""
     candidate_system: str | None = None

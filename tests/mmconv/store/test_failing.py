@@ -125,7 +125,7 @@ def test_of_a_file_without_a_readable_page_nothing_is_merged(tmp_path: Path) -> 
     path.write_bytes(b"\xff" * 8192)
     with pytest.raises(StoreDamaged, match="mmconv merge"):
         connect(str(path))
-    with pytest.raises(StoreError, match=r"nothing can be read of .*store\.sqlite"):
+    with pytest.raises(StoreError, match=r"nothing can be read of the store .*store\.sqlite"):
         merge(str(tmp_path / "new.sqlite"), [str(path)])
 
 
