@@ -26,6 +26,7 @@ MODELS: Mapping[str, Any] = {
         "model": "x",
         "base_url": "http://127.0.0.1:9/secret",
         "attempts": 1,
+        "wait_for_server": 0.3,
     },
 }
 DIALOGUE: dict[str, Any] = {

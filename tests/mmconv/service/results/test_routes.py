@@ -32,6 +32,7 @@ MODELS = {
         "model": SECRET,
         "base_url": f"http://127.0.0.1:9/{SECRET}",
         "attempts": 1,
+        "wait_for_server": 0.3,
     },
 }
 

@@ -287,7 +287,8 @@ async def test_a_run_that_cannot_be_carried_out_says_why(
 
 
 async def test_a_run_without_one_reply_fails_and_says_why(serve: Serve, tmp_path: Path) -> None:
-    down = {"provider": "openai", "model": "x", "base_url": "http://127.0.0.1:9/v1", "attempts": 1}
+    down: dict[str, Any] = {"provider": "openai", "model": "x", "base_url": "http://127.0.0.1:9/v1"}
+    down |= {"attempts": 1, "wait_for_server": 0.3}
     models = {"down": down, "judge": {"provider": "fake", "model": "judge"}}
     served = await serve(data=drawn(tmp_path), models=models)
     body = request(seats={"candidate": "down", "judge": "judge"}, limit=1)
