@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import signal
 import sys
 from collections.abc import Sequence
@@ -59,6 +60,11 @@ PACKAGES = ("images", "judges", "model_zoo")
 ELSEWHERE = {"serve": "mmconv.service.command"}
 """Commands whose modules lie outside this package."""
 
+LIMITS = {
+    "ulimit -v": (resource.RLIMIT_AS, 1000, 2**20),
+    "ulimit -n": (resource.RLIMIT_NOFILE, 40, 1),
+}
+"""The command that raises a limit -> the limit, the least that it may be, and its unit."""
 
 READER_LEFT = 141
 """The exit code of a program that SIGPIPE ends, as `head` does to what it has read enough of."""
@@ -171,12 +177,28 @@ def check_packages() -> None:
             )
 
 
+def check_limits() -> None:
+    """Raise `ConfigError` for a limit on memory or open files that no command can work with.
+
+    Libraries do not say so: OpenBLAS ends the process, pyarrow crashes it, SQLite finds no file.
+    """
+    for limit, (number, least, unit) in LIMITS.items():
+        soft, _ = resource.getrlimit(number)
+        if soft != resource.RLIM_INFINITY and soft < least * unit:
+            kind = "MB of address space" if unit > 1 else "open files"
+            raise ConfigError(
+                f"this shell allows {soft // unit} {kind}, and mmconv needs {least}: raise the "
+                f"limit with `{limit}`"
+            )
+
+
 def main() -> None:
     """Run the command line and leave with its exit code."""
     # Batch systems send it while data are read and tables are made too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         check_packages()
+        check_limits()
         sys.exit(commands.main(standalone_mode=False))
     except MmconvError as error:
         click.echo(visible(f"Error: {error}"), err=True)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import io
+import resource
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
@@ -34,6 +36,8 @@ _AT_ONCE = 1.0  # seconds in which a server hangs up that has not even begun to 
 _TRY_AGAIN = 0.5  # seconds between connections to a server that is not there yet
 _LATER_PATIENCE = 1.0  # seconds that later calls wait for a server that was not there in time
 _PORTS = {"http": 80, "https": 443}
+
+_OTHER_FILES = 32  # open files that are not connections: store, data, images, results
 
 _LARGEST_ANSWER = 2**25  # bytes, decompressed: no reply is as long
 _LARGEST_PLAIN_BODY = 2**20  # bytes: aiohttp warns of larger ones, and sends a file in pieces
@@ -153,7 +157,7 @@ class ChatClient:
     ) -> None:
         self._endpoint = endpoint
         self._options = options
-        self._concurrency = spec.max_concurrency or _DEFAULT_CONCURRENCY
+        self._concurrency = min(spec.max_concurrency or _DEFAULT_CONCURRENCY, _most_connections())
         self._uris = DataUris(images, options)
         self._session = Session(endpoint, spec.timeout, self._concurrency)
         self._patience = spec.wait_for_server
@@ -266,6 +270,12 @@ def _headers(endpoint: Endpoint) -> dict[str, str]:
     ours["User-Agent"] = "mmconv"
     own = {name.lower() for name in endpoint.signed}
     return {name: ours[name] for name in ours if name.lower() not in own} | endpoint.signed
+
+
+def _most_connections() -> int:
+    """So many that two models, the store and the data stay below the limit of open files."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if limit == resource.RLIM_INFINITY else max(1, (limit - _OTHER_FILES) // 2)
 
 
 def _sum(first: int | None, second: int | None) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,6 +37,12 @@ def writing(folder: Path) -> Iterator[None]:
 
 def tell_file_error(error: OSError) -> str | None:
     """What to tell of a file or a disk, which is for the user to mend; None for all else, a bug."""
+    if error.errno == errno.EMFILE:
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return (
+            f"too many open files (limit {limit}): raise the limit with `ulimit -n`, or give the "
+            "models a smaller max_concurrency"
+        )
     if error.filename is None:
         return error.strerror if error.errno in _NO_ROOM else None
     told = f"{error.filename}: {error.strerror}"
