@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
 
 import pytest
@@ -87,13 +87,17 @@ async def test_a_call_that_somebody_cancelled_is_no_end(store: Store) -> None:
 
 
 class OneSlow(Scripted):
-    """Answers `w1` late, and everything else at once."""
+    """Answers `w1` once `is_time`, and everything else at once."""
+
+    is_time: Callable[[], bool] | None = None
 
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
     ) -> Reply:
         if text_of(messages[-1]) == "w1":
             await asyncio.sleep(0.1)
+            while self.is_time is not None and not self.is_time():  # noqa: ASYNC110 - a state of the log
+                await asyncio.sleep(0.001)
         return await super().generate(messages, sampling, affinity=affinity)
 
 
@@ -121,6 +125,7 @@ async def test_calls_under_way_are_kept_when_a_bug_ends_the_run(
         return break_down() if text == "w0" else shout(text, sampling)
 
     backend = OneSlow(answer, most=2)
+    backend.is_time = lambda: bool(caplog.records)
     plans = [alone(order) for order in range(30)]
     with pytest.raises(ZeroDivisionError):
         await run(store, backend, plans)
