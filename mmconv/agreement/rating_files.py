@@ -145,8 +145,8 @@ def _name(record: Record, field: str) -> str | None:
 
 
 def _value(record: Record) -> float | str | None:
-    written = text(record, "value")
-    if written is None or not written.strip():
+    written = _name(record, "value")
+    if written is None:
         return None
     if _DECIMAL_COMMA.fullmatch(written):
         raise DataError(
@@ -155,7 +155,7 @@ def _value(record: Record) -> float | str | None:
     try:
         number = float(written)
     except ValueError:
-        return written.strip()
+        return written
     if not math.isfinite(number):
         raise DataError(record.where, [f"value is {written}, which is no rating"])
     return number

@@ -172,3 +172,10 @@ def test_names_that_were_quoted_for_spreadsheets_are_read_without_the_quote(tmp_
     path = write(tmp_path / "people.csv", "sample,value,rater", "'=1,2,'@ann", "'x',3,o'neil")
     found = [(rating.sample, rating.rater) for rating in read_ratings(path)]
     assert found == [("=1", "@ann"), ("'x'", "o'neil")]
+
+
+def test_values_that_were_quoted_for_spreadsheets_are_read_without_the_quote(
+    tmp_path: Path,
+) -> None:
+    path = write(tmp_path / "people.csv", "sample,value", "1,'=won", "2,'-1", "3,won")
+    assert [rating.value for rating in read_ratings(path)] == ["=won", -1.0, "won"]
