@@ -385,3 +385,13 @@ async def test_titles_of_grouped_columns_are_the_headings_of_their_groups(
     scopes = await page.locator("tr.groups th").evaluate_all("all => all.map(each => each.scope)")
     assert scopes
     assert {*scopes} == {"colgroup"}
+
+
+async def test_no_two_regions_of_a_page_have_one_name(compared: Path, opened: Opener) -> None:
+    page = await opened(compared)
+    named = page.locator("section[aria-labelledby], [role=region][aria-label]")
+    names = await named.evaluate_all(
+        "all => all.map(each => each.ariaLabel ?? "
+        "document.getElementById(each.getAttribute('aria-labelledby')).textContent)"
+    )
+    assert len({*names}) == len(names) > 1
