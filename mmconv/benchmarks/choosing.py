@@ -87,8 +87,11 @@ def choose(spec: RunSpec, keys: Iterable[str]) -> Choice:
     choice = _choose_new(spec.model_copy(update={"samples": named}), known)
     if not earlier:  # a benchmark of a user's own may have other keys: `Evaluation` looks at those
         return choice
-    drawn = None if choice.keys is None else choice.keys | earlier
-    return replace(choice, keys=drawn, earlier=earlier)
+    if choice.keys is None:
+        return replace(choice, earlier=earlier)
+    # what was bad is drawn again, and fills up their number; other data may draw others
+    bad = sorted(choice.keys - earlier)[: len(choice.keys) - len(earlier)]
+    return replace(choice, keys=earlier.union(bad), earlier=earlier)
 
 
 def _choose_new(spec: RunSpec, keys: Iterable[str]) -> Choice:

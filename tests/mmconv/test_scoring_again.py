@@ -5,111 +5,23 @@ from __future__ import annotations
 import gc
 import shutil
 import sqlite3
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
 from click.testing import CliRunner
 
 from mmconv.cli import commands, show
-from mmconv.errors import ConfigError, DataError, StoreError
+from mmconv.errors import DataError, StoreError
 from mmconv.plans import Finished
 from mmconv.run_folder.saved_run import read_calls
-
-ROWS = 4
-JUDGING = "# user\n{{riddle}}\n{{answer}}\nRate from 1 to 10: 'Rating: n'\n"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
-    """A file of riddles, a prompt of one's own, and where runs lie."""
-
-    here: Path
-    shard: str = "1/1"
-
-    @property
-    def data(self) -> Path:
-        return self.here / "riddles.jsonl"
-
-    @property
-    def prompt(self) -> Path:
-        return self.here / "prompts" / "fit.md"
-
-    @property
-    def store(self) -> Path:
-        return self.here / "runs" / "store.sqlite"
-
-    @property
-    def folder(self) -> Path:
-        mark = "*" if self.shard == "1/1" else f"*{self.shard.replace('/', 'of')}"
-        [folder] = (self.here / "runs").glob(f"riddles-{mark}/")
-        return folder
-
-    def write(self, *records: dict[str, Any]) -> None:
-        self.data.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in records))
-
-    def run(self, *more: str) -> str:
-        """What is told on standard error."""
-        spec = self.here / "riddles.yaml"
-        spec.write_text("benchmark: tests.example_benchmark:Riddles\n", encoding="utf-8")
-        return typed(
-            *("run", str(spec), "--data", str(self.data), "--prompts", str(self.prompt.parent)),
-            *("--candidate", "fake/echo", "--judge", "fake/judge", "--skip-bad-records"),
-            *("--out", str(self.here / "runs"), "--shard", self.shard, "--no-page", *more),
-        )
-
-    def score(self) -> str:
-        """What is told on standard error."""
-        return typed("score", str(self.folder))
-
-    def files(self) -> dict[str, bytes]:
-        found = [path for path in self.folder.rglob("*") if path.is_file()]
-        return {str(path.relative_to(self.folder)): path.read_bytes() for path in found}
-
-    def refused(self) -> DataError:
-        """What scoring is refused with; nothing in the folder is touched."""
-        before = self.files()
-        with pytest.raises(DataError) as caught:
-            self.score()
-        assert self.files() == before
-        assert str(caught.value).startswith(f"{self.folder}: ")
-        assert "Nothing was written." in str(caught.value)
-        return caught.value
-
-    def forget(self) -> None:
-        """Remove an answer from the store, which its judgement needs."""
-        with sqlite3.connect(self.store) as database:
-            database.execute("delete from replies where key = ?", (self.key("answer"),))
-
-    def key(self, call: str) -> str:
-        lines = map(orjson.loads, (self.folder / "transcripts.jsonl").read_bytes().splitlines())
-        return str(next(line["key"] for line in lines if line["call"] == call))
-
-    def change(self, name: str, **fields: Any) -> None:
-        path = self.folder / name
-        path.write_bytes(orjson.dumps(orjson.loads(path.read_bytes()) | fields))
-
-
-def typed(*arguments: str) -> str:
-    result = CliRunner().invoke(commands, arguments)
-    if result.exception is not None:
-        raise result.exception
-    return result.stderr
-
-
-def riddles() -> list[dict[str, Any]]:
-    return [{"id": number, "riddle": f"What is {number}?"} for number in range(1, ROWS + 1)]
+from tests.mmconv.riddle_desk import JUDGING, ROWS, Desk, riddle_desk, riddles, typed
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
-    desk = Desk(here=tmp_path)
-    desk.write(*riddles())
-    desk.prompt.parent.mkdir()
-    desk.prompt.write_text(JUDGING, encoding="utf-8")
-    return desk
+    return riddle_desk(tmp_path)
 
 
 def test_other_data_are_named_and_nothing_is_written(desk: Desk) -> None:
@@ -163,103 +75,6 @@ def test_a_record_that_went_bad_is_told(desk: Desk) -> None:
     desk.write(*riddles()[:-1], {"id": ROWS})
     *_, cause = desk.refused().problems
     assert cause == "riddles.jsonl line 4 (id 4) is left out today: no riddle"
-
-
-def test_no_other_sample_takes_the_place_of_one_that_is_gone(desk: Desk) -> None:
-    """The store holds answers to all four riddles; a run of the first two chose 1 and 2."""
-    desk.run()
-    shutil.rmtree(desk.folder)
-    desk.run("--limit", "2")
-    before = desk.files()["scores.jsonl"]
-    desk.write(*riddles()[1:])
-    assert desk.refused().problems == (
-        "the run had 2 samples, and there are 1 today",
-        "the data no longer give 1 sample of the run: 1",
-        "riddles.jsonl is not the file that the run was made from",
-    )
-    # a bad record is gone too, and what is wrong with it is told
-    desk.write({"id": 1}, *riddles()[1:])
-    lost, gone, _, reason = desk.refused().problems
-    assert "2 samples" in lost
-    assert gone.endswith("of the run: 1")
-    assert reason == "riddles.jsonl line 1 (id 1) is left out today: no riddle"
-    shown = CliRunner().invoke(commands, ["show", str(desk.folder)]).output.splitlines()
-    assert shown == ["2  free: 2 of 2 calls answered", gone]
-    with pytest.raises(DataError) as caught:
-        typed("show", str(desk.folder), "1")
-    assert caught.value.problems == (gone, reason)
-    with pytest.raises(ConfigError, match="has no sample '3'"):
-        typed("show", str(desk.folder), "3")
-    assert gone in typed("report", str(desk.folder))
-    desk.write(*riddles())
-    assert desk.score() == ""
-    assert desk.files()["scores.jsonl"] == before
-
-
-def test_a_sample_that_was_bad_at_the_start_stays_out_of_the_run(desk: Desk) -> None:
-    desk.write({"id": 1}, *riddles()[1:])
-    desk.run("--limit", "2")
-    files = desk.files()
-    assert desk.score() == ""
-    # the tables, and what they say of left-out records, are those of the run
-    made = [name for name in files if not name.startswith(("transcripts", "summary"))]
-    assert [name for name in made if desk.files()[name] != files[name]] == []
-    desk.write(*riddles())
-    assert desk.score() == ""
-    assert desk.files()["scores.jsonl"] == files["scores.jsonl"]
-
-
-@pytest.mark.parametrize("choice", [(), ("--limit", "4", "--shuffle", "1"), ("--samples", "1,4")])
-def test_records_that_were_added_since_are_not_scored(desk: Desk, choice: tuple[str, ...]) -> None:
-    desk.run(*choice)
-    before = desk.files()["scores.jsonl"]
-    desk.write(*({"id": number, "riddle": "New?"} for number in range(10, 30)), *riddles())
-    assert desk.score() == ""
-    assert desk.files()["scores.jsonl"] == before
-
-
-@pytest.mark.parametrize("shard", ["1/2", "2/2"])
-def test_a_shard_keeps_its_samples_where_one_is_gone(desk: Desk, shard: str) -> None:
-    part = replace(desk, shard=shard)
-    part.run()
-    kept = {"1/2": ["3"], "2/2": ["2", "4"]}[shard]
-    desk.write(*riddles()[1:])
-    shown = CliRunner().invoke(commands, ["show", str(part.folder)]).output.splitlines()
-    assert [line.split()[0] for line in shown if "answered" in line] == kept
-    assert ("the data no longer give 1 sample of the run: 1" in shown) is (shard == "1/2")
-
-
-def test_a_stopped_run_is_scored_without_what_is_gone_and_says_so(desk: Desk) -> None:
-    desk.run()
-    for name in ("summary.json", "transcripts.jsonl"):
-        (desk.folder / name).unlink()
-    desk.write(*riddles()[1:])
-    desk.score()
-    told = "GONE: the data no longer give 1 sample of the run: 1."
-    assert told in (desk.folder / "report.md").read_text(encoding="utf-8")
-    assert told in orjson.loads(desk.files()["manifest.json"])["notes"]
-
-
-def test_a_run_that_goes_on_names_the_samples_that_it_no_longer_takes(desk: Desk) -> None:
-    desk.run("--limit", "2")
-    for name in ("manifest.json", "summary.json", "scores.jsonl", "transcripts.jsonl"):
-        (desk.folder / name).unlink()
-    desk.write(*riddles()[1:])
-    told = f"{desk.folder}: the data no longer give 1 sample of the run: 1\n"
-    assert desk.run("--limit", "2").startswith(told)
-    assert "no longer" not in desk.run("--limit", "2")
-    shown = CliRunner().invoke(commands, ["show", str(desk.folder)]).output.splitlines()
-    assert [line.split()[0] for line in shown] == ["2", "3"]
-
-
-def test_a_folder_that_names_no_samples_is_scored_as_before(desk: Desk) -> None:
-    desk.run("--limit", "2")
-    start = orjson.loads((desk.folder / "spec.json").read_bytes())
-    assert start.pop("samples") == ["1", "2"]
-    (desk.folder / "spec.json").write_bytes(orjson.dumps(start))
-    assert desk.score() == ""
-    desk.write(*riddles()[2:])
-    assert not any("no longer give" in problem for problem in desk.refused().problems)
 
 
 def test_where_nothing_is_known_to_have_changed_that_is_told(desk: Desk) -> None:
@@ -465,8 +280,12 @@ def test_scoring_tells_who_answered_as_the_store_knows_it(desk: Desk) -> None:
     desk.run()
     assert orjson.loads((desk.folder / "manifest.json").read_bytes())["answered_by"] == {}
     with sqlite3.connect(desk.store) as database:
-        database.execute("update replies set answered_by = 'echo-2025-01-01' where rowid > 2")
-        database.execute("update replies set answered_by = 'other' where rowid <= 2")
+        database.execute(
+            "update replies set answered_by = 'echo-2025-01-01', checksum = null where rowid > 2"
+        )
+        database.execute(
+            "update replies set answered_by = 'other', checksum = null where rowid <= 2"
+        )
     desk.score()
     manifest = orjson.loads((desk.folder / "manifest.json").read_bytes())
     counts = {seat: sum(named.values()) for seat, named in manifest["answered_by"].items()}

@@ -15,7 +15,8 @@ from click.testing import CliRunner
 
 from mmconv.cli import commands, export
 from mmconv.errors import DataError
-from tests.mmconv.test_scoring_again import ROWS, Desk, desk, riddles
+from tests.mmconv.riddle_desk import ROWS, Desk, riddles
+from tests.mmconv.test_scoring_again import desk
 
 __all__ = ["desk"]
 
