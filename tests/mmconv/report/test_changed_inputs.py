@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mmconv.report.changed_inputs import tell_changed
+import pytest
+
+from mmconv.errors import DataError
+from mmconv.report.changed_inputs import check_exported, tell_changed
 from mmconv.run_folder.saved_run import read_manifest
 
 
@@ -20,3 +23,12 @@ def test_options_of_other_defaults_are_named_and_new_ones_are_not(
         f"{folder}: the option max_tokens was 1024 when the run was made, and is 77 today. "
         "The results there will be replaced.",
     )
+
+
+def test_a_run_of_which_a_sample_is_gone_is_not_exported(copies: tuple[Path, Path]) -> None:
+    folder, _ = copies
+    today = read_manifest(folder)
+    check_exported(folder, today, 0, "store.sqlite")
+    with pytest.raises(DataError) as caught:
+        check_exported(folder, today.model_copy(update={"gone": ("3",)}), 0, "store.sqlite")
+    assert caught.value.problems == ("the data no longer give 1 sample of the run: 3",)
