@@ -238,7 +238,9 @@ def test_a_run_goes_on_when_its_database_was_stopped_and_is_there_again(
     """Meanwhile requests are told to come back, and afterwards nothing committed is asked again."""
     model = mock_model(mock) | {"max_concurrency": 8}
     with own_postgres() as postgres:
-        server = start(models={"mock": model}, data=drawn(tmp_path, ROWS), database=postgres.url)
+        # the run gives up at once, so that its worker has to go on with it later
+        database = f"{postgres.url}?store_timeout=0"
+        server = start(models={"mock": model}, data=drawn(tmp_path, ROWS), database=database)
         run = post(server)
         until(partial(has_answered, log, 30))
         kept = committed(postgres.url)
