@@ -127,13 +127,20 @@ def _split(split: str | Split, label: str, frame: ScoreFrame) -> Iterator[tuple[
     if isinstance(split, str):
         yield "", frame
         return
-    choices = [_values(tag, values, frame) for tag, values in split.items()]
-    for combination in product(*choices):
-        where = dict(zip(split, combination, strict=True))
-        text = label.format(**where) if label else ", ".join(map(str, combination))
+    for text, where in _labelled(split, label, frame):
         turn = where.pop("turn", None)
         tags = {tag: str(value) for tag, value in where.items()}
         yield text, frame.only(turn=None if turn is None else int(turn), **tags)
+
+
+def _labelled(
+    split: Split, label: str, frame: ScoreFrame
+) -> Iterator[tuple[str, dict[str, str | int]]]:
+    """Each combination of values with its label."""
+    choices = [_values(tag, values, frame) for tag, values in split.items()]
+    for combination in product(*choices):
+        where = dict(zip(split, combination, strict=True))
+        yield label.format(**where) if label else ", ".join(map(str, combination)), where
 
 
 def _values(tag: str, values: Sequence[str | int] | None, frame: ScoreFrame) -> Sequence[str | int]:
@@ -150,5 +157,5 @@ def _columns(
     if isinstance(layout.columns, str):
         known = [MEANING, *(_column_name(layout, metric) for metric in chosen)]
     else:
-        known = [label for label, _ in _split(layout.columns, layout.column_label, frame)]
+        known = [text for text, _ in _labelled(layout.columns, layout.column_label, frame)]
     return tuple(name for name in dict.fromkeys(known) if name in filled)

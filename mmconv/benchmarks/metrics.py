@@ -7,6 +7,7 @@ from them. All intervals are those of `mmconv.stats`; nothing is laid out or pri
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
@@ -90,6 +91,32 @@ class Select:
         return column if self.value is None else mapped(column, self.value)
 
 
+@dataclass(frozen=True, slots=True)
+class Together:
+    """The mean of several numbers of each sample; a sample must have all of them.
+
+    It is empty if the run has nothing for one of the columns.
+    """
+
+    columns: tuple[ColumnOf, ...]
+
+    def __call__(self, frame: ScoreFrame) -> Column:
+        """One row per sample of any column."""
+        parts = [column(frame) for column in self.columns]
+        if not all(map(len, parts)):
+            return Column.of(())
+        rows = Column.joined(parts)
+        absent = [
+            sample
+            for sample, times in Counter(rows.samples).items()
+            for _ in range(len(parts) - times)
+        ]
+        unscored = Column.of(
+            [None] * len(absent), samples=absent, reasons=["not scored"] * len(absent)
+        )
+        return Column.joined([rows, unscored]).per_sample("mean")
+
+
 def mapped(column: Column, value: Callable[[float], float]) -> Column:
     """The column with a function of each number in its place."""
     numbers = [number if number is None else value(number) for number in column.values]
@@ -141,6 +168,10 @@ class Mean:
         column = self.of(frame)
         return as_cell(self.summarise(column), self.group.factor) if len(column) else None
 
+    def column(self, frame: ScoreFrame) -> Column:
+        """The number of each sample."""
+        return self.of(frame)
+
     def summarise(self, column: Column) -> Summary:
         """The mean of the column, with the interval that suits the group."""
         if self.group.share:
@@ -164,73 +195,51 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class MeanOf:
-    """A weighted mean of other means; equal weights if none are given.
+    """The plain mean of means over samples of their own, such as tasks.
 
-    Parts that are `paired` are scores of the same samples: a sample counts if it has all of them,
-    with its own weighted mean, and all parts must be there. Other parts have samples of their own,
-    such as tasks: those that a run has are averaged, and if one of them has no interval, neither
-    has the mean (`mmconv.stats.cautious_means`).
+    Those parts that a run has are averaged. If one of them has no interval, neither has the mean
+    (`mmconv.stats.cautious_means`).
     """
 
     name: str
     _: KW_ONLY
     of: Sequence[Mean] = field(hash=False)
     group: Group
-    weights: Sequence[float] | None = field(default=None, hash=False)
-    paired: bool = False
     table: str = "scores"
     meaning: str = ""
 
     def measure(self, frame: ScoreFrame) -> Cell | None:
         """The mean with its interval."""
-        columns = self.columns(frame)
+        columns = self._columns(frame)
         if not columns:
             return None
-        summary = bounded(self._summary(columns), self.group.lowest, self.group.highest)
+        own = {part.name: part.summarise(columns[part.name]) for part in self._parts(columns)}
+        summary = combine_parts(columns, own, dict.fromkeys(columns, 1 / len(columns)))
+        summary = bounded(summary, self.group.lowest, self.group.highest)
         return as_cell(summary, self.group.factor)
-
-    def columns(self, frame: ScoreFrame) -> dict[str, Column]:
-        """The columns whose means it is the mean of, by the names of the parts."""
-        found = {part.name: part.of(frame) for part in self.of}
-        if not self.paired:
-            return {name: column for name, column in found.items() if len(column)}
-        if not all(len(column) for column in found.values()):
-            return {}
-        return {self.name: _weighted(list(found.values()), self._shares_of(list(found)))}
 
     def quantity(self, frame: ScoreFrame) -> Quantity | None:
         """What runs are compared in."""
-        columns = self.columns(frame)
-        if not columns or (self.paired and not any(c.present.any() for c in columns.values())):
+        columns = self._columns(frame)
+        if not columns:
             return None
         return Quantity(
             name=self.name,
             columns=columns,
-            weights=None
-            if self.paired
-            else dict(zip(columns, self._shares_of(list(columns)), strict=True)),
             group=self.group.title,
             scale=self.group.factor,
             reach=self.group.reach,
-            shares=[part.name for part in self.of if part.group.share and part.name in columns],
-            cautious=not self.paired,
+            shares=[part.name for part in self._parts(columns) if part.group.share],
+            cautious=True,
         )
 
-    def _summary(self, columns: Mapping[str, Column]) -> Summary:
-        if self.paired:
-            [column] = columns.values()
-            return summarise(column)
-        parts = {part.name: part for part in self.of}
-        own = {name: parts[name].summarise(column) for name, column in columns.items()}
-        weights = dict(zip(columns, self._shares_of(list(columns)), strict=True))
-        return combine_parts(columns, own, weights)
+    def _columns(self, frame: ScoreFrame) -> dict[str, Column]:
+        """The columns of the parts that the run has, by their names."""
+        found = {part.name: part.of(frame) for part in self.of}
+        return {name: column for name, column in found.items() if len(column)}
 
-    def _shares_of(self, names: Sequence[str]) -> list[float]:
-        """The weights of these parts, which add up to 1."""
-        given = self.weights or [1.0] * len(self.of)
-        weights = {part.name: weight for part, weight in zip(self.of, given, strict=True)}
-        whole = sum(weights[name] for name in names)
-        return [weights[name] / whole for name in names]
+    def _parts(self, columns: Mapping[str, Column]) -> list[Mean]:
+        return [part for part in self.of if part.name in columns]
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,32 +357,6 @@ def endings_metrics(table: str) -> Iterator[Mean]:
 def compared(metrics: Sequence[Metric]) -> list[Mean | MeanOf | Delta]:
     """The metrics that runs can be compared in sample by sample."""
     return [each for each in metrics if isinstance(each, Mean | MeanOf | Delta)]
-
-
-def _weighted(columns: Sequence[Column], weights: Sequence[float]) -> Column:
-    """The weighted sum of the columns sample by sample; a sample must have all of them."""
-    total: dict[str, float | None] = {}
-    reasons: dict[str, str] = {}
-    clusters: dict[str, str] = {}
-    for column in columns:
-        for sample, cluster in zip(column.samples, column.clusters, strict=True):
-            clusters.setdefault(sample, cluster)
-    for column, weight in zip(columns, weights, strict=True):
-        values = dict(zip(column.samples, column.values, strict=True))
-        own = dict(zip(column.samples, column.reasons, strict=True))
-        for sample in clusters:
-            value, known = values.get(sample), total.setdefault(sample, 0.0)
-            if value is None:
-                reasons.setdefault(sample, own.get(sample) or "not scored")
-                total[sample] = None
-            elif known is not None:
-                total[sample] = known + weight * value
-    return Column.of(
-        list(total.values()),
-        samples=list(total),
-        clusters=list(clusters.values()),
-        reasons=[reasons.get(sample) for sample in total],
-    )
 
 
 def _counted(over: Column, under: Column) -> tuple[Column, Column]:

@@ -10,11 +10,13 @@ reasoning for H - T, and T are left to creation itself. The net shares are these
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise, product
 from typing import Any
 
+from mmconv.benchmarks.convbench.chains import own_turns
 from mmconv.benchmarks.convbench.official import OFFICIAL, Convention, OfficialRates
 from mmconv.benchmarks.convbench.options import ALONE, GIVEN, ConvBenchOptions
 from mmconv.benchmarks.metrics import (
@@ -22,11 +24,11 @@ from mmconv.benchmarks.metrics import (
     Delta,
     Group,
     Mean,
-    MeanOf,
     Metric,
     Official,
     Ratio,
     Select,
+    Together,
     endings_metrics,
     share,
 )
@@ -49,11 +51,11 @@ QUANTITIES: dict[str, tuple[str, int, str]] = {
 }
 """Name -> (condition, turn, meaning)."""
 
-MEANS: dict[str, tuple[dict[str, float], str]] = {
-    "R1": ({"S1": 1 / 6, "S2": 1 / 6, "S3": 1 / 6, "S0": 1 / 2}, "mean of R2, S0"),
-    "R2": ({"S1": 1 / 3, "S2": 1 / 3, "S3": 1 / 3}, "mean of S1, S2, S3"),
+MEANS = {
+    "R1": (("R2", "S0"), "mean of R2, S0"),
+    "R2": (("S1", "S2", "S3"), "mean of S1, S2, S3"),
 }
-"""R2 = (S1 + S2 + S3) / 3 and R1 = (R2 + S0) / 2: name -> (weights, meaning)."""
+"""Name -> (what it is the mean of in each sample that has every part, meaning)."""
 
 DELTAS = (
     ("S2", "S2_hat"),
@@ -125,28 +127,22 @@ def metrics(options: Mapping[str, Any], official: Convention | None = None) -> I
     yield from endings_metrics("answers")
 
 
-def own_turns(condition: str) -> tuple[int, ...]:
-    """The turns that the candidate answers itself."""
-    if condition in ALONE:
-        return (ALONE[condition],)
-    return tuple(range(GIVEN[condition] + 1, 4))
-
-
 def _scores(grading: Grading, condition: str, turn: int) -> Select:
     """One score per sample; if both orders were judged, their mean."""
     return Select(grading.score, condition=condition, turn=turn)
 
 
-def _overall(means: Mapping[str, Mean], grading: Grading) -> Iterator[MeanOf]:
-    for name, (weights, meaning) in MEANS.items():
-        yield MeanOf(
-            name,
-            of=[means[part] for part in weights],
-            weights=list(weights.values()),
-            paired=True,
-            group=grading.group,
-            meaning=meaning,
-        )
+def _overall(means: Mapping[str, Mean], grading: Grading) -> Iterator[Mean]:
+    """R1 and R2. A mean of wins in several turns is not a share: Student's t gives its interval."""
+    for name, (_, meaning) in MEANS.items():
+        group = replace(grading.group, share=False)
+        yield Mean(name, of=_together(name, means), group=group, meaning=meaning)
+
+
+def _together(name: str, means: Mapping[str, Mean]) -> ColumnOf:
+    if name not in MEANS:
+        return means[name].of
+    return Together(tuple(_together(part, means) for part in MEANS[name][0]))
 
 
 def _causes(grading: Grading) -> Iterator[Metric]:
@@ -285,12 +281,7 @@ class Failed:
     def __call__(self, frame: ScoreFrame) -> Column:
         """0 or 1 per sample."""
         courses = frame.once(Courses(grading=self.grading, level=self.level))
-        return Column.of(
-            [None if each.reason else float(not each.passed[self.step]) for each in courses],
-            samples=[each.sample for each in courses],
-            clusters=[each.cluster for each in courses],
-            reasons=[each.reason for each in courses],
-        )
+        return _column(courses, lambda each: not each.passed[self.step])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,12 +293,8 @@ class _FailedFreely:
 
     def __call__(self, frame: ScoreFrame) -> Column:
         courses = frame.once(Courses(grading=self.grading, level=self.level))
-        scored = [each for each in courses if each.passed[0] is not None]
-        return Column.of(
-            [float(not each.passed[0]) for each in scored],
-            samples=[each.sample for each in scored],
-            clusters=[each.cluster for each in scored],
-        )
+        scored = [replace(each, reason=None) for each in courses if each.passed[0] is not None]
+        return _column(scored, lambda each: not each.passed[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,21 +308,27 @@ class _Attributed:
     def __call__(self, frame: ScoreFrame) -> Column:
         courses = frame.once(Courses(grading=self.grading, level=self.level))
         failed = [each for each in courses if each.passed[0] is False]
-        return Column.of(
-            [None if each.reason else float(each.cause == self.cause) for each in failed],
-            samples=[each.sample for each in failed],
-            clusters=[each.cluster for each in failed],
-            reasons=[each.reason for each in failed],
-        )
+        return _column(failed, lambda each: each.cause == self.cause)
+
+
+def _column(courses: Sequence[Course], holds: Callable[[Course], bool]) -> Column:
+    """1 or 0 for each course; one without all its scores is missing, for its reason."""
+    return Column.of(
+        [None if each.reason else float(holds(each)) for each in courses],
+        samples=[each.sample for each in courses],
+        clusters=[each.cluster for each in courses],
+        reasons=[each.reason for each in courses],
+    )
 
 
 def _single_turn(grading: Grading) -> Iterator[Metric]:
     """One instruction alone against the conversation (paper, Appendix C.1)."""
     for condition, turn in ALONE.items():
+        is_run = partial(_has_condition, condition)
         alone, free = (
             Mean(
                 f"{LEVELS[turn]}, {what}",
-                of=_IfAlone(condition=condition, of=_scores(grading, where, turn)),
+                of=_If(of=_scores(grading, where, turn), holds=is_run),
                 group=grading.group,
                 table="single_turn",
             )
@@ -356,14 +349,18 @@ def _single_turn(grading: Grading) -> Iterator[Metric]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _IfAlone:
-    """A column of runs that have the single-turn condition; empty in others."""
+class _If:
+    """A column of the runs for which a condition holds; empty in others."""
 
-    condition: str
-    of: Select
+    of: ColumnOf
+    holds: Callable[[ScoreFrame], bool]
 
     def __call__(self, frame: ScoreFrame) -> Column:
-        return self.of(frame) if self.condition in frame.distinct("condition") else Column.of(())
+        return self.of(frame) if frame.once(self.holds) else Column.of(())
+
+
+def _has_condition(condition: str, frame: ScoreFrame) -> bool:
+    return condition in frame.distinct("condition")
 
 
 def _categories(grading: Grading) -> Iterator[Mean]:
@@ -416,22 +413,7 @@ def is_in_both_orders(frame: ScoreFrame) -> bool:
 
 
 def _in_both_orders(metric: Mean) -> Mean:
-    return Mean(
-        metric.name,
-        of=_IfBothOrders(of=metric.of),
-        group=metric.group,
-        table=metric.table,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _IfBothOrders:
-    """A column of runs in which pairs were judged in both orders; empty in others."""
-
-    of: ColumnOf
-
-    def __call__(self, frame: ScoreFrame) -> Column:
-        return self.of(frame) if frame.once(is_in_both_orders) else Column.of(())
+    return replace(metric, of=_If(of=metric.of, holds=is_in_both_orders))
 
 
 def _is_tie(win: float) -> float:

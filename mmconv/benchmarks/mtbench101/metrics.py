@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from judges.parsers.convbench import HIGHEST_RATING, LOWEST_RATING
 from mmconv.benchmarks.layouts import Build, Layout
@@ -113,19 +113,15 @@ def _group(title: str) -> Group:
 
 def _means(select: Select, group: Group) -> Iterator[Metric]:
     tasks = {
-        task: Mean(task, of=_of_task(select, task), group=group, meaning=_MEANINGS[task])
+        task: Mean(
+            task, of=replace(select, where={"task": task}), group=group, meaning=_MEANINGS[task]
+        )
         for task in TASKS
     }
     for name, parts in MEANS.items():
         of = [tasks[part] for part in parts]
         yield MeanOf(name, of=of, group=group, meaning=_MEANINGS[name])
     yield from tasks.values()
-
-
-def _of_task(select: Select, task: str) -> Select:
-    return Select(
-        select.score, condition=select.condition, where={"task": task}, reduce=select.reduce
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

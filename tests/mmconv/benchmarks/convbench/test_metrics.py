@@ -12,6 +12,7 @@ from mmconv.benchmarks.convbench.layouts import layouts
 from mmconv.benchmarks.convbench.metrics import gradings, metrics
 from mmconv.benchmarks.convbench.tables import build_tables
 from mmconv.benchmarks.layouts import Context, make_tables
+from mmconv.benchmarks.metrics import Select, Together
 from mmconv.stats import ScoreFrame
 from mmconv.values import Score, Table
 from tests.mmconv.benchmarks.agreement import different_cells, different_quantities
@@ -92,3 +93,10 @@ def test_an_overall_mean_is_over_the_samples_that_have_every_part() -> None:
     cell = table.rows["R2"]["direct (1-10)"]
     assert (cell.n, cell.missing) == (2, {"unparsed": 1})
     assert cell.value == pytest.approx(((4 + 2 + 3) / 3 + (6 + 6 + 9) / 3) / 2)
+
+
+def test_a_sample_without_any_row_in_a_part_is_missing() -> None:
+    given = [score for score in scores() if (score.sample, score.turn) != ("1", 3)]
+    column = Together((Select("rating", turn=1), Select("rating", turn=3)))(ScoreFrame(given))
+    assert dict(zip(column.samples, column.reasons, strict=True))["1"] == "not scored"
+    assert column.present.tolist() == [False, True, True]
