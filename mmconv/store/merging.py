@@ -13,6 +13,7 @@ from sqlalchemy import (
     ColumnClause,
     Connection,
     Engine,
+    RowMapping,
     Table,
     create_engine,
     literal_column,
@@ -116,7 +117,11 @@ def _chunks(connection: Connection, table: Table) -> Iterator[list[dict[str, Any
     columns = [column for column in table.columns if column not in _NUMBERS]
     result = connection.execution_options(yield_per=BATCH).execute(select(*columns))
     for part in result.mappings().partitions(BATCH):
-        yield [{name: _in_utc(value) for name, value in row.items()} for row in part]
+        yield _with_zones(part)
+
+
+def _with_zones(rows: Sequence[RowMapping]) -> list[dict[str, Any]]:
+    return [{name: _in_utc(value) for name, value in row.items()} for row in rows]
 
 
 def _in_utc(value: Any) -> Any:
@@ -140,12 +145,11 @@ def _readable_chunks(connection: Connection, table: Table) -> Iterator[list[dict
         first, end = ranges.pop()
         chosen = select(*columns).where(rowid >= first, rowid < end).order_by(rowid)
         try:
-            rows = [dict(row) for row in connection.execute(chosen).mappings()]
+            rows = connection.execute(chosen).mappings().all()
         except DatabaseError:
             if end - first > 1:
                 middle = (first + end) // 2
                 ranges += [(middle, end), (first, middle)]
             continue
         for start in range(0, len(rows), BATCH):
-            part = rows[start : start + BATCH]
-            yield [{name: _in_utc(value) for name, value in row.items()} for row in part]
+            yield _with_zones(rows[start : start + BATCH])

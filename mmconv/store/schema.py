@@ -226,8 +226,7 @@ def connect(url: str, *, create: bool = True) -> Engine:
     except SQLAlchemyError as error:
         engine.dispose()
         reason = getattr(error, "orig", None) or error
-        code = getattr(reason, "sqlite_errorcode", None)
-        if isinstance(code, int) and code & 0xFF in DAMAGED:
+        if _is_damaged(reason):
             message = f"cannot open the store {shown}: {reason}; {_recovery(engine)}"
             raise StoreDamaged(message) from error
         raise StoreError(f"cannot open the store {shown}: {reason}{_closed(parsed)}") from error
@@ -259,7 +258,7 @@ def _store_error(failed: ExceptionContext) -> StoreError | None:
         return None
     where = "" if failed.engine is None else f" {_shown(failed.engine.url)}"
     message = f"the store{where} fails: {' '.join(str(error).split())}"
-    if isinstance(code, int) and code & 0xFF in DAMAGED:
+    if _is_damaged(error):
         return StoreDamaged(f"{message}; {_recovery(failed.engine)}")
     if kind is OperationalError:
         message += (
@@ -269,6 +268,11 @@ def _store_error(failed: ExceptionContext) -> StoreError | None:
         return StoreFull(message)
     is_server = failed.dialect.name != "sqlite"
     return StoreAway(message) if is_server and kind is OperationalError else StoreError(message)
+
+
+def _is_damaged(error: BaseException) -> bool:
+    code = getattr(error, "sqlite_errorcode", None)
+    return isinstance(code, int) and code & 0xFF in DAMAGED
 
 
 def _recovery(engine: Engine | None) -> str:

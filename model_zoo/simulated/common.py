@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -90,16 +91,16 @@ def draw_side(task: Task) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OfflineJudge(StandIn):
+class OfflineJudge(StandIn, ABC):
     """A backend that judges tasks without a model; `name` and `advice` are for its errors."""
 
     name: ClassVar[str]
     advice: ClassVar[str]
     max_concurrency: int
 
+    @abstractmethod
     def judge(self, task: Task) -> str:
         """The verdict; raises `KeyError` for a missing slot, `ValueError` for other texts."""
-        raise NotImplementedError
 
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
