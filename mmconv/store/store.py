@@ -230,7 +230,6 @@ class Store:
         changed = self._changed.intersection(keys)
         if changed:
             connection.execute(delete(replies).where(replies.c.key.in_(changed)))
-            self._changed -= changed
 
     def _read_failures(self, keys: Sequence[str]) -> list[Failure | None]:
         """The latest failure of each key; there are at most `BATCH` of them."""
@@ -272,6 +271,8 @@ class Store:
                     failures.insert(),
                     [_failure_row(key, cast("Failure", failure)) for key, _, failure in failed],
                 )
+        # not before the commit: a write that fails leaves the changed replies where they are
+        self._changed.difference_update(key for key, _, _ in new)
         return [
             kept.get(key, outcome) if isinstance(outcome, Reply) else None
             for key, _, outcome in items

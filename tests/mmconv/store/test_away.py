@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,26 @@ async def test_of_failures_only_the_history_suffers(tmp_path: Path, outage: Outa
     outage.error = None
     await store.aclose()
     assert await kept(path, 1, 2) == ["hello", None]
+
+
+async def test_a_changed_reply_is_replaced_after_an_outage_too(
+    tmp_path: Path, outage: Outage
+) -> None:
+    path = tmp_path / "store.sqlite"
+    store = Store(str(path))
+    await store.put(key(1), "model", HELLO)
+    await store.aclose()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE replies SET text = 'no'")
+    connection.close()
+    store = Store(str(path))
+    assert await store.get(key(1)) is None
+    outage.error = StoreError("away")
+    await fail(store, 1)
+    outage.error = None
+    await store.put(key(1), "model", HELLO)
+    await store.aclose()
+    assert await kept(path, 1) == ["hello"]
 
 
 async def test_a_server_that_comes_back_fails_no_call(
