@@ -19,6 +19,7 @@ fi
 rm -rf "$folder"
 python3 -m venv "$folder"
 pip=("$folder/bin/python" -m pip -qq --disable-pip-version-check)
-"${pip[@]}" install "$root[inspect]" pytest pytest-asyncio pytest-timeout
+# openai: Inspect's own client of OpenAI-compatible servers, which it does not install by itself
+"${pip[@]}" install "$root[inspect]" openai pytest pytest-asyncio pytest-timeout
 "${pip[@]}" uninstall --yes mmconv
 echo "$recipe" > "$folder/recipe"

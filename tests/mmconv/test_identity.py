@@ -22,6 +22,7 @@ OPERATED: dict[str, Any] = {
     "max_concurrency": 2,
     "timeout": 30.0,
     "attempts": 99,
+    "wait_for_server": 60.0,
 }
 
 
