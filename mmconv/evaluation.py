@@ -237,28 +237,19 @@ class Evaluation:
             )
             start = await asyncio.to_thread(self._start)
             output.write_json(SPEC, start.model_dump(mode="json"))
-        try:
-            async with _left_aside(output.records()) as records:
-                complete = await self._drive(runner, records, page=page)
-                if not complete:
-                    records.discard()
-                if runner.offline:
-                    self._check_kept(runner.tally)
-        except (InputError, OwnCodeError, StoreError):
-            if not runner.tally.replies:
-                output.withdraw()
-            raise
-        # of a run that was stopped, earlier scores stay, and so does what they were made from
-        if complete or not (self.folder / SCORES).exists():
-            output.write_json(MANIFEST, self.manifest(runner.tally).model_dump())
-        await self.equipment.close_models()
-        tables = await self._report(output, records, runner.tally) if complete else ()
-        seconds = time.monotonic() - started
-        if not runner.offline:
-            told = summary(self.spec, runner.tally, complete, seconds)
-            output.write_json(SUMMARY, told.model_dump())
-        if complete and page:
-            await asyncio.to_thread(self.write_page)
+        with ExitStack() as results:
+            records, complete = await self._collect(runner, output, results, page=page)
+            # of a run that was stopped, earlier scores stay, and so does what they were made from
+            if complete or not (self.folder / SCORES).exists():
+                output.write_json(MANIFEST, self.manifest(runner.tally).model_dump())
+            await self.equipment.close_models()
+            tables = await self._report(output, records, runner.tally) if complete else ()
+            seconds = time.monotonic() - started
+            if not runner.offline:
+                told = summary(self.spec, runner.tally, complete, seconds)
+                output.write_json(SUMMARY, told.model_dump())
+            if complete and page:
+                await asyncio.to_thread(self.write_page)
         return Result(
             folder=self.folder,
             tables=tables,
@@ -269,6 +260,24 @@ class Evaluation:
             unscored=records.unscored,
             shortfall=records.shortfall,
         )
+
+    async def _collect(
+        self, runner: Runner, output: RunFolder, results: ExitStack, *, page: bool
+    ) -> tuple[Records, bool]:
+        """Run all plans and write their records; then the folder is this process's in `results`."""
+        try:
+            async with _left_aside(output.records()) as records:
+                complete = await self._drive(runner, records, page=page)
+                if not complete:
+                    records.discard()
+                if runner.offline:
+                    self._check_kept(runner.tally)
+                await asyncio.to_thread(results.enter_context, output.alone())
+        except (InputError, OwnCodeError, StoreError):
+            if not runner.tally.replies:
+                output.withdraw()
+            raise
+        return records, complete
 
     def changed(self) -> tuple[str, ...]:
         """Lines on what has changed in place, or was upgraded, since the run's last session.

@@ -81,6 +81,21 @@ class Replies(Protocol):
         """Keep how a call failed, for the record."""
         ...
 
+    async def claim(self, key: str) -> Reply | bool:
+        """Claim a call just before it is requested: True if no other process requests it.
+
+        False if another one does, and its reply if there is one by now.
+        """
+        ...
+
+    def release(self, key: str) -> None:
+        """Give a claim back, if there is one, that ended without reply or failure."""
+        ...
+
+    async def wait_for_others(self, key: str) -> Reply | None:
+        """The reply to a call that another process requests; None once none requests it."""
+        ...
+
     async def last_failure(self, key: str) -> Failure | None:
         """How a call failed the last time, for the record."""
         ...

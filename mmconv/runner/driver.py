@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from mmconv.graph import check, dependencies, resolve
 from mmconv.keys import content_key
@@ -38,6 +38,14 @@ LEAD = 10
 Older plans go first, so that they end and make room; but whoever has a long chain before him must
 begin early, or the end of a run waits for a few chains while most slots are idle.
 """
+
+
+class _Elsewhere(Exception):
+    """Raised where another process requests a call, or has done so by now: then with its reply."""
+
+    def __init__(self, reply: Reply | None) -> None:
+        super().__init__()
+        self.reply = reply
 
 
 class Runner:
@@ -75,6 +83,7 @@ class Runner:
         self.enough: Callable[[Tally], str | None] | None = None
         self._errors: list[Exception] = []
         self._under_way = 0
+        self._extra_plans = 0
         self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.tally = Tally()
 
@@ -172,7 +181,10 @@ class Runner:
 
     def close_plan(self) -> None:
         """Make room for the next plan."""
-        self._room.release()
+        if self._extra_plans:
+            self._extra_plans -= 1
+        else:
+            self._room.release()
 
     async def outcome(self, plan: Plan, asked: Asked, chain: int) -> tuple[Outcome, bool]:
         """Find or ask one resolved call; with it True if the reply was free.
@@ -192,14 +204,20 @@ class Runner:
         flights[asked.key] = landing = asyncio.get_running_loop().create_future()
         outcome: Outcome | None = None
         try:
-            outcome = await self._store.get(asked.key)
-            if outcome is not None:
-                self._streaks.note_stored(id(self._seats[asked.call.seat].model), asked)
-                return outcome, True
-            outcome = await self._ask(plan, asked, chain)
-            return outcome, False
+            reply = await self._store.get(asked.key)
+            while reply is None:
+                try:
+                    outcome = await self._ask(plan, asked, chain)
+                except _Elsewhere as found:
+                    reply = found.reply or await self._wait_for_others(asked.key)
+                else:
+                    return outcome, False
+            self._streaks.note_stored(id(self._seats[asked.call.seat].model), asked)
+            outcome = reply
+            return outcome, True
         finally:
             # What this one cannot end, the first of those that wait for it asks anew.
+            self._store.release(asked.key)
             del flights[asked.key]
             landing.set_result(outcome)
 
@@ -220,6 +238,23 @@ class Runner:
             raise Stopped
         return flight.result()
 
+    async def _wait_for_others(self, key: str) -> Reply | None:
+        """What another process brings, or None if it gave up.
+
+        Meanwhile one more plan is open, so that several processes with the same plans go on with
+        different ones.
+        """
+        self._extra_plans += 1
+        self._room.release()
+        waiting = asyncio.ensure_future(self._store.wait_for_others(key))
+        try:
+            await asyncio.wait((waiting, self._stopping), return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                raise Stopped
+            return waiting.result()
+        finally:
+            waiting.cancel()
+
     async def _ask(self, plan: Plan, asked: Asked, chain: int) -> Outcome:
         if self.is_failing:
             raise Stopped
@@ -232,7 +267,14 @@ class Runner:
             self._make_room(id(model), await model.open())
         tally = self.tally.seat(asked.call.seat)
 
-        async def ask(asked: Asked) -> Reply | Failure:
+        async def claim() -> None:
+            won = await self._store.claim(asked.key)
+            if won is not True:
+                raise _Elsewhere(won or None)
+
+        async def ask(
+            asked: Asked, claim: Callable[[], Awaitable[None]] | None = None
+        ) -> Reply | Failure:
             self._under_way += 1
             try:
                 return await model.ask(
@@ -242,11 +284,12 @@ class Runner:
                     affinity=f"{plan.sample}/{plan.condition}",
                     pinned=asked.call.kept,
                     tally=tally,
+                    claim=claim,
                 )
             finally:
                 self._under_way -= 1
 
-        outcome = await ask(asked)
+        outcome = await ask(asked, claim)
         self._note(asked, outcome, asked.call.seat)
         if isinstance(outcome, Reply):
             return await self._store.put(asked.key, model.fingerprint, outcome)

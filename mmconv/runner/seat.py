@@ -80,7 +80,7 @@ class Model:
         """
         return (await self._ready()).max_concurrency
 
-    async def ask(
+    async def ask(  # noqa: PLR0913 - a call, its place in the queue, and who hears of it
         self,
         messages: tuple[Message, ...],
         sampling: Sampling,
@@ -89,24 +89,24 @@ class Model:
         affinity: str,
         pinned: str | None,
         tally: SeatTally,
+        claim: Callable[[], Awaitable[None]] | None = None,
     ) -> Reply | Failure:
-        """Ask until there is an answer, a refusal, or no attempt left.
+        """Ask until there is an answer, a refusal, or no attempt left; the least `priority` first.
 
-        Of the calls that wait for a slot, that with the smallest `priority` is served first. With
-        `pinned`, a prompt that overflows the context loses its oldest message but a system prompt
-        and what is pinned, as often as it must; the reply counts them. Without, it fails.
+        With `pinned`, a prompt that overflows the context loses its oldest messages (not the system
+        prompt, nor what is pinned). `claim` is called with the first slot; it may raise.
         """
         backend = await self._ready()
         attempt = dropped = refused = 0
         with self._listed() as call:
             while True:
                 attempt += 1
-                epoch = await self._slot(priority, call)
+                epoch, claim = await self._slot(priority, call, claim), None
                 try:
                     try:
                         reply = await backend.generate(messages, sampling, affinity=affinity)
                     except Transient as error:
-                        # before the slot is given on, so that nobody follows into the same refusal
+                        # before the slot is released, so that no other call is refused too
                         waits = self._slots.note_failure(epoch, error)
                         raise
                     finally:
@@ -144,11 +144,19 @@ class Model:
         finally:
             self._under_way.pop(call, None)
 
-    async def _slot(self, priority: int, call: object) -> int:
+    async def _slot(
+        self, priority: int, call: object, claim: Callable[[], Awaitable[None]] | None
+    ) -> int:
         """Wait for a slot; returns its epoch. Calls are numbered as they get their first."""
         if self._stopping.is_set():
             raise Stopped
         epoch = await self._slots.acquire(priority, self)
+        if claim is not None:
+            try:
+                await claim()
+            except BaseException:
+                self._slots.release()
+                raise
         if call not in self._under_way:
             self._begun += 1
             self._under_way[call] = self._begun

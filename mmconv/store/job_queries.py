@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
@@ -29,20 +29,13 @@ from sqlalchemy import (
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from mmconv.store.jobs import ACTIVE, Backlog, Filter, Job, NewJob, read_job, utc
-from mmconv.store.schema import job_keys, jobs
+from mmconv.store.schema import job_keys, jobs, now_of
 
 MOST_STARTS = 10
 """How often a job is begun without getting on before it counts as what ends its workers."""
 
 UNFIT_SECONDS = 900.0
 """How long a job waits that no server can carry out."""
-
-
-def now_of(connection: Connection) -> datetime:
-    """The time by the server's clock; workers on one machine, as SQLite's are, share theirs."""
-    if connection.dialect.name == "postgresql":
-        return utc(connection.scalar(select(func.clock_timestamp())))
-    return datetime.now(UTC)
 
 
 def job_of_key(connection: Connection, owner: str, key: str | None) -> str | None:

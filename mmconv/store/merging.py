@@ -23,8 +23,8 @@ from sqlalchemy.exc import DatabaseError
 
 from mmconv.errors import StoreDamaged, StoreError
 from mmconv.store.jobs import utc
+from mmconv.store.rows import BATCH, checksum_of, insert_new
 from mmconv.store.schema import connect, failures, images, read_address, replies, runs
-from mmconv.store.store import BATCH, checksum_of, insert_new
 
 _Read: TypeAlias = Callable[[Connection, Table], Iterator[list[dict[str, Any]]]]
 """Reads a table in parts."""

@@ -29,7 +29,6 @@ from mmconv.store.job_queries import (
     is_held,
     job_of_key,
     narrowed,
-    now_of,
     queued,
     settle_orphans,
     settle_unfit,
@@ -49,8 +48,8 @@ from mmconv.store.jobs import (
     Submission,
     read_job,
 )
-from mmconv.store.schema import SUBMITTING, connect, hold_alone, job_keys, jobs
-from mmconv.store.store import insert_new
+from mmconv.store.rows import insert_new
+from mmconv.store.schema import SUBMITTING, connect, hold_alone, job_keys, jobs, now_of
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,9 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import (
     URL,
@@ -52,7 +53,7 @@ from sqlalchemy.exc import (
 from mmconv.errors import StoreAway, StoreDamaged, StoreError, StoreFull
 from mmconv.store.mounts import is_on_network
 
-HEAD = "0006"
+HEAD = "0007"
 """The newest migration; a database that has it is opened without loading Alembic."""
 
 MIGRATING, SUBMITTING = 0x6D6D63_01, 0x6D6D63_02
@@ -167,6 +168,15 @@ runs = Table(
     Column("id", String(255), primary_key=True),
     Column("spec", Text, nullable=False),
     Column("created", DateTime(timezone=True), nullable=False),
+)
+
+claims = Table(
+    "claims",
+    metadata,
+    Column("key", String(64), primary_key=True),
+    Column("owner", String(160), nullable=False, index=True),
+    # seconds since 1970 by the database's clock
+    Column("expires", Float, nullable=False),
 )
 
 jobs = Table(
@@ -418,6 +428,14 @@ def hold_alone(connection: Connection, purpose: int) -> None:
         connection.execute(select(func.pg_advisory_xact_lock(purpose)))
     else:
         connection.execute(text("BEGIN IMMEDIATE"))
+
+
+def now_of(connection: Connection) -> datetime:
+    """The time by the server's clock; processes on one machine, as SQLite's are, share theirs."""
+    if connection.dialect.name == "postgresql":
+        now = connection.scalars(select(func.clock_timestamp())).one()
+        return cast("datetime", now).astimezone(UTC)
+    return datetime.now(UTC)
 
 
 def _upgrade(connection: Connection) -> None:

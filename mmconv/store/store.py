@@ -11,23 +11,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
-from datetime import UTC, datetime
-from hashlib import blake2b
-from importlib import import_module
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
-import orjson
-from sqlalchemy import Connection, Table, bindparam, delete, func, select, update
+from sqlalchemy import Connection, delete, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from mmconv.errors import StoreAway, StoreError, StoreFull, StoreGone
+from mmconv.store.claims import LEASE_SECONDS, Claims
 from mmconv.store.known import KnownKeys
+from mmconv.store.rows import BATCH, failure_row, insert_new, now, read_replies, reply_row
 from mmconv.store.schema import (
     connect,
     failures,
@@ -37,13 +34,22 @@ from mmconv.store.schema import (
     replies,
     runs,
 )
-from mmconv.values import Failure, Outcome, Reply, SeenImage
+from mmconv.values import Failure, Outcome, Reply
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _Answered: TypeAlias = tuple[str, str, Reply]
 """A reply with its key and the fingerprint of its model."""
+
+_Step: TypeAlias = Literal["claim", "release", "renew"]
+"""What a write does with claims."""
+
+_Item: TypeAlias = tuple[str, str, Reply | Failure | _Step]
+"""What a write is about: a key, the fingerprint of a model, and what to write."""
+
+_Written: TypeAlias = Reply | bool | None
+"""What comes of an item: the reply that is kept; for a claim, whether it was free, or a reply."""
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -53,20 +59,11 @@ AWAY_SECONDS = 30.0
 RETRY_SECONDS = 0.5
 """How long to wait between two tries to reach a database server that does not answer."""
 
-BATCH = 500
-"""Keys per query; SQLite allows about 32,000 variables, PostgreSQL 65,535."""
+GATHER_SECONDS = 0.001
+"""How long a write waits for others to share its transaction."""
 
-_REPLY = tuple(field.name for field in fields(Reply))
-"""A reply's columns, which are named like its fields."""
-
-_ROW = select(
-    replies.c.checksum, replies.c.key, replies.c.fingerprint, *(replies.c[name] for name in _REPLY)
-)
-# Made once: making it takes as long as reading what it chooses.
-_CHOSEN_REPLIES = _ROW.where(replies.c.key.in_(bindparam("keys", expanding=True)))
-
-GATHER_SECONDS = 0.005
-"""How long a write waits for others to share its transaction; it holds up no request."""
+LOOK_SECONDS = 0.5
+"""How long to wait between two looks for the reply to a call that another process requests."""
 
 
 class Store:
@@ -80,7 +77,8 @@ class Store:
 
     The coroutines belong to one event loop; `aclose` waits for what is under way. `flights` are the
     calls that runners look up or request at this moment, by key, so that equal ones are one. One
-    that its runner gave up ends as None, and the others request it again.
+    that its runner gave up ends as None, and the others request it again. What other processes
+    request is found by their claims (`mmconv.store.claims`).
     """
 
     def __init__(self, url: str, *, create: bool = True) -> None:
@@ -97,6 +95,10 @@ class Store:
         self._writer = _Batcher(write, gather=GATHER_SECONDS, one_by_one=True)
         self._unsaved: dict[str, _Answered] = {}
         self._changed: set[str] = set()
+        self._claims = Claims()
+        self._claimed: set[str] = set()
+        self._renewing: asyncio.Task[None] | None = None
+        self._watcher = _Batcher(self._guarded(self._look_for_others))
 
     async def get(self, key: str) -> Reply | None:
         """The reply kept under this key, if there is one.
@@ -130,6 +132,35 @@ class Store:
         """Append to the history of failures, which is never consulted as an answer."""
         await self._writer.submit((key, "", failure))
 
+    async def claim(self, key: str) -> Reply | bool:
+        """Claim a call just before it is requested; True if no other process requests it.
+
+        False if another one does, and its reply if there is one by now. A claim ends with `put`,
+        `add_failure` or `release`.
+        """
+        self._claimed.add(key)
+        if self._renewing is None:
+            self._renewing = asyncio.create_task(self._renew())
+        won = cast("Reply | bool", await self._writer.submit((key, "", "claim")))
+        if won is not True:
+            self._claimed.discard(key)
+        return won
+
+    def release(self, key: str) -> None:
+        """Give a claim back, if there is one, for other processes to request the call."""
+        if key in self._claimed:
+            self._claimed.discard(key)
+            # if this fails, the claim ends with its lease
+            self._writer.submit((key, "", "release")).add_done_callback(_forget)
+
+    async def wait_for_others(self, key: str) -> Reply | None:
+        """The reply to a call that another process requests; None once none requests it."""
+        found: Reply | bool = True
+        while found is True:
+            await asyncio.sleep(LOOK_SECONDS)
+            found = await self._watcher.submit(key)
+        return found or None
+
     async def last_failure(self, key: str) -> Failure | None:
         """How a call failed the last time, for the record."""
         return await self._failure_reader.submit(key)
@@ -137,7 +168,7 @@ class Store:
     def add_run(self, run_id: str, spec: str) -> None:
         """Keep a run's specification (JSON) under its id; the first one stands."""
         with self._engine.begin() as connection:
-            row = {"id": run_id, "spec": spec, "created": _now()}
+            row = {"id": run_id, "spec": spec, "created": now()}
             insert_new(connection, runs, [row])
 
     def image_facts(self) -> dict[str, dict[str, Any]]:
@@ -157,10 +188,15 @@ class Store:
 
         A database that is away is waited for, `AWAY_SECONDS` at most, if replies are not kept yet.
         """
+        if self._renewing is not None:
+            self._renewing.cancel()
         await self._reader.aclose()
         await self._failure_reader.aclose()
+        await self._watcher.aclose()
         await self._writer.aclose()
         await self._save_rest()
+        if self._claimed:
+            await asyncio.to_thread(self._release_all)
         if self._file is not None and self._file.is_gone:
             await asyncio.to_thread(self._rescue, self._file)
         self._engine.dispose()
@@ -231,6 +267,28 @@ class Store:
         if changed:
             connection.execute(delete(replies).where(replies.c.key.in_(changed)))
 
+    async def _renew(self) -> None:
+        """Keep the leases of claims from running out, as long as there are any."""
+        while self._claimed:
+            await asyncio.sleep(LEASE_SECONDS / 3)
+            # a store that fails is noticed by those who read and write replies
+            with suppress(StoreError):
+                await self._writer.submit(("", "", "renew"))
+        self._renewing = None
+
+    def _look_for_others(self, keys: Sequence[str]) -> list[Reply | bool]:
+        """Of each key: its reply if there is one, else whether another process requests it."""
+        with self._engine.begin() as connection:
+            # claims first: a reply is written as its claim ends
+            others = self._claims.find_others(connection, keys)
+            found = read_replies(connection, keys, self._changed)
+        return [found.get(key, key in others) for key in keys]
+
+    def _release_all(self) -> None:
+        with suppress(StoreError), self._engine.begin() as connection:
+            self._claims.release_all(connection)
+        self._claimed.clear()
+
     def _read_failures(self, keys: Sequence[str]) -> list[Failure | None]:
         """The latest failure of each key; there are at most `BATCH` of them."""
         latest = select(func.max(failures.c.id)).where(failures.c.key.in_(keys))
@@ -242,9 +300,7 @@ class Store:
             }
         return [found.get(key) for key in keys]
 
-    def _write_outcomes(
-        self, items: Sequence[tuple[str, str, Reply | Failure]]
-    ) -> list[Reply | None]:
+    def _write_outcomes(self, items: Sequence[_Item]) -> list[_Written]:
         """Write them, and what could not be written before; what comes back is of `items`."""
         answered = {item[0]: item for item in items if isinstance(item[2], Reply)}
         before = [item for key, item in self._unsaved.items() if key not in answered]
@@ -256,27 +312,51 @@ class Store:
         self._unsaved.clear()
         return written[len(before) :]
 
-    def _write(self, items: Sequence[tuple[str, str, Reply | Failure]]) -> list[Reply | None]:
+    def _write(self, items: Sequence[_Item]) -> list[_Written]:
         new = [item for item in items if isinstance(item[2], Reply)]
         failed = [item for item in items if isinstance(item[2], Failure)]
         with self._engine.begin() as connection:
+            claims = self._change_claims(connection, items)
             kept: Mapping[str, Reply] = {}
             if new:
                 self._remove_changed(connection, [key for key, _, _ in new])
-                rows = [_reply_row(key, name, cast("Reply", reply)) for key, name, reply in new]
+                rows = [reply_row(key, name, cast("Reply", reply)) for key, name, reply in new]
                 if insert_new(connection, replies, rows) != len(rows):
                     kept = read_replies(connection, [key for key, _, _ in new])
             if failed:
                 connection.execute(
                     failures.insert(),
-                    [_failure_row(key, cast("Failure", failure)) for key, _, failure in failed],
+                    [failure_row(key, cast("Failure", failure)) for key, _, failure in failed],
                 )
         # not before the commit: a write that fails leaves the changed replies where they are
         self._changed.difference_update(key for key, _, _ in new)
+        self._claimed.difference_update(key for key, _, _ in (*new, *failed))
         return [
-            kept.get(key, outcome) if isinstance(outcome, Reply) else None
-            for key, _, outcome in items
+            kept.get(key, what)
+            if isinstance(what, Reply)
+            else (claims[key] if what == "claim" else None)
+            for key, _, what in items
         ]
+
+    def _change_claims(
+        self, connection: Connection, items: Sequence[_Item]
+    ) -> dict[str, Reply | bool]:
+        """Take, renew and release claims; returns what came of each that was to be taken."""
+        by_step: dict[str, list[str]] = {"claim": [], "release": [], "renew": []}
+        for key, _, what in items:
+            by_step[what if isinstance(what, str) else "release"].append(key)
+        found: dict[str, Reply | bool] = {}
+        if wanted := by_step["claim"]:
+            won = self._claims.take(connection, wanted)
+            # a reply that was written since it was looked up; it may be there without a claim
+            replied = read_replies(connection, wanted, self._changed)
+            found = {key: replied.get(key, key in won) for key in wanted}
+            by_step["release"] += won & replied.keys()
+        if by_step["release"]:
+            self._claims.release(connection, by_step["release"])
+        if by_step["renew"]:
+            self._claims.renew(connection)
+        return found
 
 
 class _File:
@@ -369,92 +449,7 @@ class _Batcher(Generic[Item, Result]):
         self._pump = None
 
 
-def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
-    """Insert the rows whose primary key is not there yet; returns how many were."""
-    # Loaded by its name, since PostgreSQL's takes a while that a run with SQLite need not spend.
-    dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")
-    statement = dialect.insert(table).on_conflict_do_nothing()
-    # Drivers do not all count the rows of many inserts, but all return what was asked for.
-    new = connection.execute(statement.returning(*table.primary_key.columns), list(rows))
-    return len(new.all())
-
-
-def read_replies(
-    connection: Connection, keys: Sequence[str], changed: set[str] | None = None
-) -> dict[str, Reply]:
-    """The replies kept under these keys; `changed` gets the keys of those that are not as written.
-
-    Such a reply is not returned, so that it is requested again and never scored.
-    """
-    found = {}
-    for start in range(0, len(keys), BATCH):
-        chosen = {"keys": keys[start : start + BATCH]}
-        for checksum, *row in connection.execute(_CHOSEN_REPLIES, chosen):
-            key, _, *columns = row
-            if checksum is None or checksum == find_checksum(row):
-                found[key] = _reply(columns)
-            elif changed is not None:
-                changed.add(key)
-                _LOGGER.warning("%s was changed in the store after it was written: ignored", key)
-    return found
-
-
-def find_checksum(row: Sequence[Any]) -> str:
-    """The checksum of a reply's row: key, fingerprint and columns as they are stored."""
-    return blake2b(orjson.dumps([*row]), digest_size=16).hexdigest()
-
-
-def checksum_of(row: Mapping[str, Any]) -> str:
-    """The same of a row whose columns have names."""
-    return find_checksum([row[name] for name in ("key", "fingerprint", *_REPLY)])
-
-
-def fill_checksums(connection: Connection) -> None:
-    """Give a checksum to every reply without one."""
-    missing = _ROW.where(replies.c.checksum.is_(None))
-    filled = (
-        update(replies).where(replies.c.key == bindparam("of")).values(checksum=bindparam("is"))
-    )
-    while rows := connection.execute(missing.limit(BATCH)).all():
-        values = [{"of": row.key, "is": find_checksum([*row][1:])} for row in rows]
-        connection.execute(filled, values)
-
-
-def _reply_row(key: str, fingerprint: str, reply: Reply) -> dict[str, Any]:
-    row = {
-        "key": key,
-        "fingerprint": fingerprint,
-        "text": reply.text,
-        "reasoning": reply.reasoning,
-        "finish": reply.finish,
-        "input_tokens": reply.input_tokens,
-        "output_tokens": reply.output_tokens,
-        "seconds": reply.seconds,
-        "dropped": reply.dropped,
-        "seen": orjson.dumps(reply.seen).decode() if reply.seen else None,
-        "answered_by": reply.answered_by,
-    }
-    return {**row, "checksum": checksum_of(row), "created": _now()}
-
-
-def _failure_row(key: str, failure: Failure) -> dict[str, Any]:
-    return {
-        "key": key,
-        "kind": failure.kind,
-        "message": failure.message,
-        "attempts": failure.attempts,
-        "created": _now(),
-    }
-
-
-def _reply(columns: Iterable[Any]) -> Reply:
-    told = dict(zip(_REPLY, columns, strict=True))
-    seen, name = told["seen"], told["answered_by"]
-    told["seen"] = tuple(SeenImage(**each) for each in orjson.loads(seen)) if seen else ()
-    # one string for all replies of a model
-    told["answered_by"] = name and sys.intern(name)
-    return Reply(**told)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
+def _forget(future: asyncio.Future[Any]) -> None:
+    """Note that an error of a future was seen."""
+    if not future.cancelled():
+        future.exception()

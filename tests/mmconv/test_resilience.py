@@ -103,6 +103,28 @@ def test_shards_merge_into_the_whole(tmp_path: Path, expected: list[dict[str, ob
         assert len(log.read_text().split()) == answered
 
 
+def test_two_processes_that_start_together_divide_the_work(
+    tmp_path: Path, expected: list[dict[str, object]]
+) -> None:
+    log = tmp_path / "answered.log"
+    with mock_server(Behaviour(latency=0.03), log=log) as url:
+        run = write_run(tmp_path, url, rows=ROWS)
+        processes = [
+            subprocess.Popen(
+                command(run, tmp_path / "runs"),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(2)
+        ]
+        outputs = [process.communicate() for process in processes]
+        answered = log.read_text().split()
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    assert len(answered) == len(set(answered)) == ROWS * CALLS_PER_ROW
+    assert scores(tmp_path / "runs") == expected
+
+
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_keeps_what_is_answered_and_says_how_to_resume(
     tmp_path: Path, expected: list[dict[str, object]], by: signal.Signals

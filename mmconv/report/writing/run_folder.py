@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -57,6 +59,21 @@ class RunFolder:
         """Take a new folder away again: its run has nothing to keep."""
         if self._is_new:
             rmtree(self.path)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Wait until no other process writes results into the folder, and keep others out; blocks.
+
+        Several processes can share the calls of one run, and each writes the results at its end.
+        """
+        folder = os.open(self.path, os.O_RDONLY)
+        try:
+            # some network filesystems have no locks: then the last one overwrites
+            with suppress(OSError):
+                fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
 
     def records(self) -> Records:
         """Take in scores and transcripts, to be written in the run's order at the end."""

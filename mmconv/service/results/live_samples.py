@@ -171,6 +171,18 @@ class RepliesOfOtherLoop:
         """Keep how a call failed, for the record."""
         await self._at_home(self._store.add_failure(key, failure))
 
+    async def claim(self, key: str) -> Reply | bool:
+        """Claim a call just before it is requested."""
+        return await self._at_home(self._store.claim(key))
+
+    def release(self, key: str) -> None:
+        """Give a claim back."""
+        self._home.call_soon_threadsafe(self._store.release, key)
+
+    async def wait_for_others(self, key: str) -> Reply | None:
+        """The reply to a call that another process requests."""
+        return await self._at_home(self._store.wait_for_others(key))
+
     async def last_failure(self, key: str) -> Failure | None:
         """How a call failed the last time, for the record."""
         return await self._at_home(self._store.last_failure(key))

@@ -13,6 +13,7 @@ from mmconv.errors import Refused
 from mmconv.plans import Finished, Plan
 from mmconv.runner import Runner
 from mmconv.store import Store, known
+from mmconv.store import store as store_module
 from mmconv.values import Failure, Message, Outcome, Reply, Sampling
 from tests.mmconv.runner.test_driver import Scripted, call, chain_of_two, seat_for, shout
 from tests.mmconv.runner.test_seat import turns
@@ -192,4 +193,79 @@ async def test_a_run_begins_with_all_that_other_processes_have_kept(
             await runner.run([chain_of_two(word=word)], finished.append)
             assert isinstance(finished[0].outcomes["second"], Reply)
         assert backend.requests == 2
+    await there.aclose()
+
+
+async def test_two_processes_divide_the_calls_of_one_run(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many plans are open as one of them has slots, so that both open the same ones."""
+    monkeypatch.setattr(store_module, "LOOK_SECONDS", 0.01)
+    there = Store(str(tmp_path / "store.sqlite"))
+    backends = [Held(), Held()]
+    finished: list[list[Finished]] = [[], []]
+    plans = [
+        Plan(order=order, sample=str(order), condition="free", calls=(call("only", f"{order}"),))
+        for order in range(24)
+    ]
+    runs = [
+        asyncio.create_task(
+            Runner({"candidate": seat_for(backend)}, place, window=8).run(plans, ends.append)
+        )
+        for backend, place, ends in zip(backends, (store, there), finished, strict=True)
+    ]
+    await until(lambda: [backend.requests for backend in backends] == [8, 8])
+    for backend in backends:
+        backend.going.set()
+    assert await asyncio.gather(*runs) == [True, True]
+    assert sum(backend.requests for backend in backends) == len(plans)
+    texts = [sorted(str(each.outcomes["only"]) for each in ends) for ends in finished]
+    assert texts[0] == texts[1]
+    assert len(texts[0]) == len(plans)
+    await there.aclose()
+
+
+async def test_what_fails_in_another_process_is_requested_here(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "LOOK_SECONDS", 0.01)
+
+    def refuse(text: str, sampling: Sampling) -> Reply:
+        raise Refused("rejected", "not today")
+
+    there = Store(str(tmp_path / "store.sqlite"))
+    failing, working = Held(refuse), Held()
+    working.going.set()
+    first = Asker(there, failing)
+    await failing.begun.get()
+    second = Asker(store, working)
+    failing.going.set()
+    await first.run
+    assert await second.run
+    assert (first.counts, second.counts) == ((0, 0, 1), (1, 0, 0))
+    await there.aclose()
+
+
+async def test_a_run_that_waits_for_another_process_can_be_stopped(
+    store: Store, tmp_path: Path
+) -> None:
+    there = Store(str(tmp_path / "store.sqlite"))
+    backend = Held()
+    first = Asker(there, backend)
+    await backend.begun.get()
+    claimed = asyncio.Event()
+    claim = store.claim
+
+    async def watched(key: str) -> Reply | bool:
+        won = await claim(key)
+        claimed.set()
+        return won
+
+    store.claim = watched  # type: ignore[method-assign]  # the test waits for it
+    second = Asker(store, Held())
+    await claimed.wait()
+    second.runner.stop()
+    assert not await second.run
+    backend.going.set()
+    assert await first.run
     await there.aclose()

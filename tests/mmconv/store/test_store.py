@@ -211,6 +211,7 @@ async def test_replies_of_a_version_without_checksums_are_accepted_and_get_one(u
     await store.put(key(1), "model", REPLY)
     await store.aclose()
     _execute(url, "ALTER TABLE replies DROP COLUMN checksum")
+    _execute(url, "DROP TABLE claims")
     _execute(url, "UPDATE alembic_version SET version_num = '0005'")
     again = Store(url)
     assert await again.get(key(1)) == REPLY

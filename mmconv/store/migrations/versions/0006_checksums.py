@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from mmconv.store.store import fill_checksums
+from mmconv.store.rows import fill_checksums
 
 revision = "0006"
 down_revision = "0005"

@@ -1,0 +1,97 @@
+"""Claims: which calls the processes that share a store are requesting at this moment.
+
+A process claims a call before it requests it, so that no other process pays for it too. A claim
+has a lease that its process renews; if the process dies, the lease runs out, or a process on the
+same machine sees that it is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Collection, Iterable, Sequence
+from importlib import import_module
+from pathlib import Path
+
+from sqlalchemy import Connection, delete, select, update
+
+from mmconv.store.schema import claims, now_of
+
+LEASE_SECONDS = 60.0
+"""How long a claim is valid without being renewed."""
+
+
+class Claims:
+    """The claims of one store object; every method runs in a transaction of the caller."""
+
+    def __init__(self) -> None:
+        self._place = _find_place()
+        self._owner = f"{self._place}/{os.getpid()}/{secrets.token_hex(4)}"
+
+    def take(self, connection: Connection, keys: Iterable[str]) -> set[str]:
+        """Claim the keys that no other process has a valid claim to; returns these."""
+        now = now_of(connection).timestamp()
+        dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")
+        insert = dialect.insert(claims)
+        # sorted, so that two processes never wait for each other's rows
+        rows = [
+            {"key": key, "owner": self._owner, "expires": now + LEASE_SECONDS}
+            for key in sorted({*keys})
+        ]
+        taking = insert.on_conflict_do_update(
+            index_elements=[claims.c.key],
+            set_={"owner": insert.excluded.owner, "expires": insert.excluded.expires},
+            where=(claims.c.expires < now) | (claims.c.owner == self._owner),
+        )
+        return set(connection.scalars(taking.returning(claims.c.key), rows))
+
+    def release(self, connection: Connection, keys: Collection[str]) -> None:
+        """Give claims back that this process has to some of the keys."""
+        own = claims.c.owner == self._owner
+        connection.execute(delete(claims).where(claims.c.key.in_(keys), own))
+
+    def release_all(self, connection: Connection) -> None:
+        """Give all claims of this process back."""
+        connection.execute(delete(claims).where(claims.c.owner == self._owner))
+
+    def renew(self, connection: Connection) -> None:
+        """Let the leases of this process begin again."""
+        expires = now_of(connection).timestamp() + LEASE_SECONDS
+        connection.execute(
+            update(claims).where(claims.c.owner == self._owner).values(expires=expires)
+        )
+
+    def find_others(self, connection: Connection, keys: Sequence[str]) -> set[str]:
+        """The keys to which other processes have valid claims, as far as can be seen."""
+        now = now_of(connection).timestamp()
+        valid = select(claims.c.key, claims.c.owner).where(
+            claims.c.key.in_(keys), claims.c.owner != self._owner, claims.c.expires >= now
+        )
+        owners = {row.key: row.owner for row in connection.execute(valid)}
+        gone = {owner for owner in {*owners.values()} if self._is_gone(owner)}
+        if gone:
+            connection.execute(delete(claims).where(claims.c.owner.in_(gone)))
+        return {key for key, owner in owners.items() if owner not in gone}
+
+    def _is_gone(self, owner: str) -> bool:
+        """Whether the owner was a process of this machine that has ended."""
+        place, process, _ = owner.split("/")
+        if place != self._place:
+            return False
+        try:
+            os.kill(int(process), 0)
+        except ProcessLookupError:
+            return True
+        except OSError:
+            pass
+        return False
+
+
+def _find_place() -> str:
+    """The machine, and the container if it counts its processes by itself."""
+    try:
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        namespace = ""
+    return f"{socket.gethostname()[:64]} {namespace}".replace("/", "-")

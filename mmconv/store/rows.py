@@ -1,0 +1,126 @@
+"""Rows of the store's tables: written, read back, and checked against their checksums."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from datetime import UTC, datetime
+from hashlib import blake2b
+from importlib import import_module
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, Table, bindparam, select, update
+
+from mmconv.store.schema import replies
+from mmconv.values import Failure, Reply, SeenImage
+
+_LOGGER = logging.getLogger(__name__)
+
+BATCH = 500
+"""Keys per query; SQLite allows about 32,000 variables, PostgreSQL 65,535."""
+
+_REPLY = tuple(field.name for field in fields(Reply))
+"""A reply's columns, which are named like its fields."""
+
+_ROW = select(
+    replies.c.checksum, replies.c.key, replies.c.fingerprint, *(replies.c[name] for name in _REPLY)
+)
+# Made once: making it takes as long as reading what it chooses.
+_CHOSEN_REPLIES = _ROW.where(replies.c.key.in_(bindparam("keys", expanding=True)))
+
+
+def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Insert the rows whose primary key is not there yet; returns how many were."""
+    # Loaded by its name, since PostgreSQL's takes a while that a run with SQLite need not spend.
+    dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")
+    statement = dialect.insert(table).on_conflict_do_nothing()
+    # Drivers do not all count the rows of many inserts, but all return what was asked for.
+    new = connection.execute(statement.returning(*table.primary_key.columns), list(rows))
+    return len(new.all())
+
+
+def read_replies(
+    connection: Connection, keys: Sequence[str], changed: set[str] | None = None
+) -> dict[str, Reply]:
+    """The replies kept under these keys; `changed` gets the keys of those that are not as written.
+
+    Such a reply is not returned, so that it is requested again and never scored.
+    """
+    found = {}
+    for start in range(0, len(keys), BATCH):
+        chosen = {"keys": keys[start : start + BATCH]}
+        for checksum, *row in connection.execute(_CHOSEN_REPLIES, chosen):
+            key, _, *columns = row
+            if checksum is None or checksum == find_checksum(row):
+                found[key] = _reply(columns)
+            elif changed is not None:
+                changed.add(key)
+                _LOGGER.warning("%s was changed in the store after it was written: ignored", key)
+    return found
+
+
+def find_checksum(row: Sequence[Any]) -> str:
+    """The checksum of a reply's row: key, fingerprint and columns as they are stored."""
+    return blake2b(orjson.dumps([*row]), digest_size=16).hexdigest()
+
+
+def checksum_of(row: Mapping[str, Any]) -> str:
+    """The same of a row whose columns have names."""
+    return find_checksum([row[name] for name in ("key", "fingerprint", *_REPLY)])
+
+
+def fill_checksums(connection: Connection) -> None:
+    """Give a checksum to every reply without one."""
+    missing = _ROW.where(replies.c.checksum.is_(None))
+    filled = (
+        update(replies).where(replies.c.key == bindparam("of")).values(checksum=bindparam("is"))
+    )
+    while rows := connection.execute(missing.limit(BATCH)).all():
+        values = [{"of": row.key, "is": find_checksum([*row][1:])} for row in rows]
+        connection.execute(filled, values)
+
+
+def reply_row(key: str, fingerprint: str, reply: Reply) -> dict[str, Any]:
+    """A reply's columns, with its checksum and the time."""
+    row = {
+        "key": key,
+        "fingerprint": fingerprint,
+        "text": reply.text,
+        "reasoning": reply.reasoning,
+        "finish": reply.finish,
+        "input_tokens": reply.input_tokens,
+        "output_tokens": reply.output_tokens,
+        "seconds": reply.seconds,
+        "dropped": reply.dropped,
+        "seen": orjson.dumps(reply.seen).decode() if reply.seen else None,
+        "answered_by": reply.answered_by,
+    }
+    return {**row, "checksum": checksum_of(row), "created": now()}
+
+
+def failure_row(key: str, failure: Failure) -> dict[str, Any]:
+    """A failure's columns."""
+    return {
+        "key": key,
+        "kind": failure.kind,
+        "message": failure.message,
+        "attempts": failure.attempts,
+        "created": now(),
+    }
+
+
+def _reply(columns: Iterable[Any]) -> Reply:
+    told = dict(zip(_REPLY, columns, strict=True))
+    seen, name = told["seen"], told["answered_by"]
+    told["seen"] = tuple(SeenImage(**each) for each in orjson.loads(seen)) if seen else ()
+    # one string for all replies of a model
+    told["answered_by"] = name and sys.intern(name)
+    return Reply(**told)
+
+
+def now() -> datetime:
+    """The time, for the record."""
+    return datetime.now(UTC)
