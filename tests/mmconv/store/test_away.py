@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Table
 from mmconv.errors import StoreAway, StoreError, StoreFull
 from mmconv.store import Store
 from mmconv.store import store as module
+from mmconv.store.rows import insert_new
 from mmconv.values import Failure, Reply
 from tests.mmconv.store.conftest import key
 
@@ -26,7 +27,7 @@ class Outage:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.error: Exception | None = None
         self.written: list[int] = []
-        really = module.insert_new
+        really = insert_new
 
         def insert(connection: Connection, table: Table, rows: Sequence[Any]) -> int:
             if self.error is not None:
