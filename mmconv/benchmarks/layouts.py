@@ -8,7 +8,7 @@ here, and how a table looks on paper is `mmconv.report`'s.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Literal, TypeAlias
 
@@ -59,6 +59,7 @@ class Context:
     """What tables say besides numbers: who was evaluated, and what a reader must know."""
 
     candidate: str
+    judge: str = ""
     notes: Sequence[str] = field(default=())
 
 
@@ -70,10 +71,16 @@ def make_tables(
 ) -> list[Table]:
     """The tables that the scores have something for, in the order of the layouts."""
     made = (
-        _make(each, metrics, frame, context) if isinstance(each, Layout) else each(frame)
+        _make(each, metrics, frame, context)
+        if isinstance(each, Layout)
+        else _noted(each(frame), context)
         for each in layouts
     )
     return [table for table in made if table.rows]
+
+
+def _noted(table: Table, context: Context) -> Table:
+    return replace(table, notes=(*table.notes, *context.notes))
 
 
 def _make(layout: Layout, metrics: Sequence[Metric], frame: ScoreFrame, context: Context) -> Table:

@@ -8,7 +8,7 @@ from them. All intervals are those of `mmconv.stats`; nothing is laid out or pri
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -18,6 +18,7 @@ from mmconv.benchmarks.shared.endings import SHARES, TOKENS
 from mmconv.stats import (
     FEWEST_CLUSTERS,
     Column,
+    Kind,
     Quantity,
     ScoreFrame,
     as_cell,
@@ -154,7 +155,10 @@ class Metric(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """The mean over samples of a score, or of any column with one number per sample."""
+    """The mean over samples of a score, or of any column with one number per sample.
+
+    `compare` names the table of differences in which runs are compared by it; None: they are not.
+    """
 
     name: str
     _: KW_ONLY
@@ -162,6 +166,7 @@ class Mean:
     group: Group
     table: str = "scores"
     meaning: str = ""
+    compare: Kind | None = "score"
 
     def measure(self, frame: ScoreFrame) -> Cell | None:
         """The mean with its interval."""
@@ -181,7 +186,7 @@ class Mean:
     def quantity(self, frame: ScoreFrame) -> Quantity | None:
         """What runs are compared in."""
         column = self.of(frame)
-        if not len(column):
+        if self.compare is None or not len(column):
             return None
         return Quantity(
             name=self.name,
@@ -190,6 +195,7 @@ class Mean:
             scale=self.group.factor,
             reach=self.group.reach,
             shares=(self.name,) if self.group.share else (),
+            kind=self.compare,
         )
 
 
@@ -207,6 +213,7 @@ class MeanOf:
     group: Group
     table: str = "scores"
     meaning: str = ""
+    compare: Kind | None = "score"
 
     def measure(self, frame: ScoreFrame) -> Cell | None:
         """The mean with its interval."""
@@ -221,7 +228,7 @@ class MeanOf:
     def quantity(self, frame: ScoreFrame) -> Quantity | None:
         """What runs are compared in."""
         columns = self._columns(frame)
-        if not columns:
+        if self.compare is None or not columns:
             return None
         return Quantity(
             name=self.name,
@@ -231,6 +238,7 @@ class MeanOf:
             reach=self.group.reach,
             shares=[part.name for part in self._parts(columns) if part.group.share],
             cautious=True,
+            kind=self.compare,
         )
 
     def _columns(self, frame: ScoreFrame) -> dict[str, Column]:
@@ -257,6 +265,7 @@ class Delta:
     table: str = "deltas"
     meaning: str = ""
     signed: bool = True
+    compare: Kind | None = "change"
 
     def measure(self, frame: ScoreFrame) -> Cell | None:
         """The mean difference with its interval: Agresti and Min's if both means are shares."""
@@ -277,7 +286,7 @@ class Delta:
 
     def quantity(self, frame: ScoreFrame) -> Quantity | None:
         """What runs are compared in: a difference of differences, by Student's t."""
-        if not self._is_there(frame):
+        if self.compare is None or not self._is_there(frame):
             return None
         return Quantity(
             name=self.name,
@@ -285,7 +294,7 @@ class Delta:
             group=self.group.title,
             scale=self.group.factor,
             reach=2 * self.group.reach,
-            kind="change",
+            kind=self.compare,
         )
 
     def _is_there(self, frame: ScoreFrame) -> bool:
@@ -315,19 +324,22 @@ class Ratio:
     highest: float | None = None
 
     def measure(self, frame: ScoreFrame) -> Cell | None:
-        """The ratio with Fieller's interval."""
+        """The ratio with Fieller's interval, if it is to be shown."""
+        summary = self.summarise(frame)
+        if summary is None or not (summary.n or summary.missing):
+            return None
+        if not _is_shown(summary):
+            summary = replace(summary, mean=None, low=None, high=None)
+        return as_cell(summary, self.group.factor)
+
+    def summarise(self, frame: ScoreFrame) -> Summary | None:
+        """The ratio with Fieller's interval, however few the events are."""
         over, under = self.over(frame), self.under(frame)
         if not (len(over) and len(under)):
             return None
         over, under = _counted(over, under)
         summary = bounded(summarise_ratio(over, under, self.possible), self.lowest, self.highest)
-        events = int(under.numbers[over.present].sum())
-        summary = replace(summary, n=events)
-        if not (events or summary.missing):
-            return None
-        if not _is_shown(summary):
-            summary = replace(summary, mean=None, low=None, high=None)
-        return as_cell(summary, self.group.factor)
+        return replace(summary, n=int(under.numbers[over.present].sum()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,14 +361,20 @@ class Official:
 def endings_metrics(table: str) -> Iterator[Mean]:
     """How answers ended: the shares cut off, filtered and empty, and the mean number of tokens."""
     for score, title in SHARES.items():
-        yield Mean(title, of=Select(score, reduce="rows"), group=share("%"), table=table)
+        shares = Select(score, reduce="rows")
+        yield Mean(title, of=shares, group=share("%"), table=table, compare=None)
     tokens = Group(title="tokens", lowest=0.0)
-    yield Mean(TOKENS, of=Select(TOKENS, reduce="rows"), group=tokens, table=table)
+    counts = Select(TOKENS, reduce="rows")
+    yield Mean(TOKENS, of=counts, group=tokens, table=table, compare=None)
 
 
-def compared(metrics: Sequence[Metric]) -> list[Mean | MeanOf | Delta]:
-    """The metrics that runs can be compared in sample by sample."""
-    return [each for each in metrics if isinstance(each, Mean | MeanOf | Delta)]
+def quantities(metrics: Iterable[Metric], frame: ScoreFrame) -> Iterator[Quantity]:
+    """What runs are compared in, sample by sample, as far as the run has it."""
+    for metric in metrics:
+        if isinstance(metric, Mean | MeanOf | Delta):
+            quantity = metric.quantity(frame)
+            if quantity is not None:
+                yield quantity
 
 
 def _counted(over: Column, under: Column) -> tuple[Column, Column]:

@@ -17,22 +17,22 @@ from typing import Any, Literal, TypeAlias
 import orjson
 
 from images import Library
-from mmconv.benchmarks.convbench.attribution import DUE, failing, follow, net_shares, shares
 from mmconv.benchmarks.convbench.benchmark import build
+from mmconv.benchmarks.convbench.metrics import metrics
 from mmconv.benchmarks.convbench.quantities import (
     DELTAS,
+    DUE,
     GRADINGS,
     MEANS,
     QUANTITIES,
     Grading,
-    delta,
-    estimate,
 )
+from mmconv.benchmarks.metrics import Metric, Ratio
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.graph import check, resolve
 from mmconv.protocols import Backend
 from mmconv.stats import ScoreFrame, as_cell
-from mmconv.values import UNPARSED, Cell, Reply, Score, Summary
+from mmconv.values import UNPARSED, Cell, Reply, Score
 from model_zoo.simulated.planted import CandidateOptions, JudgeOptions, open_backend
 from tests.mmconv.planted_truth import Expected, expected
 from tests.pictures import picture
@@ -180,7 +180,7 @@ def estimated(scores: Iterable[Score], truth: Expected) -> Iterator[Estimate]:
     yield from estimated_deltas(frame, truth)
     for grading in GRADINGS:
         for name in ("R1", "R2", *QUANTITIES):
-            found = estimate(frame, grading, name)
+            found = _cell(frame, "scores", name, grading.title)
             yield _quantity_estimate("score", grading, name, found, truth)
     yield from _attributions(frame, truth)
 
@@ -194,7 +194,7 @@ def estimated_deltas(frame: ScoreFrame, truth: Expected) -> Iterator[Estimate]:
     """The deltas among them."""
     for grading in GRADINGS:
         for name in DELTAS:
-            found = delta(frame, grading, name)
+            found = _cell(frame, "deltas", name, grading.title)
             yield _quantity_estimate("delta", grading, name, found, truth)
 
 
@@ -253,29 +253,50 @@ def _row(number: int, image: str) -> dict[str, str | int]:
 
 
 def _quantity_estimate(
-    kind: Kind, grading: Grading, name: str, found: Summary, truth: Expected
+    kind: Kind, grading: Grading, name: str, found: Cell, truth: Expected
 ) -> Estimate:
     known = grading.scale * true_value(truth, grading, name)
-    return _estimate(kind, grading, name, as_cell(found, grading.scale), known)
+    return _estimate(kind, grading, name, found, known)
+
+
+_METRICS = {(each.table, each.name, each.group.title): each for each in metrics({})}
+
+
+def _cell(frame: ScoreFrame, table: str, name: str, group: str) -> Cell:
+    """The number that a table shows, a net share of few failures too."""
+    metric: Metric = _METRICS[table, name, group]
+    if isinstance(metric, Ratio):
+        summary = metric.summarise(frame)
+        assert summary is not None
+        return as_cell(summary, metric.group.factor)
+    cell = metric.measure(frame)
+    assert cell is not None
+    return cell
 
 
 def _attributions(frame: ScoreFrame, truth: Expected) -> Iterator[Estimate]:
-    for grading, threshold in zip(GRADINGS, (FAILURE_RATING, FAILURE_WIN), strict=True):
-        courses = follow(frame, grading, threshold)
-        laid, net = shares(courses), net_shares(courses)
-        summaries = {each.name: each.summary for each in failing(courses)}
-        falls = {place: summaries[DUE.join(place)] for place in net}
-        kinds: tuple[tuple[Kind, Any, Any], ...] = (
-            ("laid", laid, truth.laid),
-            ("net", net, truth.net),
-            ("falls", falls, truth.falls),
-        )
-        for kind, found, known in kinds:
-            for (level, blamed), summary in found.items():
-                name = f"{level} failed: {blamed}"
-                yield _estimate(
-                    kind, grading, name, as_cell(summary), known[grading.metric, level, blamed]
-                )
+    kinds: tuple[tuple[Kind, str, str, Any], ...] = (
+        ("laid", "attribution", " failed: attributed to ", truth.laid),
+        ("net", "attribution_net", DUE, truth.net),
+        ("falls", "failures", DUE, truth.falls),
+    )
+    for grading in GRADINGS:
+        for kind, table, due, known in kinds:
+            for metric, level, cause in known:
+                if metric == grading.metric:
+                    cell = _cell(frame, table, f"{level}{due}{cause}", grading.failures)
+                    name = f"{level} failed: {cause}"
+                    yield _estimate(
+                        kind, grading, name, _fraction(cell), known[metric, level, cause]
+                    )
+
+
+def _fraction(cell: Cell) -> Cell:
+    """A cell in percent as a fraction."""
+    ends = (None if end is None else end / 100 for end in (cell.low, cell.high))
+    assert isinstance(cell.value, float)
+    low, high = ends
+    return replace(cell, value=cell.value / 100, low=low, high=high)
 
 
 def _estimate(kind: Kind, grading: Grading, name: str, cell: Cell, truth: float) -> Estimate:

@@ -125,10 +125,9 @@ class ConvBench:
     def tables(self, scores: Scores) -> list[Table]:
         """The paper's tables and ours."""
         # numpy comes with them, and only the end of a run needs it
-        from mmconv.benchmarks.convbench.attribution import Thresholds
+        from mmconv.benchmarks.convbench.layouts import build_tables
         from mmconv.benchmarks.convbench.official import Convention, constant_for
-        from mmconv.benchmarks.convbench.table_context import TableContext
-        from mmconv.benchmarks.convbench.tables import build_tables
+        from mmconv.benchmarks.layouts import Context
 
         seats, intake = self._spec.seats, self._survey.intake
         rows, left_out = intake.good + intake.beyond + intake.choice.passed_over, len(intake.bad)
@@ -138,14 +137,13 @@ class ConvBench:
             trials=self._spec.trials,
             left_out=left_out,
         )
-        context = TableContext(
+        context = Context(
             candidate=seats["candidate"].label,
             judge=seats["judge"].label if "judge" in seats else "nobody",
-            official=official,
-            failure=Thresholds.chosen(self._spec.options),
             notes=self.notes,
         )
-        return [*build_tables(scores, context), *bad_records_table(self._survey.bad)]
+        made = build_tables(scores, self._spec.options, official, context)
+        return [*made, *bad_records_table(self._survey.bad)]
 
 
 def _prompts(spec: RunSpec) -> PromptSet:

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from mmconv.benchmarks.convbench.metrics import (
+from mmconv.benchmarks.convbench.metrics import TIE, Courses, is_in_both_orders, metrics
+from mmconv.benchmarks.convbench.official import Convention, OfficialRates
+from mmconv.benchmarks.convbench.options import CONDITIONS
+from mmconv.benchmarks.convbench.quantities import (
     DELTAS,
     LADDERS,
     LEVELS,
     MEANS,
+    PAIRWISE,
     QUANTITIES,
-    TIE,
-    Courses,
     Grading,
+    gradings,
 )
-from mmconv.benchmarks.convbench.options import CONDITIONS
-from mmconv.benchmarks.layouts import Build, Layout, Rows
+from mmconv.benchmarks.layouts import Build, Context, Layout, Rows, make_tables
 from mmconv.benchmarks.metrics import LARGEST_WIDTH
+from mmconv.benchmarks.shared.scoring import Scores
 from mmconv.stats import FEWEST_CLUSTERS, ScoreFrame
 from mmconv.values import Cell, Table
 
 LOST_TURNS = (
     "An overall verdict needs the verdicts of all turns, so S0 and R1 are missing if one of them "
-    "is. Run it again to retry failed calls. With turn_judgements=false another prompt judges the "
-    "whole without them."
+    "is. Run it again to retry failed calls. With the option turn_judgements=false another prompt "
+    "judges the whole without them."
+)
+PARTS = (
+    "R1 and R2 are over the samples that have every part. They can differ from the means of S1 to "
+    "S0, each of which is over all samples that have it."
 )
 NET = (
     "A level's net share is the number of failures that go away when it becomes perfect too, "
@@ -60,25 +68,52 @@ POSITION = (
     "same side wins in both orders."
 )
 
+IN_SHARES = "in the shares"
+"""The column that says whether a failure counts in the shares: yes, or no and the reason."""
+
 _LOST_TURN = re.compile(r"skipped: \w+/turn_\d")
 
 
+def build_tables(
+    scores: Scores, options: Mapping[str, Any], official: Convention, context: Context
+) -> list[Table]:
+    """All tables that the scores have something for."""
+    frame = ScoreFrame.of(scores)
+    judged = [each for each in gradings(options) if each.metric in frame.distinct("metric")]
+    is_by_chance = any(each.name == PAIRWISE.name for each in judged)
+    arranged = layouts(
+        judged,
+        context,
+        official_notes=OfficialRates(frame=frame, convention=official).notes,
+        lost=(LOST,) if is_by_chance and not is_in_both_orders(frame) else (),
+    )
+    return make_tables(arranged, [*metrics(options, official)], frame, context)
+
+
 def layouts(
-    gradings: tuple[Grading, ...], candidate: str, judge: str, official_notes: tuple[str, ...]
+    judged: Sequence[Grading],
+    context: Context,
+    *,
+    official_notes: Sequence[str] = (),
+    lost: Sequence[str] = (),
 ) -> Iterator[Layout | Build]:
-    """The tables in their order; `official_notes` say what the authors' column is."""
+    """The tables in their order.
+
+    `official_notes` say what the authors' column is, `lost` what a lost comparison is, if each pair
+    was judged in one order only.
+    """
     yield Layout(
         "scores",
-        f"ConvBench scores of {candidate}, judged by {judge}",
+        f"ConvBench scores of {context.candidate}, judged by {context.judge}",
         notes=official_notes,
-        remarks=_lost_turns,
+        remarks=_missing,
     )
     yield Layout(
         "deltas",
         "What perfect earlier turns change",
         notes=("Deltas are paired per sample.", REFERENCES_COUNT),
     )
-    for grading in gradings:
+    for grading in judged:
         yield Layout(
             f"paper_{grading.name}",
             f"The paper's layout, {grading.group.title}",
@@ -86,9 +121,39 @@ def layouts(
             columns="name",
             names=_paper(),
             groups=(grading.group.title,),
+            remarks=_missing_parts,
             detail=True,
         )
-    yield from _attribution(gradings)
+    if judged:
+        yield from _attribution(judged, lost)
+    yield from _details(context)
+
+
+def _attribution(judged: Sequence[Grading], lost: Sequence[str]) -> Iterator[Layout | Build]:
+    """Which level the failures come from: to cite, in percent of samples, and by sample."""
+    failing = _failing(judged)
+    only_by_chance = bool(lost) and len(judged) == 1
+    yield Layout(
+        "attribution_net",
+        "Which level the failures come from (% of failures)",
+        notes=(NET if only_by_chance else f"Cite these. {NET}", UNSHOWN, failing, SCORED, *lost),
+    )
+    yield Layout(
+        "failures",
+        "How many samples fail, and what the failures come from (% of samples)",
+        notes=(ADD_UP, failing, *lost),
+        detail=True,
+    )
+    yield Layout(
+        "attribution",
+        "Which level turns a failure into a success once perfect, chance included (% of failures)",
+        notes=(NOT_CITED, failing, SCORED),
+    )
+    yield _AttributionSamples(judged, (NOT_CITED, failing, SCORED))
+
+
+def _details(context: Context) -> Iterator[Layout]:
+    """By category, without the conversation, by position, and how the answers ended."""
     for turn, level in LEVELS.items():
         yield Layout(
             f"categories_{level}",
@@ -103,78 +168,68 @@ def layouts(
     )
     yield Layout(
         "answers",
-        f"How the answers of {candidate} ended",
+        f"How the answers of {context.candidate} ended",
         rows={"condition": CONDITIONS, "turn": None},
         row_label="{condition}, turn {turn}",
         columns="name",
     )
 
 
-def _attribution(gradings: tuple[Grading, ...]) -> Iterator[Layout | Build]:
-    """Which level the failures come from: to cite, in percent of samples, and by sample."""
-    failing = _failing(gradings)
-    yield Layout(
-        "attribution_net",
-        "Which level the failures come from (% of failures)",
-        notes=(NET, UNSHOWN, failing, SCORED, LOST),
-    )
-    yield Layout(
-        "failures",
-        "How many samples fail, and what the failures come from (% of samples)",
-        notes=(ADD_UP, failing, LOST),
-        detail=True,
-    )
-    yield Layout(
-        "attribution",
-        "Which level turns a failure into a success once perfect, chance included (% of failures)",
-        notes=(NOT_CITED, failing, SCORED),
-    )
-    yield _AttributionSamples(gradings, (NOT_CITED, failing, SCORED))
-
-
 def _paper() -> tuple[str, ...]:
     """R1, R2 and every quantity, each followed by the delta that leads to it."""
     names = [*MEANS]
     for name in QUANTITIES:
-        names += [name, *(f"{goal} - {start}" for start, goal in DELTAS if goal == name)]
+        names += [name, *(delta for delta, (_, goal) in DELTAS.items() if goal == name)]
     return tuple(names)
 
 
-def _failing(gradings: tuple[Grading, ...]) -> str:
-    direct, wins = (grading.threshold for grading in gradings)
-    tie = "not a failure" if wins <= TIE else "one too"
-    return (
-        f"A rating below {direct:g}, or a lost pairwise judgement, is a failure; one win in two "
-        f"orders is {tie}."
-    )
+def _failing(judged: Sequence[Grading]) -> str:
+    """What a failure is, by each grading."""
+    by_name = {grading.name: grading.threshold for grading in judged}
+    parts = []
+    if "direct" in by_name:
+        parts.append(f"A rating below {by_name['direct']:g} is a failure.")
+    if "pairwise" in by_name:
+        tie = "is not a failure" if by_name["pairwise"] <= TIE else "is one too"
+        parts.append(f"A lost pairwise judgement is a failure; one win in two orders {tie}.")
+    return " ".join(parts)
 
 
-def _lost_turns(rows: Rows) -> Iterable[str]:
-    """Why an overall score is missing, if it is for lack of a turn's verdict."""
+def _missing_parts(rows: Rows) -> Iterable[str]:
+    """What R1 and R2 are over, if a sample lacks a part of them."""
+    cells = [row[name] for row in rows.values() for name in MEANS if name in row]
+    cells += [cell for name in MEANS for cell in rows.get(name, {}).values()]
+    return (PARTS,) if any(cell.missing for cell in cells) else ()
+
+
+def _missing(rows: Rows) -> Iterable[str]:
+    """The same, and why an overall score is missing, if it is for lack of a turn's verdict."""
+    yield from _missing_parts(rows)
     reasons = {why for row in rows.values() for cell in row.values() for why in cell.missing}
-    return (LOST_TURNS,) if any(_LOST_TURN.fullmatch(why) for why in reasons) else ()
+    if any(_LOST_TURN.fullmatch(why) for why in reasons):
+        yield LOST_TURNS
 
 
 class _AttributionSamples:
     """The samples behind the attribution: grading/failed level/sample -> the level blamed."""
 
-    def __init__(self, gradings: tuple[Grading, ...], notes: tuple[str, ...]) -> None:
-        self._gradings, self._notes = gradings, notes
+    def __init__(self, judged: Sequence[Grading], notes: tuple[str, ...]) -> None:
+        self._judged, self._notes = judged, notes
 
     def __call__(self, frame: ScoreFrame) -> Table:
         rows = {}
-        for grading in self._gradings:
+        for grading in self._judged:
             for level in LADDERS:
                 for each in frame.once(Courses(grading=grading, level=level)):
                     if each.passed[0] is False:
                         rows[f"{grading.name}/{level}/{each.sample}"] = {
                             "attributed to": Cell(value=each.cause or f"unknown: {each.reason}"),
-                            "in the shares": Cell(value=_counted(each.cause, each.reason)),
+                            IN_SHARES: Cell(value=_counted(each.cause, each.reason)),
                         }
         return Table(
             name="attribution_samples",
             title="The samples behind the attribution",
-            columns=("attributed to", "in the shares"),
+            columns=("attributed to", IN_SHARES),
             rows=rows,
             notes=self._notes,
             detail=True,

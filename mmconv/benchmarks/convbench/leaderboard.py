@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from mmconv.benchmarks.convbench.attribution import DUE
-from mmconv.benchmarks.convbench.quantities import DELTAS, GRADINGS, LEVELS, QUANTITIES
+from mmconv.benchmarks.convbench.quantities import DELTAS, DUE, GRADINGS, LEVELS, QUANTITIES
 from mmconv.benchmarks.shared.leaderboard import Board, BoardPart, CellPlace, Tables
 
 _FREE = ("S1", "S2", "S3", "S0")

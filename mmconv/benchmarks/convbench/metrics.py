@@ -18,7 +18,19 @@ from typing import Any
 
 from mmconv.benchmarks.convbench.chains import own_turns
 from mmconv.benchmarks.convbench.official import OFFICIAL, Convention, OfficialRates
-from mmconv.benchmarks.convbench.options import ALONE, GIVEN, ConvBenchOptions
+from mmconv.benchmarks.convbench.options import ALONE, GIVEN
+from mmconv.benchmarks.convbench.quantities import (
+    DELTAS,
+    DUE,
+    FAILED,
+    LADDERS,
+    LEVELS,
+    MEANINGS,
+    MEANS,
+    QUANTITIES,
+    Grading,
+    gradings,
+)
 from mmconv.benchmarks.metrics import (
     ColumnOf,
     Delta,
@@ -35,72 +47,6 @@ from mmconv.benchmarks.metrics import (
 from mmconv.stats import Column, ScoreFrame
 from mmconv.values import Cell
 
-LEVELS = {1: "perception", 2: "reasoning", 3: "creation"}
-"""Turn -> what it asks for."""
-
-QUANTITIES: dict[str, tuple[str, int, str]] = {
-    "S1": ("free", 1, "perception"),
-    "S2": ("free", 2, "reasoning"),
-    "S3": ("free", 3, "creation"),
-    "S0": ("free", 0, "overall"),
-    "S2_hat": ("perception", 2, "reasoning, turn 1 given"),
-    "S3_hat": ("perception", 3, "creation, turn 1 given"),
-    "S0_hat": ("perception", 0, "overall, turn 1 given"),
-    "S3_tilde": ("reasoning", 3, "creation, turns 1-2 given"),
-    "S0_tilde": ("reasoning", 0, "overall, turns 1-2 given"),
-}
-"""Name -> (condition, turn, meaning)."""
-
-MEANS = {
-    "R1": (("R2", "S0"), "mean of R2, S0"),
-    "R2": (("S1", "S2", "S3"), "mean of S1, S2, S3"),
-}
-"""Name -> (what it is the mean of in each sample that has every part, meaning)."""
-
-DELTAS = (
-    ("S2", "S2_hat"),
-    ("S3", "S3_hat"),
-    ("S0", "S0_hat"),
-    ("S3_hat", "S3_tilde"),
-    ("S0_hat", "S0_tilde"),
-)
-"""(where a delta starts, where it goes)."""
-
-LADDERS: dict[str, tuple[int, tuple[str, ...]]] = {
-    "creation": (3, ("free", "perception", "reasoning")),
-    "reasoning": (2, ("free", "perception")),
-}
-"""Level -> its turn, and its conditions: each makes one more level perfect."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grading:
-    """A way of judging: its score, how it is printed, and below which value a turn has failed."""
-
-    name: str
-    score: str
-    group: Group
-    threshold: float
-
-    @property
-    def failures(self) -> str:
-        """What tables call the turns that fail."""
-        return f"{self.name} failures"
-
-
-def gradings(options: Mapping[str, Any]) -> tuple[Grading, Grading]:
-    """Direct and pairwise grading with the thresholds of a run's options."""
-    defaults = {name: field.default for name, field in ConvBenchOptions.model_fields.items()}
-    known = {**defaults, **options}
-    direct = Group(title="direct (1-10)", lowest=1.0, highest=10.0)
-    wins = share("pairwise win rate (%)")
-    return (
-        Grading(
-            name="direct", score="rating", group=direct, threshold=float(known["failure_rating"])
-        ),
-        Grading(name="pairwise", score="win", group=wins, threshold=float(known["failure_win"])),
-    )
-
 
 def metrics(options: Mapping[str, Any], official: Convention | None = None) -> Iterator[Metric]:
     """All metrics of a run with these options; a run has a part of them.
@@ -110,14 +56,16 @@ def metrics(options: Mapping[str, Any], official: Convention | None = None) -> I
     for grading in gradings(options):
         means = {
             name: Mean(
-                name, of=_scores(grading, condition, turn), group=grading.group, meaning=meaning
+                name,
+                of=_scores(grading, condition, turn),
+                group=grading.group,
+                meaning=MEANINGS[name],
             )
-            for name, (condition, turn, meaning) in QUANTITIES.items()
+            for name, (condition, turn) in QUANTITIES.items()
         }
         yield from _overall(means, grading)
         yield from means.values()
-        for start, goal in DELTAS:
-            name = f"{goal} - {start}"
+        for name, (start, goal) in DELTAS.items():
             yield Delta(name, start=means[start], goal=means[goal], group=grading.group)
         yield from _causes(grading)
         yield from _single_turn(grading)
@@ -129,20 +77,20 @@ def metrics(options: Mapping[str, Any], official: Convention | None = None) -> I
 
 def _scores(grading: Grading, condition: str, turn: int) -> Select:
     """One score per sample; if both orders were judged, their mean."""
-    return Select(grading.score, condition=condition, turn=turn)
+    return Select(grading.metric, condition=condition, turn=turn)
 
 
 def _overall(means: Mapping[str, Mean], grading: Grading) -> Iterator[Mean]:
     """R1 and R2. A mean of wins in several turns is not a share: Student's t gives its interval."""
-    for name, (_, meaning) in MEANS.items():
-        group = replace(grading.group, share=False)
-        yield Mean(name, of=_together(name, means), group=group, meaning=meaning)
+    group = replace(grading.group, share=False)
+    for name in MEANS:
+        yield Mean(name, of=_together(name, means), group=group, meaning=MEANINGS[name])
 
 
 def _together(name: str, means: Mapping[str, Mean]) -> ColumnOf:
     if name not in MEANS:
         return means[name].of
-    return Together(tuple(_together(part, means) for part in MEANS[name][0]))
+    return Together(tuple(_together(part, means) for part in MEANS[name]))
 
 
 def _causes(grading: Grading) -> Iterator[Metric]:
@@ -152,21 +100,23 @@ def _causes(grading: Grading) -> Iterator[Metric]:
         blamed = (*conditions[1:], level)
         steps = [
             Mean(
-                f"{level} failed" if step == 0 else f"{level} failed: due to {level}",
+                f"{level}{FAILED if step == 0 else DUE + level}",
                 of=Failed(grading=grading, level=level, step=step),
                 group=of_samples,
                 table="failures",
+                compare="failure",
             )
             for step in range(len(conditions))
         ]
         falls: list[Delta | Mean] = [
             Delta(
-                f"{level} failed: due to {cause}",
+                f"{level}{DUE}{cause}",
                 start=after,
                 goal=before,
                 group=of_samples,
                 table="failures",
                 signed=False,
+                compare="failure",
             )
             for cause, (before, after) in zip(blamed, pairwise(steps), strict=False)
         ]
@@ -175,7 +125,7 @@ def _causes(grading: Grading) -> Iterator[Metric]:
         yield from falls
         for step, (cause, fall) in enumerate(zip(blamed, falls, strict=True)):
             yield Ratio(
-                f"{level} failed: due to {cause}",
+                f"{level}{DUE}{cause}",
                 over=_column_of(fall),
                 under=_FailedFreely(grading=grading, level=level),
                 possible=_possible(len(conditions), step),
@@ -185,10 +135,11 @@ def _causes(grading: Grading) -> Iterator[Metric]:
                 highest=1.0 if step == 0 else None,
             )
             yield Mean(
-                f"{level} failed: attributed to {cause}",
+                f"{level}{FAILED}: attributed to {cause}",
                 of=_Attributed(grading=grading, level=level, cause=cause),
                 group=of_samples,
                 table="attribution",
+                compare=None,
             )
 
 
@@ -331,6 +282,7 @@ def _single_turn(grading: Grading) -> Iterator[Metric]:
                 of=_If(of=_scores(grading, where, turn), holds=is_run),
                 group=grading.group,
                 table="single_turn",
+                compare=None,
             )
             for where, what in (
                 (condition, "asked alone"),
@@ -345,6 +297,7 @@ def _single_turn(grading: Grading) -> Iterator[Metric]:
             goal=free,
             group=grading.group,
             table="single_turn",
+            compare=None,
         )
 
 
@@ -372,6 +325,7 @@ def _categories(grading: Grading) -> Iterator[Mean]:
                 of=_scores(grading, condition, turn),
                 group=grading.group,
                 table=f"categories_{level}",
+                compare=None,
             )
 
 
@@ -389,6 +343,7 @@ def _position() -> Iterator[Metric]:
                 of=Select("win", condition="free", turn=turn, where={"side": side}),
                 group=share(title),
                 table="position",
+                compare=None,
             )
             for side, title in SIDES.items()
         }
@@ -399,10 +354,17 @@ def _position() -> Iterator[Metric]:
             goal=_in_both_orders(wins["A"]),
             group=share("A less B"),
             table="position",
+            compare=None,
         )
         decided = Select("win", condition="free", turn=turn, value=_is_tie)
         yield _in_both_orders(
-            Mean(name, of=decided, group=share("decided by the side (%)"), table="position")
+            Mean(
+                name,
+                of=decided,
+                group=share("decided by the side (%)"),
+                table="position",
+                compare=None,
+            )
         )
 
 
@@ -427,13 +389,9 @@ def _official(convention: Convention | None) -> Iterator[Official]:
     group = Group(title=OFFICIAL, factor=1.0)
     for name in (*MEANS, *QUANTITIES):
         yield Official(name, compute=_Rate(convention=convention, name=name), group=group)
-    for start, goal in DELTAS:
-        yield Official(
-            f"{goal} - {start}",
-            compute=_Rate(convention=convention, name=f"{goal} - {start}"),
-            group=group,
-            table="deltas",
-        )
+    for name in DELTAS:
+        compute = _Rate(convention=convention, name=name)
+        yield Official(name, compute=compute, group=group, table="deltas")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -443,5 +401,5 @@ class _Rate:
 
     def __call__(self, frame: ScoreFrame) -> Cell | None:
         rates = OfficialRates(frame=frame, convention=self.convention)
-        found = (rates.delta if " - " in self.name else rates.score)(self.name)
+        found = (rates.delta if self.name in DELTAS else rates.score)(self.name)
         return next(iter(found.values()), None)

@@ -1,65 +1,68 @@
-"""The paper's quantities: S1 to S0 with hat and tilde, R1, R2, and the deltas between settings.
+"""The paper's quantities by name: S1 to S0 with hat and tilde, R1, R2, deltas, gradings.
 
-`S_i` is the mean score of turn i (0: the whole conversation) in the free setting, `_hat` with
-perfect perception, `_tilde` with perfect perception and reasoning (paper, section 4.1). Here they
-are named and estimated; `tables` lays them out.
+`S_i` is the mean score of turn i (0: the whole conversation) in the free condition, `_hat` with
+perfect perception, `_tilde` with perfect perception and reasoning (paper, section 4.1). How they
+are estimated is in `metrics`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
-from mmconv.stats import (
-    Column,
-    ScoreFrame,
-    bounded,
-    paired_difference,
-    paired_share_difference,
-    summarise,
-    summarise_share,
-)
-from mmconv.values import Summary
+from mmconv.benchmarks.convbench.options import ConvBenchOptions
+from mmconv.benchmarks.metrics import Group, share
+
+_DEFAULTS = {name: field.default for name, field in ConvBenchOptions.model_fields.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grading:
-    """A grading's metric and how it is printed: ratings as they are, wins in percent.
-
-    `lowest` and `highest` are the ends of its scale; intervals are cut there.
-    """
+    """A way of judging: its score, how it is printed, and below which value a turn has failed."""
 
     name: str
     metric: str
-    scale: float
-    title: str
-    lowest: float
-    highest: float
+    group: Group
+    threshold: float
+
+    @property
+    def title(self) -> str:
+        """The column of its numbers."""
+        return self.group.title
+
+    @property
+    def scale(self) -> float:
+        """What scores are multiplied with to be printed."""
+        return self.group.factor
+
+    @property
+    def lowest(self) -> float:
+        """The lowest score."""
+        return self.group.lowest or 0.0
+
+    @property
+    def highest(self) -> float:
+        """The highest score."""
+        return self.group.highest or 0.0
 
     @property
     def failures(self) -> str:
-        """What tables call the turns that fail by it."""
+        """What tables call the turns that fail."""
         return f"{self.name} failures"
-
-    @property
-    def reach(self) -> float:
-        """How far two values can lie apart."""
-        return self.highest - self.lowest
-
-    def bounded(self, summary: Summary) -> Summary:
-        """The summary with its interval cut at the ends of the scale."""
-        return bounded(summary, self.lowest, self.highest)
 
 
 DIRECT = Grading(
-    name="direct", metric="rating", scale=1.0, title="direct (1-10)", lowest=1.0, highest=10.0
+    name="direct",
+    metric="rating",
+    group=Group(title="direct (1-10)", lowest=1.0, highest=10.0),
+    threshold=float(_DEFAULTS["failure_rating"]),
 )
 PAIRWISE = Grading(
     name="pairwise",
     metric="win",
-    scale=100.0,
-    title="pairwise win rate (%)",
-    lowest=0.0,
-    highest=1.0,
+    group=share("pairwise win rate (%)"),
+    threshold=float(_DEFAULTS["failure_win"]),
 )
 GRADINGS = (DIRECT, PAIRWISE)
 
@@ -105,42 +108,21 @@ MEANINGS = {
     "R1": "mean of R2, S0",
 }
 
+LADDERS: dict[str, tuple[int, tuple[str, ...]]] = {
+    "creation": (3, ("free", "perception", "reasoning")),
+    "reasoning": (2, ("free", "perception")),
+}
+"""Level -> its turn, and its conditions: each makes one more level perfect."""
 
-def column(frame: ScoreFrame, grading: Grading, condition: str, turn: int) -> Column:
-    """One value per sample; where both orders were judged, their mean."""
-    found = frame.select(metric=grading.metric, condition=condition, turn=turn)
-    return found.per_sample("mean")
-
-
-def quantity_column(frame: ScoreFrame, grading: Grading, name: str) -> Column:
-    """One value per sample of a quantity, R1 or R2; empty if the run judged nothing for it."""
-    if name not in MEANS:
-        return column(frame, grading, *QUANTITIES[name])
-    parts = [quantity_column(frame, grading, part) for part in MEANS[name]]
-    return Column.joined(parts if all(map(len, parts)) else ()).per_sample("mean")
+FAILED = " failed"
+DUE = f"{FAILED}: due to "
+"""In the name of a row: between the level that failed and the level that is the cause."""
 
 
-def estimate(frame: ScoreFrame, grading: Grading, name: str) -> Summary:
-    """A quantity, R1 or R2 with its interval, in the grading's own unit (wins from 0 to 1)."""
-    found = quantity_column(frame, grading, name)
-    return grading.bounded(summarise(found)) if name in MEANS else mean(grading, found)
-
-
-def mean(grading: Grading, values: Column) -> Summary:
-    """The mean of one value per sample, with the interval that suits the grading."""
-    if grading is PAIRWISE:
-        return summarise_share(values)
-    return grading.bounded(summarise(values))
-
-
-def delta(frame: ScoreFrame, grading: Grading, name: str) -> Summary:
-    """A delta, paired per sample and clustered by image."""
-    start, goal = (quantity_column(frame, grading, end) for end in DELTAS[name])
-    return difference(grading, start, goal)
-
-
-def difference(grading: Grading, start: Column, goal: Column) -> Summary:
-    """How much the mean changes from start to goal, with the interval that suits the grading."""
-    if grading is PAIRWISE:
-        return paired_share_difference(start, goal)
-    return bounded(paired_difference(start, goal), -grading.reach, grading.reach)
+def gradings(options: Mapping[str, Any]) -> tuple[Grading, Grading]:
+    """Direct and pairwise grading with the thresholds of a run's options."""
+    chosen = _DEFAULTS | dict(options)
+    return (
+        replace(DIRECT, threshold=float(chosen["failure_rating"])),
+        replace(PAIRWISE, threshold=float(chosen["failure_win"])),
+    )

@@ -84,6 +84,7 @@ def metrics(*, minimum: bool = True) -> Iterator[Metric]:
         of=Select(RATING, reduce="rows"),
         group=_group("rating (1-10)"),
         table="turns",
+        compare=None,
     )
     yield _history_effect(HISTORIES, table="histories")
     for task in TASKS:
@@ -104,7 +105,15 @@ def _history_effect(
         )
         for condition in (GOLDEN, SELF)
     )
-    return Delta(name, start=golden, goal=own, group=_group(HISTORIES), table=table)
+    return Delta(
+        name,
+        start=golden,
+        goal=own,
+        group=_group(HISTORIES),
+        table=table,
+        # runs are compared turn by turn, as the paper shows it
+        compare=None if turn is None else "change",
+    )
 
 
 def _group(title: str) -> Group:

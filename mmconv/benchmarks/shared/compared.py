@@ -11,10 +11,14 @@ from functools import partial
 from math import inf
 from typing import TypeAlias, cast
 
+from mmconv.benchmarks.metrics import quantities
 from mmconv.benchmarks.registry import TITLES, find_part
 from mmconv.benchmarks.shared.scoring import Scale, ends_of
 from mmconv.config import RunSpec
 from mmconv.stats import Column, Quantity, ScoreFrame
+
+_DESCRIBED = frozenset({"convbench"})
+"""The benchmarks whose metrics say in what runs are compared."""
 
 ComparedQuantities: TypeAlias = Callable[[ScoreFrame, RunSpec], Iterator[Quantity]]
 """Takes the scores of a run and what was run.
@@ -28,7 +32,13 @@ def find_quantities(benchmark: str, scale: Scale = None) -> ComparedQuantities:
     """The function of a shipped benchmark, or `plain_means` on the scale of one's own."""
     if benchmark not in TITLES:
         return partial(plain_means, scale=scale)
+    if benchmark in _DESCRIBED:
+        return partial(_of_metrics, benchmark)
     return cast("ComparedQuantities", find_part(benchmark, "compared:compared_quantities"))
+
+
+def _of_metrics(benchmark: str, frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
+    return quantities(find_part(benchmark, "metrics:metrics")(spec.options), frame)
 
 
 def plain_means(frame: ScoreFrame, spec: RunSpec, scale: Scale = None) -> Iterator[Quantity]:

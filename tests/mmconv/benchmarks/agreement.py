@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 
-from mmconv.benchmarks.metrics import Metric, compared
+from mmconv.benchmarks.metrics import Metric, quantities
 from mmconv.stats import Column, Quantity, ScoreFrame
 from mmconv.values import Cell, Table
 
@@ -33,7 +33,7 @@ def different_quantities(
     frame: ScoreFrame, old: Iterable[Quantity], new: Iterable[Metric]
 ) -> list[tuple[str, str]]:
     """(name, group) of each old quantity that no metric yields with equal columns."""
-    made = [found for each in compared([*new]) if (found := each.quantity(frame))]
+    made = [*quantities(new, frame)]
     return [
         (quantity.name, quantity.group)
         for quantity in old

@@ -1,7 +1,7 @@
 """How a run of ConvBench is shown: scores under three conditions, deltas, attribution, categories.
 
 All numbers are those of the run's tables, set side by side; see
-`mmconv.benchmarks.convbench.tables` for how they are made.
+`mmconv.benchmarks.convbench.layouts` for how they are made.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
-from mmconv.benchmarks.convbench.attribution import DUE
-from mmconv.benchmarks.convbench.attribution_tables import IN_SHARES, LOST
+from mmconv.benchmarks.convbench.layouts import IN_SHARES, LOST
 from mmconv.benchmarks.convbench.options import GIVEN
 from mmconv.benchmarks.convbench.quantities import (
     DELTAS,
     DIRECT,
+    DUE,
     GRADINGS,
     LEVELS,
     PAIRWISE,
@@ -275,7 +275,9 @@ def _causes(table: Table | None) -> tuple[str, ...]:
 
 def _is_of_chances(table: Table) -> bool:
     """Whether even perfect answers fail by the first grading: compared in one order alone."""
-    return LOST in table.notes and not table.columns[0].startswith(DIRECT.name)
+    # the note's beginning, since folders of before word the rest otherwise
+    is_noted = any(note.startswith(LOST.partition(" is")[0]) for note in table.notes)
+    return is_noted and not table.columns[0].startswith(DIRECT.name)
 
 
 def _blame_plots(table: Table) -> Iterator[Plot]:

@@ -10,8 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from mmconv.benchmarks.convbench.attribution import DUE, FAILED
-from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE, Grading
+from mmconv.benchmarks.convbench.quantities import DIRECT, DUE, FAILED, PAIRWISE, Grading
 from mmconv.report.page.grids import number
 from mmconv.stats import FEWEST_CLUSTERS
 from mmconv.values import Cell, Table

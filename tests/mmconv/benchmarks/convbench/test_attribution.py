@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from mmconv.benchmarks.convbench import attribution
-from mmconv.benchmarks.convbench.attribution import failing, failures, follow, net_shares
-from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
+from mmconv.benchmarks.convbench.metrics import Courses, metrics
+from mmconv.benchmarks.convbench.quantities import DIRECT, DUE, PAIRWISE, Grading
+from mmconv.benchmarks.metrics import Delta, Mean, Ratio
 from mmconv.stats import ScoreFrame
-from mmconv.values import Score, Summary
+from mmconv.values import Cell, Score, Summary
 
 LEVELS = ("perception", "reasoning", "creation")
 CONDITIONS = ("free", "perception", "reasoning")
@@ -38,8 +38,37 @@ def creations(
     return ScoreFrame(scores())
 
 
-def net(frame: ScoreFrame) -> dict[tuple[str, str], Summary]:
-    return net_shares(follow(frame, DIRECT, 6.0))
+def net(frame: ScoreFrame, grading: Grading = DIRECT) -> dict[tuple[str, str], Summary]:
+    """(level that failed, cause) -> its net share, however few the failures are."""
+    found = {}
+    for each in metrics({}):
+        if isinstance(each, Ratio) and each.group.title == grading.failures:
+            level, _, cause = each.name.partition(DUE)
+            if (summary := each.summarise(frame)) is not None:
+                found[level, cause] = summary
+    return found
+
+
+def rule(frame: ScoreFrame) -> dict[str, Summary]:
+    """The share of failures that the rule for single samples attributes to each cause."""
+    return {
+        each.name: each.summarise(column)
+        for each in metrics({})
+        if isinstance(each, Mean)
+        and (each.table, each.group.title) == ("attribution", DIRECT.failures)
+        and len(column := each.of(frame))
+    }
+
+
+def failing(frame: ScoreFrame) -> dict[str, Cell]:
+    """What fails and what it is due to, in percent of the samples."""
+    return {
+        each.name: cell
+        for each in metrics({})
+        if isinstance(each, Mean | Delta)
+        and (each.table, each.group.title) == ("failures", DIRECT.failures)
+        and (cell := each.measure(frame)) is not None
+    }
 
 
 def shares(frame: ScoreFrame) -> dict[str, float | None]:
@@ -63,18 +92,17 @@ def test_a_share_is_negative_where_perfection_spoils_more_than_it_mends() -> Non
 def test_luck_alone_leaves_everything_to_the_level_itself(metric: str) -> None:
     """All eight outcomes once: half of the creations fail under each condition, independently."""
     states = [f"{a}{b}{c}" for a in "fp" for b in "fp" for c in "fp"]
-    grading, threshold = (DIRECT, 6.0) if metric == "rating" else (PAIRWISE, 0.5)
-    found = net_shares(follow(creations(states, metric), grading, threshold))
+    found = net(creations(states, metric), DIRECT if metric == "rating" else PAIRWISE)
     assert [found["creation", level].mean for level in LEVELS] == pytest.approx([0, 0, 1])
 
 
 def test_samples_count_that_are_scored_under_every_condition() -> None:
     """What is missing are failures: a sample that passes, or that has no free score, is none."""
     frame = creations(["fpp", "ffp", "fff", "?pp", "f?p", "fp?", "fp", "ppp", "p?p", "pf?"])
-    rule = attribution.shares(follow(frame, DIRECT, 6.0))
-    for found in (net(frame), rule):
-        assert found["creation", "perception"].mean == pytest.approx(1 / 3)
-        for each in found.values():
+    assert net(frame)["creation", "perception"].mean == pytest.approx(1 / 3)
+    assert rule(frame)["creation failed: attributed to perception"].mean == pytest.approx(1 / 3)
+    for found in ([*net(frame).values()], [*rule(frame).values()]):
+        for each in found:
             assert each.n == 3
             assert each.missing == {
                 "no score with perfect perception": 1,
@@ -85,10 +113,9 @@ def test_samples_count_that_are_scored_under_every_condition() -> None:
 def test_what_can_be_laid_without_a_score_is_not_counted_for_it() -> None:
     """Without it, only failures that perfect perception mends could be counted."""
     frame = creations(["fpp", "ffp", "fff"] * 4 + ["fp?", "f?p"] * 20)
-    found = attribution.shares(follow(frame, DIRECT, 6.0))
-    assert [each.mean for each in found.values()] == pytest.approx([1 / 3] * 3)
-    failed = failures(follow(frame, DIRECT, 6.0))["creation"]
-    laid = [each.course.attributed_to for each in failed]
+    assert [each.mean for each in rule(frame).values()] == pytest.approx([1 / 3] * 3)
+    courses = Courses(grading=DIRECT, level="creation")(frame)
+    laid = [each.cause for each in courses if each.passed[0] is False]
     assert (laid.count("perception"), laid.count(None)) == (24, 20)
 
 
@@ -96,7 +123,7 @@ def test_what_can_be_laid_without_a_score_is_not_counted_for_it() -> None:
 def test_what_was_never_asked_for_has_no_shares(conditions: int) -> None:
     frame = creations([states[:conditions] for states in ("fpp", "ffp", "fff", "ppp")])
     assert net(frame) == {}
-    assert failures(follow(frame, DIRECT, 6.0)) == {}
+    assert rule(frame) == {}
 
 
 def test_without_a_failure_there_is_no_share() -> None:
@@ -172,25 +199,25 @@ def interval(frame: ScoreFrame, level: str) -> tuple[float, float, float]:
 def test_what_fails_is_divided_among_the_levels_over_all_samples() -> None:
     """Of ten samples five fail; three with perception given, one of them spoilt; one at the end."""
     states = ["fpp", "fpp", "fpp", "ffp", "fff", "pfp", *["ppp"] * 4]
-    found = {each.name: each.summary for each in failing(follow(creations(states), DIRECT, 6.0))}
-    assert {name: summary.mean for name, summary in found.items()} == pytest.approx(
+    found = failing(creations(states))
+    assert {name: cell.value for name, cell in found.items()} == pytest.approx(
         {
-            "creation failed": 0.5,
-            "creation failed: due to perception": 0.2,
-            "creation failed: due to reasoning": 0.2,
-            "creation failed: due to creation": 0.1,
+            "creation failed": 50,
+            "creation failed: due to perception": 20,
+            "creation failed: due to reasoning": 20,
+            "creation failed: due to creation": 10,
         }
     )
-    assert {summary.n for summary in found.values()} == {10}
+    assert {cell.n for cell in found.values()} == {10}
     low = found["creation failed: due to perception"].low
     assert low is not None and low < 0 < (found["creation failed"].low or 0)
 
 
 def test_a_sample_that_lacks_a_score_is_missing_among_all_samples() -> None:
     frame = creations(["fpp", "ffp", "fff", "?pp", "f?p", "ppp", "p?p", "pf?", "pp"])
-    for each in failing(follow(frame, DIRECT, 6.0)):
-        assert each.summary.n == 4
-        assert each.summary.missing == {
+    for cell in failing(frame).values():
+        assert cell.n == 4
+        assert cell.missing == {
             "no score": 1,
             "no score with perfect perception": 2,
             "no score with perfect reasoning": 2,
@@ -199,6 +226,7 @@ def test_a_sample_that_lacks_a_score_is_missing_among_all_samples() -> None:
 
 def test_where_nothing_fails_the_shares_of_samples_still_have_intervals() -> None:
     """0 of 40 is not surely 0."""
-    for each in failing(follow(creations(["ppp"] * 40, rows_per_image=1), DIRECT, 6.0)):
-        assert each.summary.mean == 0
-        assert each.summary.high is not None and each.summary.high > 0.02
+    for cell in failing(creations(["ppp"] * 40, rows_per_image=1)).values():
+        assert cell.value == 0
+        assert cell.high is not None
+        assert cell.high > 2

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 import pytest
 
-from mmconv.benchmarks.convbench.attribution import Thresholds, failures, follow, net_shares
-from mmconv.benchmarks.convbench.attribution_tables import FOLLOWED, UNTOLD, WIDEST
-from mmconv.benchmarks.convbench.compared import compared_quantities
+from mmconv.benchmarks.convbench import layouts
+from mmconv.benchmarks.convbench.layouts import LOST_TURNS, PARTS, SCORED, UNSHOWN
+from mmconv.benchmarks.convbench.metrics import Courses, metrics
 from mmconv.benchmarks.convbench.official import OFFICIAL, Convention
-from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE, difference
-from mmconv.benchmarks.convbench.table_context import TableContext
-from mmconv.benchmarks.convbench.tables import LOST_TURNS, PARTS, build_tables
+from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
+from mmconv.benchmarks.layouts import Context
+from mmconv.benchmarks.metrics import LARGEST_WIDTH, Delta, Mean, Ratio, quantities
 from mmconv.config import ModelSpec, RunSpec
 from mmconv.report.tables.markdown import to_markdown
-from mmconv.stats import Column, ScoreFrame, contrast, measure
+from mmconv.stats import Column, Quantity, ScoreFrame, contrast, measure
 from mmconv.values import Score, Table
 
 SPEC = RunSpec(
@@ -24,12 +26,26 @@ SPEC = RunSpec(
     seats={"candidate": ModelSpec(provider="fake", model="echo", name="cand")},
 )
 
-CONTEXT = TableContext(
-    candidate="cand",
-    judge="judge",
-    official=Convention(denominator=577, rows=3),
-    failure=Thresholds(rating=6.0, win=0.5),
-)
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What tables depend on besides the scores."""
+
+    official: Convention
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+CONTEXT = Setting(official=Convention(denominator=577, rows=3))
+
+
+def build_tables(scores: Iterable[Score], setting: Setting) -> list[Table]:
+    context = Context(candidate="cand", judge="judge")
+    return layouts.build_tables(scores, setting.options, setting.official, context)
+
+
+def compared_quantities(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
+    return quantities(metrics(spec.options), frame)
+
 
 DIRECT_FAILURES = "direct failures"
 
@@ -151,10 +167,13 @@ def test_runs_are_not_compared_by_a_mean_that_lacks_a_part() -> None:
         replace(score, value=None, why="unparsed") if score.turn == 0 else score
         for score in scores()
     ]
-    names = {each.name for each in compared_quantities(ScoreFrame(lost), SPEC)}
-    assert {"R2", "S0"} <= names
-    assert "R1" not in names
-    assert "R1" in {each.name for each in compared_quantities(ScoreFrame(scores()), SPEC)}
+    found = {
+        each.name: measure(each).mean
+        for each in compared_quantities(ScoreFrame(lost), SPEC)
+        if each.group == DIRECT.title
+    }
+    assert found["R2"] is not None
+    assert found["R1"] is None
 
 
 def test_the_authors_count_what_is_unscored_as_lost(tables: dict[str, Table]) -> None:
@@ -185,10 +204,16 @@ def test_a_part_of_the_rows_has_no_rate_by_the_authors() -> None:
     assert made["scores"].notes[0] == note
 
 
+def _given(column: Column, _: ScoreFrame) -> Column:
+    return column
+
+
 def test_intervals_of_deltas_end_where_the_scale_does() -> None:
     start, goal = Column.of([1.0, 1.0, 1.0, 10.0, 1.0]), Column.of([10.0, 10.0, 10.0, 1.0, 10.0])
-    found = difference(DIRECT, start, goal)
-    assert found.mean == pytest.approx(5.4)
+    ends = [Mean("end", of=partial(_given, each), group=DIRECT.group) for each in (start, goal)]
+    found = Delta("delta", start=ends[0], goal=ends[1], group=DIRECT.group).measure(ScoreFrame([]))
+    assert found is not None
+    assert found.value == pytest.approx(5.4)
     assert found.high == 9.0
     assert found.low is not None
     assert -9 < found.low < 0
@@ -204,9 +229,10 @@ def test_deltas_are_paired(tables: dict[str, Table]) -> None:
 
 def test_failures_are_attributed_to_the_first_level_that_mends_them() -> None:
     found = [
-        (each.sample, each.cluster, level, each.course.attributed_to, each.course.why)
-        for level, turns in failures(follow(ScoreFrame(scores()), DIRECT, 6.0)).items()
-        for each in turns
+        (each.sample, each.cluster, level, each.cause, each.reason)
+        for level in ("creation", "reasoning")
+        for each in Courses(grading=DIRECT, level=level)(ScoreFrame(scores()))
+        if each.passed[0] is False
     ]
     assert found == [
         ("1", "own", "creation", "reasoning", None),
@@ -249,7 +275,7 @@ def test_both_tables_count_the_failures_that_can_be_followed() -> None:
     made = {table.name: table for table in build_tables(lost, CONTEXT)}
     for name in ("attribution_net", "attribution"):
         table = made[name]
-        assert FOLLOWED in table.notes
+        assert SCORED in table.notes
         cells = [row[DIRECT_FAILURES] for row in table.rows.values() if DIRECT_FAILURES in row]
         assert [cell.n for cell in cells] == [1, 1, 1, 1, 1]
         missing = {"no score with perfect reasoning": 1}
@@ -308,10 +334,13 @@ def test_a_net_share_is_told_where_its_interval_tells_something(
     assert [cell.n for cell in cells] == [failed, failed]
     for cell in cells:
         assert (cell.value is not None, cell.low is not None, cell.high is not None) == (told,) * 3
-    assert UNTOLD in made.notes
-    shares = net_shares(follow(ScoreFrame(ratings), DIRECT, CONTEXT.failure.rating)).values()
-    widths = [None if each.low is None else (each.high or 0) - each.low for each in shares]
-    assert all(width is not None and width <= WIDEST for width in widths) == told
+    assert UNSHOWN in made.notes
+    frame = ScoreFrame(ratings)
+    shares = [each.summarise(frame) for each in metrics({}) if isinstance(each, Ratio)]
+    widths = [
+        None if each.low is None else (each.high or 0) - each.low for each in filter(None, shares)
+    ]
+    assert all(width is not None and width <= LARGEST_WIDTH for width in widths) == told
 
 
 def test_the_attribution_s_tables_tell_which_of_them_to_cite(tables: dict[str, Table]) -> None:
@@ -351,14 +380,14 @@ def test_one_win_in_both_orders_is_no_failure_unless_told(
         for sample, pair in wins.items()
         for side, win in zip("AB", pair, strict=True)
     ]
-    context = replace(CONTEXT, failure=Thresholds(rating=6.0, win=failure_win))
+    context = replace(CONTEXT, options={"failure_win": failure_win})
     made = {table.name: table for table in build_tables(both, context)}
     behind = made["attribution_samples"]
     assert {row.split("/")[2] for row in behind.rows} == failed
     assert {row["pairwise failures"].n for row in made["attribution"].rows.values()} == {
         len(failed)
     }
-    told = "is no failure." if failure_win == 0.5 else "is one too."
+    told = "is not a failure." if failure_win == 0.5 else "is one too."
     for name in ("attribution", "attribution_net"):
         assert any(told in note for note in made[name].notes)
         assert not any(note.startswith("A lost comparison") for note in made[name].notes)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mmconv.benchmarks.convbench.attribution_tables import LOST
+from mmconv.benchmarks.convbench.layouts import LOST
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
 from mmconv.report.comparison.differences import DIFFERS, Comparison
 from mmconv.report.page.views import generic
