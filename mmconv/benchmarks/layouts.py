@@ -33,10 +33,10 @@ class Layout:
     """A table: which metrics it shows, and what its rows and columns are.
 
     The metrics are those of the table `of` (its own name if empty); `names` picks some by name and
-    `groups` by the title of their group, in this order. `rows` is `name`, `candidate` (one row) or
-    a `Split`, and `columns` is `group`, `name` or a `Split`. A split table measures its metrics on
-    the scores with each combination of values; `row_label` and `column_label` write the name of a
-    row or column from these values. `remarks` gives notes that depend on the rows.
+    `groups` by the title of their group, in this order. `rows` is `name`, `candidate` (a row for
+    each) or a `Split`, and `columns` is `group`, `name` or a `Split`. A split table measures its
+    metrics on the scores with each combination of values; `row_label` and `column_label` write the
+    name of a row or column from these values. `remarks` gives notes that depend on the rows.
     """
 
     name: str
@@ -66,47 +66,84 @@ class Context:
 def make_tables(
     layouts: Iterable[Layout | Build],
     metrics: Sequence[Metric],
-    frame: ScoreFrame,
+    frames: Mapping[str, ScoreFrame],
     context: Context,
 ) -> list[Table]:
-    """The tables that the scores have something for, in the order of the layouts."""
+    """The tables that the scores have something for, in the order of the layouts.
+
+    `frames` are the scores of each candidate. If there are several, their names begin the columns
+    of a table of metrics by group, and the rows of any other.
+    """
     made = (
-        _make(each, metrics, frame, context)
+        _make(each, metrics, frames, context)
         if isinstance(each, Layout)
-        else _noted(each(frame), context)
+        else _build(each, frames, context)
         for each in layouts
     )
     return [table for table in made if table.rows]
 
 
-def _noted(table: Table, context: Context) -> Table:
-    return replace(table, notes=(*table.notes, *context.notes))
+def _build(build: Build, frames: Mapping[str, ScoreFrame], context: Context) -> Table:
+    tables = {_prefix(candidate, frames): build(frame) for candidate, frame in frames.items()}
+    first = next(iter(tables.values()))
+    return replace(
+        first,
+        columns=tuple(dict.fromkeys(name for each in tables.values() for name in each.columns)),
+        rows={
+            f"{prefix}{name}": row
+            for prefix, table in tables.items()
+            for name, row in table.rows.items()
+        },
+        notes=(*first.notes, *context.notes),
+    )
 
 
-def _make(layout: Layout, metrics: Sequence[Metric], frame: ScoreFrame, context: Context) -> Table:
+def _make(
+    layout: Layout, metrics: Sequence[Metric], frames: Mapping[str, ScoreFrame], context: Context
+) -> Table:
     chosen = _choose(layout, metrics)
-    rows: Rows = {}
-    for row_label, part in _split(layout.rows, layout.row_label, frame):
-        for column_label, cut in _split(layout.columns, layout.column_label, part):
-            for metric in chosen:
-                cell = metric.measure(cut)
-                if cell is not None:
-                    row = row_label or _row_name(layout, metric, context)
-                    cells = rows.setdefault(row, {})
-                    if layout.rows == "name" and metric.meaning:
-                        cells.setdefault(MEANING, Cell(value=metric.meaning))
-                    cells[column_label or _column_name(layout, metric)] = cell
+    is_by_group = layout.rows == "name" and layout.columns == "group"
+    rows: Rows = {metric.name: {} for metric in chosen} if is_by_group else {}
+    known = [MEANING]
+    for candidate, frame in frames.items():
+        prefix = _prefix(candidate, frames) if layout.rows != "candidate" else ""
+        before_row, before_column = ("", prefix) if is_by_group else (prefix, "")
+        known += (f"{before_column}{name}" for name in _column_names(layout, chosen, frame))
+        for row, column, metric, cell in _cells(layout, chosen, frame, candidate):
+            cells = rows.setdefault(f"{before_row}{row}", {})
+            if layout.rows == "name" and metric.meaning:
+                cells.setdefault(MEANING, Cell(value=metric.meaning))
+            cells[f"{before_column}{column}"] = cell
+    rows = {name: cells for name, cells in rows.items() if cells}
+    filled = {name for cells in rows.values() for name in cells}
     remarks = layout.remarks(rows) if layout.remarks is not None else ()
     return Table(
         name=layout.name,
         title=layout.title,
-        columns=_columns(layout, chosen, rows, frame),
+        columns=tuple(name for name in dict.fromkeys(known) if name in filled),
         rows=rows,
         notes=(*layout.notes, *remarks, *context.notes),
         digits=layout.digits,
         signed=bool(chosen) and all(isinstance(each, Delta) for each in chosen),
         detail=layout.detail,
     )
+
+
+def _prefix(candidate: str, frames: Mapping[str, ScoreFrame]) -> str:
+    return f"{candidate}: " if len(frames) > 1 else ""
+
+
+def _cells(
+    layout: Layout, chosen: Sequence[Metric], frame: ScoreFrame, candidate: str
+) -> Iterator[tuple[str, str, Metric, Cell]]:
+    """Each cell with its row, its column and its metric."""
+    for row_label, part in _split(layout.rows, layout.row_label, frame):
+        for column_label, cut in _split(layout.columns, layout.column_label, part):
+            for metric in chosen:
+                cell = metric.measure(cut)
+                if cell is not None:
+                    named = candidate if layout.rows == "candidate" else metric.name
+                    yield row_label or named, column_label or _column(layout, metric), metric, cell
 
 
 def _choose(layout: Layout, metrics: Sequence[Metric]) -> list[Metric]:
@@ -121,12 +158,15 @@ def _choose(layout: Layout, metrics: Sequence[Metric]) -> list[Metric]:
     return [each for each in chosen if not layout.groups or each.group.title in layout.groups]
 
 
-def _row_name(layout: Layout, metric: Metric, context: Context) -> str:
-    return context.candidate if layout.rows == "candidate" else metric.name
-
-
-def _column_name(layout: Layout, metric: Metric) -> str:
+def _column(layout: Layout, metric: Metric) -> str:
     return metric.name if layout.columns == "name" else metric.group.title
+
+
+def _column_names(layout: Layout, chosen: Sequence[Metric], frame: ScoreFrame) -> Iterable[str]:
+    """The columns in the layout's order, whether any row has them or not."""
+    if isinstance(layout.columns, str):
+        return (_column(layout, metric) for metric in chosen)
+    return (text for text, _ in _labelled(layout.columns, layout.column_label, frame))
 
 
 def _split(split: str | Split, label: str, frame: ScoreFrame) -> Iterator[tuple[str, ScoreFrame]]:
@@ -154,15 +194,3 @@ def _values(tag: str, values: Sequence[str | int] | None, frame: ScoreFrame) -> 
     if values is not None:
         return values
     return frame.turns() if tag == "turn" else sorted(frame.distinct(tag))
-
-
-def _columns(
-    layout: Layout, chosen: Sequence[Metric], rows: Rows, frame: ScoreFrame
-) -> tuple[str, ...]:
-    """The columns in the layout's order, those that any row has."""
-    filled = {name for row in rows.values() for name in row}
-    if isinstance(layout.columns, str):
-        known = [MEANING, *(_column_name(layout, metric) for metric in chosen)]
-    else:
-        known = [text for text, _ in _labelled(layout.columns, layout.column_label, frame)]
-    return tuple(name for name in dict.fromkeys(known) if name in filled)

@@ -87,7 +87,8 @@ def build_tables(
         official_notes=OfficialRates(frame=frame, convention=official).notes,
         lost=(LOST,) if is_by_chance and not is_in_both_orders(frame) else (),
     )
-    return make_tables(arranged, [*metrics(options, official)], frame, context)
+    frames = {context.candidate: frame}
+    return make_tables(arranged, [*metrics(options, official)], frames, context)
 
 
 def layouts(

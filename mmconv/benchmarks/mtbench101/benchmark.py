@@ -12,6 +12,7 @@ from typing import Any
 from judges import PromptSet
 from mmconv.benchmarks.choosing import choose
 from mmconv.benchmarks.data_files.bad_records import bad_records_list, bad_records_table
+from mmconv.benchmarks.layouts import Context
 from mmconv.benchmarks.mtbench101.chains import candidate_calls
 from mmconv.benchmarks.mtbench101.data import (
     Dialogue,
@@ -21,7 +22,7 @@ from mmconv.benchmarks.mtbench101.data import (
     survey,
 )
 from mmconv.benchmarks.mtbench101.grading import Grader
-from mmconv.benchmarks.mtbench101.options import CONDITIONS, GOLDEN, SELF, MTBench101Options
+from mmconv.benchmarks.mtbench101.options import CONDITIONS, SELF, MTBench101Options
 from mmconv.benchmarks.mtbench101.scoring import Judged, score_answers, score_dialogue
 from mmconv.benchmarks.shared.options import named_conditions, read_options, require_judge
 from mmconv.benchmarks.shared.scoring import Calls, Outcomes, Scores
@@ -116,28 +117,17 @@ class MTBench101:
     def tables(self, scores: Scores) -> list[Table]:
         """The paper's tables and ours."""
         # numpy comes with them, and only the end of a run needs it
-        from mmconv.benchmarks.mtbench101.quantities import Entrant
-        from mmconv.benchmarks.mtbench101.tables import TableContext, build_tables
+        from mmconv.benchmarks.mtbench101.metrics import build_tables
         from mmconv.stats import ScoreFrame
 
         seats = self._spec.seats
-        candidate = seats["candidate"].label
-        frame = ScoreFrame.of(scores)
-        entrants = [
-            Entrant(
-                name=candidate if condition == GOLDEN else f"{candidate} ({condition} history)",
-                frame=frame,
-                condition=condition,
-            )
-            for condition in self.conditions
-        ]
-        context = TableContext(
-            candidate=candidate,
+        context = Context(
+            candidate=seats["candidate"].label,
             judge=seats["judge"].label if "judge" in seats else "nobody",
-            minimum=self._options.minimum,
             notes=self.notes,
         )
-        tables = build_tables(entrants, context)
+        frames = {context.candidate: ScoreFrame.of(scores)}
+        tables = build_tables(frames, self._spec.options, context)
         return [*tables, *bad_records_table(self._intake.bad)]
 
     def _notes(self) -> Iterator[str]:

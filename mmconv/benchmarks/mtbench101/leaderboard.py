@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from mmconv.benchmarks.mtbench101.metrics import MEAN_TITLE, MINIMUM_TITLE
 from mmconv.benchmarks.mtbench101.options import SELF
-from mmconv.benchmarks.mtbench101.tables import MEAN_TITLE, MINIMUM_TITLE
 from mmconv.benchmarks.mtbench101.taxonomy import AVERAGE, TASKS
 from mmconv.benchmarks.shared.leaderboard import (
-    CANDIDATE_LABEL,
     Board,
     BoardPart,
     CellPlace,
@@ -24,16 +23,15 @@ def boards(runs: Sequence[Tables]) -> Iterator[Board]:
 
 def _board(runs: Sequence[Tables], history: str = "") -> Board:
     """By the minimum of turns if all runs have it, else by the mean, which every run has."""
-    before = f"{CANDIDATE_LABEL} ({history} history): " if history else ""
     after = f", {history} history" if history else ""
     scores = [tables["scores"] for tables in runs if "scores" in tables]
     minimum = all(any(MINIMUM_TITLE in name for name in table.columns) for table in scores)
     title = MINIMUM_TITLE if minimum else MEAN_TITLE
 
     def means(names: Iterable[str]) -> dict[str, CellPlace]:
-        column, group = before + title, title + after
+        column = title + after
         return {
-            name: CellPlace(table="scores", row=name, column=column, quantity=(name, group))
+            name: CellPlace(table="scores", row=name, column=column, quantity=(name, column))
             for name in dict.fromkeys(names)
         }
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from judges.parsers.convbench import HIGHEST_RATING, LOWEST_RATING
-from mmconv.benchmarks.layouts import Build, Layout
+from mmconv.benchmarks.layouts import Build, Context, Layout, make_tables
 from mmconv.benchmarks.metrics import (
     Delta,
     Group,
@@ -39,13 +40,15 @@ from mmconv.values import UNPARSED, Cell, Table
 AUTHORS_DIGITS = 2
 """The authors' average is rounded to so many digits before it is printed."""
 
-MOST_TURNS = 7
-"""No dialogue of the authors' data has more turns."""
+MOST_TURNS = 20
+"""Histories are compared up to this turn; the authors' dialogues have at most 7."""
 
 AUTHORS_TITLE = "authors: first [n], unread turns dropped"
 MEAN_TITLE = "mean of turns"
 MINIMUM_TITLE = "minimum of turns"
 HISTORIES = "own history - golden"
+HISTORY_TITLES = {GOLDEN: "", SELF: f", {SELF} history"}
+"""Condition -> what the titles of its numbers end with."""
 
 CONVENTION = (
     "Our reading takes the last “Rating: [[n]]” with a whole n, and a dialogue with an unscored "
@@ -63,10 +66,10 @@ _MEANINGS = {name: task.name for name, task in TASKS.items()} | {
 }
 
 
-def metrics(*, minimum: bool = True) -> Iterator[Metric]:
-    """All metrics; `minimum` False says that a dialogue's own score is the mean of its turns."""
-    for condition in (GOLDEN, SELF):
-        after = "" if condition == GOLDEN else f", {condition} history"
+def metrics(options: Mapping[str, Any]) -> Iterator[Metric]:
+    """All metrics of a run with these options; a run has a part of them."""
+    minimum = options.get("minimum", True)
+    for condition, after in HISTORY_TITLES.items():
         ways = {MEAN_TITLE: Select(RATING, condition=condition)}
         if minimum:
             ways = {MINIMUM_TITLE: Select(DIALOGUE, condition=condition, reduce="rows"), **ways}
@@ -75,7 +78,7 @@ def metrics(*, minimum: bool = True) -> Iterator[Metric]:
         for name in (*MEANS, *TASKS):
             yield Official(
                 name,
-                compute=_AuthorsScore(name=name, condition=condition),
+                compute=AuthorsScore(name=name, condition=condition),
                 group=Group(title=f"{AUTHORS_TITLE}{after}"),
                 meaning=_MEANINGS[name],
             )
@@ -134,7 +137,7 @@ def _means(select: Select, group: Group) -> Iterator[Metric]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _AuthorsScore:
+class AuthorsScore:
     """A quantity by the authors' convention, with the dialogues of all its tasks.
 
     Unread turns do not take part in a dialogue's minimum, unread dialogues in a task, unread tasks
@@ -145,6 +148,7 @@ class _AuthorsScore:
     condition: str
 
     def __call__(self, frame: ScoreFrame) -> Cell | None:
+        """The score; None if no dialogue of its tasks was judged."""
         columns = [self._dialogues(frame, task) for task in MEANS.get(self.name, (self.name,))]
         columns = [column for column in columns if len(column)]
         if not columns:
@@ -170,30 +174,35 @@ class _AuthorsScore:
         return round(score, AUTHORS_DIGITS) if self.name == AVERAGE else score
 
 
-def layouts(candidate: str, judge: str, *, minimum: bool = True) -> Iterator[Layout | Build]:
-    """The tables in their order."""
-    own = MINIMUM_TITLE if minimum else MEAN_TITLE
+def build_tables(
+    frames: Mapping[str, ScoreFrame], options: Mapping[str, Any], context: Context
+) -> list[Table]:
+    """All tables that the scores of each candidate have something for."""
+    arranged = layouts(context, minimum=options.get("minimum", True), gaps=[*_gaps(frames)])
+    return make_tables(arranged, [*metrics(options)], frames, context)
+
+
+def _gaps(frames: Mapping[str, ScoreFrame]) -> Iterator[str]:
+    for candidate, frame in frames.items():
+        judged = sum(len(frame.select(metric=DIALOGUE, task=task)) > 0 for task in TASKS)
+        if 0 < judged < len(TASKS):
+            yield f"{candidate}: {judged} of {len(TASKS)} tasks were judged; means are over those."
+
+
+def layouts(
+    context: Context, *, minimum: bool, gaps: Sequence[str] = ()
+) -> Iterator[Layout | Build]:
+    """The tables in their order; `gaps` say which candidates were not judged in all tasks."""
     yield Layout(
         "scores",
-        f"MT-Bench-101 scores of {candidate} (1-10), judged by {judge}",
-        notes=(CONVENTION, MEANS_NOTE),
+        f"MT-Bench-101 scores of {context.candidate} (1-10), judged by {context.judge}",
+        notes=(CONVENTION, MEANS_NOTE, *gaps),
     )
-    for name, title in (("paper", own), ("paper_authors", AUTHORS_TITLE)):
-        yield Layout(
-            name,
-            f"The paper's layout, {title}",
-            of="scores",
-            rows="candidate",
-            columns="name",
-            names=(AVERAGE, *TASKS),
-            groups=(title,),
-            notes=(CONVENTION,),
-            detail=True,
-        )
+    yield from _papers(MINIMUM_TITLE if minimum else MEAN_TITLE, (CONVENTION, *gaps))
     turns = {"turn": None}
-    for condition, after in ((GOLDEN, ""), (SELF, f", {SELF} history")):
+    for condition, after in HISTORY_TITLES.items():
         yield Layout(
-            f"turns{'' if condition == GOLDEN else f'_{condition}'}",
+            _named("turns", condition),
             f"Mean rating by turn{after}",
             of="turns",
             rows={"task": tuple(TASKS), "condition": (condition,)},
@@ -210,12 +219,36 @@ def layouts(candidate: str, judge: str, *, minimum: bool = True) -> Iterator[Lay
         notes=("Differences are paired by dialogue.",),
     )
     yield _unscored
-    yield Layout(
-        "answers",
-        f"How the answers of {candidate} ended",
-        rows={"task": tuple(TASKS)},
-        columns="name",
-    )
+    for condition, after in HISTORY_TITLES.items():
+        yield Layout(
+            _named("answers", condition),
+            f"How the answers of {context.candidate} ended{after}",
+            of="answers",
+            rows={"task": tuple(TASKS), "condition": (condition,)},
+            row_label="{task}",
+            columns="name",
+        )
+
+
+def _papers(own: str, notes: Sequence[str]) -> Iterator[Layout]:
+    """The paper's Table 3: a row per candidate, the average and the tasks."""
+    for condition, after in HISTORY_TITLES.items():
+        for name, title in {"paper": own, "paper_authors": AUTHORS_TITLE}.items():
+            yield Layout(
+                _named(name, condition),
+                f"The paper's layout, {title}{after}",
+                of="scores",
+                rows="candidate",
+                columns="name",
+                names=(AVERAGE, *TASKS),
+                groups=(f"{title}{after}",),
+                notes=notes,
+                detail=True,
+            )
+
+
+def _named(table: str, condition: str) -> str:
+    return table if condition == GOLDEN else f"{table}_{condition}"
 
 
 def _unscored(frame: ScoreFrame) -> Table:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from judges.parsers.mtbench101 import bracketed_rating
+from mmconv.benchmarks.layouts import Context
 from mmconv.benchmarks.mtbench101.grading import judgement_call
 from mmconv.benchmarks.mtbench101.known_dialogues import known_dialogues
+from mmconv.benchmarks.mtbench101.metrics import AuthorsScore, build_tables
+from mmconv.benchmarks.mtbench101.options import GOLDEN
 from mmconv.benchmarks.mtbench101.published import Published, PublishedJudgement, read_published
-from mmconv.benchmarks.mtbench101.quantities import Entrant, authors_score
 from mmconv.benchmarks.mtbench101.scoring import (
     RATING,
     Judged,
@@ -23,13 +25,11 @@ from mmconv.benchmarks.mtbench101.scoring import (
     dialogue_score,
     turn_rating,
 )
-from mmconv.benchmarks.mtbench101.tables import TableContext, build_tables
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS, Task
 from mmconv.benchmarks.shared.rescore import Rescoring
 from mmconv.stats import ScoreFrame
 from mmconv.values import Call, Cell, Reply, Score, Table
 
-CONDITION = "published"
 MISSING = "not in the file"
 REPEATED = "repeated"
 HISTORY = "turns that are history only"
@@ -61,14 +61,11 @@ def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> tuple[Table, ..
     """
     rescoring = Rescoring(skip_bad=skip_bad)
     models = read_published(files, rescoring)
-    entrants = [
-        Entrant(name=model.name, frame=ScoreFrame(_scores(model)), condition=CONDITION)
-        for model in models
-    ]
+    frames = {model.name: ScoreFrame(_scores(model)) for model in models}
     one = models[0].name if len(models) == 1 else f"{len(models)} models"
-    context = TableContext(candidate=one, judge="the judge of the files")
-    faults = _faults(models, tuple(_differences(models, entrants)))
-    return rescoring.rescored((*build_tables(entrants, context), faults))
+    context = Context(candidate=one, judge="the judge of the files")
+    faults = _faults(models, tuple(_differences(models, frames)))
+    return rescoring.rescored((*build_tables(frames, {}, context), faults))
 
 
 def _scores(model: Published) -> Iterator[Score]:
@@ -80,7 +77,7 @@ def _scores(model: Published) -> Iterator[Score]:
     for (code, dialogue), turns in dialogues.items():
         task = TASKS[code]
         # files may count the dialogues of each task anew
-        judged = Judged(sample=f"{code}/{dialogue}", task=task, condition=CONDITION)
+        judged = Judged(sample=f"{code}/{dialogue}", task=task, condition=GOLDEN)
         ratings: list[Score] = []
         # of a dialogue that is none of the authors', nobody knows what a file lacks at its end
         last = known[code].get(dialogue, max(turns))
@@ -197,17 +194,23 @@ def _unknown_note(model: Published) -> str:
     return f"{model.name}: unknown are {', '.join(unknown[:_NAMED])}{more}."
 
 
-def _differences(models: Sequence[Published], entrants: Sequence[Entrant]) -> Iterator[str]:
-    """Where the means that a file states are not those of its judgements."""
-    for model, entrant in zip(models, entrants, strict=True):
+def _differences(models: Sequence[Published], frames: Mapping[str, ScoreFrame]) -> Iterator[str]:
+    """The means that a file states and that are not those of its judgements."""
+    for model in models:
+        frame = frames[model.name]
         for name, stated in model.means.items():
-            value = _mean_of_tasks(entrant) if name == "avg" else authors_score(entrant, name)
+            value = _mean_of_tasks(frame) if name == "avg" else _authors_score(frame, name)
             if value is None or abs(value - stated) > _CLOSE:
                 found = "none" if value is None else f"{value:.4f}"
                 yield f"{model.name} states {name} {stated:.4f}; its judgements give {found}."
 
 
-def _mean_of_tasks(entrant: Entrant) -> float | None:
-    means = [authors_score(entrant, task) for task in entrant.tasks]
+def _mean_of_tasks(frame: ScoreFrame) -> float | None:
+    means = [_authors_score(frame, task) for task in TASKS]
     found = [mean for mean in means if mean is not None]
     return math.fsum(found) / len(found) if found else None
+
+
+def _authors_score(frame: ScoreFrame, name: str) -> float | None:
+    cell = AuthorsScore(name=name, condition=GOLDEN)(frame)
+    return cell.value if cell is not None and isinstance(cell.value, float) else None

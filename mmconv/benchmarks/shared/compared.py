@@ -17,7 +17,7 @@ from mmconv.benchmarks.shared.scoring import Scale, ends_of
 from mmconv.config import RunSpec
 from mmconv.stats import Column, Quantity, ScoreFrame
 
-_DESCRIBED = frozenset({"convbench"})
+_DESCRIBED = frozenset({"convbench", "mtbench101"})
 """The benchmarks whose metrics say in what runs are compared."""
 
 ComparedQuantities: TypeAlias = Callable[[ScoreFrame, RunSpec], Iterator[Quantity]]

@@ -178,8 +178,9 @@ async def test_a_history_that_both_runs_have_is_compared_whatever_else_one_has(
         scores = tables["scores"]
         for label in ("alpha", "beta"):
             assert scores[f"average, {label}"]["minimum of turns"]["n"] == len(RATED)
-        assert "candidate (self history): minimum of turns" in scores["average, alpha"]
-        assert {"alpha", "alpha (self history)", "beta"} == tables["paper"].keys()
+        assert "minimum of turns, self history" in scores["average, alpha"]
+        assert tables["paper"].keys() == {"alpha", "beta"}
+        assert tables["paper_self"].keys() == {"alpha"}
     told = typed(both, golden).output
     assert "Not compared, since beta does not have it: minimum of turns, self history (all" in told
     assert "since alpha does not have it" not in told

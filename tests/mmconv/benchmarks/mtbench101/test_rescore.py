@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 import pytest
 
+from mmconv.benchmarks.mtbench101.metrics import AUTHORS_TITLE, MINIMUM_TITLE
 from mmconv.benchmarks.mtbench101.rescore import rescore
-from mmconv.benchmarks.mtbench101.tables import AUTHORS_TITLE, MINIMUM_TITLE
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS
 from mmconv.errors import DataError
 from mmconv.values import Table

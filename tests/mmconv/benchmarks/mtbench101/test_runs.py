@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from mmconv.benchmarks.mtbench101.tables import AUTHORS_TITLE, MINIMUM_TITLE
+from mmconv.benchmarks.mtbench101.metrics import AUTHORS_TITLE, MINIMUM_TITLE
 from mmconv.config import ModelSpec
 from mmconv.evaluation import Result
 from mmconv.values import Table
@@ -73,7 +73,7 @@ async def test_both_histories_in_one_run(tmp_path: Path) -> None:
     both = chosen.model_copy(update={"conditions": ("golden", "self")})
     result = await evaluate(both, tmp_path / "runs")
     tables = named(result)
-    assert list(tables["paper"].rows) == ["echo", "echo (self history)"]
+    assert list(tables["paper"].rows) == list(tables["paper_self"].rows) == ["echo"]
     assert "Where no history is named, it is the golden one." in tables["scores"].notes
     # the first generated turn has the same history either way, and the same judgement
     first = tables["histories"].rows["SI"]["turn 1"]
@@ -92,9 +92,12 @@ async def test_a_tiny_language_model_answers(tmp_path: Path) -> None:
     result = await evaluate(chosen, tmp_path / "runs")
     assert [seat.failed for seat in result.tally.seats.values()] == [0, 0]
     tables = named(result)
-    for mark in ("", "llama (self history): "):
-        assert tables["scores"].rows["average"][f"{mark}{MINIMUM_TITLE}"].n == len(TURNS)
-        assert tables["answers"].rows[f"{mark}SI"]["tokens"].n == 3
+    for column, answers in (
+        (MINIMUM_TITLE, "answers"),
+        (f"{MINIMUM_TITLE}, self history", "answers_self"),
+    ):
+        assert tables["scores"].rows["average"][column].n == len(TURNS)
+        assert tables[answers].rows["SI"]["tokens"].n == 3
 
 
 async def test_an_unreadable_judge_scores_nothing(tmp_path: Path) -> None:

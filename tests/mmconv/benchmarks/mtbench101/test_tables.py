@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pytest
 
 from judges.parsers.mtbench101 import bracketed_rating
-from mmconv.benchmarks.mtbench101.quantities import Entrant
-from mmconv.benchmarks.mtbench101.scoring import Judged, score_dialogue
-from mmconv.benchmarks.mtbench101.tables import (
+from mmconv.benchmarks.layouts import Context
+from mmconv.benchmarks.mtbench101.metrics import (
     AUTHORS_TITLE,
     MEAN_TITLE,
     MINIMUM_TITLE,
-    TableContext,
     build_tables,
 )
+from mmconv.benchmarks.mtbench101.scoring import Judged, score_dialogue
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS
 from mmconv.stats import ScoreFrame
 from mmconv.values import Call, Cell, Outcome, Reply, Score, Table
@@ -51,15 +50,15 @@ def _call(turn: int) -> Call:
     return Call(id=f"judge/turn_{turn}", seat="judge", messages=(), parser=bracketed_rating)
 
 
-def made(entrants: Sequence[Entrant], *, minimum: bool = True) -> dict[str, Table]:
-    context = TableContext(candidate="cand", judge="judge", minimum=minimum, notes=("A note.",))
-    return {table.name: table for table in build_tables(entrants, context)}
+def made(*found: Score, minimum: bool = True) -> dict[str, Table]:
+    context = Context(candidate="cand", judge="judge", notes=("A note.",))
+    frames = {"cand": ScoreFrame(found)}
+    return {table.name: table for table in build_tables(frames, {"minimum": minimum}, context)}
 
 
 @pytest.fixture(scope="module")
 def tables() -> dict[str, Table]:
-    frame = ScoreFrame(scores(GOLDEN, "golden"))
-    return made([Entrant(name="cand", frame=frame, condition="golden")])
+    return made(*scores(GOLDEN, "golden"))
 
 
 def cell(table: Table, row: str, column: str) -> Cell:
@@ -110,22 +109,17 @@ def test_a_task_without_any_score_leaves_the_average_open(tables: dict[str, Tabl
 def test_a_mean_is_no_surer_than_its_tasks() -> None:
     """A task of equal scores has no interval, nor has a mean that it is part of."""
     spread = [[str(number)] for number in (2, 4, 5, 6, 8)]
-    entrants = {
-        name: Entrant(name="cand", frame=ScoreFrame(scores(of, "golden")), condition="golden")
-        for name, of in {
-            "surer": {"CM": spread, "SI": spread},
-            "equal": {"CM": spread, "SI": [["10"]] * 5},
-        }.items()
+    found = {
+        "surer": made(*scores({"CM": spread, "SI": spread}, "golden"))["scores"],
+        "equal": made(*scores({"CM": spread, "SI": [["10"]] * 5}, "golden"))["scores"],
     }
-    found = {name: made([each])["scores"] for name, each in entrants.items()}
     averages = {name: cell(table, "average", MINIMUM_TITLE) for name, table in found.items()}
     assert averages["surer"].low is not None
     assert (averages["equal"].value, averages["equal"].low) == (7.5, None)
 
 
 def test_the_authors_leave_a_task_out_of_which_nothing_was_read() -> None:
-    frame = ScoreFrame(scores({"CM": [["4"]], "AR": [["8"]], "IC": [["x"]]}, "golden"))
-    table = made([Entrant(name="cand", frame=frame, condition="golden")])["scores"]
+    table = made(*scores({"CM": [["4"]], "AR": [["8"]], "IC": [["x"]]}, "golden"))["scores"]
     assert cell(table, "average", AUTHORS_TITLE).value == (4 + 8) / 2
 
 
@@ -136,7 +130,7 @@ def test_tasks_that_were_not_judged_are_told(tables: dict[str, Table]) -> None:
 
 def test_the_papers_layout_has_a_row_per_model(tables: dict[str, Table]) -> None:
     for name in ("paper", "paper_authors"):
-        assert tables[name].columns == ("average", *TASKS)
+        assert tables[name].columns == ("average", "CM", "SI", "AR", "IC")
         assert list(tables[name].rows) == ["cand"]
         assert list(tables[name].rows["cand"]) == ["average", "CM", "SI", "AR", "IC"]
 
@@ -169,16 +163,14 @@ def test_unscored_turns_are_counted_per_task(tables: dict[str, Table]) -> None:
 
 
 def test_without_the_minimum_a_dialogue_is_the_mean_of_its_turns() -> None:
-    frame = ScoreFrame(scores(GOLDEN, "golden", minimum=False))
-    found = made([Entrant(name="cand", frame=frame, condition="golden")], minimum=False)
+    found = made(*scores(GOLDEN, "golden", minimum=False), minimum=False)
     assert found["scores"].columns == ("meaning", MEAN_TITLE, AUTHORS_TITLE)
     assert cell(found["scores"], "CM", MEAN_TITLE).value == (6 + 8.5) / 2
     assert cell(found["scores"], "CM", AUTHORS_TITLE).value == (5 + 8) / 2
 
 
 def test_histories_are_compared_turn_by_turn() -> None:
-    frame = ScoreFrame([*scores(GOLDEN, "golden"), *scores(SELF, "self")])
-    found = made([Entrant(name=name, frame=frame, condition=name) for name in ("golden", "self")])
+    found = made(*scores(GOLDEN, "golden"), *scores(SELF, "self"))
     assert list(found["histories"].rows) == ["SI"]
     row = found["histories"].rows["SI"]
     assert {turn: each.value for turn, each in row.items()} == {
@@ -188,16 +180,26 @@ def test_histories_are_compared_turn_by_turn() -> None:
     }
     assert row["turn 3"].missing == {"unpaired: unparsed": 1}
     assert found["histories"].signed
-    assert cell(found["scores"], "SI", f"self: {MINIMUM_TITLE}").value == 2.5
-    assert f"self: {MINIMUM_TITLE}" not in found["scores"].rows["CM"]
-    assert list(found["turns"].rows) == [
-        "CM, golden",
-        "SI, golden",
-        "SI, self",
-        "AR, golden",
-        "IC, golden",
-    ]
+    own = f"{MINIMUM_TITLE}, self history"
+    assert cell(found["scores"], "SI", own).value == 2.5
+    assert own not in found["scores"].rows["CM"]
+    assert list(found["turns"].rows) == ["CM", "SI", "AR", "IC"]
+    assert list(found["turns_self"].rows) == ["SI"]
+    assert cell(found["paper_self"], "cand", "SI").value == 2.5
+
+
+def test_several_candidates_have_columns_or_rows_each() -> None:
+    first, second = (ScoreFrame(scores(each, "golden")) for each in (SELF, GOLDEN))
+    context = Context(candidate="2 models", judge="judge")
+    frames = {"one": first, "two": second}
+    found = {table.name: table for table in build_tables(frames, {}, context)}
+    assert list(found["scores"].rows)[:4] == ["average", "perceptivity", "interactivity", "memory"]
+    row = found["scores"].rows["SI"]
+    assert (row[f"one: {MINIMUM_TITLE}"].value, row[f"two: {MINIMUM_TITLE}"].value) == (2.5, 2)
+    assert list(found["paper"].rows) == ["one", "two"]
+    assert list(found["turns"].rows) == ["one: SI", "two: CM", "two: SI", "two: AR", "two: IC"]
+    assert {"one: SI", "one: all", "two: all"} <= found["unscored"].rows.keys()
 
 
 def test_nothing_judged_gives_no_table() -> None:
-    assert made([Entrant(name="cand", frame=ScoreFrame(), condition="golden")]) == {}
+    assert made() == {}
