@@ -34,9 +34,9 @@ from images.header import (
     read_webp_size,
     without_pixels,
 )
-from mmconv.errors import ImageError
-from mmconv.keys import hash_bytes
-from mmconv.values import Image
+from mmconv.core.errors import ImageError
+from mmconv.core.keys import hash_bytes
+from mmconv.core.types import Image
 
 # The formats' own classes, since `PIL.Image.open` would try every format that Pillow knows.
 _READERS: dict[str, type[ImageFile]] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import struct
 
-from mmconv.errors import ImageError
+from mmconv.core.errors import ImageError
 
 _SIGNATURES = (
     (b"\xff\xd8\xff", "image/jpeg"),

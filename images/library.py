@@ -16,10 +16,10 @@ from threading import Lock
 from typing import TypeAlias
 
 from images.door import Facts, Limits, bound, check, inspect
-from mmconv.errors import ConfigError, ImageError
-from mmconv.keys import hash_bytes
-from mmconv.values import Image
-from mmconv.whole_files import whole
+from mmconv.core.atomic_writes import whole
+from mmconv.core.errors import ConfigError, ImageError
+from mmconv.core.keys import hash_bytes
+from mmconv.core.types import Image
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 

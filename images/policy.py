@@ -15,8 +15,8 @@ from math import isqrt
 import PIL.Image
 
 from images.door import PASSED, decode, is_plain
-from mmconv.errors import ConfigError
-from mmconv.values import Image
+from mmconv.core.errors import ConfigError
+from mmconv.core.types import Image
 
 LEAST_BYTES = 1000
 """The least that may be asked of a file: a picture of one pixel is smaller in either encoding."""

@@ -16,7 +16,7 @@ import PIL.ImageOps
 from PIL.JpegImagePlugin import JpegImageFile
 
 from images.door import PASSED, decode
-from mmconv.errors import ImageError
+from mmconv.core.errors import ImageError
 
 SIDE = 192
 """Pixels of the longer side."""

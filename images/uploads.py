@@ -22,7 +22,7 @@ from threading import Lock
 
 from images.door import Facts, Limits, inspect
 from images.library import Library
-from mmconv.keys import hash_bytes
+from mmconv.core.keys import hash_bytes
 
 FACTS_KEPT = 4096
 """Of how many images the facts are kept in memory, some 400 bytes each."""
@@ -63,7 +63,7 @@ class Uploads:
     def keep(self, data: bytes, owner: str, where: str) -> Facts:
         """Check an image and keep it as `owner`'s; `where` names it in messages.
 
-        Raises `mmconv.errors.ImageError`.
+        Raises `ImageError`.
         """
         facts = self._examine(data, where)
         known = {facts.sha256: facts}
@@ -145,7 +145,7 @@ class Uploads:
     def find(self, sha256: str) -> Facts | None:
         """What is known of an image that is here, or None.
 
-        Raises `mmconv.errors.ImageError` for one whose file was damaged.
+        Raises `ImageError` for one whose file was damaged.
         """
         facts = self.recall(sha256)
         if facts is None and self.holds(sha256):
@@ -159,7 +159,7 @@ class Uploads:
         return facts if facts is not None and self.holds(sha256) else None
 
     def read(self, sha256: str) -> bytes:
-        """The original bytes, proved by their hash; raises `mmconv.errors.ImageError`."""
+        """The original bytes, proved by their hash; raises `ImageError`."""
         with suppress(OSError):
             data = (self._held / sha256).read_bytes() if sha256 in self._holders else b""
             if hash_bytes(data) == sha256:

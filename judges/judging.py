@@ -14,8 +14,8 @@ from functools import lru_cache
 from types import FunctionType
 
 from judges.template import Prompt, Slot
-from mmconv.errors import PromptError, Unparsed
-from mmconv.values import (
+from mmconv.core.errors import PromptError, Unparsed
+from mmconv.core.types import (
     CUT_OFF,
     UNPARSED,
     Call,

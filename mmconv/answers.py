@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from mmconv.core.run_stats import JobState
+from mmconv.core.types import Table
 from mmconv.dialogues.results import DialogueResult
-from mmconv.tally import JobState
-from mmconv.values import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from mmconv.errors import ConfigError
-from mmconv.keys import hash_bytes
+from mmconv.core.errors import ConfigError
+from mmconv.core.keys import hash_bytes
 from model_zoo.checkpoints import file_at_hand, is_local
 
 PLAIN = "plain"
@@ -54,7 +54,7 @@ Template = Annotated[str, AfterValidator(_is_template)]
 def read_template(given: str | None) -> str | None:
     """The text of a `Template`, read from its file if it is one; `PLAIN` and None as they are.
 
-    Raises `mmconv.errors.ConfigError` for a file that cannot be read.
+    Raises `ConfigError` for a file that cannot be read.
     """
     if given is None or not given.endswith(".jinja"):
         return given

@@ -18,9 +18,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError
-from mmconv.keys import hash_bytes, hash_json
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError
+from mmconv.core.keys import hash_bytes, hash_json
 from model_zoo.weight_files import POINTER, POINTER_ONLY, check_whole, safetensors_header
 
 _SMALL = frozenset({".json", ".txt", ".jinja", ".model", ".py"})
@@ -228,7 +228,7 @@ def checkpoint_fingerprint(model: str, revision: str | None = None) -> str:
     and, of weights, the size and samples (of safetensors: of every tensor), so that weights trained
     further in place get another hash within a fraction of a second. The folder's own name does not
     count, nor what a training left there (its state, earlier checkpoints), nor runs that were
-    written below it. Raises `mmconv.errors.ConfigError` where a path leads nowhere or holds no
+    written below it. Raises `ConfigError` where a path leads nowhere or holds no
     checkpoint, and where files of its weights are missing or cut short.
     """
     if not is_local(model):

@@ -13,12 +13,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError, OwnCodeError
-from mmconv.named_modules import find_named
-from mmconv.own_code import told_provider
-from mmconv.protocols import Backend, ImageSource, Renderer
-from mmconv.values import Message
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError, OwnCodeError
+from mmconv.core.imports import find_named
+from mmconv.core.protocols import Backend, ImageSource, Renderer
+from mmconv.core.types import Message
+from mmconv.core.user_code import told_provider
 
 PROVIDERS = {
     "damaged": "model_zoo.simulated.damaged",
@@ -66,7 +66,7 @@ async def _serves_none(_spec: ModelSpec) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderFunctions:
-    """What `mmconv.protocols.Provider` says that a provider has, with what stands in for the rest.
+    """What `Provider` says that a provider has, with what stands in for the rest.
 
     `options` are its pydantic models whose names end in `Options`.
     """

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from mmconv.closing import close_all
-from mmconv.protocols import Backend
-from mmconv.values import Message, Reply, Sampling
+from mmconv.core.closing import close_all
+from mmconv.core.protocols import Backend
+from mmconv.core.types import Message, Reply, Sampling
 
 REMEMBERED = 65_536
 """How many conversations keep their place; those that were idle longest are placed anew."""

@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
 from model_zoo import leash
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from mmconv.config import ModelSpec, validate
+from mmconv.core.config import ModelSpec, validate
 from model_zoo.chat_templates import PLAIN, Template
 from model_zoo.checkpoints import require_pinned
 

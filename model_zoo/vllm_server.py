@@ -23,11 +23,11 @@ from typing import Any
 
 import orjson
 
-from mmconv.config import ModelSpec, environment
-from mmconv.errors import BackendError, ConfigError, Transient
-from mmconv.keys import hash_json
-from mmconv.protocols import Backend, ImageSource, Renderer
-from mmconv.values import Message, Reply, Sampling
+from mmconv.core.config import ModelSpec, environment
+from mmconv.core.errors import BackendError, ConfigError, Transient
+from mmconv.core.keys import hash_json
+from mmconv.core.protocols import Backend, ImageSource, Renderer
+from mmconv.core.types import Message, Reply, Sampling
 from model_zoo import hf, openai_api
 from model_zoo.chat_templates import lacks_template, name_template, read_template, without_template
 from model_zoo.checkpoints import (
@@ -87,7 +87,7 @@ class Served:
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
     ) -> Reply:
-        """Answer once; see `mmconv.protocols.Backend`."""
+        """Answer once; see `Backend`."""
         try:
             return await self._client.generate(messages, sampling, affinity=affinity)
         except Transient:

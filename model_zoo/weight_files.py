@@ -11,7 +11,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
 
 _HEADER_BYTES = 100 * 1024 * 1024
 _NAMES = ("model.safetensors", "pytorch_model.bin")
@@ -27,7 +27,7 @@ POINTER_ONLY = "only Git's pointer to the file; run `git lfs pull`"
 def weight_files(folder: Path) -> list[Path]:
     """The files that transformers reads a checkpoint's weights from; none where it has others.
 
-    Raises `mmconv.errors.ConfigError` for an index that cannot be read or names missing files.
+    Raises `ConfigError` for an index that cannot be read or names missing files.
     """
     for name in _NAMES:
         if (folder / name).exists():
@@ -38,7 +38,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def check_whole(folder: Path) -> None:
-    """Raise `mmconv.errors.ConfigError` that names a file that is missing, cut short or damaged."""
+    """Raise `ConfigError` that names a file that is missing, cut short or damaged."""
     for file in weight_files(folder):
         with file.open("rb") as stream:
             if stream.read(len(POINTER)) == POINTER:
@@ -52,7 +52,7 @@ def check_whole(folder: Path) -> None:
 def safetensors_header(file: Path) -> tuple[int, dict[str, Any]]:
     """Where the tensors begin, in bytes, and what lies where (layout: the safetensors format).
 
-    Raises `mmconv.errors.ConfigError` where the header cannot be read, or tells of another length.
+    Raises `ConfigError` where the header cannot be read, or tells of another length.
     """
     with file.open("rb") as stream:
         length = int.from_bytes(stream.read(8), "little")

@@ -2,7 +2,7 @@
 
 from judges import Judge, parse_prompt, parsers, read_verdict
 from mmconv.benchmarks.base import Calls, Fields, FileBenchmark, Outcomes, Scores
-from mmconv.values import Call, Message, Ref, Sampling, Score, Text
+from mmconv.core.types import Call, Message, Ref, Sampling, Score, Text
 
 JUDGE = Judge(parser=parsers.rating, sampling=Sampling(), retries=1)
 

@@ -2,8 +2,8 @@
 
 from judges import Judge, parse_prompt, parsers, read_verdict
 from mmconv.benchmarks.base import Calls, Fields, FileBenchmark, Outcomes, Scores
-from mmconv.conversation import Turn, chain
-from mmconv.values import Call, Ref, Sampling, Score, Text
+from mmconv.core.turns import Turn, chain
+from mmconv.core.types import Call, Ref, Sampling, Score, Text
 
 
 class Doubts(FileBenchmark):

@@ -14,9 +14,9 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from mmconv.config import AboutSpec, ModelSpec, RunSpec, SamplingSpec, load_model, model_files
-from mmconv.errors import ConfigError
-from mmconv.values import Image, Message, Text
+from mmconv.core.config import AboutSpec, ModelSpec, RunSpec, SamplingSpec, load_model, model_files
+from mmconv.core.errors import ConfigError
+from mmconv.core.types import Image, Message, Text
 from model_zoo import vllm_options
 from model_zoo.hf import HfOptions
 from model_zoo.openai_api import request

@@ -1,6 +1,6 @@
 """Parsers: a judge's reply read as a verdict, or refused. Pure; a verdict is never guessed.
 
-A reply that holds no verdict, or two that differ, raises `mmconv.errors.Unparsed`, and the plan's
+A reply that holds no verdict, or two that differ, raises `Unparsed`, and the plan's
 rescues ask again. Markdown around a verdict is tolerated, since judges decorate their last lines.
 There is a module per benchmark, for the format that its judges are asked for; those for a closing
 line of plain words are ConvBench's, and exported.

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from mmconv.errors import Unparsed
-from mmconv.values import Verdict
+from mmconv.core.errors import Unparsed
+from mmconv.core.types import Verdict
 
 HUMAN = "human"
 """Score of a UniEval verdict: how many utterances stand before the first one taken for AI."""

@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from mmconv.errors import Unparsed
-from mmconv.values import Verdict
+from mmconv.core.errors import Unparsed
+from mmconv.core.types import Verdict
 
 LOWEST, HIGHEST = 1, 5
 DIMENSIONS = ("IS", "Adp")

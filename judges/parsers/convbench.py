@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mmconv.errors import Unparsed
-from mmconv.values import Verdict
+from mmconv.core.errors import Unparsed
+from mmconv.core.types import Verdict
 
 LOWEST_RATING = 1
 HIGHEST_RATING = 10

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from mmconv.errors import Unparsed
-from mmconv.values import Verdict
+from mmconv.core.errors import Unparsed
+from mmconv.core.types import Verdict
 
 REASON = "评判理由"
 RESULT = "评判结果"

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 
 from judges.parsers.convbench import HIGHEST_RATING, LOWEST_RATING
-from mmconv.errors import Unparsed
-from mmconv.values import Verdict
+from mmconv.core.errors import Unparsed
+from mmconv.core.types import Verdict
 
 # Judges put emphasis around and inside the brackets, escape them, and add "/10".
 _EDGE = r"[\s*_`]*"

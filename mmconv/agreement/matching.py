@@ -17,11 +17,11 @@ from typing import TypeAlias
 import numpy as np
 
 from mmconv.agreement.ratings import FIELDS, Rating, choose, distinct, label, list_values
-from mmconv.errors import ConfigError, DataError
+from mmconv.core.errors import ConfigError, DataError
+from mmconv.core.trials import name_trial, read_trial
 from mmconv.stats.agreement.many_raters import Level
 from mmconv.stats.agreement.panel import Panel
 from mmconv.stats.agreement.two_raters import Matrix
-from mmconv.trials import name_trial, read_trial
 
 TIE = "tie"
 """The label of a tie, unless another one is named."""

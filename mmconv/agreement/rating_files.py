@@ -17,7 +17,7 @@ from pathlib import Path
 
 from mmconv.agreement.ratings import Rating, list_values
 from mmconv.benchmarks.data_files.records import Record, read_records, text
-from mmconv.errors import ConfigError, DataError
+from mmconv.core.errors import ConfigError, DataError
 from mmconv.report.tables.formats import unquote_formula
 from mmconv.run_folder.records import ScoreRecord
 from mmconv.run_folder.saved_run import read_scores

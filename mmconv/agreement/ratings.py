@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
 
 FIELDS = ("metric", "condition", "turn")
 """What tells ratings of one sample apart, beside the rater."""

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from mmconv.agreement.matching import Match
 from mmconv.agreement.ratings import Rating, choose
+from mmconv.core.types import Cell, Table
 from mmconv.stats.agreement.panel import ALL, CONSENSUS, DIFFERENCE, EACH, PEOPLE, Panel, compare
-from mmconv.values import Cell, Table
 
 COMPARISONS = (EACH, CONSENSUS, PEOPLE, ALL)
 

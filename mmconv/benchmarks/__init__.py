@@ -6,5 +6,5 @@ a `leaderboard` show; `rescore` for what the authors have published; `judgements
 send. What these share is in `shared` and `data_files`; which samples a run takes, in `choosing`.
 `base` is for a benchmark of one's own, and `registry` names those that are shipped.
 
-Benchmarks never import each other. Names become benchmarks in `mmconv.assemble`, lazily.
+Benchmarks never import each other. Names become benchmarks in `mmconv.engine.setup`, lazily.
 """

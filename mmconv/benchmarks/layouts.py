@@ -13,8 +13,8 @@ from itertools import product
 from typing import Literal, TypeAlias
 
 from mmconv.benchmarks.metrics import Delta, Metric
+from mmconv.core.types import Cell, Table
 from mmconv.stats import ScoreFrame
-from mmconv.values import Cell, Table
 
 Split: TypeAlias = Mapping[str, Sequence[str | int] | None]
 """Tag, `condition` or `turn` -> the values that get a row or column each; None: all, sorted."""

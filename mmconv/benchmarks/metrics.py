@@ -15,6 +15,7 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from mmconv.benchmarks.shared.endings import SHARES, TOKENS
+from mmconv.core.types import Cell, Summary
 from mmconv.stats import (
     FEWEST_CLUSTERS,
     Column,
@@ -30,7 +31,6 @@ from mmconv.stats import (
     summarise_share_change,
 )
 from mmconv.stats.cautious_means import combine_parts
-from mmconv.values import Cell, Summary
 
 ColumnOf: TypeAlias = Callable[[ScoreFrame], Column]
 """Gives one row per sample: a number, or the reason why there is none."""

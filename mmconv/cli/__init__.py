@@ -1,4 +1,4 @@
-"""The command line: thin commands over `mmconv.evaluation`, imported when they are used.
+"""The command line: thin commands over `mmconv.engine.run`, imported when they are used.
 
 Every module of this package is a command; what they are built from is in `mmconv.cli.shared`.
 
@@ -29,7 +29,7 @@ from mmconv import __version__
 from mmconv.cli.shared.file_errors import tell_file_error
 from mmconv.cli.shared.option_values import require_utf8
 from mmconv.cli.shared.visible_text import visible
-from mmconv.errors import ConfigError, DataError, InputError, MmconvError, OwnCodeError
+from mmconv.core.errors import ConfigError, DataError, InputError, MmconvError, OwnCodeError
 
 COMMANDS = {
     "run": "Run a benchmark; running it again resumes.",

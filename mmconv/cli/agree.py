@@ -15,7 +15,7 @@ from mmconv.agreement.ratings import FIELDS, choose, require_fields
 from mmconv.agreement.scales import read_scale, warn_of_scales
 from mmconv.agreement.tables import agreement_table
 from mmconv.cli.shared.table_output import print_warnings, show_tables, table_options
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
 from mmconv.run_folder.layout import SCORES
 from mmconv.stats.agreement.many_raters import Level
 

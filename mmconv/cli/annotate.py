@@ -14,7 +14,6 @@ from typing import Any
 import click
 
 from judges import PromptSet
-from mmconv.assemble import check_calls, check_keys
 from mmconv.benchmarks.choosing import choose
 from mmconv.benchmarks.convbench.annotation import SEAT, Annotator
 from mmconv.benchmarks.convbench.data import Row, Source, Survey, load_rows, source_keys, survey
@@ -25,12 +24,13 @@ from mmconv.cli.shared.progress import counted, line, progress
 from mmconv.cli.shared.run_folders import place
 from mmconv.cli.shared.run_options import choice_options
 from mmconv.cli.shared.session import EXIT_FAILURES, stopped_by_interrupt, tell_stopped, typed
-from mmconv.config import RunSpec, override, validate
-from mmconv.equipment import Equipment, open_equipment
-from mmconv.errors import ConfigError
-from mmconv.evaluation import Place
-from mmconv.tally import Halt
-from mmconv.values import Sampling
+from mmconv.core.config import RunSpec, override, validate
+from mmconv.core.errors import ConfigError
+from mmconv.core.run_stats import Halt
+from mmconv.core.types import Sampling
+from mmconv.engine.resources import Equipment, open_equipment
+from mmconv.engine.run import Place
+from mmconv.engine.setup import check_calls, check_keys
 
 SHOWN = 20
 """How many rows are named at most."""

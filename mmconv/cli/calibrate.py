@@ -13,7 +13,7 @@ from mmconv.benchmarks.botchat.loops import calibrate, highest_similarity
 from mmconv.benchmarks.botchat.options import UTTERANCES, Similarity
 from mmconv.benchmarks.botchat.stored_dialogues import stored_dialogues
 from mmconv.cli.shared.option_values import FILE
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
 
 
 @click.command(name="calibrate")

@@ -9,14 +9,14 @@ from pathlib import Path
 import click
 
 from images import Library
-from mmconv.assemble import build_model, build_seat, check_key, check_sight
 from mmconv.cli.shared.option_values import FILE
 from mmconv.cli.shared.visible_text import visible
-from mmconv.config import ModelSpec, SamplingSpec, load_model
-from mmconv.errors import ConfigError, ImageError
-from mmconv.runner import Seat
-from mmconv.tally import SeatTally
-from mmconv.values import Failure, Message, Part, Reply, Sampling, Text
+from mmconv.core.config import ModelSpec, SamplingSpec, load_model
+from mmconv.core.errors import ConfigError, ImageError
+from mmconv.core.run_stats import SeatTally
+from mmconv.core.types import Failure, Message, Part, Reply, Sampling, Text
+from mmconv.engine import Seat
+from mmconv.engine.setup import build_model, build_seat, check_key, check_sight
 
 UNLESS_TOLD = Sampling(max_tokens=512, temperature=0.0)
 """How a model is asked where neither its file nor the command line says."""

@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from mmconv.assemble import about_models, check_ready, is_served
 from mmconv.cli.shared.run_folders import open_new, place, place_options
 from mmconv.cli.shared.run_options import NAMED, read_spec, spec_options
 from mmconv.cli.shared.table_output import print_tables
-from mmconv.config import RunSpec
-from mmconv.errors import ConfigError
-from mmconv.evaluation import Place
-from mmconv.protocols import ImageSource
+from mmconv.core.config import RunSpec
+from mmconv.core.errors import ConfigError
+from mmconv.core.protocols import ImageSource
+from mmconv.engine.run import Place
+from mmconv.engine.setup import about_models, check_ready, is_served
 from model_zoo.providers import provider_of
 
 

@@ -13,8 +13,8 @@ from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli.shared.option_values import FILE
 from mmconv.cli.shared.session import exit_code, run_new
 from mmconv.cli.shared.table_output import folded
-from mmconv.config import ModelSpec, RunSpec, validate
-from mmconv.evaluation import Place
+from mmconv.core.config import ModelSpec, RunSpec, validate
+from mmconv.engine.run import Place
 from mmconv.report.page import lead_sentences
 
 MODEL = "pocket"

@@ -12,9 +12,9 @@ import click
 
 from mmconv.cli.shared.option_values import FILE
 from mmconv.cli.shared.run_folders import open_made
-from mmconv.errors import ConfigError, StoreError
-from mmconv.evaluation import Evaluation
-from mmconv.plans import Finished
+from mmconv.core.errors import ConfigError, StoreError
+from mmconv.core.plans import Finished
+from mmconv.engine.run import Evaluation
 from mmconv.report.changed_inputs import check_exported
 from mmconv.run_folder.layout import MANIFEST
 from mmconv.run_folder.saved_run import read_finished

@@ -11,10 +11,10 @@ import click
 from mmconv.cli.shared.compared_runs import despite_option, runs_argument, take_finished
 from mmconv.cli.shared.option_values import comma_list
 from mmconv.cli.shared.table_output import folded, print_warnings, show_tables, table_options
+from mmconv.core.types import Table
 from mmconv.report.comparison.leaderboard import Leaderboard, make_leaderboard
 from mmconv.report.tables.cells import tell_counts_once
 from mmconv.stats import INTERVALS
-from mmconv.values import Table
 
 
 @click.command(name="leaderboard")

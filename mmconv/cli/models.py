@@ -9,9 +9,9 @@ import click
 
 from mmconv.cli.shared.field_lists import PREFIX, Entry, print_sections, tell_fields
 from mmconv.cli.shared.table_output import form_option, print_tables
-from mmconv.config import ModelSpec, load_model, model_files
-from mmconv.errors import ConfigError
-from mmconv.values import Cell, Table
+from mmconv.core.config import ModelSpec, load_model, model_files
+from mmconv.core.errors import ConfigError
+from mmconv.core.types import Cell, Table
 from model_zoo.providers import PROVIDERS, find_provider
 from model_zoo.simulated.fake import STAND_INS
 from model_zoo.simulated.reference import METRICS

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from mmconv.assemble import find_benchmark
 from mmconv.benchmarks.base import FileBenchmark
 from mmconv.benchmarks.registry import TITLES
 from mmconv.benchmarks.shared.options import Description, describe
 from mmconv.cli.shared.field_lists import PREFIX, Entry, print_sections, tell_fields
 from mmconv.cli.shared.run_options import NAMED
-from mmconv.config import YAML_FILES, read_document
-from mmconv.errors import ConfigError
+from mmconv.core.config import YAML_FILES, read_document
+from mmconv.core.errors import ConfigError
+from mmconv.engine.setup import find_benchmark
 
 
 @click.command(name="options", epilog=NAMED)

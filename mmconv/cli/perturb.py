@@ -10,8 +10,8 @@ import orjson
 from mmconv.benchmarks.cmteval.confusables import read_confusables
 from mmconv.benchmarks.cmteval.perturbation import VARIANTS, Perturbation
 from mmconv.cli.shared.option_values import FILE
-from mmconv.errors import ConfigError
-from mmconv.whole_files import whole
+from mmconv.core.atomic_writes import whole
+from mmconv.core.errors import ConfigError
 
 
 @click.command(name="perturb")

@@ -10,7 +10,7 @@ import click
 from mmconv.cli.shared.file_errors import writing
 from mmconv.cli.shared.option_values import FILE
 from mmconv.cli.shared.run_folders import data_of
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
 from mmconv.report.page import write_page
 from mmconv.run_folder.layout import PAGE
 from mmconv.run_folder.saved_run import read_finished

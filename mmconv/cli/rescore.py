@@ -11,15 +11,15 @@ import click
 from mmconv.benchmarks.registry import RESCORED, find_part
 from mmconv.benchmarks.shared.rescore import as_published
 from mmconv.cli.shared.table_output import show_tables, table_options
-from mmconv.errors import ConfigError
-from mmconv.values import Table
+from mmconv.core.errors import ConfigError
+from mmconv.core.types import Table
 
 
 class Rescorer(Protocol):
     """Reads files in the authors' layout."""
 
     def __call__(self, files: Sequence[Path], *, skip_bad: bool = False) -> tuple[Table, ...]:
-        """Raises `mmconv.errors.DataError` for bad records, unless `skip_bad` leaves them out."""
+        """Raises `DataError` for bad records, unless `skip_bad` leaves them out."""
         ...
 
 

@@ -13,8 +13,8 @@ from mmconv.cli.shared.costs import Budget, cost_options, print_forecast
 from mmconv.cli.shared.run_folders import open_new, place, place_options
 from mmconv.cli.shared.run_options import NAMED, read_spec, spec_options
 from mmconv.cli.shared.session import MAX_FAILURES, exit_code, run_new
-from mmconv.config import RunSpec
-from mmconv.evaluation import Place
+from mmconv.core.config import RunSpec
+from mmconv.engine.run import Place
 from mmconv.run_folder.layout import Shard
 
 

@@ -9,7 +9,7 @@ import click
 from images.scenes import DIFFICULTIES, Difficulty
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli.shared.option_values import FILE
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
 
 
 @click.command(name="scenes")

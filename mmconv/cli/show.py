@@ -25,14 +25,14 @@ from mmconv.cli.shared.sent_prompts import (
     open_renderers,
 )
 from mmconv.cli.shared.visible_text import visible
-from mmconv.errors import ConfigError
-from mmconv.evaluation import Evaluation
-from mmconv.plans import Finished
+from mmconv.core.errors import ConfigError
+from mmconv.core.plans import Finished
+from mmconv.core.trials import read_trial
+from mmconv.core.types import Call, Failure, Outcome, Reply, Skipped
+from mmconv.core.validation import nearest
+from mmconv.engine.run import Evaluation
 from mmconv.report.changed_inputs import check_shown, check_there, tell_gone
 from mmconv.run_folder.transcripts import judged_as
-from mmconv.trials import read_trial
-from mmconv.values import Call, Failure, Outcome, Reply, Skipped
-from mmconv.wrong_fields import nearest
 
 Kept = TypeVar("Kept")
 

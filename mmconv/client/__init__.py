@@ -28,8 +28,8 @@ from mmconv.client.dialogues import Dialogue
 from mmconv.client.errors import ServiceError
 from mmconv.client.results import ChatReply
 from mmconv.client.runs import Run
+from mmconv.core.types import Score, Table
 from mmconv.dialogues.results import DialogueResult
-from mmconv.values import Score, Table
 
 __all__ = [
     "BenchmarkName",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmconv.errors import MmconvError
+from mmconv.core.errors import MmconvError
 
 
 class ServiceError(MmconvError):

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 from mmconv.answers import Progress
 from mmconv.client.errors import ServiceError
-from mmconv.tally import JobState
+from mmconv.core.run_stats import JobState
 
 FIRST_LOOK, LONGEST_LOOK = 0.1, 2.0
 """Seconds until the server is asked for the first time, and at most between two times."""

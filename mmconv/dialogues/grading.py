@@ -17,9 +17,9 @@ from mmconv.benchmarks.convbench.data import Row
 from mmconv.benchmarks.convbench.grading import OVERALL, PlannedJudgement
 from mmconv.benchmarks.convbench.grading import Grader as ConvBenchGrader
 from mmconv.benchmarks.convbench.sides import Side
+from mmconv.core.errors import PlanError
+from mmconv.core.types import Call, Image, Part, Ref
 from mmconv.dialogues.request import DialogueRequest, DialogueTurn, condition_name
-from mmconv.errors import PlanError
-from mmconv.values import Call, Image, Part, Ref
 
 Block = tuple[Part, ...]
 """A piece of what a judge reads; each begins where the one before it ends."""

@@ -10,13 +10,13 @@ from mmconv.benchmarks.convbench.data import Row, Triple
 from mmconv.benchmarks.convbench.grading import Grader as ConvBenchGrader
 from mmconv.benchmarks.convbench.grading import build_judges
 from mmconv.benchmarks.convbench.options import GradingOptions
-from mmconv.conversation import Turn, chain
+from mmconv.core.errors import PlanError
+from mmconv.core.keys import hash_bytes
+from mmconv.core.plans import Plan
+from mmconv.core.turns import Turn, chain
+from mmconv.core.types import Call, Text
 from mmconv.dialogues.grading import AsConvBench, Grader, Pictures, TurnGrader
 from mmconv.dialogues.request import DialogueRequest, condition_name
-from mmconv.errors import PlanError
-from mmconv.keys import hash_bytes
-from mmconv.plans import Plan
-from mmconv.values import Call, Text
 
 PROMPTS = ("dialogue", "convbench", "convbench_reference")
 """The sets of prompt files that dialogues are judged by; the last one is the overlap measure's."""

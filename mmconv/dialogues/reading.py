@@ -11,6 +11,8 @@ from typing import Literal, TypeAlias
 from judges import read_verdict
 from mmconv.benchmarks.convbench.grading import OVERALL, PlannedJudgement
 from mmconv.benchmarks.convbench.scoring import worth
+from mmconv.core.plans import Finished
+from mmconv.core.types import Call, Failure, Outcome, Reply, SeenImage, Skipped
 from mmconv.dialogues.plans import Dialogue
 from mmconv.dialogues.results import (
     CallUsage,
@@ -21,8 +23,6 @@ from mmconv.dialogues.results import (
     TurnResult,
     VerdictState,
 )
-from mmconv.plans import Finished
-from mmconv.values import Call, Failure, Outcome, Reply, SeenImage, Skipped
 
 _Grading: TypeAlias = Literal["direct", "pairwise"]
 _Scores: TypeAlias = dict[tuple[_Grading, int], list[JudgedTurn]]

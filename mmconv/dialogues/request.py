@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
 from mmconv.benchmarks.convbench.options import GIVEN, GradingName
 from mmconv.benchmarks.shared.judgements import Fault, Words
-from mmconv.config import SamplingSpec
-from mmconv.values import Sampling
+from mmconv.core.config import SamplingSpec
+from mmconv.core.types import Sampling
 
 Condition: TypeAlias = (
     Literal["free", "perception", "reasoning"] | Annotated[StrictInt, Field(ge=0)]

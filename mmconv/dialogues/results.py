@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from mmconv.errors import FailureKind
-from mmconv.values import Finish, SeenImage
+from mmconv.core.errors import FailureKind
+from mmconv.core.types import Finish, SeenImage
 
 VerdictState: TypeAlias = Literal["parsed", "unparsed", "failed", "skipped"]
 """Whether a judgement was read, could not be, failed, or was never asked for want of an answer."""

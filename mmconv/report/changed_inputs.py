@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from mmconv.benchmarks.data_files.bad_records import name_few
-from mmconv.errors import ConfigError, DataError
+from mmconv.core.errors import ConfigError, DataError
+from mmconv.core.run_stats import Tally
 from mmconv.report.shortfalls import read_shortfall
 from mmconv.run_folder.layout import MANIFEST, SCORES, TRANSCRIPTS, Manifest, Start
 from mmconv.run_folder.saved_run import read_manifest, read_start, read_summary
-from mmconv.tally import Tally
 
 SHOWN = 5
 """How many changes of one kind are named."""

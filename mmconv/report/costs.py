@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.tally import Tally
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.run_stats import Tally
 
 
 def cost(

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from images.policy import Policy, fit
-from mmconv.config import ModelSpec, RunSpec, load_model, model_files
-from mmconv.graph import dependencies, is_needless
-from mmconv.image_tokens import PIXELS_PER_TOKEN
-from mmconv.plans import Plan
+from mmconv.core.config import ModelSpec, RunSpec, load_model, model_files
+from mmconv.core.graph import dependencies, is_needless
+from mmconv.core.image_tokens import PIXELS_PER_TOKEN
+from mmconv.core.plans import Plan
+from mmconv.core.types import Call, Cell, Image, Part, Ref, Reply, Table, Text
 from mmconv.report.costs import cost, tell_dollars
-from mmconv.values import Call, Cell, Image, Part, Ref, Reply, Table, Text
 
 CHARACTERS_PER_TOKEN = 4.0
 """Of text in Latin letters; a Chinese character counts as a token."""

@@ -9,12 +9,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import TypeAlias
 
-from mmconv.config import CANDIDATE, RunSpec
+from mmconv.core.config import CANDIDATE, RunSpec
+from mmconv.core.run_stats import OTHERS
+from mmconv.core.trials import read_trial
+from mmconv.core.types import BY_HOST, FINGERPRINT
 from mmconv.run_folder.layout import Shard
 from mmconv.run_folder.saved_run import MERGE, read_by_sample
-from mmconv.tally import OTHERS
-from mmconv.trials import read_trial
-from mmconv.values import BY_HOST, FINGERPRINT
 from model_zoo.chat_templates import TRANSCRIPT
 
 STAND_INS = ("fake", "simulated")

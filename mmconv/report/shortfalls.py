@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from mmconv.benchmarks.shared.endings import EMPTY, FILTERED, HELD_BACK, TRUNCATED, how_ended
-from mmconv.config import CANDIDATE
+from mmconv.core.config import CANDIDATE
+from mmconv.core.types import SAME_TEXT, Table
 from mmconv.report.verdict_fates import AGAIN, EXTRACTED, LACKING, UNREADABLE, fate_of, group_tries
 from mmconv.run_folder.layout import TRANSCRIPTS
 from mmconv.run_folder.saved_run import read_by_sample
-from mmconv.values import SAME_TEXT, Table
 
 NOTABLE = 0.01
 """A larger share that is lost is told before the numbers."""

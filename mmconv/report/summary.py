@@ -8,12 +8,12 @@ from importlib import metadata
 from typing import Any
 
 from mmconv import __version__
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.protocols import Benchmark
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.protocols import Benchmark
+from mmconv.core.run_stats import SeatTally, Tally
 from mmconv.report.costs import cost
 from mmconv.report.notes import Answered, list_answered
 from mmconv.run_folder.layout import RunSummary, SeatSummary
-from mmconv.tally import SeatTally, Tally
 
 PACKAGES = ("torch", "transformers", "accelerate", "bitsandbytes", "vllm", "openai", "sacrebleu")
 """Packages whose version can change a reply or a score."""

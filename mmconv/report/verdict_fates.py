@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from mmconv.config import CANDIDATE
+from mmconv.core.config import CANDIDATE
+from mmconv.core.types import SAME_TEXT
 from mmconv.run_folder.transcripts import INCOMPLETE, PARSED
-from mmconv.values import SAME_TEXT
 
 Tries: TypeAlias = list[dict[str, Any]]
 """Records of the calls for one verdict, as they were asked."""

@@ -1,6 +1,6 @@
 """What a run's folder is made of: the names of its files, and what stands in the small ones.
 
-What is written is what is read: `mmconv.evaluation` fills these types, `mmconv.report.writing`
+What is written is what is read: `mmconv.engine.run` fills these types, `mmconv.report.writing`
 writes files, `mmconv.run_folder.saved_run` reads them. The lines of `SCORES` and `TRANSCRIPTS` are
 told in `mmconv.run_folder.records`, tables are made in `mmconv.report.tables`.
 """
@@ -14,10 +14,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from mmconv.config import CANDIDATE, RunSpec
-from mmconv.errors import ConfigError
-from mmconv.tally import OTHERS
-from mmconv.values import BY_HOST, FINGERPRINT
+from mmconv.core.config import CANDIDATE, RunSpec
+from mmconv.core.errors import ConfigError
+from mmconv.core.run_stats import OTHERS
+from mmconv.core.types import BY_HOST, FINGERPRINT
 
 SPEC = "spec.json"
 MANIFEST = "manifest.json"

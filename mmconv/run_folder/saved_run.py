@@ -16,8 +16,10 @@ from typing import IO, Any, NamedTuple, TypeVar
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from mmconv.config import CANDIDATE, RunSpec
-from mmconv.errors import ConfigError, DataError
+from mmconv.core.config import CANDIDATE, RunSpec
+from mmconv.core.errors import ConfigError, DataError
+from mmconv.core.types import UNASKED, Score, Table
+from mmconv.core.validation import tell_problems
 from mmconv.run_folder.layout import (
     MANIFEST,
     SCORES,
@@ -35,8 +37,6 @@ from mmconv.run_folder.layout import (
 from mmconv.run_folder.records import CallRecord, ScoreRecord
 from mmconv.run_folder.tables import INDEX, read_tables
 from mmconv.run_folder.transcripts import score_of
-from mmconv.values import UNASKED, Score, Table
-from mmconv.wrong_fields import tell_problems
 
 Document = TypeVar("Document", bound=BaseModel)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from mmconv.errors import DataError
-from mmconv.values import Cell, Table
+from mmconv.core.errors import DataError
+from mmconv.core.types import Cell, Table
 
 INDEX = "index.json"
 """The names of a folder's tables in their order."""

@@ -12,10 +12,21 @@ from dataclasses import replace
 from typing import Any
 
 from judges import read_reply
-from mmconv.errors import Unparsed
-from mmconv.plans import Asked, Finished
-from mmconv.trials import read_trial
-from mmconv.values import Call, Failure, Image, Message, Outcome, Ref, Reply, Score, Skipped, Text
+from mmconv.core.errors import Unparsed
+from mmconv.core.plans import Asked, Finished
+from mmconv.core.trials import read_trial
+from mmconv.core.types import (
+    Call,
+    Failure,
+    Image,
+    Message,
+    Outcome,
+    Ref,
+    Reply,
+    Score,
+    Skipped,
+    Text,
+)
 
 PARSED = "parsed"
 """The field `parse` of a call whose reply could be read."""

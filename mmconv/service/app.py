@@ -51,7 +51,7 @@ PAGES = ("docs.page", "web.pages")
 async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
     """The ASGI application, with what its routes share open, and the worker at work.
 
-    It has no lifespan of its own. Raises `mmconv.errors.MmconvError` where what the settings name
+    It has no lifespan of its own. Raises `MmconvError` where what the settings name
     cannot be opened.
     """
     async with AsyncExitStack() as stack:

@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 
-from mmconv.config import override, read_document, validate
-from mmconv.errors import ConfigError
+from mmconv.core.config import override, read_document, validate
+from mmconv.core.errors import ConfigError
 from mmconv.service.settings import NAME, Settings
 
 
@@ -82,7 +82,7 @@ def read_settings(
 ) -> Settings:
     """The settings of a file, if there is one, with options and overrides on top.
 
-    `models` are `name=model` or `model`. Raises `mmconv.errors.ConfigError`.
+    `models` are `name=model` or `model`. Raises `ConfigError`.
     """
     document: dict[str, Any] = {} if path is None else read_document(path)
     document.update({field: value for field, value in chosen.items() if value is not None})
@@ -103,7 +103,7 @@ def read_settings(
 def make_token(name: str) -> str:
     """A new token, and the entry of it that goes into the settings.
 
-    Raises `mmconv.errors.ConfigError` for a name that the settings would not take.
+    Raises `ConfigError` for a name that the settings would not take.
     """
     if re.fullmatch(NAME, name) is None:
         raise ConfigError(

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from mmconv import __version__
-from mmconv.errors import StoreError
+from mmconv.core.errors import StoreError
 from mmconv.service.access import Reader, Shared
 from mmconv.service.docs.responses import documented
 from mmconv.service.errors.problems import Problem, ending, json_response

@@ -24,7 +24,8 @@ from mmconv.benchmarks.shared.judgements import (
     Supplies,
     read_judgement,
 )
-from mmconv.plans import Plan
+from mmconv.core.plans import Plan
+from mmconv.core.types import Failure
 from mmconv.service.access import Caller, Chatter, Shared
 from mmconv.service.docs.responses import documented
 from mmconv.service.errors.problems import Problem, json_response
@@ -37,7 +38,6 @@ from mmconv.service.models.calls import run_plans
 from mmconv.service.models.failures import problem_of_failure
 from mmconv.service.models.judges import convbench_only, is_offline, prompt_set
 from mmconv.service.state import Service
-from mmconv.values import Failure
 
 KINDS = ("convbench", "fbbench", "cmteval", "mtbench101", "botchat")
 """The benchmarks whose prompts can be named."""

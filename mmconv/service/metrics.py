@@ -17,8 +17,8 @@ from prometheus_client import (
     generate_latest,
 )
 
+from mmconv.core.run_stats import Tally
 from mmconv.store.jobs import ACTIVE, Backlog
-from mmconv.tally import Tally
 
 SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 """The upper bounds of the buckets of times."""

@@ -12,13 +12,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from mmconv.assemble import check_keys, find_benchmark
-from mmconv.config import RunSpec
-from mmconv.errors import ConfigError
+from mmconv.core.config import RunSpec
+from mmconv.core.errors import ConfigError
+from mmconv.core.validation import nearest
+from mmconv.engine.setup import check_keys, find_benchmark
 from mmconv.service.errors.validation import plainly
 from mmconv.service.runs.requests import description, open_options
 from mmconv.service.settings import DataSpec, Settings
-from mmconv.wrong_fields import nearest
 
 
 def check_settings(settings: Settings) -> tuple[str, ...]:

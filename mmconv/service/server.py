@@ -18,8 +18,8 @@ from types import FrameType
 import uvicorn
 from uvicorn.loops.auto import auto_loop_factory
 
-from mmconv.errors import ConfigError
-from mmconv.runner import collect_rarely
+from mmconv.core.errors import ConfigError
+from mmconv.engine import collect_rarely
 from mmconv.service.app import open_app
 from mmconv.service.http.connection import CONNECTIONS, Connection
 from mmconv.service.settings import Settings
@@ -41,7 +41,7 @@ class Server(uvicorn.Server):
         self._loop = asyncio.get_running_loop()
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
-        """Listen, and tell where; raises `mmconv.errors.ConfigError` where that cannot be."""
+        """Listen, and tell where; raises `ConfigError` where that cannot be."""
         try:
             await super().startup(sockets=sockets)
         except SystemExit as error:
@@ -84,7 +84,7 @@ def run(settings: Settings, on_start: Callable[[str, int], None]) -> None:
 async def serve(settings: Settings, on_start: Callable[[str, int], None]) -> None:
     """Serve until the process is told to end; `on_start` gets the host and port that are bound.
 
-    Raises `mmconv.errors.MmconvError` where what the settings name cannot be opened.
+    Raises `MmconvError` where what the settings name cannot be opened.
     """
     # Its warnings are about what single requests hold; those that are refused are logged by us.
     logging.getLogger("uvicorn.error").addFilter(lambda record: record.levelno != logging.WARNING)

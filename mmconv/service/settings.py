@@ -1,7 +1,7 @@
 """What an operator configures: models, data sets, tokens, limits. Read from YAML, never changed.
 
 A client can name only what stands here. Paths are as the operator typed them, relative to where
-the server was started. The database may also come from the environment (`mmconv.config`).
+the server was started. The database may also come from the environment (`mmconv.core.config`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pydantic import (
 )
 
 from images import Limits
-from mmconv.config import ModelSpec, database_url, load_model
-from mmconv.evaluation import Place
+from mmconv.core.config import ModelSpec, database_url, load_model
+from mmconv.engine.run import Place
 
 Scope = Literal["read", "chat", "run", "admin"]
 """What a token may do: see runs, ask models, run benchmarks; `admin` may do all of it.

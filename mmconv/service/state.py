@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from images import Facts, Library
 from images.uploads import Uploads
-from mmconv.errors import ImageError
-from mmconv.protocols import ImageSource
-from mmconv.runner import Seat
+from mmconv.core.errors import ImageError
+from mmconv.core.protocols import ImageSource
+from mmconv.engine import Seat
 from mmconv.service.errors.problems import no_model
 from mmconv.service.http.rate_limits import Meters
 from mmconv.service.metrics import Metrics
@@ -40,7 +40,7 @@ class Pictures(ImageSource):
     def read(self, sha256: str) -> bytes:
         """The original bytes.
 
-        Raises `mmconv.errors.ImageError` if they are not there, in words that clients may read.
+        Raises `ImageError` if they are not there, in words that clients may read.
         """
         source: ImageSource = self._uploads if self._uploads.holds(sha256) else self._library
         try:
@@ -101,7 +101,7 @@ class Service:
 async def open_service(settings: Settings) -> AsyncIterator[Service]:
     """Open what the settings name; close all of it afterwards.
 
-    Raises `mmconv.errors.ConfigError` for a model's options, `StoreError` for the database.
+    Raises `ConfigError` for a model's options, `StoreError` for the database.
     """
     url = settings.place.store_url
     require_folder(url, "the database", made=settings.out)

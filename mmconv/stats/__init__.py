@@ -1,7 +1,7 @@
 """Our own estimates, computed alike for every benchmark: means, shares, differences, intervals.
 
 A `ScoreFrame` keeps scores compactly and hands out `Column`s; the estimates read columns and
-return `mmconv.values.Summary`. The authors' official aggregations are not here but in
+return `mmconv.core.types.Summary`. The authors' official aggregations are not here but in
 `mmconv.benchmarks`, how far raters agree is in `mmconv.stats.agreement`; nothing is printed here.
 """
 

@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from mmconv.core.types import Summary
 from mmconv.stats.column import Column
 from mmconv.stats.estimates import combine
-from mmconv.values import Summary
 
 CAUTIOUS = (
     "A mean of several tasks is no surer than they are: it has no interval where one of them has "

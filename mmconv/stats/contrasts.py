@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, TypeVar
 
+from mmconv.core.types import Summary
 from mmconv.stats.cautious_means import combine_parts
 from mmconv.stats.column import Column
 from mmconv.stats.estimates import (
@@ -24,7 +25,6 @@ from mmconv.stats.estimates import (
 )
 from mmconv.stats.spread import find_spread
 from mmconv.stats.student_t import t_quantile, two_sided
-from mmconv.values import Summary
 
 Key = TypeVar("Key", bound=Hashable)
 

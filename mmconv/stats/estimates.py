@@ -22,10 +22,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from mmconv.core.types import UNPAIRED, Cell, Summary, Table
 from mmconv.stats.column import Column
 from mmconv.stats.spread import find_spread
 from mmconv.stats.student_t import NORMAL, t_quantile
-from mmconv.values import UNPAIRED, Cell, Summary, Table
 
 FEWEST_CLUSTERS = 5
 """What has fewer clusters than this has no interval, however it is made.

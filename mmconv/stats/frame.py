@@ -1,6 +1,6 @@
 """Scores in columns, to be read by metric, condition, turn and tags.
 
-A frame reads what `mmconv.score_rows` has gathered. It neither aggregates, as
+A frame reads what `mmconv.core.score_rows` has gathered. It neither aggregates, as
 `mmconv.stats.estimates` does, nor stores.
 """
 
@@ -13,9 +13,9 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmconv.score_rows import ABSENT, PLAIN, ScoreRows
+from mmconv.core.score_rows import ABSENT, PLAIN, ScoreRows
+from mmconv.core.types import Score
 from mmconv.stats.column import Column
-from mmconv.values import Score
 
 _CLUSTER = "cluster"
 

@@ -13,10 +13,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from mmconv.core.types import Summary
 from mmconv.stats.column import Codes, Column, Numbers, number_names
 from mmconv.stats.estimates import FEWEST_CLUSTERS, effective_size, summarise
 from mmconv.stats.student_t import t_quantile
-from mmconv.values import Summary
 
 LARGEST_ERROR = math.sqrt(0.5)
 """How large a share of itself the 95 % error of the denominator may be for there to be an interval.

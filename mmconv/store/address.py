@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
-from mmconv.errors import StoreError
+from mmconv.core.errors import StoreError
 from mmconv.store.schema import SECRETS, read_address
 
 

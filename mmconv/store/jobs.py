@@ -13,7 +13,7 @@ from typing import Any, Literal
 import orjson
 from sqlalchemy import Row
 
-from mmconv.tally import JobState
+from mmconv.core.run_stats import JobState
 
 ACTIVE: tuple[JobState, ...] = ("queued", "running")
 """The states of a job that waits or is under way."""

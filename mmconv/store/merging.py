@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DatabaseError
 
-from mmconv.errors import StoreDamaged, StoreError
+from mmconv.core.errors import StoreDamaged, StoreError
 from mmconv.store.jobs import utc
 from mmconv.store.rows import BATCH, checksum_of, insert_new
 from mmconv.store.schema import connect, failures, images, read_address, replies, runs

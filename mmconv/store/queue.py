@@ -71,7 +71,7 @@ class Queue:
     What changes jobs runs one after another on a thread of its own, and what reads them on another:
     however many look on, they hold up no lease. Leases are counted by the database's clock where it
     is a server.
-    The coroutines raise `mmconv.errors.StoreError` where the database fails. `news` is set whenever
+    The coroutines raise `StoreError` where the database fails. `news` is set whenever
     this process queues a job.
     """
 

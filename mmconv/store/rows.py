@@ -14,8 +14,8 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, Table, bindparam, select, update
 
+from mmconv.core.types import Failure, Reply, SeenImage
 from mmconv.store.schema import replies
-from mmconv.values import Failure, Reply, SeenImage
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -50,7 +50,7 @@ from sqlalchemy.exc import (
     SQLAlchemyError,
 )
 
-from mmconv.errors import StoreAway, StoreDamaged, StoreError, StoreFull
+from mmconv.core.errors import StoreAway, StoreDamaged, StoreError, StoreFull
 from mmconv.store.mounts import is_on_network
 
 HEAD = "0007"

@@ -21,7 +21,8 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 from sqlalchemy import Connection, delete, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from mmconv.errors import StoreAway, StoreError, StoreFull, StoreGone
+from mmconv.core.errors import StoreAway, StoreError, StoreFull, StoreGone
+from mmconv.core.types import Failure, Outcome, Reply
 from mmconv.store.claims import LEASE_SECONDS, Claims
 from mmconv.store.known import KnownKeys
 from mmconv.store.rows import BATCH, failure_row, insert_new, now, read_replies, reply_row
@@ -34,7 +35,6 @@ from mmconv.store.schema import (
     replies,
     runs,
 )
-from mmconv.values import Failure, Outcome, Reply
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -69,7 +69,7 @@ LOOK_SECONDS = 0.5
 class Store:
     """Replies, failures, image facts and run specifications in one database.
 
-    Raises `mmconv.errors.StoreError` if it cannot be opened, and later if it can no longer be read
+    Raises `StoreError` if it cannot be opened, and later if it can no longer be read
     or written (a full disk): what was acknowledged is kept. A database server that stops answering
     is waited for (`store_timeout` in its URL, 60 s) before `StoreAway` is raised. If an SQLite file
     is deleted or replaced while it is in use, every later read and write raises `StoreGone`, and

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from images.policy import Policy
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError
-from mmconv.protocols import ImageSource
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError
+from mmconv.core.protocols import ImageSource
 from model_zoo.checkpoints import file_at_hand, require_hub
 from model_zoo.hf.options import (
     HfOptions,
@@ -54,7 +54,7 @@ __all__ = [
 async def open_backend(spec: ModelSpec, images: ImageSource) -> HfBackend:
     """Load the checkpoint that `spec.model` names and get it ready to answer.
 
-    Raises `mmconv.errors.ConfigError` if an option is wrong, a library is missing, or the
+    Raises `ConfigError` if an option is wrong, a library is missing, or the
     checkpoint cannot be loaded.
     """
     options = read_options(spec)
@@ -69,7 +69,7 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> HfBackend:
 def open_renderer(spec: ModelSpec, images: ImageSource) -> HfRenderer:
     """Load what writes the checkpoint's prompts, and no weights; nothing is downloaded.
 
-    Raises `mmconv.errors.ConfigError` as `open_backend` does, and for a hub name that was not
+    Raises `ConfigError` as `open_backend` does, and for a hub name that was not
     downloaded before.
     """
     options = read_options(spec)

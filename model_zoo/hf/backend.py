@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from images.policy import Policy, prepare_pixels
-from mmconv.errors import Transient
-from mmconv.protocols import ImageSource
-from mmconv.values import Image, Message, Reply, Sampling, SeenImage
+from mmconv.core.errors import Transient
+from mmconv.core.protocols import ImageSource
+from mmconv.core.types import Image, Message, Reply, Sampling, SeenImage
 from model_zoo.hf.batching import Budget, Request, company
 from model_zoo.hf.decoding import Completion, Decoder
 from model_zoo.hf.encoding import Tensors, check_context, check_vocabulary, encode
@@ -27,7 +27,7 @@ from model_zoo.reasoning import opened_by, split_reasoning
 
 
 class HfBackend:
-    """A checkpoint in this process as a `mmconv.protocols.Backend`; made by `open_backend`.
+    """A checkpoint in this process as a `Backend`; made by `open_backend`.
 
     Greedy replies (temperature 0) do not depend on what else is in the batch, up to rounding (8-bit
     weights excepted: their outliers are picked over the batch); sampled ones follow from seed,
@@ -63,11 +63,11 @@ class HfBackend:
     ) -> Reply:
         """Answer once, in a batch with whatever else is asked at the time.
 
-        Raises `mmconv.errors.Refused`: the prompt is too long ("context"), does not fit into
+        Raises `Refused`: the prompt is too long ("context"), does not fit into
         memory even alone ("memory"), or the model's template or processor does not take it, or it
         holds a token that the model does not know, or its scores are not finite ("rejected").
-        Raises `mmconv.errors.Transient` ("connection") where the backend is closed, and
-        `mmconv.errors.ConfigError` where the model has no use for what options or sampling say.
+        Raises `Transient` ("connection") where the backend is closed, and
+        `ConfigError` where the model has no use for what options or sampling say.
         `seconds` is the batch's time divided by its prompts.
         """
         checkpoint = self._open_checkpoint()

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import torch
 
-from mmconv.values import Sampling
+from mmconv.core.types import Sampling
 from model_zoo.hf.encoding import Tensors
 
 _TOKENWISE = frozenset(

@@ -21,8 +21,8 @@ from typing import Any
 import torch
 from transformers import GenerationMixin
 
-from mmconv.errors import ConfigError, Refused
-from mmconv.values import Finish
+from mmconv.core.errors import ConfigError, Refused
+from mmconv.core.types import Finish
 from model_zoo.hf.batching import Budget, Request, Side, batch_tokens, merge
 from model_zoo.hf.load_lock import LOAD_LOCK
 from model_zoo.hf.loading import Checkpoint, is_out_of_memory, release_memory

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from mmconv.errors import Refused
+from mmconv.core.errors import Refused
 from model_zoo.hf.loading import Checkpoint
 from model_zoo.hf.prompting import Rendered
 from model_zoo.hf.writer import Writer
@@ -24,7 +24,7 @@ def encode(
 ) -> Tensors:
     """The inputs for one prompt; `pixels` are its images, decoded, in order.
 
-    `size` replaces the processor's own bounds of images. Raises `mmconv.errors.Refused` with the
+    `size` replaces the processor's own bounds of images. Raises `Refused` with the
     processor's own words where it does not take them, or where it would fill the memory.
     """
     arguments: dict[str, Any] = {
@@ -49,7 +49,7 @@ def encode(
 
 
 def check_vocabulary(checkpoint: Checkpoint, tensors: Tensors) -> None:
-    """Raise `mmconv.errors.Refused` for a token that the model has no embedding of.
+    """Raise `Refused` for a token that the model has no embedding of.
 
     Computing one ends in an error that names no token, and on a GPU is the end of the process. What
     stands for images may lie outside of the table: models put something else in its place.
@@ -69,7 +69,7 @@ def check_vocabulary(checkpoint: Checkpoint, tensors: Tensors) -> None:
 
 
 def check_context(checkpoint: Checkpoint, length: int, max_tokens: int) -> None:
-    """Raise `mmconv.errors.Refused` if prompt and reply do not fit the model's positions."""
+    """Raise `Refused` if prompt and reply do not fit the model's positions."""
     needed = max(length, max_tokens) if checkpoint.encoder_decoder else length + max_tokens
     if checkpoint.context is not None and needed > checkpoint.context:
         raise Refused(

@@ -21,8 +21,8 @@ import torch
 import transformers
 from safetensors import SafetensorError
 
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError
 from model_zoo.checkpoints import file_at_hand
 from model_zoo.hf.load_lock import LOAD_LOCK
 from model_zoo.hf.options import HfOptions, Kind, refuse_adapter
@@ -121,8 +121,8 @@ class Checkpoint(Writer):
 def load_checkpoint(spec: ModelSpec, options: HfOptions) -> Checkpoint:
     """Load what `spec.model` names; blocks for as long as reading the weights takes.
 
-    No other checkpoint loads or runs in this process meanwhile. Raises `mmconv.errors.ConfigError`
-    that names the model and says what is missing or too large, and `mmconv.errors.OwnCodeError`
+    No other checkpoint loads or runs in this process meanwhile. Raises `ConfigError`
+    that names the model and says what is missing or too large, and `OwnCodeError`
     where code that the checkpoint brings fails.
     """
     if not sys.stderr.isatty():

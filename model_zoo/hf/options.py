@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mmconv.config import ModelSpec, validate
-from mmconv.errors import ConfigError
-from mmconv.keys import hash_json
+from mmconv.core.config import ModelSpec, validate
+from mmconv.core.errors import ConfigError
+from mmconv.core.keys import hash_json
 from model_zoo.chat_templates import (
     ASKED_PLAINLY,
     Template,

@@ -17,8 +17,8 @@ from typing import Any
 
 from jinja2 import TemplateError
 
-from mmconv.errors import ConfigError, Refused
-from mmconv.values import Image, Message, Text
+from mmconv.core.errors import ConfigError, Refused
+from mmconv.core.types import Image, Message, Text
 from model_zoo.chat_templates import PLAIN, default_template, on_day, read_template
 from model_zoo.hf.options import HfOptions
 from model_zoo.hf.writer import Writer
@@ -53,7 +53,7 @@ class Wording:
 
 
 def read_wording(options: HfOptions) -> Wording:
-    """What these options say; raises `mmconv.errors.ConfigError` for a file that cannot be read."""
+    """What these options say; raises `ConfigError` for a file that cannot be read."""
     return Wording(
         template=read_template(options.chat_template),
         variables=options.template_kwargs,
@@ -64,7 +64,7 @@ def read_wording(options: HfOptions) -> Wording:
 def check_wording(
     name: str, writer: Writer, wording: Wording, embeddings: int | None = None
 ) -> None:
-    """Raise `mmconv.errors.ConfigError` for a template whose tokens the checkpoint does not have.
+    """Raise `ConfigError` for a template whose tokens the checkpoint does not have.
 
     `name` is the model's, `embeddings` how many tokens it has embeddings of (None: not known).
     """
@@ -99,7 +99,7 @@ def images_of(messages: Sequence[Message]) -> tuple[Image, ...]:
 
 
 def check_images(writer: Writer, messages: Sequence[Message]) -> None:
-    """Raise `mmconv.errors.Refused` if the architecture does not take these images.
+    """Raise `Refused` if the architecture does not take these images.
 
     That is: any at all where the model sees none, other than one where it takes one, or a text
     that holds the very mark that stands for an image.
@@ -119,8 +119,8 @@ def check_images(writer: Writer, messages: Sequence[Message]) -> None:
 def render(writer: Writer, messages: Sequence[Message], wording: Wording) -> Rendered:
     """The prompt for `messages`.
 
-    Raises `mmconv.errors.Refused` if the template cannot express the conversation, and
-    `mmconv.errors.ConfigError` for a variable that it does not have.
+    Raises `Refused` if the template cannot express the conversation, and
+    `ConfigError` for a variable that it does not have.
     """
     mark = image_mark(writer)
     speaker, own = _template_of(writer, wording.template)

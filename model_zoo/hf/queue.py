@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import TypeAlias
 
-from mmconv.errors import Refused, Transient
+from mmconv.core.errors import Refused, Transient
 from model_zoo.hf.batching import Budget, Request, choose_batch
 from model_zoo.hf.decoding import Completion
 
@@ -51,9 +51,9 @@ class BatchQueue:
             self.news.set()
 
     async def ask(self, request: Request) -> Completion:
-        """Wait for a reply; raises `mmconv.errors.Refused` where there can be none.
+        """Wait for a reply; raises `Refused` where there can be none.
 
-        Raises `mmconv.errors.Transient` ("connection") once the queue is closed, and where a bug
+        Raises `Transient` ("connection") once the queue is closed, and where a bug
         has ended it what that bug raised.
         """
         if self.driver.done():

@@ -15,9 +15,9 @@ from typing import Any
 import torch
 
 from images.policy import Policy, prepare_pixels
-from mmconv.protocols import ImageSource
-from mmconv.raw_prompts import RawImage, RawPrompt
-from mmconv.values import Message
+from mmconv.core.protocols import ImageSource
+from mmconv.core.raw_prompts import RawImage, RawPrompt
+from mmconv.core.types import Message
 from model_zoo.hf.encoding import Tensors, encode
 from model_zoo.hf.prompting import Wording, check_images, image_mark, images_of, render
 from model_zoo.hf.writer import Writer
@@ -25,7 +25,7 @@ from model_zoo.hf.writer import Writer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HfRenderer:
-    """A `mmconv.protocols.Renderer` of one checkpoint.
+    """A `mmconv.core.protocols.Renderer` of one checkpoint.
 
     `size` replaces the processor's own bounds of images. `complete` says that templates are taken
     to write all special tokens, so that the tokenizer adds none.

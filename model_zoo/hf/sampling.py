@@ -20,8 +20,8 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from mmconv.errors import Refused
-from mmconv.values import Sampling
+from mmconv.core.errors import Refused
+from mmconv.core.types import Sampling
 
 _SLACK_TOKENS = 4
 """Among the tokens of a stop string may be some that have no text, as special ones."""
@@ -41,7 +41,7 @@ def warpers(sampling: Sampling, settings: Any) -> list[Any] | None:
     """What shapes the distribution before a token is drawn from it; None for greedy decoding.
 
     `settings` are the checkpoint's: they hold where `sampling` leaves something open. Raises
-    `mmconv.errors.Refused` if they ask for a beam search.
+    `Refused` if they ask for a beam search.
     """
     temperature = sampling.temperature
     if temperature is None:

@@ -15,9 +15,9 @@ from typing import Any
 import transformers
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError
-from mmconv.own_code import telling
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError
+from mmconv.core.user_code import telling
 from model_zoo.chat_templates import default_template
 from model_zoo.checkpoints import check_files, is_local
 from model_zoo.hf.options import HfOptions, Kind, require_template, takes_images

@@ -11,10 +11,10 @@ import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from mmconv.config import ModelSpec, fill_in, secret, validate
-from mmconv.errors import ConfigError
-from mmconv.keys import hash_json
-from mmconv.protocols import Backend, ImageSource
+from mmconv.core.config import ModelSpec, fill_in, secret, validate
+from mmconv.core.errors import ConfigError
+from mmconv.core.keys import hash_json
+from mmconv.core.protocols import Backend, ImageSource
 from model_zoo.openai_api.endpoint import Endpoint
 from model_zoo.openai_api.request import OpenAIOptions
 

@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from mmconv.config import ModelSpec
-from mmconv.errors import Refused, Transient
-from mmconv.protocols import ImageSource
-from mmconv.values import Message, Reply, Sampling, SeenImage
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import Refused, Transient
+from mmconv.core.protocols import ImageSource
+from mmconv.core.types import Message, Reply, Sampling, SeenImage
 from model_zoo.openai_api.data_uris import DataUris
 from model_zoo.openai_api.endpoint import Endpoint, find_proxy
 from model_zoo.openai_api.failures import read_failure

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import orjson
 
 from images.policy import prepare
-from mmconv.protocols import ImageSource
-from mmconv.values import Image, SeenImage
+from mmconv.core.protocols import ImageSource
+from mmconv.core.types import Image, SeenImage
 from model_zoo.openai_api.request import OpenAIOptions
 
 

@@ -9,7 +9,7 @@ from html import escape
 from urllib.parse import quote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
 
 _SHORTEST_SECRET = 8
 """Characters; keys of local servers may be shorter, and are words like any other then."""

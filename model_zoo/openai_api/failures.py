@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from mmconv.errors import BackendError, FailureKind, Refused, Transient
+from mmconv.core.errors import BackendError, FailureKind, Refused, Transient
 from model_zoo.openai_api.endpoint import Endpoint
 
 _BUSY = frozenset({408, 409})

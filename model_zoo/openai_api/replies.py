@@ -12,8 +12,8 @@ from typing import Any
 
 import orjson
 
-from mmconv.errors import BackendError, Refused, Transient
-from mmconv.values import BY_HOST, FINGERPRINT, Finish, Reply, SeenImage
+from mmconv.core.errors import BackendError, Refused, Transient
+from mmconv.core.types import BY_HOST, FINGERPRINT, Finish, Reply, SeenImage
 from model_zoo.openai_api.endpoint import Endpoint
 from model_zoo.openai_api.failures import load_json, read_failure
 from model_zoo.reasoning import split_reasoning

@@ -11,7 +11,7 @@ import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from images.policy import LEAST_BYTES, Policy
-from mmconv.values import ANY_OBJECT, Image, Message, Part, Ref, Sampling, Text
+from mmconv.core.types import ANY_OBJECT, Image, Message, Part, Ref, Sampling, Text
 
 _OURS = frozenset({"model", "messages", "stream", "n"})
 

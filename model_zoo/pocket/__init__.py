@@ -10,9 +10,9 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError
-from mmconv.protocols import ImageSource
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError
+from mmconv.core.protocols import ImageSource
 from model_zoo import hf
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset
 
-from mmconv.whole_files import whole
+from mmconv.core.atomic_writes import whole
 from model_zoo.pocket import recipe
 from model_zoo.pocket.recipe import ASPECTS, IGNORED, Texts, Views, build_model, build_processor
 

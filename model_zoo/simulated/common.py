@@ -16,9 +16,9 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from mmconv.errors import ConfigError, Refused
-from mmconv.keys import hash_bytes
-from mmconv.values import Message, Reply, Sampling, SeenImage
+from mmconv.core.errors import ConfigError, Refused
+from mmconv.core.keys import hash_bytes
+from mmconv.core.types import Message, Reply, Sampling, SeenImage
 
 _NAME = re.compile(r"(direct|pairwise) (?:turn ([123])|overall)(?: without .+)?")
 

@@ -15,10 +15,10 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from images.spoiling import blank, blur
-from mmconv.config import ModelSpec, validate
-from mmconv.keys import hash_json
-from mmconv.protocols import Backend, ImageSource, Renderer
-from mmconv.values import Message, Reply, Sampling
+from mmconv.core.config import ModelSpec, validate
+from mmconv.core.keys import hash_json
+from mmconv.core.protocols import Backend, ImageSource, Renderer
+from mmconv.core.types import Message, Reply, Sampling
 from model_zoo.providers import ProviderFunctions, provider_of
 from model_zoo.simulated.common import Frozen
 

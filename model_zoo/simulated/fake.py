@@ -19,11 +19,11 @@ from typing import Literal, TypeAlias
 import orjson
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
-from mmconv.config import ModelSpec, read_yaml, validate
-from mmconv.errors import ConfigError, Refused, Transient
-from mmconv.keys import content_key, hash_json
-from mmconv.protocols import ImageSource
-from mmconv.values import ANY_OBJECT, Message, Reply, Sampling, Text
+from mmconv.core.config import ModelSpec, read_yaml, validate
+from mmconv.core.errors import ConfigError, Refused, Transient
+from mmconv.core.keys import content_key, hash_json
+from mmconv.core.protocols import ImageSource
+from mmconv.core.types import ANY_OBJECT, Message, Reply, Sampling, Text
 from model_zoo.simulated.common import Frozen, StandIn, counted
 from model_zoo.simulated.verdicts import CHOICE, RATING, Scale, obey, verdict
 

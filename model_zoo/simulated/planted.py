@@ -23,11 +23,11 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field, model_validator
 
-from mmconv.config import ModelSpec, validate
-from mmconv.errors import ConfigError, Refused
-from mmconv.keys import hash_json
-from mmconv.protocols import Backend, ImageSource
-from mmconv.values import Message, Reply, Sampling
+from mmconv.core.config import ModelSpec, validate
+from mmconv.core.errors import ConfigError, Refused
+from mmconv.core.keys import hash_json
+from mmconv.core.protocols import Backend, ImageSource
+from mmconv.core.types import Message, Reply, Sampling
 from model_zoo.simulated.common import Frozen, StandIn, counted
 
 LEVELS = ("perception", "reasoning", "creation")

@@ -24,10 +24,10 @@ from typing import TypeAlias
 
 from pydantic import Field
 
-from mmconv.config import ModelSpec, validate
-from mmconv.errors import ConfigError
-from mmconv.keys import hash_json
-from mmconv.protocols import ImageSource
+from mmconv.core.config import ModelSpec, validate
+from mmconv.core.errors import ConfigError
+from mmconv.core.keys import hash_json
+from mmconv.core.protocols import ImageSource
 from model_zoo.simulated.common import Frozen, OfflineJudge, Task, draw_side
 
 Similarity: TypeAlias = Callable[[str, str], float]

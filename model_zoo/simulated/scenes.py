@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from images.scenes import Check, answer, check
-from mmconv.config import ModelSpec, validate
-from mmconv.errors import ConfigError
-from mmconv.keys import hash_json
-from mmconv.protocols import ImageSource
+from mmconv.core.config import ModelSpec, validate
+from mmconv.core.errors import ConfigError
+from mmconv.core.keys import hash_json
+from mmconv.core.protocols import ImageSource
 from model_zoo.simulated.common import Frozen, OfflineJudge, Task, draw_side
 
 MODEL = "facts"

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from images.policy import Policy
-from mmconv.config import ModelSpec
-from mmconv.values import Image, Message, Reply, Sampling, Text
+from mmconv.core.config import ModelSpec
+from mmconv.core.types import Image, Message, Reply, Sampling, Text
 from model_zoo.hf import HfOptions, open_backend
 from tests.pictures import picture
 from tests.tiny_checkpoints import FAMILIES, make_checkpoint

@@ -14,12 +14,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
-from mmconv.config import ModelSpec, RunSpec, load_model
-from mmconv.evaluation import Place, open_evaluation
+from mmconv.core.config import ModelSpec, RunSpec, load_model
+from mmconv.core.types import Summary
+from mmconv.engine.run import Place, open_evaluation
 from mmconv.run_folder.layout import SCORES
 from mmconv.run_folder.saved_run import read_scores
 from mmconv.stats import Column, paired_share_difference, summarise_share
-from mmconv.values import Summary
 
 TURNS = {
     "perception, free": ("free", 1),

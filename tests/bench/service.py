@@ -30,8 +30,8 @@ import psutil
 import yaml
 from PIL import Image
 
-from mmconv.config import ModelSpec
-from mmconv.values import Message, Sampling, Text
+from mmconv.core.config import ModelSpec
+from mmconv.core.types import Message, Sampling, Text
 from model_zoo.hf import open_backend
 from tests.bench.hf import Scenes
 from tests.tiny_checkpoints import make_checkpoint

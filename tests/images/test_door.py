@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from images.door import Facts, Limits, check, decode, inspect, is_plain
-from mmconv.errors import ImageError
+from mmconv.core.errors import ImageError
 from tests.images.pictures import (
     disposed_gif,
     encode,

@@ -11,7 +11,7 @@ import pytest
 
 from images.door import Facts, Limits, decode, inspect
 from images.header import without_pixels
-from mmconv.errors import ImageError
+from mmconv.core.errors import ImageError
 from tests.images.pictures import encode, halves, noise, turned
 
 REAL = Path(__file__).parents[3] / "shared/data/convbench/visit_bench_images"

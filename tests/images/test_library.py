@@ -8,9 +8,9 @@ import pytest
 
 from images.door import Facts, Limits, inspect
 from images.library import Library
-from mmconv.errors import ConfigError, ImageError
-from mmconv.keys import hash_bytes
-from mmconv.protocols import ImageSink, ImageSource
+from mmconv.core.errors import ConfigError, ImageError
+from mmconv.core.keys import hash_bytes
+from mmconv.core.protocols import ImageSink, ImageSource
 from tests.images.pictures import encode, noise
 
 PNG = encode(noise((20, 10)), "PNG")

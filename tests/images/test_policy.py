@@ -12,8 +12,8 @@ from images.door import Limits, decode, inspect
 from images.library import Library
 from images.policy import LEAST_BYTES, Policy, fit, prepare, prepare_pixels
 from images.thumbnails import thumbnail
-from mmconv import values
-from mmconv.errors import ConfigError, ImageError
+from mmconv.core import types as values
+from mmconv.core.errors import ConfigError, ImageError
 from tests.images.pictures import comment, encode, halves, noise, turned
 
 LIMITS = Limits()

@@ -7,7 +7,7 @@ import pytest
 from images.door import Limits, decode, inspect
 from images.scenes import draw, sample_scene
 from images.spoiling import blank, blur
-from mmconv.errors import ImageError
+from mmconv.core.errors import ImageError
 from tests.images.pictures import encode, halves
 
 PICTURE = draw(sample_scene(Random(1)))

@@ -9,7 +9,7 @@ from PIL.ImageCms import ImageCmsProfile, createProfile
 from PIL.PngImagePlugin import PngInfo
 
 from images.thumbnails import AS_IS_BYTES, LARGER_SIDE, MAX_BYTES, SIDE, renditions, thumbnail
-from mmconv.errors import ImageError
+from mmconv.core.errors import ImageError
 
 
 def encoded(picture: PIL.Image.Image, kind: str, **options: object) -> bytes:

@@ -11,8 +11,8 @@ import pytest
 
 from images import Limits
 from images.uploads import STALE_SECONDS, Uploads
-from mmconv.errors import ImageError
-from mmconv.keys import hash_bytes
+from mmconv.core.errors import ImageError
+from mmconv.core.keys import hash_bytes
 from tests.pictures import picture
 
 PNG = picture(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from judges.template import Slot
 from mmconv.benchmarks.botchat.chains import Speaker
 from mmconv.benchmarks.botchat.grading import conversation
-from mmconv.values import Text
+from mmconv.core.types import Text
 
 PAIR = frozenset({"conversation_1", "conversation_2"})
 

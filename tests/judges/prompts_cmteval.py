@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from judges.template import Slot
-from mmconv.values import Ref
+from mmconv.core.types import Ref
 
 SLOTS: dict[str, dict[str, frozenset[str]]] = {
     "cmteval": {

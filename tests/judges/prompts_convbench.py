@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from judges.template import Slot
-from mmconv.values import Image, Ref
+from mmconv.core.types import Image, Ref
 
 TURNS = ("1", "2", "3")
 CONVERSATIONS = frozenset(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from judges.template import Slot
-from mmconv.values import Image, Ref
+from mmconv.core.types import Image, Ref
 
 TURN = frozenset({"material", "number"})
 WHOLE = frozenset({"material"})

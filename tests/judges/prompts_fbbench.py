@@ -5,7 +5,7 @@ from __future__ import annotations
 from judges.parsers.fbbench import Criterion
 from judges.template import Slot
 from mmconv.benchmarks.fbbench.grading import draw_form, list_criteria
-from mmconv.values import Ref
+from mmconv.core.types import Ref
 
 JUDGED = frozenset({"query", "first_answer", "feedback", "answer", "checklist", "form"})
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from judges.template import Slot
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS
-from mmconv.values import Ref
+from mmconv.core.types import Ref
 
 JUDGED = frozenset({"criteria", "history", "question", "answer"})
 GUIDED = JUDGED | {"guidelines"}

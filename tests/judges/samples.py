@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 from judges.template import Prompt, PromptSet, Slot
-from mmconv.values import Image, Message, Part, Text
+from mmconv.core.types import Image, Message, Part, Text
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -11,9 +11,9 @@ from judges.parsers import choice, extracted_choice, rating
 from judges.parsers.botchat import UniEvalParser, comparison
 from judges.parsers.mtbench101 import bracketed_rating
 from judges.template import parse_prompt
-from mmconv import graph
-from mmconv.errors import PromptError, Unparsed
-from mmconv.values import (
+from mmconv.core import graph
+from mmconv.core.errors import PromptError, Unparsed
+from mmconv.core.types import (
     Call,
     Failure,
     Finish,

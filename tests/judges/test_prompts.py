@@ -6,8 +6,8 @@ import pytest
 
 from judges.parsers import extracted_choice, extracted_rating
 from judges.template import Prompt, PromptSet
-from mmconv.errors import Unparsed
-from mmconv.values import Parser, Text
+from mmconv.core.errors import Unparsed
+from mmconv.core.types import Parser, Text
 from tests.judges.samples import GOLDEN, SLOTS, prompts, rendered
 
 PROMPTS = [

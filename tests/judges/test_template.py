@@ -19,9 +19,9 @@ from judges.template import (
     Template,
     parse_prompt,
 )
-from mmconv.errors import PromptError
-from mmconv.graph import resolve
-from mmconv.values import Image, Message, Ref, Reply, Role, Text
+from mmconv.core.errors import PromptError
+from mmconv.core.graph import resolve
+from mmconv.core.types import Image, Message, Ref, Reply, Role, Text
 from tests.judges.writing import write_prompt
 
 PICTURE = Image(sha256="00" * 32, media_type="image/png", width=1, height=1)

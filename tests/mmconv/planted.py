@@ -28,11 +28,11 @@ from mmconv.benchmarks.convbench.quantities import (
     Grading,
 )
 from mmconv.benchmarks.metrics import Metric, Ratio
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.graph import check, resolve
-from mmconv.protocols import Backend
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.graph import check, resolve
+from mmconv.core.protocols import Backend
+from mmconv.core.types import UNPARSED, Cell, Reply, Score
 from mmconv.stats import ScoreFrame, as_cell
-from mmconv.values import UNPARSED, Cell, Reply, Score
 from model_zoo.simulated.planted import CandidateOptions, JudgeOptions, open_backend
 from tests.mmconv.planted_truth import Expected, expected
 from tests.pictures import picture

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from mmconv.cli import commands
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 
 ROWS = 4
 JUDGING = "# user\n{{riddle}}\n{{answer}}\nRate from 1 to 10: 'Rating: n'\n"

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
-from mmconv.keys import hash_bytes
+from mmconv.core.keys import hash_bytes
 from model_zoo.pocket import WEIGHTS
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from mmconv.errors import ConfigError, DataError
+from mmconv.core.errors import ConfigError, DataError
 from tests.mmconv.riddle_desk import Desk, riddle_desk, riddles, typed
 
 

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import make_url
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.evaluation import Place, Result, open_evaluation, read_run
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.engine.run import Place, Result, open_evaluation, read_run
 from tests.real.servers import postgres_url
 
 __all__ = ["postgres_url"]

@@ -20,10 +20,10 @@ import pytest
 
 from mmconv.benchmarks.convbench.quantities import DELTAS, GRADINGS, Grading
 from mmconv.cli.shared.run_options import read_spec
-from mmconv.evaluation import Place, open_evaluation
+from mmconv.core.types import Score
+from mmconv.engine.run import Place, open_evaluation
 from mmconv.run_folder.layout import SCORES
 from mmconv.run_folder.saved_run import read_scores
-from mmconv.values import Score
 from model_zoo.simulated.planted import CandidateOptions, JudgeOptions
 from tests.mmconv.planted import (
     SCENARIOS,

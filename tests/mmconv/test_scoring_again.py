@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from mmconv.cli import commands, show
-from mmconv.errors import DataError, StoreError
-from mmconv.plans import Finished
+from mmconv.core.errors import DataError, StoreError
+from mmconv.core.plans import Finished
 from mmconv.run_folder.saved_run import read_calls
 from tests.mmconv.riddle_desk import JUDGING, ROWS, Desk, riddle_desk, riddles, typed
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.errors import ConfigError
-from mmconv.evaluation import Place, Result, open_evaluation
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.errors import ConfigError
+from mmconv.engine.run import Place, Result, open_evaluation
 
 SPEC = RunSpec(
     benchmark="tests.example_benchmark:Riddles",

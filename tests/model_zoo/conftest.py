@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from mmconv.values import Message, Part, Role, Text
+from mmconv.core.types import Message, Part, Role, Text
 from tests import torchvision_stub
 
 torchvision_stub.install()

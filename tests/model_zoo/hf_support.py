@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mmconv.config import ModelSpec
-from mmconv.values import Image, Message, Part, Reply, Sampling, Text
+from mmconv.core.config import ModelSpec
+from mmconv.core.types import Image, Message, Part, Reply, Sampling, Text
 from model_zoo.hf import open_backend
 from tests import torchvision_stub
 from tests.pictures import picture

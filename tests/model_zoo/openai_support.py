@@ -14,11 +14,11 @@ import PIL.Image
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from mmconv.config import ModelSpec
-from mmconv.errors import ImageError
-from mmconv.keys import hash_bytes
-from mmconv.protocols import Backend
-from mmconv.values import Image, Message, Part, Sampling
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ImageError
+from mmconv.core.keys import hash_bytes
+from mmconv.core.protocols import Backend
+from mmconv.core.types import Image, Message, Part, Sampling
 from model_zoo import openai_api
 from model_zoo.openai_api.endpoint import Endpoint
 from tests.model_zoo.conftest import message

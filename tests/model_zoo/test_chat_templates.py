@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from mmconv.errors import ConfigError
-from mmconv.keys import hash_bytes
+from mmconv.core.errors import ConfigError
+from mmconv.core.keys import hash_bytes
 from model_zoo.chat_templates import (
     TRANSCRIPT,
     Template,

@@ -11,8 +11,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError
 from model_zoo.checkpoints import checkpoint_fingerprint, commit_at_hand, is_local, require_hub
 from tests.model_zoo.openai_support import unused_url
 

@@ -13,12 +13,12 @@ import pytest
 
 from images.door import Limits, decode
 from images.scenes import draw, sample_scene
-from mmconv.assemble import build_model, is_served
-from mmconv.config import ModelSpec, load_model
-from mmconv.errors import ConfigError
-from mmconv.keys import hash_json
-from mmconv.protocols import ImageSource
-from mmconv.values import Image, Message, Reply, Sampling, Text
+from mmconv.core.config import ModelSpec, load_model
+from mmconv.core.errors import ConfigError
+from mmconv.core.keys import hash_json
+from mmconv.core.protocols import ImageSource
+from mmconv.core.types import Image, Message, Reply, Sampling, Text
+from mmconv.engine.setup import build_model, is_served
 from model_zoo import openai_api, pocket
 from model_zoo.simulated.damaged import (
     check_key,

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError, Refused, Transient
-from mmconv.protocols import Backend
-from mmconv.values import Image, Message, Sampling, SeenImage
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError, Refused, Transient
+from mmconv.core.protocols import Backend
+from mmconv.core.types import Image, Message, Sampling, SeenImage
 from model_zoo.simulated.fake import UNDECIDED, fingerprint, open_backend
 from tests.model_zoo.conftest import NoImages, message
 

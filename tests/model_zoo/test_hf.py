@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mmconv.errors import Refused
-from mmconv.values import Sampling, SeenImage
+from mmconv.core.errors import Refused
+from mmconv.core.types import Sampling, SeenImage
 from tests.model_zoo.hf_support import (
     PICTURES,
     ask,

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import torch
 
-from mmconv.errors import Refused
-from mmconv.values import Sampling
+from mmconv.core.errors import Refused
+from mmconv.core.types import Sampling
 from model_zoo.hf.batching import Budget, Request, choose_batch, merge
 from model_zoo.hf.encoding import check_context
 from model_zoo.hf.sampling import RowLimits, RowSampler, stream_seed

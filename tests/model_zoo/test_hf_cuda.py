@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mmconv.values import Message
+from mmconv.core.types import Message
 from tests.model_zoo.hf_support import PICTURES, ask, backend, count_batches, loaded, user
 
 torch = pytest.importorskip("torch", reason="needs the extra hf")

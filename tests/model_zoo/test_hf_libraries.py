@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mmconv.errors import ConfigError, OwnCodeError
+from mmconv.core.errors import ConfigError, OwnCodeError
 from model_zoo.hf.options import read_options
 from tests.model_zoo.hf_support import spec
 

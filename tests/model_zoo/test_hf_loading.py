@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
 from model_zoo.hf.load_lock import LoadLock
 from model_zoo.hf.options import read_options
 from tests.model_zoo.hf_support import ask, backend, checkpoint, loaded, spec, user

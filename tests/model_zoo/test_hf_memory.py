@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError, Refused
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError, Refused
 from model_zoo.hf.backend import HfBackend
 from model_zoo.hf.load_lock import LOAD_LOCK
 from model_zoo.hf.options import HfOptions

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError
 from model_zoo.hf import fingerprint
 from tests.model_zoo.hf_support import checkpoint
 
@@ -91,7 +91,7 @@ def test_a_copied_checkpoint_has_the_same_fingerprint(tmp_path: Path) -> None:
 def test_the_fingerprint_loads_no_model_library() -> None:
     program = (
         "import sys\n"
-        "from mmconv.config import ModelSpec\n"
+        "from mmconv.core.config import ModelSpec\n"
         "from model_zoo.hf import fingerprint\n"
         "fingerprint(ModelSpec(provider='hf', model=sys.argv[1]))\n"
         "print([name for name in ('torch', 'transformers') if name in sys.modules])\n"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from mmconv.errors import Transient
-from mmconv.values import Sampling
+from mmconv.core.errors import Transient
+from mmconv.core.types import Sampling
 from model_zoo.hf.batching import Budget, Request
 from model_zoo.hf.queue import GATHER_SECONDS, BatchQueue
 

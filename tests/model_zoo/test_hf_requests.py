@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from mmconv.errors import ConfigError, Refused, Transient
-from mmconv.values import Sampling
+from mmconv.core.errors import ConfigError, Refused, Transient
+from mmconv.core.types import Sampling
 from model_zoo.hf import open_backend
 from model_zoo.hf.decoding import Completion
 from model_zoo.hf.encoding import check_context
@@ -355,8 +355,8 @@ def test_a_processor_without_its_library_is_a_configuration_error() -> None:
     """In a process of its own: here torchvision has been made importable."""
     program = (
         "import asyncio, importlib.util, sys\n"
-        "from mmconv.config import ModelSpec\n"
-        "from mmconv.errors import ConfigError\n"
+        "from mmconv.core.config import ModelSpec\n"
+        "from mmconv.core.errors import ConfigError\n"
         "from model_zoo.hf import open_backend\n"
         "if importlib.util.find_spec('torchvision'): sys.exit('torchvision is there')\n"
         "try:\n"

@@ -11,7 +11,7 @@ import pytest
 import torch
 import transformers
 
-from mmconv.errors import ConfigError, Refused
+from mmconv.core.errors import ConfigError, Refused
 from model_zoo.hf import open_backend
 from model_zoo.hf.sampling import ScoreWatch
 from tests.model_zoo.hf_support import PICTURES, ask, backend, checkpoint, loaded, spec, user

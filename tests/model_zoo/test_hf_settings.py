@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import transformers
 
-from mmconv.values import Reply
+from mmconv.core.types import Reply
 from model_zoo import hf
 from model_zoo.hf import decoding, open_backend
 from model_zoo.hf.backend import HfBackend

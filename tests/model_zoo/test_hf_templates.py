@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError
 from model_zoo.chat_templates import default_template, find_template
 from model_zoo.hf import check_ready, facts, open_backend
 from model_zoo.hf.prompting import render

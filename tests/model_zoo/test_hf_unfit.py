@@ -13,8 +13,8 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from mmconv.errors import ConfigError, Refused
-from mmconv.values import Message
+from mmconv.core.errors import ConfigError, Refused
+from mmconv.core.types import Message
 from model_zoo import hf
 from model_zoo.hf import check_ready, open_backend
 from model_zoo.hf.batching import company

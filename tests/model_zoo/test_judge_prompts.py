@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from judges.template import PromptSet
-from mmconv.values import Message, Text
+from mmconv.core.types import Message, Text
 from model_zoo.simulated.common import Task, draw_side, read_task
 
 PROMPTS = PromptSet("convbench_reference")

@@ -13,7 +13,7 @@ from contextlib import suppress
 import pytest
 
 from mmconv.cli.shared.session import EXIT_INTERRUPTED, tell_stopped
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
 from model_zoo.loading_threads import load_in_thread
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from mmconv.errors import Refused, Transient
+from mmconv.core.errors import Refused, Transient
 from model_zoo import openai_api
 from tests.model_zoo.openai_support import (
     ONCE,

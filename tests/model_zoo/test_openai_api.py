@@ -11,8 +11,8 @@ import PIL.Image
 import pytest
 from aiohttp import web
 
-from mmconv.errors import ImageError, Refused
-from mmconv.values import ANY_OBJECT, Sampling, SeenImage
+from mmconv.core.errors import ImageError, Refused
+from mmconv.core.types import ANY_OBJECT, Sampling, SeenImage
 from tests.model_zoo.conftest import message
 from tests.model_zoo.openai_support import (
     ONCE,

@@ -12,9 +12,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import RawTestServer
 
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError, Refused, Transient
-from mmconv.values import Reply, Sampling
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError, Refused, Transient
+from mmconv.core.types import Reply, Sampling
 from model_zoo import openai_api
 from model_zoo.openai_api.client import Session
 from model_zoo.openai_api.endpoint import Endpoint

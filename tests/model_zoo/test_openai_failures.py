@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from mmconv.errors import BackendError, FailureKind, Refused, Transient
+from mmconv.core.errors import BackendError, FailureKind, Refused, Transient
 from model_zoo.openai_api.endpoint import Endpoint
 from model_zoo.openai_api.failures import read_failure
 from tests.model_zoo.openai_support import ENDPOINT

@@ -11,8 +11,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from mmconv.config import ModelSpec
-from mmconv.errors import BackendError, ConfigError
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import BackendError, ConfigError
 from model_zoo import openai_api, vllm_server
 from tests.model_zoo.conftest import NoImages
 from tests.model_zoo.openai_support import ask, asked, say_red, spec

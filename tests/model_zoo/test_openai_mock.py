@@ -11,10 +11,10 @@ from typing import Any
 import orjson
 import pytest
 
-from mmconv.config import ModelSpec
-from mmconv.errors import Refused, Transient
-from mmconv.protocols import Backend
-from mmconv.values import Message, Reply, Sampling, Text
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import Refused, Transient
+from mmconv.core.protocols import Backend
+from mmconv.core.types import Message, Reply, Sampling, Text
 from model_zoo import openai_api
 from tests.mock_server import Behaviour, mock_server
 from tests.model_zoo.conftest import NoImages

@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from mmconv.errors import BackendError, FailureKind, Refused, Transient
-from mmconv.values import Finish
+from mmconv.core.errors import BackendError, FailureKind, Refused, Transient
+from mmconv.core.types import Finish
 from model_zoo.openai_api.endpoint import Endpoint
 from model_zoo.openai_api.replies import read_reply
 from tests.model_zoo.openai_support import ENDPOINT

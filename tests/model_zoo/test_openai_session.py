@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from mmconv.errors import Transient
+from mmconv.core.errors import Transient
 from model_zoo.openai_api.client import Answer, Session
 from model_zoo.openai_api.endpoint import Endpoint
 from tests.model_zoo.openai_support import unused_url

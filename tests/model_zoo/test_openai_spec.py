@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError
-from mmconv.keys import hash_bytes
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError
+from mmconv.core.keys import hash_bytes
 from model_zoo import openai_api
 from tests.model_zoo.conftest import NoImages
 
@@ -127,7 +127,7 @@ def test_a_key_in_the_place_of_its_variable_is_not_shown() -> None:
 
 def test_importing_it_loads_no_client() -> None:
     code = (
-        "import sys, model_zoo.openai_api as api; from mmconv.config import ModelSpec;"
+        "import sys, model_zoo.openai_api as api; from mmconv.core.config import ModelSpec;"
         "api.fingerprint(ModelSpec(provider='openai', model='m'));"
         "print(sorted({'aiohttp', 'torch'} & set(sys.modules)))"
     )

@@ -7,8 +7,8 @@ from types import ModuleType
 
 import pytest
 
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError, OwnCodeError
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError, OwnCodeError
 from model_zoo.providers import find_provider, provider_of
 from tests.model_zoo.conftest import NoImages
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError, Refused
-from mmconv.values import Message
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError, Refused
+from mmconv.core.types import Message
 from model_zoo import hf, vllm_server
 from tests.model_zoo.hf_support import (
     PICTURES,

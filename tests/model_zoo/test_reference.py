@@ -9,9 +9,9 @@ import pytest
 from judges.judging import Judge
 from judges.parsers import choice, rating
 from judges.template import PromptSet
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError, Refused
-from mmconv.values import Image, Message, Sampling, Text
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError, Refused
+from mmconv.core.types import Image, Message, Sampling, Text
 from model_zoo.simulated.reference import fingerprint, open_backend
 from tests.model_zoo.conftest import NoImages
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from mmconv.values import Message, Reply, Sampling, Text
+from mmconv.core.types import Message, Reply, Sampling, Text
 from model_zoo.replicas import Replicas
 
 MESSAGES = (Message(role="user", parts=(Text(text="hello"),)),)

@@ -9,9 +9,9 @@ import pytest
 from images.scenes import draw_sample
 from judges.parsers import choice, rating
 from judges.template import PromptSet
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError, Refused
-from mmconv.values import Message, Sampling, Text
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError, Refused
+from mmconv.core.types import Message, Sampling, Text
 from model_zoo.simulated.scenes import fingerprint, open_backend
 from tests.model_zoo.conftest import NoImages
 

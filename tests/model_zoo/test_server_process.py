@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
 from model_zoo.server_process import ServerProcess, free_ports, root_cause
 from tests.model_zoo.processes import alive, children, wait_for_children, wait_until_gone
 

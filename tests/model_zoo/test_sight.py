@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError
 from model_zoo import hf, vllm_server
 from model_zoo.checkpoints import require_sight
 from tests.model_zoo.hf_support import checkpoint

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from judges import PromptSet, parsers
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError, Refused
-from mmconv.protocols import Backend
-from mmconv.values import Image, Message, Role, Sampling, Text
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError, Refused
+from mmconv.core.protocols import Backend
+from mmconv.core.types import Image, Message, Role, Sampling, Text
 from model_zoo.simulated.planted import (
     Alike,
     CandidateOptions,

@@ -15,9 +15,9 @@ import pytest
 
 from images.scenes import draw_sample
 from judges.template import PromptSet
-from mmconv.config import ModelSpec, load_model
-from mmconv.errors import Refused
-from mmconv.values import Image, Message, Sampling
+from mmconv.core.config import ModelSpec, load_model
+from mmconv.core.errors import Refused
+from mmconv.core.types import Image, Message, Sampling
 from model_zoo.providers import find_provider, provider_of
 from tests.model_zoo.conftest import NoImages, message
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
 from model_zoo.checkpoints import checkpoint_fingerprint
 from tests.model_zoo.hf_support import checkpoint
 from tests.tiny_checkpoints import FAMILIES, make_checkpoint

@@ -14,7 +14,7 @@ from judges.parsers.cmteval import turn_scores
 from judges.parsers.fbbench import ChecklistParser, Criterion
 from judges.parsers.mtbench101 import bracketed_rating
 from mmconv.benchmarks.fbbench.grading import draw_form, draw_schema
-from mmconv.values import Parser
+from mmconv.core.types import Parser
 from model_zoo.simulated.verdicts import Scale, obey, verdict
 
 CHECKLIST = (Criterion(text="a", weight=0.3), Criterion(text="b", weight=0.7))

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError
 from model_zoo import vllm_server
 from model_zoo.vllm_options import VllmOptions
 from model_zoo.vllm_server import command, device_groups, facts, fingerprint

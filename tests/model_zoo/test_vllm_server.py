@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 
 from images import Library
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError, Transient
-from mmconv.protocols import Backend, ImageSource
-from mmconv.values import Message, Sampling, Text
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError, Transient
+from mmconv.core.protocols import Backend, ImageSource
+from mmconv.core.types import Message, Sampling, Text
 from model_zoo import openai_api, vllm_server
 from model_zoo.server_process import ServerProcess
 from model_zoo.vllm_server import (
@@ -211,7 +211,7 @@ def test_no_server_outlives_a_killed_parent(python: str, tmp_path: Path) -> None
     code = (
         "import asyncio, sys\n"
         "from images import Library\n"
-        "from mmconv.config import ModelSpec\n"
+        "from mmconv.core.config import ModelSpec\n"
         "from model_zoo.vllm_server import open_backend\n"
         "async def main():\n"
         "    options = {'python': sys.argv[1], 'log_folder': sys.argv[2]}\n"

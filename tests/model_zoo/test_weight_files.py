@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
 from model_zoo.checkpoints import checkpoint_fingerprint
 from model_zoo.pocket import WEIGHTS
 from model_zoo.weight_files import check_whole, weight_files

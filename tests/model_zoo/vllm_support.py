@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mmconv.config import ModelSpec
+from mmconv.core.config import ModelSpec
 
 
 def model(path: Path | str, **options: Any) -> ModelSpec:

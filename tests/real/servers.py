@@ -19,8 +19,8 @@ import pytest
 import pytest_asyncio
 
 from images import Library
-from mmconv.config import ModelSpec
-from mmconv.values import Image, Message, Role, Text
+from mmconv.core.config import ModelSpec
+from mmconv.core.types import Image, Message, Role, Text
 from model_zoo.vllm_server import Served, open_backend
 from tests.model_zoo.processes import children, wait_until_gone
 

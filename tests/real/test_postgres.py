@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.errors import StoreError
+from mmconv.core.errors import StoreError
+from mmconv.core.types import Failure, Reply
 from mmconv.store import Store
 from mmconv.store.merging import merge
-from mmconv.values import Failure, Reply
 from tests.mmconv.store.conftest import key
 
 pytestmark = pytest.mark.real

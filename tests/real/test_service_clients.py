@@ -19,7 +19,7 @@ from typing import Any
 import openai
 import pytest
 
-from mmconv.keys import hash_bytes
+from mmconv.core.keys import hash_bytes
 from tests.mmconv.service.conftest import ServerProcess, Servers
 from tests.pictures import picture
 from tests.tiny_checkpoints import make_checkpoint

@@ -17,10 +17,10 @@ import pytest
 import pytest_asyncio
 
 from images import Library
-from mmconv.config import ModelSpec
-from mmconv.errors import Refused
-from mmconv.protocols import Backend
-from mmconv.values import Image, Message, Reply, Sampling, SeenImage
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import Refused
+from mmconv.core.protocols import Backend
+from mmconv.core.types import Image, Message, Reply, Sampling, SeenImage
 from model_zoo import hf, openai_api
 from model_zoo.server_process import ServerProcess, free_ports
 from tests.pictures import picture

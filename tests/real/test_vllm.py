@@ -13,9 +13,9 @@ import aiohttp
 import pytest
 
 from images import Library
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError, Refused
-from mmconv.values import Image, Message, Reply, Sampling, SeenImage
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError, Refused
+from mmconv.core.types import Image, Message, Reply, Sampling, SeenImage
 from model_zoo.vllm_server import open_backend, open_renderer
 from tests import torchvision_stub
 from tests.pictures import picture

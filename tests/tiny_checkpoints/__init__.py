@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
 from tests.tiny_checkpoints.families import FAMILIES, Family
 from tests.tiny_checkpoints.parts import chat_template, train_tokenizer
 
@@ -22,7 +22,7 @@ def make_checkpoint(family: str, folder: Path | str, seed: int = 0) -> Path:
     """Save a tiny checkpoint of `family` in `folder` and return the folder.
 
     The same seed gives the same weights; the caller's random state is left alone. Raises
-    `mmconv.errors.ConfigError` for a family that is not in `FAMILIES`.
+    `ConfigError` for a family that is not in `FAMILIES`.
     """
     if family not in FAMILIES:
         raise ConfigError(f"no tiny family {family!r}; there are: {', '.join(FAMILIES)}")

@@ -26,14 +26,14 @@ from mmconv.benchmarks.shared.options import (
     named_conditions,
 )
 from mmconv.benchmarks.shared.scoring import Calls, Outcomes, Scale, Scores, ends_of
-from mmconv.config import CANDIDATE, RunSpec, validate
-from mmconv.errors import ConfigError, OwnCodeError, PlanError
-from mmconv.graph import check
-from mmconv.keys import hash_files
-from mmconv.own_code import telling
-from mmconv.protocols import ImageSink
-from mmconv.values import UNASKED, Call, Cell, Score, Skipped, Table
-from mmconv.wrong_fields import nearest
+from mmconv.core.config import CANDIDATE, RunSpec, validate
+from mmconv.core.errors import ConfigError, OwnCodeError, PlanError
+from mmconv.core.graph import check
+from mmconv.core.keys import hash_files
+from mmconv.core.protocols import ImageSink
+from mmconv.core.types import UNASKED, Call, Cell, Score, Skipped, Table
+from mmconv.core.user_code import telling
+from mmconv.core.validation import nearest
 
 if TYPE_CHECKING:
     from mmconv.stats import ScoreFrame
@@ -67,7 +67,7 @@ class ImageOptions(FileOptions):
 
 
 class FileBenchmark(ABC):
-    """See `mmconv.protocols.Benchmark`. Every record has an `id` and the `fields`, none empty.
+    """See `Benchmark`. Every record has an `id` and the `fields`, none empty.
 
     Numbers in fields are taken as text. Each of the `image_fields` holds the name of a file in the
     folder that the option `images` names, or a list of names ([] where there is no image); a sample

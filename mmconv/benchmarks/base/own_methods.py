@@ -1,6 +1,6 @@
 """The methods of a benchmark of one's own: what they raise is told with the sample and their lines.
 
-So is what they return and must not. Which lines are one's own is `mmconv.own_code`'s to tell.
+So is what they return and must not. Which lines are one's own is `mmconv.core.user_code`'s to tell.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from pydantic import ValidationError
 
 from mmconv.benchmarks.base.samples import ID
 from mmconv.benchmarks.shared.scoring import Scale, Scores, ends_of
-from mmconv.config import SamplingSpec
-from mmconv.errors import OwnCodeError
-from mmconv.own_code import checked, telling
-from mmconv.values import (
+from mmconv.core.config import SamplingSpec
+from mmconv.core.errors import OwnCodeError
+from mmconv.core.types import (
     Call,
     Cell,
     Image,
@@ -35,7 +34,8 @@ from mmconv.values import (
     Text,
     Verdict,
 )
-from mmconv.wrong_fields import tell_problems
+from mmconv.core.user_code import checked, telling
+from mmconv.core.validation import tell_problems
 
 Made = TypeVar("Made", Call, Score, Table)
 

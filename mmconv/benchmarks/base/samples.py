@@ -15,9 +15,9 @@ from mmconv.benchmarks.choosing import EVERYTHING, Choice, all_keys
 from mmconv.benchmarks.data_files.image_folder import ImageFolder, check_ahead
 from mmconv.benchmarks.data_files.intake import Found, Intake, find_samples
 from mmconv.benchmarks.data_files.records import Record, scan_records, text, texts
-from mmconv.errors import DataError
-from mmconv.protocols import ImageSink
-from mmconv.values import Image
+from mmconv.core.errors import DataError
+from mmconv.core.protocols import ImageSink
+from mmconv.core.types import Image
 
 Value = TypeVar("Value")
 

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmconv.benchmarks.botchat.scoring import BAD_TIE, GOOD_TIE, LOSS, WIN
+from mmconv.core.types import Cell
 from mmconv.stats import Column
 from mmconv.stats.estimates import FEWEST_CLUSTERS
-from mmconv.values import Cell
 
 Places: TypeAlias = NDArray[np.intp]
 

@@ -45,11 +45,11 @@ from mmconv.benchmarks.choosing import choose
 from mmconv.benchmarks.data_files.bad_records import bad_records_list, bad_records_table
 from mmconv.benchmarks.shared.options import named_conditions, read_options, require_judge
 from mmconv.benchmarks.shared.scoring import Calls, Outcomes, Scores
-from mmconv.config import RunSpec
-from mmconv.errors import ConfigError
-from mmconv.keys import hash_files
-from mmconv.protocols import ImageSink
-from mmconv.values import Call, Sampling, Score, Table
+from mmconv.core.config import RunSpec
+from mmconv.core.errors import ConfigError
+from mmconv.core.keys import hash_files
+from mmconv.core.protocols import ImageSink
+from mmconv.core.types import Call, Sampling, Score, Table
 
 _SEATS = ("candidate", "judge")
 
@@ -60,7 +60,7 @@ def build(spec: RunSpec, images: ImageSink) -> BotChat:
 
 
 class BotChat:
-    """The benchmark; see `mmconv.protocols.Benchmark`."""
+    """The benchmark; see `Benchmark`."""
 
     name = "botchat"
 

@@ -13,9 +13,9 @@ from typing import Literal, TypeAlias
 from judges import PromptSet
 from mmconv.benchmarks.botchat.data import Sample
 from mmconv.benchmarks.botchat.options import CON, BotChatOptions
-from mmconv.conversation import begin_with
-from mmconv.errors import PlanError, PromptError
-from mmconv.values import Call, Message, Ref, Role, Sampling, Text
+from mmconv.core.errors import PlanError, PromptError
+from mmconv.core.turns import begin_with
+from mmconv.core.types import Call, Message, Ref, Role, Sampling, Text
 
 Line: TypeAlias = Text | Ref
 """An utterance: one that is written already, or one that a call will produce."""

@@ -13,7 +13,7 @@ from mmconv.benchmarks.botchat.players import GTEVAL, PAIREVAL
 from mmconv.benchmarks.botchat.quantities import PERCENT, RATES, indicator
 from mmconv.benchmarks.botchat.scoring import DUP, JUDGE, OURS
 from mmconv.benchmarks.botchat.table_rows import Match, entrants, matches, named
-from mmconv.config import CANDIDATE, RunSpec
+from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.stats import Column, Quantity, ScoreFrame
 
 UNIT = "%"

@@ -22,7 +22,7 @@ from mmconv.benchmarks.botchat.options import SEED, SHORTEST_HUMAN
 from mmconv.benchmarks.choosing import EVERYTHING, Choice, all_keys
 from mmconv.benchmarks.data_files.intake import Found, Intake, find_samples
 from mmconv.benchmarks.data_files.records import Reader, Record, scan_records, text
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from mmconv.benchmarks.data_files.records import Record, read_records, text
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 
 INDEX = "index"
 ROUNDS = "nround"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from mmconv.benchmarks.botchat.quantities import share
 from mmconv.benchmarks.botchat.table_rows import TableContext, entrants, rows_notes
 from mmconv.benchmarks.shared.endings import SHARES
+from mmconv.core.types import Cell, Table
 from mmconv.stats import Column, ScoreFrame, as_cell, bounded, summarise
-from mmconv.values import Cell, Table
 
 _LENGTHS = ("tokens", "words", "characters")
 

@@ -15,8 +15,8 @@ from mmconv.benchmarks.botchat.players import GTEVAL
 from mmconv.benchmarks.botchat.quantities import PERCENT, RATES, indicator
 from mmconv.benchmarks.botchat.scoring import DUP, JUDGE, OURS
 from mmconv.benchmarks.botchat.table_rows import Entrant, Match, TableContext
+from mmconv.core.types import Cell, Table
 from mmconv.stats import Column, ScoreFrame, as_cell, bounded, pair, summarise_share_change
-from mmconv.values import Cell, Table
 
 COMPARED_RATE = "win+tie"
 """The authors' main rate of comparisons."""

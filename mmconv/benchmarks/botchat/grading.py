@@ -14,7 +14,7 @@ from judges.parsers.botchat import UniEvalParser, comparison
 from mmconv.benchmarks.botchat.chains import Line
 from mmconv.benchmarks.botchat.dialogue_files import END, speaker
 from mmconv.benchmarks.botchat.players import Duel
-from mmconv.values import Call, Part, Sampling
+from mmconv.core.types import Call, Part, Sampling
 
 UNIEVAL = "unieval"
 """The id of the call that judges the candidate's dialogue alone."""

@@ -14,7 +14,7 @@ from mmconv.benchmarks.botchat.players import GTEVAL, PAIREVAL, Duel
 from mmconv.benchmarks.botchat.scoring import Scored, score_alone, score_duel
 from mmconv.benchmarks.shared.judgements import SAMPLE, ByField, JudgementRequest, Supplies, Words
 from mmconv.benchmarks.shared.scoring import Outcomes
-from mmconv.values import Call, Sampling, Score
+from mmconv.core.types import Call, Sampling, Score
 
 _PROTOCOLS = {"gteval": GTEVAL, "paireval": PAIREVAL}
 """The prompts that judge a pair, by the names that their comparisons go by."""

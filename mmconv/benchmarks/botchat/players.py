@@ -18,9 +18,9 @@ from mmconv.benchmarks.botchat.options import BotChatOptions
 from mmconv.benchmarks.botchat.stored_dialogues import stored_dialogues
 from mmconv.benchmarks.data_files.bad_records import name_few
 from mmconv.benchmarks.shared.scoring import Outcomes
-from mmconv.errors import ConfigError, DataError
-from mmconv.keys import hash_json
-from mmconv.values import Ref, Reply
+from mmconv.core.errors import ConfigError, DataError
+from mmconv.core.keys import hash_json
+from mmconv.core.types import Ref, Reply
 
 GTEVAL = "GTEval"
 PAIREVAL = "PairEval"

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from mmconv.benchmarks.botchat.dialogue_files import INDEX, model_columns, take_apart
 from mmconv.benchmarks.data_files.records import Record, scan_records, text
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 
 Kind: TypeAlias = Literal["alone", "compared", "dialogues"]
 

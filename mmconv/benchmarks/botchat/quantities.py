@@ -9,8 +9,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from mmconv.benchmarks.botchat.scoring import BAD_TIE, GOOD_TIE, LOSS, UNKNOWN, WIN
+from mmconv.core.types import Cell
 from mmconv.stats import Column, as_cell, bounded, summarise, summarise_share
-from mmconv.values import Cell
 
 RATES: dict[str, tuple[float, ...]] = {
     "win": (WIN,),

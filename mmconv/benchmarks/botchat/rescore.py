@@ -37,10 +37,10 @@ from mmconv.benchmarks.botchat.table_rows import TableContext
 from mmconv.benchmarks.botchat.tables import build_tables
 from mmconv.benchmarks.data_files.records import Record, scan_records
 from mmconv.benchmarks.shared.rescore import Rescoring
-from mmconv.errors import DataError
-from mmconv.score_rows import ScoreRows
+from mmconv.core.errors import DataError
+from mmconv.core.score_rows import ScoreRows
+from mmconv.core.types import Call, Cell, Outcome, Reply, Score, Skipped, Table
 from mmconv.stats import ScoreFrame
-from mmconv.values import Call, Cell, Outcome, Reply, Score, Skipped, Table
 
 PUBLISHED = {UNIEVAL: 547, GTEVAL: 444}
 """How many judgements of each kind the authors publish per model."""

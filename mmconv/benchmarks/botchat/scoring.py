@@ -27,8 +27,8 @@ from mmconv.benchmarks.botchat.options import DupDetect
 from mmconv.benchmarks.botchat.players import Duel, spoken
 from mmconv.benchmarks.shared.endings import endings
 from mmconv.benchmarks.shared.scoring import Outcomes
-from mmconv.errors import Unparsed
-from mmconv.values import SAME_TEXT, Call, Outcome, Parser, Reply, Score, Skipped, Verdict
+from mmconv.core.errors import Unparsed
+from mmconv.core.types import SAME_TEXT, Call, Outcome, Parser, Reply, Score, Skipped, Verdict
 
 WIN, GOOD_TIE, BAD_TIE, LOSS = 3.0, 1.0, -1.0, -3.0
 """A win, both taken for human, both taken for AI, a loss: the weights of the authors' Score."""

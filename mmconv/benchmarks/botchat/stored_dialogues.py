@@ -13,11 +13,11 @@ from pathlib import Path
 from mmconv.benchmarks.botchat.dialogue_files import StoredDialogue, read_dialogues
 from mmconv.benchmarks.botchat.options import SEED
 from mmconv.benchmarks.registry import TITLES
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
+from mmconv.core.trials import read_trial
 from mmconv.run_folder.layout import SPEC
 from mmconv.run_folder.records import CallRecord, MessageRecord
 from mmconv.run_folder.saved_run import RUN_AGAIN, read_calls, read_spec
-from mmconv.trials import read_trial
 
 _UTTERANCE = re.compile(r"(?:.+/)?utterance_(\d+)")
 

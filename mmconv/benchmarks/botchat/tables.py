@@ -34,8 +34,8 @@ from mmconv.benchmarks.botchat.table_rows import (
     matches,
     named,
 )
+from mmconv.core.types import SAME_TEXT, Cell, Table
 from mmconv.stats import ScoreFrame
-from mmconv.values import SAME_TEXT, Cell, Table
 
 Matches: TypeAlias = Mapping[str, Match]
 """The rows of a protocol's table by their names."""

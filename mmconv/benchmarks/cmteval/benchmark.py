@@ -21,11 +21,11 @@ from mmconv.benchmarks.cmteval.subset_files import find_files, find_references
 from mmconv.benchmarks.data_files.bad_records import bad_records_list, bad_records_table
 from mmconv.benchmarks.shared.options import named_conditions, read_options, require_judge
 from mmconv.benchmarks.shared.scoring import Calls, Outcomes, Scores
-from mmconv.config import RunSpec
-from mmconv.errors import ConfigError
-from mmconv.keys import hash_file
-from mmconv.protocols import ImageSink
-from mmconv.values import Call, Table
+from mmconv.core.config import RunSpec
+from mmconv.core.errors import ConfigError
+from mmconv.core.keys import hash_file
+from mmconv.core.protocols import ImageSink
+from mmconv.core.types import Call, Table
 
 
 def build(spec: RunSpec, images: ImageSink) -> CMTEval:
@@ -34,7 +34,7 @@ def build(spec: RunSpec, images: ImageSink) -> CMTEval:
 
 
 class CMTEval:
-    """The benchmark; see `mmconv.protocols.Benchmark`."""
+    """The benchmark; see `Benchmark`."""
 
     name = "cmteval"
     conditions = (CONDITION,)

@@ -6,8 +6,8 @@ There is no system prompt (paper, section 4.1). Nothing is judged here.
 from __future__ import annotations
 
 from mmconv.benchmarks.cmteval.data import Dialogue
-from mmconv.conversation import Turn, chain
-from mmconv.values import Call, Sampling, Text
+from mmconv.core.turns import Turn, chain
+from mmconv.core.types import Call, Sampling, Text
 
 TEMPERATURE = 0.2
 """The authors' script for model replies; the paper says that it is the same for all models."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from mmconv.benchmarks.cmteval.quantities import RANGE, find_places, mean_of_subsets
 from mmconv.benchmarks.cmteval.tables import MAIN
-from mmconv.config import CANDIDATE, RunSpec
+from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.stats import Quantity, ScoreFrame
 
 

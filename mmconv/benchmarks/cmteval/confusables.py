@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 
 SOUND = "同音"
 SHAPE = "形近"

@@ -30,7 +30,7 @@ from mmconv.benchmarks.cmteval.fields import (
 )
 from mmconv.benchmarks.data_files.intake import Found, Intake, find_samples
 from mmconv.benchmarks.data_files.records import Reader, Record, read_records, scan_records, text
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ from judges.parsers.cmteval import TurnsParser
 from mmconv.benchmarks.cmteval.data import Dialogue, split_long_text
 from mmconv.benchmarks.cmteval.fields import Subset
 from mmconv.benchmarks.cmteval.options import GradingOptions
-from mmconv.errors import PlanError
-from mmconv.values import Call, Ref, Sampling
+from mmconv.core.errors import PlanError
+from mmconv.core.types import Call, Ref, Sampling
 
 JUDGEMENT = "judge"
 """The id of the call that judges a dialogue."""

@@ -23,7 +23,7 @@ from mmconv.benchmarks.shared.judgements import (
     with_answers,
 )
 from mmconv.benchmarks.shared.scoring import Outcomes
-from mmconv.values import Call, Score
+from mmconv.core.types import Call, Score
 
 LONG_TEXT = "judge_long_text"
 """The prompt whose judge reads a summary and QA pairs in place of the text that was asked about."""

@@ -18,8 +18,8 @@ from judges.parsers.cmteval import DIMENSIONS
 from mmconv.benchmarks.cmteval.fields import SUBSETS
 from mmconv.benchmarks.cmteval.quantities import OVERALL, Place
 from mmconv.benchmarks.cmteval.scoring import AUTHORS_DEFAULT, DEFAULTED
+from mmconv.core.types import Cell, Table
 from mmconv.stats import Column, ScoreFrame
-from mmconv.values import Cell, Table
 
 MEAN = "Mean"
 DEVIATION = "Standard Deviation"

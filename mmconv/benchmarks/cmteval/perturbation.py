@@ -21,7 +21,7 @@ from mmconv.benchmarks.cmteval.fields import PERSONA, QUERY, TURNS
 from mmconv.benchmarks.cmteval.subset_files import subset_of
 from mmconv.benchmarks.data_files.bad_records import refusal
 from mmconv.benchmarks.data_files.records import read_records
-from mmconv.errors import ConfigError, DataError
+from mmconv.core.errors import ConfigError, DataError
 
 _ADVICE = (
     "Give a file in CMT-Eval's layout, or name the fields that hold the users' texts (--field)."

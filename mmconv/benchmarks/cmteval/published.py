@@ -38,7 +38,7 @@ from mmconv.benchmarks.cmteval.fields import (
 from mmconv.benchmarks.cmteval.subset_files import model_of, subset_of
 from mmconv.benchmarks.data_files.records import Record, scan_records
 from mmconv.benchmarks.shared.rescore import Rescoring
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 
 REPLIES_MISSING = "missing replies"
 SCORES_MISSING = "missing scores"

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from judges.parsers.cmteval import HIGHEST, LOWEST
 from mmconv.benchmarks.cmteval.fields import SUBSETS
+from mmconv.core.types import Cell, Summary
 from mmconv.stats import Column, Quantity, ScoreFrame, as_cell, bounded, combine, measure, summarise
-from mmconv.values import Cell, Summary
 
 OVERALL = "overall"
 """The plain mean of the subsets."""

@@ -15,8 +15,8 @@ from mmconv.benchmarks.cmteval.published import KINDS, Published, read_published
 from mmconv.benchmarks.cmteval.scoring import score_judgement
 from mmconv.benchmarks.cmteval.tables import build_tables
 from mmconv.benchmarks.shared.rescore import Rescoring
-from mmconv.errors import DataError
-from mmconv.values import Call, Cell, Reply, Score, Table
+from mmconv.core.errors import DataError
+from mmconv.core.types import Call, Cell, Reply, Score, Table
 
 _CALL = Call(id=JUDGEMENT, seat="judge", messages=(), parser=turn_scores)
 

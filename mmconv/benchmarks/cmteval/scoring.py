@@ -23,7 +23,7 @@ from mmconv.benchmarks.cmteval.grading import JUDGEMENT
 from mmconv.benchmarks.cmteval.options import CONDITION
 from mmconv.benchmarks.shared.endings import endings
 from mmconv.benchmarks.shared.scoring import Calls, Outcomes
-from mmconv.values import UNPARSED, Call, Score
+from mmconv.core.types import UNPARSED, Call, Score
 
 AUTHORS_DEFAULT = 3.0
 """What the authors' script gives to a turn, or a whole reply, without a score that it can read."""

@@ -13,7 +13,7 @@ from mmconv.benchmarks.cmteval.data import subset_by_layout
 from mmconv.benchmarks.cmteval.fields import SUBSETS, Subset
 from mmconv.benchmarks.cmteval.options import CMTEvalOptions
 from mmconv.benchmarks.data_files.records import Record, scan_records
-from mmconv.errors import ConfigError, DataError
+from mmconv.core.errors import ConfigError, DataError
 
 REFERENCES = "long-text_summary_QA_data.json"
 """The authors' file of summaries and QA pairs."""

@@ -25,8 +25,8 @@ from mmconv.benchmarks.cmteval.quantities import (
 from mmconv.benchmarks.cmteval.scoring import act_tag
 from mmconv.benchmarks.shared.endings import TRUNCATED, endings_table
 from mmconv.benchmarks.shared.scoring import Scores
+from mmconv.core.types import Cell, Table
 from mmconv.stats import ScoreFrame, summarise
-from mmconv.values import Cell, Table
 
 MAIN = {"IS": "IS", "Adp": "Adp", "DLS": "DLS", "DLS by the lowest turn": "DLS_min"}
 """Column -> metric of the main table."""

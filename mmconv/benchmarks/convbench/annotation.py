@@ -25,9 +25,9 @@ from mmconv.benchmarks.convbench.columns import (
 )
 from mmconv.benchmarks.convbench.data import Row
 from mmconv.benchmarks.shared.scoring import Outcomes
-from mmconv.conversation import Turn, chain
-from mmconv.errors import PromptError, Unparsed
-from mmconv.values import Call, Failure, Ref, Reply, Sampling, Skipped, Text, Verdict
+from mmconv.core.errors import PromptError, Unparsed
+from mmconv.core.turns import Turn, chain
+from mmconv.core.types import Call, Failure, Ref, Reply, Sampling, Skipped, Text, Verdict
 
 SEAT = "annotator"
 """The seat that every call of a draft is asked of."""

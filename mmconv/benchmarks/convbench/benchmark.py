@@ -28,11 +28,11 @@ from mmconv.benchmarks.convbench.scoring import score_row
 from mmconv.benchmarks.data_files.bad_records import bad_records_list, bad_records_table
 from mmconv.benchmarks.shared.options import named_conditions, read_options, require_judge
 from mmconv.benchmarks.shared.scoring import Calls, Outcomes, Scores
-from mmconv.config import RunSpec
-from mmconv.errors import ConfigError
-from mmconv.keys import hash_files
-from mmconv.protocols import ImageSink
-from mmconv.values import Call, Sampling, Table
+from mmconv.core.config import RunSpec
+from mmconv.core.errors import ConfigError
+from mmconv.core.keys import hash_files
+from mmconv.core.protocols import ImageSink
+from mmconv.core.types import Call, Sampling, Table
 
 REFERENCE_JUDGE = "reference"
 """The provider of the judge that measures overlap."""
@@ -53,7 +53,7 @@ def build(spec: RunSpec, images: ImageSink) -> ConvBench:
 
 
 class ConvBench:
-    """The benchmark; see `mmconv.protocols.Benchmark`."""
+    """The benchmark; see `Benchmark`."""
 
     name = "convbench"
 

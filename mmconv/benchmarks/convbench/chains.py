@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from mmconv.benchmarks.convbench.data import Row
 from mmconv.benchmarks.convbench.options import ALONE, GIVEN
-from mmconv.conversation import Turn, chain
-from mmconv.errors import PlanError
-from mmconv.values import Call, Ref, Sampling, Text
+from mmconv.core.errors import PlanError
+from mmconv.core.turns import Turn, chain
+from mmconv.core.types import Call, Ref, Sampling, Text
 
 NOT_ASKED = "(not asked: the instruction of another turn was given on its own)"
 """Stands in a judge's prompt for the turns that a single-turn condition leaves out."""

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from mmconv.benchmarks.data_files.records import Record, text
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 
 ID: Final = "ID"
 IMAGE: Final = "image_id"

@@ -36,8 +36,8 @@ from mmconv.benchmarks.data_files.bad_records import BadRecords, refusal
 from mmconv.benchmarks.data_files.image_folder import ImageFolder, check_ahead
 from mmconv.benchmarks.data_files.intake import Found, Intake
 from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records
-from mmconv.protocols import ImageSink
-from mmconv.values import Image
+from mmconv.core.protocols import ImageSink
+from mmconv.core.types import Image
 
 Triple: TypeAlias = tuple[str | None, str | None, str | None]
 

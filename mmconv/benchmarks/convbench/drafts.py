@@ -27,9 +27,9 @@ from mmconv.benchmarks.convbench.annotation import Annotator, gaps, read_draft
 from mmconv.benchmarks.convbench.columns import DRAFTED, ID, STATUS, read_id, read_texts
 from mmconv.benchmarks.convbench.data import Row
 from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records
-from mmconv.errors import ConfigError, DataError
-from mmconv.plans import Finished, Plan
-from mmconv.whole_files import whole
+from mmconv.core.atomic_writes import whole
+from mmconv.core.errors import ConfigError, DataError
+from mmconv.core.plans import Finished, Plan
 
 Texts: TypeAlias = Mapping[str, str]
 """What an annotation holds, by column."""

@@ -17,8 +17,8 @@ from mmconv.benchmarks.convbench.chains import answer, own_turns, reference
 from mmconv.benchmarks.convbench.data import Row
 from mmconv.benchmarks.convbench.options import ALONE, GradingName, GradingOptions
 from mmconv.benchmarks.convbench.sides import Side
-from mmconv.errors import PlanError
-from mmconv.values import Call, Ref, Sampling
+from mmconv.core.errors import PlanError
+from mmconv.core.types import Call, Ref, Sampling
 
 Slots: TypeAlias = dict[str, str | Ref]
 

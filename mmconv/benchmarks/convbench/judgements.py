@@ -23,7 +23,7 @@ from mmconv.benchmarks.shared.judgements import (
     with_answers,
 )
 from mmconv.benchmarks.shared.scoring import Outcomes
-from mmconv.values import Call, Image, Score
+from mmconv.core.types import Call, Image, Score
 
 Prompt: TypeAlias = Literal[
     "direct_turn_1",

@@ -22,8 +22,8 @@ from mmconv.benchmarks.convbench.quantities import (
 from mmconv.benchmarks.layouts import Build, Context, Layout, Rows, make_tables
 from mmconv.benchmarks.metrics import LARGEST_WIDTH
 from mmconv.benchmarks.shared.scoring import Scores
+from mmconv.core.types import Cell, Table
 from mmconv.stats import FEWEST_CLUSTERS, ScoreFrame
-from mmconv.values import Cell, Table
 
 LOST_TURNS = (
     "An overall verdict needs the verdicts of all turns, so S0 and R1 are missing if one of them "

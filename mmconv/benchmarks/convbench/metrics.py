@@ -44,8 +44,8 @@ from mmconv.benchmarks.metrics import (
     endings_metrics,
     share,
 )
+from mmconv.core.types import Cell
 from mmconv.stats import Column, ScoreFrame
-from mmconv.values import Cell
 
 
 def metrics(options: Mapping[str, Any], official: Convention | None = None) -> Iterator[Metric]:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mmconv.benchmarks.convbench.quantities import DELTAS, MEANS, PAIRWISE, QUANTITIES
+from mmconv.core.trials import read_trial
+from mmconv.core.types import Cell
 from mmconv.stats import Column, ScoreFrame
-from mmconv.trials import read_trial
-from mmconv.values import Cell
 
 OFFICIAL = "authors (%)"
 """The column's title."""

@@ -15,7 +15,7 @@ from mmconv.benchmarks.convbench.data import Row
 from mmconv.benchmarks.convbench.grading import Grader, PlannedJudgement
 from mmconv.benchmarks.shared.endings import endings
 from mmconv.benchmarks.shared.scoring import Calls, Outcomes
-from mmconv.values import Score, Verdict
+from mmconv.core.types import Score, Verdict
 
 
 def score_row(

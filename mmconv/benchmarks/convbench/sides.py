@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 
 Side: TypeAlias = Literal["A", "B"]
 """Where the candidate stands in a comparison."""

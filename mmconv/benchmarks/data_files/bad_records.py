@@ -10,8 +10,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mmconv.errors import DataError
-from mmconv.values import Cell, Table
+from mmconv.core.errors import DataError
+from mmconv.core.types import Cell, Table
 
 ALIKE = 5
 """A complaint that more records share than this is told once, with the first of them."""

@@ -15,8 +15,8 @@ from typing import TypeAlias, TypeVar
 from unicodedata import normalize
 from urllib.parse import unquote
 
-from mmconv.errors import DataError, ImageError
-from mmconv.protocols import ImageSink
+from mmconv.core.errors import DataError, ImageError
+from mmconv.core.protocols import ImageSink
 
 Item = TypeVar("Item")
 

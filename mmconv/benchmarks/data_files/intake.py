@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from mmconv.benchmarks.choosing import EVERYTHING, Choice, KeyOf, key_or_place
 from mmconv.benchmarks.data_files.bad_records import bad_records_note, refusal
 from mmconv.benchmarks.data_files.records import Record, Unreadable
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 
 Sample = TypeVar("Sample")
 

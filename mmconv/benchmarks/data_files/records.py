@@ -27,7 +27,7 @@ from mmconv.benchmarks.data_files.text_faults import (
     separator_error,
 )
 from mmconv.benchmarks.data_files.workbooks import Formatted, open_sheet
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 
 _LONGEST_CELL = 2**31 - 1  # characters: the most that `csv` can be told on every platform
 _SHEET_ERRORS = frozenset({"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A"})

@@ -9,7 +9,7 @@ import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from pathlib import Path
 
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 
 SAVE_AS_UTF8 = "Save the file as UTF-8"
 """The remedy for text in another encoding."""

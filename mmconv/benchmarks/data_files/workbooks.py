@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias
 from zipfile import BadZipFile
 
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 
 Rows: TypeAlias = Iterator[Sequence[Any]]
 """The values of a sheet's cells, row by row."""

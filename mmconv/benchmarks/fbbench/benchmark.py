@@ -19,10 +19,10 @@ from mmconv.benchmarks.fbbench.options import CONDITION, FBBenchOptions
 from mmconv.benchmarks.fbbench.scoring import score_answer, score_judgement
 from mmconv.benchmarks.shared.options import named_conditions, read_options, require_judge
 from mmconv.benchmarks.shared.scoring import Calls, Outcomes, Scores
-from mmconv.config import RunSpec
-from mmconv.keys import hash_files
-from mmconv.protocols import ImageSink
-from mmconv.values import Call, Sampling, Table
+from mmconv.core.config import RunSpec
+from mmconv.core.keys import hash_files
+from mmconv.core.protocols import ImageSink
+from mmconv.core.types import Call, Sampling, Table
 
 
 def build(spec: RunSpec, images: ImageSink) -> FBBench:
@@ -32,7 +32,7 @@ def build(spec: RunSpec, images: ImageSink) -> FBBench:
 
 
 class FBBench:
-    """The benchmark; see `mmconv.protocols.Benchmark`."""
+    """The benchmark; see `Benchmark`."""
 
     name = "fbbench"
     conditions = (CONDITION,)

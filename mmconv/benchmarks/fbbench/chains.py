@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from mmconv.benchmarks.fbbench.data import Sample
 from mmconv.benchmarks.fbbench.options import TEMPERATURES
-from mmconv.conversation import Turn, chain
-from mmconv.values import Call, Sampling, Text
+from mmconv.core.turns import Turn, chain
+from mmconv.core.types import Call, Sampling, Text
 
 ANSWER = "turn_2"
 """The id of the call that answers the feedback."""

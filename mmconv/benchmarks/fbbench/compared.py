@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from mmconv.benchmarks.fbbench.quantities import Where, macro_mean, tasks
 from mmconv.benchmarks.fbbench.tables import QUANTITIES
-from mmconv.config import RunSpec
+from mmconv.core.config import RunSpec
 from mmconv.stats import Quantity, ScoreFrame
 
 

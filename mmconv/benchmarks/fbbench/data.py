@@ -19,8 +19,8 @@ from mmconv.benchmarks.data_files.bad_records import BadRecords
 from mmconv.benchmarks.data_files.intake import Found, Intake, find_samples
 from mmconv.benchmarks.data_files.records import Reader, Record, scan_records
 from mmconv.benchmarks.fbbench.options import CORRECTION, MAINTENANCE, SCENARIOS, TEMPERATURES
-from mmconv.errors import DataError
-from mmconv.keys import hash_bytes
+from mmconv.core.errors import DataError
+from mmconv.core.keys import hash_bytes
 
 _TEXTS = (
     "bench_type",

@@ -17,8 +17,8 @@ from judges import Data, Judge, PromptSet, Slot
 from judges.parsers.fbbench import MET, REASON, RESULT, UNMET, WEIGHT, ChecklistParser, Criterion
 from mmconv.benchmarks.fbbench.chains import ANSWER
 from mmconv.benchmarks.fbbench.data import Sample
-from mmconv.errors import PlanError
-from mmconv.values import ANY_OBJECT, Call, Ref, Sampling
+from mmconv.core.errors import PlanError
+from mmconv.core.types import ANY_OBJECT, Call, Ref, Sampling
 
 JUDGEMENT = "judgement"
 """The id of the call that judges the answer."""

@@ -23,7 +23,7 @@ from mmconv.benchmarks.shared.judgements import (
     with_answers,
 )
 from mmconv.benchmarks.shared.scoring import Outcomes
-from mmconv.values import Call, Reply, Sampling, Score
+from mmconv.core.types import Call, Reply, Sampling, Score
 
 
 class ChecklistItem(BaseModel):

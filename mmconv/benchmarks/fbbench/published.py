@@ -16,8 +16,8 @@ from mmconv.benchmarks.fbbench.chains import ANSWER
 from mmconv.benchmarks.fbbench.grading import JUDGEMENT
 from mmconv.benchmarks.fbbench.scoring import REFUSAL
 from mmconv.benchmarks.shared.scoring import Outcomes
-from mmconv.errors import DataError
-from mmconv.values import Failure, Outcome, Reply
+from mmconv.core.errors import DataError
+from mmconv.core.types import Failure, Outcome, Reply
 
 RELEASES = {"v1": 734, "v3": 591}
 """How many samples each release has; all of v1's have a reference answer."""

@@ -13,8 +13,8 @@ from collections.abc import Collection, Mapping, Sequence
 from judges.parsers.fbbench import OFFICIAL
 from mmconv.benchmarks.fbbench.options import MAINTENANCE, TEMPERATURES
 from mmconv.benchmarks.fbbench.scoring import LABEL_SEPARATOR
+from mmconv.core.types import Cell
 from mmconv.stats import Column, Quantity, ScoreFrame, as_cell, bounded, measure
-from mmconv.values import Cell
 
 Where = Mapping[str, str | Collection[str]]
 """Tags with the texts to match, as `ScoreFrame.select` takes them."""

@@ -21,10 +21,10 @@ from mmconv.benchmarks.fbbench.published import ADVICE, RELEASES, read_name, rea
 from mmconv.benchmarks.fbbench.scoring import score_judgement
 from mmconv.benchmarks.fbbench.tables import build_tables
 from mmconv.benchmarks.shared.rescore import Rescoring
-from mmconv.errors import DataError
-from mmconv.score_rows import ScoreRows
+from mmconv.core.errors import DataError
+from mmconv.core.score_rows import ScoreRows
+from mmconv.core.types import Call, Failure, Score, Table
 from mmconv.stats import ScoreFrame
-from mmconv.values import Call, Failure, Score, Table
 
 # Stored scores are sums in another order or on another machine: their last places may differ.
 _SAME = 1e-9

@@ -19,7 +19,7 @@ from mmconv.benchmarks.fbbench.grading import JUDGEMENT
 from mmconv.benchmarks.fbbench.options import CONDITION, CORRECTION, Maintenance
 from mmconv.benchmarks.shared.endings import endings
 from mmconv.benchmarks.shared.scoring import Calls, Outcomes
-from mmconv.values import Failure, Outcome, Score, Verdict
+from mmconv.core.types import Failure, Outcome, Score, Verdict
 
 LABEL_SEPARATOR = "; "
 """Stands between the labels of a tag that holds several."""

@@ -16,9 +16,9 @@ from judges.parsers.fbbench import OFFICIAL
 from mmconv.benchmarks.fbbench.options import CORRECTION, MAINTENANCE, SCENARIOS
 from mmconv.benchmarks.fbbench.quantities import Where, estimate, holding, labels, official, tasks
 from mmconv.benchmarks.shared.endings import endings_table
+from mmconv.core.types import Cell, Table
 from mmconv.stats import Column, ScoreFrame
 from mmconv.stats.estimates import FEWEST_CLUSTERS
-from mmconv.values import Cell, Table
 
 QUANTITIES: dict[str, tuple[str, ...]] = {
     "error correction": (CORRECTION,),

@@ -26,10 +26,10 @@ from mmconv.benchmarks.mtbench101.options import CONDITIONS, SELF, MTBench101Opt
 from mmconv.benchmarks.mtbench101.scoring import Judged, score_answers, score_dialogue
 from mmconv.benchmarks.shared.options import named_conditions, read_options, require_judge
 from mmconv.benchmarks.shared.scoring import Calls, Outcomes, Scores
-from mmconv.config import RunSpec
-from mmconv.keys import hash_files
-from mmconv.protocols import ImageSink
-from mmconv.values import Call, Sampling, Score, Table
+from mmconv.core.config import RunSpec
+from mmconv.core.keys import hash_files
+from mmconv.core.protocols import ImageSink
+from mmconv.core.types import Call, Sampling, Score, Table
 
 
 def build(spec: RunSpec, images: ImageSink) -> MTBench101:
@@ -39,7 +39,7 @@ def build(spec: RunSpec, images: ImageSink) -> MTBench101:
 
 
 class MTBench101:
-    """The benchmark; see `mmconv.protocols.Benchmark`."""
+    """The benchmark; see `Benchmark`."""
 
     name = "mtbench101"
 

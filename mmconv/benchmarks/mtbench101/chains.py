@@ -7,8 +7,8 @@ the one before. Nothing is judged here.
 from __future__ import annotations
 
 from mmconv.benchmarks.mtbench101.data import Dialogue
-from mmconv.conversation import Turn, chain
-from mmconv.values import Call, Ref, Sampling, Text
+from mmconv.core.turns import Turn, chain
+from mmconv.core.types import Call, Ref, Sampling, Text
 
 
 def candidate_calls(

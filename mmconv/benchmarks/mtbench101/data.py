@@ -15,7 +15,7 @@ from mmconv.benchmarks.choosing import EVERYTHING, Choice, all_keys
 from mmconv.benchmarks.data_files.intake import Found, Intake, find_samples
 from mmconv.benchmarks.data_files.records import Record, scan_records
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS, Task
-from mmconv.values import Cell, Table
+from mmconv.core.types import Cell, Table
 
 _FIELDS = ("task", "id", "history")
 

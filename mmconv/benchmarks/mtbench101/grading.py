@@ -15,7 +15,7 @@ from mmconv.benchmarks.mtbench101.chains import answer_in_history
 from mmconv.benchmarks.mtbench101.data import Dialogue
 from mmconv.benchmarks.mtbench101.options import GradingOptions
 from mmconv.benchmarks.mtbench101.taxonomy import REFERENCED
-from mmconv.values import Call, Part, Ref, Sampling
+from mmconv.core.types import Call, Part, Ref, Sampling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

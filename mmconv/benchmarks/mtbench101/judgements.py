@@ -27,7 +27,7 @@ from mmconv.benchmarks.shared.judgements import (
     with_answers,
 )
 from mmconv.benchmarks.shared.scoring import Outcomes
-from mmconv.values import Call, Score
+from mmconv.core.types import Call, Score
 
 Code = Literal["CM", "SI", "AR", "TS", "CC", "CR", "FR", "SC", "SA", "MR", "GR", "IC", "PI"]
 """A task's abbreviation; the judge's criteria are the task's."""

@@ -34,8 +34,8 @@ from mmconv.benchmarks.mtbench101.scoring import (
     RATING,
 )
 from mmconv.benchmarks.mtbench101.taxonomy import AVERAGE, MEANS, TASKS
+from mmconv.core.types import UNPARSED, Cell, Table
 from mmconv.stats import Column, ScoreFrame
-from mmconv.values import UNPARSED, Cell, Table
 
 AUTHORS_DIGITS = 2
 """The authors' average is rounded to so many digits before it is printed."""

@@ -21,7 +21,7 @@ import orjson
 from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS, Task
 from mmconv.benchmarks.shared.rescore import Rescoring
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 
 _NAMES = {
     "task": ("task",),

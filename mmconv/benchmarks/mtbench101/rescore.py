@@ -27,8 +27,8 @@ from mmconv.benchmarks.mtbench101.scoring import (
 )
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS, Task
 from mmconv.benchmarks.shared.rescore import Rescoring
+from mmconv.core.types import Call, Cell, Reply, Score, Table
 from mmconv.stats import ScoreFrame
-from mmconv.values import Call, Cell, Reply, Score, Table
 
 MISSING = "not in the file"
 REPEATED = "repeated"
@@ -54,7 +54,7 @@ _CLOSE = 0.0005
 def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> tuple[Table, ...]:
     """The tables of judgements in files, a model for each file or OpenCompass folder.
 
-    Raises `mmconv.errors.DataError` for what is no judgement; `skip_bad` leaves it out. A turn that
+    Raises `DataError` for what is no judgement; `skip_bad` leaves it out. A turn that
     is absent is unscored if the authors' dialogue has it or if it lies before a judged one. Of a
     turn that is judged twice we read the first judgement; by the authors' convention all count, and
     those of turns that are history only.

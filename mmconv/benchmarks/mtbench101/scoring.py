@@ -18,8 +18,8 @@ from mmconv.benchmarks.mtbench101.grading import judgement_call
 from mmconv.benchmarks.mtbench101.taxonomy import Task
 from mmconv.benchmarks.shared.endings import endings
 from mmconv.benchmarks.shared.scoring import Calls, Outcomes
-from mmconv.errors import Unparsed
-from mmconv.values import Call, Reply, Score
+from mmconv.core.errors import Unparsed
+from mmconv.core.types import Call, Reply, Score
 
 RATING = "rating"
 AUTHORS = "authors"

@@ -14,7 +14,7 @@ from typing import TypeAlias, cast
 from mmconv.benchmarks.metrics import quantities
 from mmconv.benchmarks.registry import TITLES, find_part
 from mmconv.benchmarks.shared.scoring import Scale, ends_of
-from mmconv.config import RunSpec
+from mmconv.core.config import RunSpec
 from mmconv.stats import Column, Quantity, ScoreFrame
 
 _DESCRIBED = frozenset({"convbench", "mtbench101"})

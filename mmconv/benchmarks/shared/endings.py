@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from mmconv.errors import FailureKind
-from mmconv.values import Cell, Failure, Outcome, Reply, Table
+from mmconv.core.errors import FailureKind
+from mmconv.core.types import Cell, Failure, Outcome, Reply, Table
 
 if TYPE_CHECKING:
     from mmconv.stats import Column

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from judges import PromptSet, read_verdict
 from mmconv.benchmarks.shared.scoring import Outcomes
-from mmconv.values import Call, Finish, Image, Message, Part, Ref, Reply, Score, Text
+from mmconv.core.types import Call, Finish, Image, Message, Part, Ref, Reply, Score, Text
 
 Words = Annotated[str, Field(min_length=1)]
 """A text that may not be empty; an answer may, since models give such."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from mmconv.benchmarks.registry import TITLES, find_part
-from mmconv.values import Cell, Table
+from mmconv.core.types import Cell, Table
 
 Tables: TypeAlias = Mapping[str, Table]
 """A run's tables by name, in their order."""

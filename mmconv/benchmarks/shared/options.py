@@ -15,8 +15,8 @@ from typing import Annotated, Any, TypeAlias, TypeVar, cast, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from mmconv.benchmarks.registry import TITLES, find_part
-from mmconv.config import RunSpec, validate
-from mmconv.errors import ConfigError
+from mmconv.core.config import RunSpec, validate
+from mmconv.core.errors import ConfigError
 
 Options = TypeVar("Options", bound=BaseModel)
 Value = TypeVar("Value")

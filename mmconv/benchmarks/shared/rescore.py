@@ -13,9 +13,9 @@ from pathlib import Path
 from mmconv.benchmarks.data_files.bad_records import bad_records_note, bad_records_table
 from mmconv.benchmarks.data_files.intake import Found, Intake
 from mmconv.benchmarks.data_files.records import Record, Unreadable
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
+from mmconv.core.types import Cell, Table
 from mmconv.stats import tell_intervals
-from mmconv.values import Cell, Table
 
 _NOISE = 10
 """Decimals beyond which a mean's digits are those of its summation, not of the scores."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from mmconv.values import Call, Outcome, Score
+from mmconv.core.types import Call, Outcome, Score
 
 Calls: TypeAlias = Mapping[str, Call]
 Outcomes: TypeAlias = Mapping[str, Outcome]

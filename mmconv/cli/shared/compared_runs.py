@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from mmconv.cli.shared.option_values import FILE, Command
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
 from mmconv.report.comparison.mismatches import KINDS
 from mmconv.report.comparison.runs import finished_among
 

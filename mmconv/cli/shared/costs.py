@@ -11,13 +11,13 @@ import click
 
 from mmconv.cli.shared.option_values import Command
 from mmconv.cli.shared.table_output import print_tables
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.errors import ConfigError
-from mmconv.plans import Plan
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.errors import ConfigError
+from mmconv.core.plans import Plan
+from mmconv.core.run_stats import Tally
+from mmconv.engine import Runner
 from mmconv.report.costs import cost, session_cost, tell_dollars
 from mmconv.report.forecast import Forecast
-from mmconv.runner import Runner
-from mmconv.tally import Tally
 
 EXAMPLE = "{input: 2.5, output: 10}"
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 """The errors that a full disk brings."""

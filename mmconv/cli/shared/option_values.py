@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 """What options are added to: the function of a command."""

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from mmconv.config import RunSpec
+from mmconv.core.config import RunSpec
+from mmconv.core.run_stats import Pace, SeatTally, Tally
 from mmconv.report.costs import tell_session_cost
-from mmconv.tally import Pace, SeatTally, Tally
 
 LINE_SECONDS = 10.0
 

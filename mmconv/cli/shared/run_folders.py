@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 
 from mmconv.cli.shared.option_values import FILE, Command, require_utf8
-from mmconv.config import RunSpec
-from mmconv.errors import ConfigError, InputError, StoreError
-from mmconv.evaluation import Evaluation, Place, open_evaluation, read_run
+from mmconv.core.config import RunSpec
+from mmconv.core.errors import ConfigError, InputError, StoreError
+from mmconv.engine.run import Evaluation, Place, open_evaluation, read_run
 from mmconv.report.changed_inputs import check_beside
 from mmconv.run_folder.layout import PAGE, TRANSCRIPTS, WHOLE, Shard
 from mmconv.store.address import require_folder
@@ -45,7 +45,7 @@ def place(out: Path, store: str) -> Place:
 async def open_new(spec: RunSpec, where: Place, part: Shard = WHOLE) -> AsyncIterator[Evaluation]:
     """A run that is to be made, refused where its models are known to be unfit for it.
 
-    Raises as `mmconv.evaluation.open_evaluation` and `Evaluation.check_calls` do.
+    Raises as `mmconv.engine.run.open_evaluation` and `Evaluation.check_calls` do.
     """
     async with open_evaluation(spec, where, part) as evaluation:
         evaluation.check_calls()
@@ -56,7 +56,7 @@ async def open_new(spec: RunSpec, where: Place, part: Shard = WHOLE) -> AsyncIte
 async def open_made(folder: Path) -> AsyncIterator[Evaluation]:
     """A run that lies in its folder, with its data as they are today.
 
-    Raises as `enter_run` and `mmconv.evaluation.open_evaluation` do; where the data cannot be read,
+    Raises as `enter_run` and `mmconv.engine.run.open_evaluation` do; where the data cannot be read,
     the message also tells what of the run still can.
     """
     spec, found, shard = enter_run(folder)

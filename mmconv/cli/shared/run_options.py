@@ -11,9 +11,9 @@ import click
 from mmconv.benchmarks.registry import TITLES
 from mmconv.benchmarks.shared.options import describe, without_idle_judge
 from mmconv.cli.shared.option_values import FILE, Command, comma_list
-from mmconv.config import YAML_FILES, RunSpec, override, read_document, set_field, validate
-from mmconv.errors import ConfigError
-from mmconv.wrong_fields import nearest
+from mmconv.core.config import YAML_FILES, RunSpec, override, read_document, set_field, validate
+from mmconv.core.errors import ConfigError
+from mmconv.core.validation import nearest
 
 NAMED = f"Benchmarks: {', '.join(TITLES)}."
 """What stands below the help of commands that take a benchmark by its name."""

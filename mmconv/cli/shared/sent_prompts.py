@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
-from mmconv.config import ModelSpec
-from mmconv.conversation import without_oldest
-from mmconv.errors import ImageError, Refused
-from mmconv.plans import Asked, Origin
-from mmconv.protocols import ImageSource, Renderer
-from mmconv.raw_prompts import RawImage, RawPrompt
-from mmconv.values import Image, Message, Outcome, Reply, Text
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ImageError, Refused
+from mmconv.core.plans import Asked, Origin
+from mmconv.core.protocols import ImageSource, Renderer
+from mmconv.core.raw_prompts import RawImage, RawPrompt
+from mmconv.core.turns import without_oldest
+from mmconv.core.types import Image, Message, Outcome, Reply, Text
 from model_zoo.providers import provider_of
 
 INDENT = "    "
@@ -63,7 +63,7 @@ def open_renderers(
 ) -> dict[str, Renderer | None]:
     """What writes the models' prompts, by seat; None where that is not known here. Blocks.
 
-    Raises `mmconv.errors.ConfigError` as `open_renderer` of `mmconv.protocols.Provider` does.
+    Raises `ConfigError` as `open_renderer` of `Provider` does.
     """
     return {seat: provider_of(model).open_renderer(model, images) for seat, model in models.items()}
 

@@ -19,14 +19,14 @@ from mmconv.cli.shared.progress import counted, line, progress
 from mmconv.cli.shared.run_folders import open_new
 from mmconv.cli.shared.table_output import print_tables
 from mmconv.cli.shared.visible_text import visible
-from mmconv.config import RunSpec
-from mmconv.errors import OwnCodeError
-from mmconv.evaluation import Evaluation, Place, Result
+from mmconv.core.config import RunSpec
+from mmconv.core.errors import OwnCodeError
+from mmconv.core.run_stats import Halt, Tally
+from mmconv.engine import Runner, collect_rarely
+from mmconv.engine.run import Evaluation, Place, Result
 from mmconv.report.shortfalls import tell_notable
 from mmconv.run_folder.layout import PAGE, TABLES, TRANSCRIPTS, WHOLE, Shard
-from mmconv.runner import Runner, collect_rarely
 from mmconv.store.address import has_password, without_password
-from mmconv.tally import Halt, Tally
 from model_zoo.loading_threads import end_with_loads
 
 SWITCH_SECONDS = 0.001

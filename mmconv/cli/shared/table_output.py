@@ -15,9 +15,9 @@ import click
 import orjson
 
 from mmconv.cli.shared.option_values import FILE, Command
+from mmconv.core.types import Table
 from mmconv.report.tables.formats import FORMATS, as_printed, write_tables
 from mmconv.report.tables.text import all_to_text, fold
-from mmconv.values import Table
 
 
 def form_option(command: Command) -> Command:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mmconv.benchmarks.shared.compared import find_quantities
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
+from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.merged_tables import Named, merge_tables
 from mmconv.report.comparison.mismatches import check_alike, check_clusters, other_settings
 from mmconv.report.comparison.ranks import LEVEL
@@ -21,7 +22,6 @@ from mmconv.report.comparison.runs import open_runs
 from mmconv.run_folder.saved_run import FinishedRun
 from mmconv.stats import INTERVALS, Contrast, Kind, Quantity, ScoreFrame, as_cell, contrast, holm
 from mmconv.stats.cautious_means import CAUTIOUS
-from mmconv.values import Cell, Table
 
 PAIRED = (
     "Paired per sample: n counts the samples of which both runs have every number that a row is "

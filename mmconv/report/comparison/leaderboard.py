@@ -13,7 +13,8 @@ from pathlib import Path
 
 from mmconv.benchmarks.shared.endings import ending_cells
 from mmconv.benchmarks.shared.leaderboard import Board, BoardPart, find_boards
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
+from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.differences import quantities_by_key
 from mmconv.report.comparison.merged_tables import Named, merge_tables
 from mmconv.report.comparison.mismatches import (
@@ -30,7 +31,6 @@ from mmconv.report.tables.cells import is_text
 from mmconv.run_folder.layout import SeatSummary
 from mmconv.run_folder.saved_run import FinishedRun
 from mmconv.stats import Quantity, ScoreFrame, tell_intervals
-from mmconv.values import Cell, Table
 
 NAME = "leaderboard"
 """What the names of all its tables begin with."""

@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from mmconv.core.types import Cell, Table
 from mmconv.stats import INTERVALS
-from mmconv.values import Cell, Table
 
 _ANY = "candidate"
 _JUDGED = "judged by "

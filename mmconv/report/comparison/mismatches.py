@@ -17,8 +17,8 @@ from pydantic import TypeAdapter
 from mmconv.benchmarks.base import ImageOptions
 from mmconv.benchmarks.registry import TITLES
 from mmconv.benchmarks.shared.options import Description, describe, file_options
-from mmconv.config import CANDIDATE, ModelSpec
-from mmconv.errors import ConfigError
+from mmconv.core.config import CANDIDATE, ModelSpec
+from mmconv.core.errors import ConfigError
 from mmconv.run_folder.saved_run import MERGE, FinishedRun
 
 KINDS = ("data", "judge", "prompts", "code")

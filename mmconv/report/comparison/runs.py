@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mmconv.errors import ConfigError, DataError
+from mmconv.core.errors import ConfigError, DataError
 from mmconv.report.comparison.mismatches import data_hashes
 from mmconv.report.shortfalls import read_shortfall, tell_notable
 from mmconv.run_folder.layout import SPEC

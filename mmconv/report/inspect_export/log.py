@@ -27,13 +27,13 @@ from inspect_ai.log import (
 )
 from inspect_ai.model import ModelConfig, ModelUsage
 
-from mmconv.config import CANDIDATE, RunSpec
-from mmconv.keys import hash_json
-from mmconv.protocols import ImageSource
+from mmconv.core.atomic_writes import whole
+from mmconv.core.config import CANDIDATE, RunSpec
+from mmconv.core.keys import hash_json
+from mmconv.core.protocols import ImageSource
+from mmconv.core.types import Image
 from mmconv.report.inspect_export.sample import Pictures
 from mmconv.run_folder.layout import Manifest
-from mmconv.values import Image
-from mmconv.whole_files import whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,13 +35,24 @@ from inspect_ai.scorer import Score as InspectScore
 
 from judges import read_verdict
 from mmconv.benchmarks.shared.endings import METRICS
-from mmconv.config import CANDIDATE
-from mmconv.keys import hash_json
-from mmconv.plans import Asked, Finished, Origin, score_finished
-from mmconv.protocols import Benchmark
+from mmconv.core.config import CANDIDATE
+from mmconv.core.keys import hash_json
+from mmconv.core.plans import Asked, Finished, Origin, score_finished
+from mmconv.core.protocols import Benchmark
+from mmconv.core.trials import read_trial
+from mmconv.core.types import (
+    Call,
+    Failure,
+    Image,
+    Message,
+    Outcome,
+    Ref,
+    Reply,
+    Score,
+    Skipped,
+    Text,
+)
 from mmconv.run_folder.transcripts import message_record
-from mmconv.trials import read_trial
-from mmconv.values import Call, Failure, Image, Message, Outcome, Ref, Reply, Score, Skipped, Text
 
 Pictures = Callable[[Image], str]
 """Gives an image as a data URI."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mmconv.protocols import ImageSource
+from mmconv.core.atomic_writes import whole
+from mmconv.core.protocols import ImageSource
 from mmconv.report.comparison.differences import Comparison
 from mmconv.report.page.content import NOTHING, About, Content
 from mmconv.report.page.rendering import render
@@ -17,7 +18,6 @@ from mmconv.report.page.samples.blocks import BLOCK, LARGER, Blocks, packed
 from mmconv.report.page.samples.gathering import SHORT_NAME, Gathering
 from mmconv.report.page.views.by_benchmark import comparison_content, run_content
 from mmconv.run_folder.layout import PAGE
-from mmconv.whole_files import whole
 
 BLOCK_BYTES = 4_300_000
 """What texts and pictures may take inside the page, which stays below 5 MB with them."""

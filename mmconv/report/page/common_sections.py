@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from mmconv.core.types import Cell, Table
 from mmconv.report.costs import tell_dollars, tell_unmetered
 from mmconv.report.page.content import Content, Section
 from mmconv.report.page.grids import Grid, grid
 from mmconv.report.page.losses import Losses
 from mmconv.run_folder.layout import SeatSummary
-from mmconv.values import Cell, Table
 
 COSTS: Mapping[str, Callable[[SeatSummary], float | str]] = {
     "model": lambda seat: seat.model,

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeAlias
 
+from mmconv.core.types import Table
 from mmconv.report.notes import ALIKE
 from mmconv.report.page.grids import Grid
 from mmconv.report.page.plots import Plot
 from mmconv.report.page.samples.dialogues import Reader
 from mmconv.run_folder.saved_run import FinishedRun
-from mmconv.values import Table
 
 About: TypeAlias = Mapping[str, Mapping[str, str]]
 """Sample -> what its data say of it that no call shows (a caption, a reference), by name."""

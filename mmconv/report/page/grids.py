@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from mmconv.core.types import Cell, Table
 from mmconv.report.tables.cells import cell_parts, missing_notes, round_number
 from mmconv.report.tables.missing_reasons import tell_reasons
 from mmconv.run_folder.layout import TABLES
-from mmconv.values import Cell, Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

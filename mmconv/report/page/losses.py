@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from mmconv.benchmarks.shared.endings import EMPTY, FILTERED, TRUNCATED, how_ended
+from mmconv.core.types import Cell, Table
 from mmconv.report.page.samples.dialogues import Record, call_order
 from mmconv.report.shortfalls import Shortfall
 from mmconv.report.verdict_fates import (
@@ -25,7 +26,6 @@ from mmconv.report.verdict_fates import (
     group_tries,
     is_judgement,
 )
-from mmconv.values import Cell, Table
 
 _ENDINGS = {TRUNCATED: "cut off", EMPTY: "empty", FILTERED: "filtered"}
 ANSWERS = ("answered", *_ENDINGS.values(), "context dropped", "failed", "not asked")

@@ -15,8 +15,8 @@ from warnings import catch_warnings, filterwarnings
 
 from rich.cells import cell_len
 
+from mmconv.core.types import Cell
 from mmconv.report.tables.text import fold_anywhere
-from mmconv.values import Cell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from mmconv.keys import hash_json
+from mmconv.core.keys import hash_json
 from mmconv.report.notes import list_answered
 from mmconv.run_folder.layout import Manifest
 from mmconv.run_folder.saved_run import FinishedRun

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmconv import __version__
-from mmconv.config import CANDIDATE
+from mmconv.core.config import CANDIDATE
 from mmconv.report.page.provenance import provenance
 from mmconv.report.page.samples.blocks import BLOCK, Blocks
 from mmconv.report.page.samples.gathering import Gathering

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Context, Decimal
 
+from mmconv.core.types import Cell, Table
 from mmconv.report.tables.missing_reasons import tell_largest, tell_reasons
-from mmconv.values import Cell, Table
 
 NONE = "–"
 """What stands for a value that is not there."""

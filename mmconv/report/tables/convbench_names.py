@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from mmconv.benchmarks.convbench.quantities import DELTAS
-from mmconv.values import Table
+from mmconv.core.types import Table
 
 MARK = "\N{DAGGER}"
 

@@ -15,7 +15,9 @@ from typing import Any
 
 import orjson
 
-from mmconv.errors import DataError
+from mmconv.core.atomic_writes import whole
+from mmconv.core.errors import DataError
+from mmconv.core.types import Cell, Table
 from mmconv.report.tables.cells import (
     check_table,
     round_number,
@@ -25,8 +27,6 @@ from mmconv.report.tables.latex import to_latex
 from mmconv.report.tables.markdown import to_markdown
 from mmconv.report.tables.text import to_text
 from mmconv.run_folder.tables import INDEX, read_names
-from mmconv.values import Cell, Table
-from mmconv.whole_files import whole
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 """What spreadsheets take for a formula: text that begins with one of these signs."""

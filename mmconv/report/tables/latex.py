@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import TypeAlias
 
+from mmconv.core.types import Cell, Table
 from mmconv.report.tables.cells import (
     NONE,
     check_table,
@@ -22,7 +23,6 @@ from mmconv.report.tables.cells import (
     stack_parts,
     tell_counts_once,
 )
-from mmconv.values import Cell, Table
 
 _Lines: TypeAlias = list[list[str]]
 """A row of a table: its lines, and their cells."""

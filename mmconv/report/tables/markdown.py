@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from mmconv.core.types import Table
 from mmconv.report.tables.cells import (
     cell_parts,
     check_table,
@@ -14,7 +15,6 @@ from mmconv.report.tables.cells import (
     one_line,
     shared_notes,
 )
-from mmconv.values import Table
 
 _MARKDOWN = re.compile(r"([\\`*_|<$~]|\](?=\()|&(?=#?\w+;))")
 

@@ -1,7 +1,7 @@
 """Why scores are missing, in words: what stands below tables and in hints.
 
 The data (`scores.jsonl`, tables as CSV and JSON) keep the reasons as they are, which
-`mmconv.values` gives; what is no reason of those, such as a benchmark's own, is told as it is.
+`mmconv.core.types` gives; what is no reason of those, such as a benchmark's own, is told as it is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from mmconv.values import SAME_TEXT, UNASKED, UNPAIRED, UNPARSED
+from mmconv.core.types import SAME_TEXT, UNASKED, UNPAIRED, UNPARSED
 
 _RunAndWords: TypeAlias = tuple[str, str]
 
@@ -83,7 +83,7 @@ def _listed(counts: Sequence[tuple[_RunAndWords, int]]) -> str:
 
 
 def _known_words(reason: str) -> str | None:
-    """One of the reasons that `mmconv.values` gives, in words; None for any other."""
+    """One of the reasons that `mmconv.core.types` gives, in words; None for any other."""
     for pattern, words in _WORDS:
         if match := re.fullmatch(pattern, reason):
             return match.expand(words)

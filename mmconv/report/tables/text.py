@@ -14,6 +14,7 @@ from itertools import zip_longest
 
 from rich.cells import cell_len, chop_cells
 
+from mmconv.core.types import Table
 from mmconv.report.tables.cells import (
     cell_parts,
     check_table,
@@ -22,7 +23,6 @@ from mmconv.report.tables.cells import (
     one_line,
     shared_notes,
 )
-from mmconv.values import Table
 
 _GAP = "  "
 _HANGING = "  "

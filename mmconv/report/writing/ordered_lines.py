@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from mmconv.whole_files import whole
+from mmconv.core.atomic_writes import whole
 
 _BUFFER = 1 << 20
 

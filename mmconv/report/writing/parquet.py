@@ -10,9 +10,9 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args
 
-from mmconv.errors import DataError
+from mmconv.core.atomic_writes import whole
+from mmconv.core.errors import DataError
 from mmconv.run_folder.records import Entry
-from mmconv.whole_files import whole
 
 if TYPE_CHECKING:
     import pyarrow

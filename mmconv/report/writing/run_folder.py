@@ -17,8 +17,11 @@ from typing import Any, Self
 
 import orjson
 
-from mmconv.errors import ConfigError
-from mmconv.plans import Finished
+from mmconv.core.atomic_writes import whole
+from mmconv.core.errors import ConfigError
+from mmconv.core.plans import Finished
+from mmconv.core.score_rows import ScoreRows
+from mmconv.core.types import Score, Table
 from mmconv.report.shortfalls import Shortfall, tell_notable
 from mmconv.report.tables.formats import remove_tables, write_tables
 from mmconv.report.tables.markdown import all_to_markdown, in_markdown
@@ -27,9 +30,6 @@ from mmconv.report.writing.parquet import columns_of, write_parquet
 from mmconv.run_folder.layout import MANIFEST, REPORT, SCORES, TABLES, TRANSCRIPTS
 from mmconv.run_folder.records import CallRecord, ScoreRecord
 from mmconv.run_folder.transcripts import call_records, clustered, score_record
-from mmconv.score_rows import ScoreRows
-from mmconv.values import Score, Table
-from mmconv.whole_files import whole
 
 NEEDED_AT_THE_END = ("mmconv.stats", "pyarrow.json", "pyarrow.parquet")
 """What a run's folder is written with."""

@@ -21,8 +21,8 @@ from pydantic import (
     model_validator,
 )
 
+from mmconv.core.types import ANY_OBJECT, Finish, Reply
 from mmconv.service.http.request_limits import HOTTEST
-from mmconv.values import ANY_OBJECT, Finish, Reply
 
 FINISHES: Mapping[Finish, str] = {
     "stop": "stop",

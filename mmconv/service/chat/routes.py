@@ -18,7 +18,8 @@ import orjson
 from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
-from mmconv.keys import content_key
+from mmconv.core.keys import content_key
+from mmconv.core.types import Message, Part, Reply, Sampling, Text
 from mmconv.service.access import Asker, Caller, Chatter, Shared
 from mmconv.service.chat.openai_protocol import (
     ChatCompletion,
@@ -40,7 +41,6 @@ from mmconv.service.models.api_keys import has_key, require_key
 from mmconv.service.models.calls import ask
 from mmconv.service.models.pool import guides_output
 from mmconv.service.state import Service
-from mmconv.values import Message, Part, Reply, Sampling, Text
 
 router = APIRouter(prefix="/v1", tags=["chat"], route_class=JsonRoute)
 

@@ -14,15 +14,16 @@ from typing import Any, Final
 import orjson
 
 from mmconv.answers import Progress
-from mmconv.config import CANDIDATE, RunSpec
+from mmconv.core.config import CANDIDATE, RunSpec
+from mmconv.core.errors import ConfigError
+from mmconv.core.keys import hash_json
+from mmconv.core.plans import Finished, Plan
+from mmconv.core.types import Failure, Image, Outcome
 from mmconv.dialogues.plans import PROMPTS, Dialogue
 from mmconv.dialogues.reading import read_dialogue
 from mmconv.dialogues.request import DialogueRequest
 from mmconv.dialogues.results import DialogueResult
-from mmconv.errors import ConfigError
-from mmconv.keys import hash_json
-from mmconv.plans import Finished, Plan
-from mmconv.runner import Runner, Seat
+from mmconv.engine import Runner, Seat
 from mmconv.service.errors.privacy import without_runs
 from mmconv.service.errors.problems import Problem
 from mmconv.service.images.request_images import RequestImages, request_images
@@ -34,7 +35,6 @@ from mmconv.service.runs.requests import decisive, named_model
 from mmconv.service.settings import Settings
 from mmconv.service.state import Service
 from mmconv.store.jobs import Ending, Job
-from mmconv.values import Failure, Image, Outcome
 
 DIALOGUE: Final = "dialogue"
 """The kind of a dialogue's job in the queue."""

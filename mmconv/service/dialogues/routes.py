@@ -16,11 +16,13 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from mmconv.answers import DialogueInfo, Progress, QueuedDialogue
-from mmconv.config import CANDIDATE
+from mmconv.core.config import CANDIDATE
+from mmconv.core.plans import Finished
+from mmconv.core.run_stats import JobState
+from mmconv.core.types import Failure, Reply
 from mmconv.dialogues.plans import Dialogue
 from mmconv.dialogues.request import DialogueRequest
 from mmconv.dialogues.results import DialogueResult
-from mmconv.plans import Finished
 from mmconv.service.access import Asker, Caller, Chatter, Shared
 from mmconv.service.dialogues.execution import (
     DIALOGUE,
@@ -48,8 +50,6 @@ from mmconv.service.models.failures import problem_of_failure
 from mmconv.service.state import Service
 from mmconv.store.job_queries import stands
 from mmconv.store.jobs import Filter, Job, NewJob
-from mmconv.tally import JobState
-from mmconv.values import Failure, Reply
 
 router = APIRouter(prefix="/v1", tags=["dialogues"], route_class=JsonRoute)
 

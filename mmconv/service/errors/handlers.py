@@ -11,8 +11,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from mmconv.errors import InputError, StoreError, StoreFull
-from mmconv.runner import collect_soon
+from mmconv.core.errors import InputError, StoreError, StoreFull
+from mmconv.engine import collect_soon
 from mmconv.service.errors.privacy import presentable
 from mmconv.service.errors.problems import Problem, json_response
 from mmconv.service.errors.validation import validation_problem

@@ -16,12 +16,12 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 
 from images import Facts
-from mmconv.errors import ImageError
+from mmconv.core.errors import ImageError
+from mmconv.core.types import Image
 from mmconv.service.errors.privacy import presentable
 from mmconv.service.errors.problems import Problem, too_large
 from mmconv.service.images.fetching import fetch
 from mmconv.service.state import Service
-from mmconv.values import Image
 
 Given = ParamSpec("Given")
 Made = TypeVar("Made")

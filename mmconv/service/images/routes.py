@@ -20,7 +20,7 @@ from images.header import read_media_type
 from images.thumbnails import thumbnail
 from images.uploads import Claim
 from mmconv.answers import OwnImage, StoredImage
-from mmconv.errors import ImageError
+from mmconv.core.errors import ImageError
 from mmconv.service.access import Asker, Caller, Chatter, Shared
 from mmconv.service.docs.responses import Responses, documented
 from mmconv.service.errors.problems import Problem, json_response, too_large

@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from mmconv.answers import Progress
+from mmconv.core.run_stats import Pace, Tally
 from mmconv.service.models.failures import words_of_halt
 from mmconv.store.jobs import Ending, Job
-from mmconv.tally import Pace, Tally
 
 
 class JobProgress:

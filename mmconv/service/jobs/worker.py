@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol, TypeAlias
 
-from mmconv.errors import MmconvError, StoreError
-from mmconv.runner import collect_soon
+from mmconv.core.errors import MmconvError, StoreError
+from mmconv.engine import collect_soon
 from mmconv.service.errors.privacy import presentable
 from mmconv.service.jobs.live_processes import ProcessMark
 from mmconv.store.job_queries import MOST_STARTS
@@ -52,7 +52,7 @@ class Work(Protocol):
     async def run(self) -> Ending | None:
         """Carry it out; None if it was stopped before its end.
 
-        Raises `mmconv.errors.MmconvError` where it cannot be carried out as it is.
+        Raises `MmconvError` where it cannot be carried out as it is.
         """
         ...
 

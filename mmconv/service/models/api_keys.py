@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 
-from mmconv.assemble import check_key
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError
+from mmconv.engine.setup import check_key
 from mmconv.service.errors.problems import Problem
 
 log = logging.getLogger(__name__)

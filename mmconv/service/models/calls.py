@@ -13,9 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from mmconv.errors import ConfigError
-from mmconv.plans import Finished, Plan
-from mmconv.runner import Runner, Seat
+from mmconv.core.errors import ConfigError
+from mmconv.core.plans import Finished, Plan
+from mmconv.core.run_stats import Tally
+from mmconv.core.types import Failure, Message, Reply, Sampling
+from mmconv.engine import Runner, Seat
 from mmconv.service.access import Caller
 from mmconv.service.errors.problems import Problem
 from mmconv.service.http.request_tracing import traced
@@ -23,8 +25,6 @@ from mmconv.service.metrics import RunnerMetrics, WorkName
 from mmconv.service.models.failures import log_failure, problem_of_failure
 from mmconv.service.models.pool import guest
 from mmconv.service.state import Service
-from mmconv.tally import Tally
-from mmconv.values import Failure, Message, Reply, Sampling
 
 log = logging.getLogger(__name__)
 

@@ -6,12 +6,12 @@ import logging
 from collections.abc import Mapping
 from typing import cast
 
-from mmconv.errors import FailureKind
+from mmconv.core.errors import FailureKind
+from mmconv.core.run_stats import Halt
+from mmconv.core.types import Failure
 from mmconv.service.errors.privacy import presentable, without_runs
 from mmconv.service.errors.problems import Problem
 from mmconv.service.http.request_tracing import traced
-from mmconv.tally import Halt
-from mmconv.values import Failure
 
 log = logging.getLogger(__name__)
 

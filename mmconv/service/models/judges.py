@@ -12,7 +12,7 @@ from pathlib import Path
 
 from judges import PromptSet
 from mmconv.benchmarks.convbench.benchmark import OFFLINE_JUDGES
-from mmconv.config import ModelSpec
+from mmconv.core.config import ModelSpec
 from mmconv.service.errors.problems import Problem
 from mmconv.service.settings import Settings
 

@@ -13,13 +13,13 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from mmconv.assemble import build_seat, model_identity
-from mmconv.closing import close_all
-from mmconv.config import ModelSpec, RunSpec, SamplingSpec
-from mmconv.protocols import Backend, ImageSource
-from mmconv.runner import Model, Seat
-from mmconv.runner.slots import Slots, Stopped
-from mmconv.values import Message, Reply, Sampling
+from mmconv.core.closing import close_all
+from mmconv.core.config import ModelSpec, RunSpec, SamplingSpec
+from mmconv.core.protocols import Backend, ImageSource
+from mmconv.core.types import Message, Reply, Sampling
+from mmconv.engine import Model, Seat
+from mmconv.engine.limiter import Slots, Stopped
+from mmconv.engine.setup import build_seat, model_identity
 from model_zoo.providers import provider_of
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class ModelPool:
     """Configured models by their public names; `images` is where backends read pictures.
 
     Making one checks the options of every model and loads none; checkpoints are hashed, so it is
-    made in a thread. Raises `mmconv.errors.ConfigError`.
+    made in a thread. Raises `ConfigError`.
     """
 
     def __init__(self, specs: Mapping[str, ModelSpec], images: ImageSource) -> None:

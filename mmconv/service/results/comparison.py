@@ -11,7 +11,8 @@ from pydantic import Field
 from starlette.responses import Response
 
 from mmconv.answers import ComparedTables
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
+from mmconv.core.types import Table
 from mmconv.report.comparison.differences import Comparison, compare
 from mmconv.report.tables.formats import FORMATS
 from mmconv.service.access import Reader, Shared
@@ -23,7 +24,6 @@ from mmconv.service.results.public_folder import public_folder
 from mmconv.service.results.run_files import read_in_thread
 from mmconv.service.runs.lookup import find_run, finished_folder
 from mmconv.service.state import Service
-from mmconv.values import Table
 
 router = APIRouter(prefix="/v1", tags=["runs"])
 

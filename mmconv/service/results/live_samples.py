@@ -12,16 +12,16 @@ from functools import partial
 from itertools import groupby, islice
 from typing import Any, TypeVar
 
-from mmconv.evaluation import Evaluation
-from mmconv.plans import Finished, Plan, score_finished
-from mmconv.protocols import Replies
+from mmconv.core.plans import Finished, Plan, score_finished
+from mmconv.core.protocols import Replies
+from mmconv.core.types import Failure, Outcome, Reply
+from mmconv.engine import Runner
+from mmconv.engine.run import Evaluation
 from mmconv.run_folder.transcripts import call_records, message_record, score_record
-from mmconv.runner import Runner
 from mmconv.service.errors.problems import Problem
 from mmconv.service.results.run_files import clean_call
 from mmconv.service.runs.problems import reading_data
 from mmconv.service.runs.resources import RunResources
-from mmconv.values import Failure, Outcome, Reply
 
 Made = TypeVar("Made")
 

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from mmconv.benchmarks.shared.options import file_options
-from mmconv.config import ModelSpec, RunSpec
+from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.run_folder.layout import MANIFEST, SCORES, SPEC, SUMMARY, TABLES, TRANSCRIPTS
 from mmconv.run_folder.saved_run import read_lines
 from mmconv.run_folder.tables import INDEX

@@ -14,6 +14,7 @@ from fastapi import APIRouter, Query
 from fastapi import Path as InPath
 from starlette.responses import FileResponse
 
+from mmconv.core.atomic_writes import whole
 from mmconv.report.page import write_page
 from mmconv.report.page.content import About
 from mmconv.run_folder.layout import PAGE
@@ -24,7 +25,6 @@ from mmconv.service.http.query_parameters import QueryParameters
 from mmconv.service.results.derived_files import derived_file
 from mmconv.service.runs.lookup import RunId
 from mmconv.service.runs.resources import Resources, RunResources
-from mmconv.whole_files import whole
 
 router = APIRouter(prefix="/v1", tags=["runs"])
 

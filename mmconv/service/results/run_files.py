@@ -20,7 +20,8 @@ from operator import and_
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
+from mmconv.core.types import Table
 from mmconv.report.tables.formats import FORMATS
 from mmconv.report.writing.parquet import columns_of
 from mmconv.run_folder.layout import SCORES, TABLES, TRANSCRIPTS
@@ -30,7 +31,6 @@ from mmconv.run_folder.tables import read_tables
 from mmconv.service.errors.privacy import presentable
 from mmconv.service.errors.problems import Problem
 from mmconv.service.models.failures import words_of_failure
-from mmconv.values import Table
 
 if TYPE_CHECKING:
     import pyarrow

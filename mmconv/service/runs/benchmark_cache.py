@@ -11,11 +11,11 @@ from collections import OrderedDict
 from functools import partial
 from typing import Any
 
-from mmconv.assemble import build_benchmark
-from mmconv.config import RunSpec
-from mmconv.equipment import Equipment
-from mmconv.evaluation import Evaluation
-from mmconv.protocols import Benchmark
+from mmconv.core.config import RunSpec
+from mmconv.core.protocols import Benchmark
+from mmconv.engine.resources import Equipment
+from mmconv.engine.run import Evaluation
+from mmconv.engine.setup import build_benchmark
 from mmconv.service.state import Service
 
 KEPT = 8
@@ -31,7 +31,7 @@ class BenchmarkCache:
         self._building = asyncio.Lock()
 
     async def get(self, spec: RunSpec) -> Benchmark[Any]:
-        """The benchmark of a run; raises `mmconv.errors.InputError` for options or data."""
+        """The benchmark of a run; raises `InputError` for options or data."""
         name = spec.model_dump_json()
         if name not in self._built:
             async with self._building:

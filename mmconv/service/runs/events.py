@@ -13,7 +13,7 @@ import orjson
 from fastapi import APIRouter
 from starlette.responses import StreamingResponse
 
-from mmconv.errors import StoreError
+from mmconv.core.errors import StoreError
 from mmconv.service.access import Reader, Shared
 from mmconv.service.docs.responses import documented
 from mmconv.service.jobs.watching import watch

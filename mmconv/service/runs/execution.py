@@ -8,9 +8,9 @@ from typing import Any, Final
 import orjson
 
 from mmconv.answers import Progress
-from mmconv.errors import ConfigError
-from mmconv.evaluation import Evaluation
-from mmconv.runner import Runner
+from mmconv.core.errors import ConfigError
+from mmconv.engine import Runner
+from mmconv.engine.run import Evaluation
 from mmconv.service.errors.problems import Problem
 from mmconv.service.jobs.progress import DONE, JobProgress, ending_of_halt
 from mmconv.service.metrics import Metrics, RunnerMetrics

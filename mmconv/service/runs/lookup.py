@@ -12,8 +12,8 @@ from fastapi import Path as InPath
 from pydantic import Field
 
 from mmconv.answers import Progress
-from mmconv.errors import InputError
-from mmconv.evaluation import Evaluation
+from mmconv.core.errors import InputError
+from mmconv.engine.run import Evaluation
 from mmconv.report.page.content import About
 from mmconv.run_folder.layout import TABLES
 from mmconv.run_folder.saved_run import read_manifest

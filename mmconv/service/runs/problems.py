@@ -15,8 +15,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from mmconv.config import RunSpec
-from mmconv.errors import DataError, InputError
+from mmconv.core.config import RunSpec
+from mmconv.core.errors import DataError, InputError
 from mmconv.service.errors.privacy import presentable, without_commands
 from mmconv.service.errors.problems import Problem
 from mmconv.service.errors.validation import validation_problem

@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from mmconv.benchmarks.registry import TITLES
 from mmconv.benchmarks.shared.options import Description, describe, file_options, without_idle_judge
-from mmconv.config import ModelSpec, RunSpec, SamplingSpec
-from mmconv.identity import OPERATIONAL
-from mmconv.keys import hash_json
+from mmconv.core.config import ModelSpec, RunSpec, SamplingSpec
+from mmconv.core.keys import hash_json
+from mmconv.engine.identity import OPERATIONAL
 from mmconv.service.errors.problems import Problem, no_model
 from mmconv.service.http.request_limits import check_temperature, check_tokens
 from mmconv.service.models.api_keys import require_key

@@ -12,7 +12,8 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from mmconv.answers import RunInfo
-from mmconv.errors import InputError
+from mmconv.core.errors import InputError
+from mmconv.core.run_stats import JobState
 from mmconv.service.access import Caller, Reader, RunStarter, Shared
 from mmconv.service.docs.responses import documented, stopped, with_location
 from mmconv.service.errors.problems import Problem, json_response
@@ -27,7 +28,6 @@ from mmconv.service.runs.requests import RunRequest, name_run, require_keys, res
 from mmconv.service.runs.resources import Resources
 from mmconv.store.job_queries import stands
 from mmconv.store.jobs import Filter, Job, NewJob, Submission
-from mmconv.tally import JobState
 
 router = APIRouter(prefix="/v1", tags=["runs"], route_class=JsonRoute)
 

@@ -17,8 +17,9 @@ from fastapi import Path as InPath
 from starlette.responses import FileResponse, Response
 
 from mmconv import __version__
-from mmconv.evaluation import Evaluation
-from mmconv.keys import hash_json
+from mmconv.core.keys import hash_json
+from mmconv.core.trials import read_trial
+from mmconv.engine.run import Evaluation
 from mmconv.report.page.content import NOTHING, About
 from mmconv.report.page.samples.gathering import reading_settings, shown_sample
 from mmconv.report.page.served_parts import HEAD, block_name, write_parts
@@ -42,7 +43,6 @@ from mmconv.service.runs.lookup import (
 )
 from mmconv.service.runs.resources import Resources, RunResources
 from mmconv.store.jobs import Job
-from mmconv.trials import read_trial
 
 router = APIRouter(prefix="/web", include_in_schema=False)
 

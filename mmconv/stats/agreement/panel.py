@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from mmconv.core.types import Cell
 from mmconv.stats.agreement.many_raters import (
     Alike,
     Level,
@@ -41,7 +42,6 @@ from mmconv.stats.agreement.two_raters import (
 )
 from mmconv.stats.column import Column, number_names
 from mmconv.stats.estimates import FEWEST_CLUSTERS, ROUNDING, summarise_share
-from mmconv.values import Cell
 
 EACH = "judge and person"
 CONSENSUS = "judge and consensus"

@@ -10,7 +10,7 @@ from judges.parsers.botchat import (
     authors_human,
     comparison,
 )
-from mmconv.errors import Unparsed
+from mmconv.core.errors import Unparsed
 
 UNIEVAL = UniEvalParser(utterances=16)
 

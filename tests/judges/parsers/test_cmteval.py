@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from judges.parsers.cmteval import TurnsParser, turn_scores
-from mmconv.errors import Unparsed
+from mmconv.core.errors import Unparsed
 
 SOUND = """{"评估结果": [
   {"轮次": "1", "统筹能力": 4, "适应能力": 5, "评分理由": "全面"},

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judges.parsers import choice, extracted_choice, extracted_rating, rating
-from mmconv.errors import Unparsed
-from mmconv.values import Parser
+from mmconv.core.errors import Unparsed
+from mmconv.core.types import Parser
 
 RATINGS = [
     ("Rating: 7", 7),

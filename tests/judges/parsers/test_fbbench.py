@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from judges.parsers.fbbench import ChecklistParser, Criterion
-from mmconv.errors import Unparsed
+from mmconv.core.errors import Unparsed
 
 A, B, C = "回答是否致歉", "结果是否为$\\frac{1}{2}$", "回答是否给出步骤"
 WEIGHED = ChecklistParser(

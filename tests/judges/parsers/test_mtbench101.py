@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from judges.parsers.mtbench101 import bracketed_rating, first_bracketed_integer, is_out_of_range
-from mmconv.errors import Unparsed
-from mmconv.values import Parser
+from mmconv.core.errors import Unparsed
+from mmconv.core.types import Parser
 
 
 def read(parser: Parser, text: str) -> float | None:

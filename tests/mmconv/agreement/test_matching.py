@@ -11,7 +11,7 @@ import pytest
 
 from mmconv.agreement.matching import Match, match
 from mmconv.agreement.ratings import Rating
-from mmconv.errors import ConfigError, DataError
+from mmconv.core.errors import ConfigError, DataError
 from mmconv.stats.agreement.many_raters import Level
 from tests.mmconv.agreement.raters import rated
 

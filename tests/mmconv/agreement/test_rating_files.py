@@ -10,9 +10,9 @@ import pytest
 
 from mmconv.agreement.rating_files import read_ratings
 from mmconv.agreement.ratings import Rating
-from mmconv.errors import ConfigError, DataError
+from mmconv.core.errors import ConfigError, DataError
+from mmconv.core.types import Score
 from mmconv.run_folder.transcripts import score_record
-from mmconv.values import Score
 
 
 def write(path: Path, *rows: str) -> Path:

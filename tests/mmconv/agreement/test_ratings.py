@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mmconv.agreement.ratings import choose, list_values, require_fields
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
 from tests.mmconv.agreement.raters import rated
 
 

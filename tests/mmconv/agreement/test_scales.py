@@ -11,7 +11,7 @@ import pytest
 from mmconv.agreement.matching import match
 from mmconv.agreement.scales import read_scale, warn_of_scales
 from mmconv.benchmarks.shared.scoring import Scale
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 from tests.mmconv.agreement.raters import rated, write_manifest
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mmconv.agreement.matching import match
 from mmconv.agreement.tables import agreement_table
+from mmconv.core.types import Table
 from mmconv.stats.agreement.panel import EACH
-from mmconv.values import Table
 from tests.mmconv.agreement.raters import rated
 
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 
 from mmconv.benchmarks.metrics import Metric, quantities
+from mmconv.core.types import Cell, Table
 from mmconv.stats import Column, Quantity, ScoreFrame
-from mmconv.values import Cell, Table
 
 TOLERANCE = 1e-11
 

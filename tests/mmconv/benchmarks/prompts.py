@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmconv.values import Message, Ref, Text
+from mmconv.core.types import Message, Ref, Text
 
 
 def text(message: Message) -> str:

@@ -11,13 +11,13 @@ import pytest
 from click.testing import CliRunner
 
 from images import Library
-from mmconv.assemble import build_benchmark
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.errors import ConfigError, DataError
-from mmconv.evaluation import Place, open_evaluation
-from mmconv.protocols import Benchmark
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.errors import ConfigError, DataError
+from mmconv.core.protocols import Benchmark
+from mmconv.engine.run import Place, open_evaluation
+from mmconv.engine.setup import build_benchmark
 from mmconv.run_folder.layout import Shard
 from tests.mmconv.benchmarks.botchat import samples as botchat
 from tests.mmconv.benchmarks.cmteval import dialogues as cmteval

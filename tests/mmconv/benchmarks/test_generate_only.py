@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from images import Library
-from mmconv.assemble import build_benchmark
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.errors import ConfigError, PromptError
-from mmconv.protocols import Benchmark
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.errors import ConfigError, PromptError
+from mmconv.core.protocols import Benchmark
+from mmconv.engine.setup import build_benchmark
 from tests.mmconv.benchmarks.few_records import DATA
 
 ECHO = ModelSpec(provider="fake", model="echo")

@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mmconv.cli.agree import command
-from mmconv.errors import ConfigError, DataError
+from mmconv.core.errors import ConfigError, DataError
+from mmconv.core.types import Score
 from mmconv.run_folder.transcripts import score_record
 from mmconv.stats.agreement.panel import ALL, CONSENSUS, EACH, PEOPLE
-from mmconv.values import Score
 from tests.mmconv.agreement.raters import write_manifest
 
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, REFERENCES
-from mmconv.errors import ConfigError, DataError
+from mmconv.core.errors import ConfigError, DataError
 from tests.mmconv.benchmarks.convbench.data_files import write_lines
 from tests.mmconv.cli.drafting import DRAFTED, HUMAN, SCRIPT, Desk
 from tests.mock_server import mock_server

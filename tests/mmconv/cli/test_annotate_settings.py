@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from images import Library
-from mmconv.assemble import build_benchmark
 from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.errors import ConfigError
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.errors import ConfigError
+from mmconv.engine.setup import build_benchmark
 from tests.mmconv.cli.drafting import HUMAN, SCRIPT, Desk
 
 

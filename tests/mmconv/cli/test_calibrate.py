@@ -13,7 +13,7 @@ from mmconv.benchmarks.botchat.loops import first_repeat
 from mmconv.benchmarks.botchat.options import DupDetect
 from mmconv.cli import calibrate as calibrating
 from mmconv.cli.calibrate import command
-from mmconv.errors import ConfigError, DataError
+from mmconv.core.errors import ConfigError, DataError
 from tests.mmconv.benchmarks.botchat.samples import dialogue, opponents
 
 

@@ -16,10 +16,10 @@ import yaml
 from click.testing import CliRunner, Result
 
 from mmconv.cli.chat import HELP, command
-from mmconv.config import ModelSpec
-from mmconv.errors import Refused
-from mmconv.protocols import ImageSource
-from mmconv.values import Image, Message, Reply, Sampling, Text
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import Refused
+from mmconv.core.protocols import ImageSource
+from mmconv.core.types import Image, Message, Reply, Sampling, Text
 from tests.images.pictures import encode, halves
 
 asked: list[tuple[tuple[Message, ...], Sampling]] = []

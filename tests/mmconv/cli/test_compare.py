@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 
 from mmconv.cli.compare import command
 from mmconv.cli.export import command as export
-from mmconv.config import ModelSpec
-from mmconv.errors import ConfigError, DataError
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError, DataError
 from mmconv.run_folder.tables import read_tables
 from tests.mmconv.benchmarks.botchat import samples as botchat
 from tests.mmconv.benchmarks.mtbench101 import dialogues as mtbench101

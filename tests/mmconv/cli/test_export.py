@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from mmconv.cli import commands, export
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 from tests.mmconv.riddle_desk import ROWS, Desk, riddles
 from tests.mmconv.test_scoring_again import desk
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mmconv.cli.leaderboard import command
-from mmconv.errors import ConfigError, DataError
+from mmconv.core.errors import ConfigError, DataError
 from mmconv.run_folder.tables import read_tables
 from mmconv.stats import INTERVALS
 from tests.mmconv.report.page_runs import simulated_run

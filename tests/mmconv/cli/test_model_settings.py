@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)

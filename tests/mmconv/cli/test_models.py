@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from mmconv.cli import commands
 from mmconv.cli.models import IMAGES, MODEL, NEED_NO_FILE, PARAMETERS, TERMS
-from mmconv.config import AboutSpec, ModelSpec, load_model, model_files
-from mmconv.errors import ConfigError
+from mmconv.core.config import AboutSpec, ModelSpec, load_model, model_files
+from mmconv.core.errors import ConfigError
 from model_zoo.openai_api.client import _DEFAULT_CONCURRENCY
 from model_zoo.providers import PROVIDERS, find_provider
 from model_zoo.simulated.fake import STAND_INS

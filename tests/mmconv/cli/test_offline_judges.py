@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
 from tests.mmconv.benchmarks.few_records import DATA
 
 JUDGES = pytest.mark.parametrize("judge", ["reference/chrf", "scenes/facts"])

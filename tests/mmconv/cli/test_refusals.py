@@ -14,7 +14,7 @@ import pytest
 from mmconv import cli
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands, main
-from mmconv.errors import ConfigError, StoreError
+from mmconv.core.errors import ConfigError, StoreError
 from mmconv.report.writing.ordered_lines import OrderedLines
 from tests.mmconv.processes import typed
 from tests.mmconv.store.conftest import small_disk

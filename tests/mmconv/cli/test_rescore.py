@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 
 from mmconv.benchmarks.registry import RESCORED, TITLES
 from mmconv.cli.rescore import command
-from mmconv.errors import ConfigError
-from mmconv.values import Cell, Table
+from mmconv.core.errors import ConfigError
+from mmconv.core.types import Cell, Table
 
 
 def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> tuple[Table, ...]:

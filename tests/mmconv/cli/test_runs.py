@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
-from mmconv.errors import ConfigError, DataError, StoreError
+from mmconv.core.errors import ConfigError, DataError, StoreError
 from tests.mmconv.benchmarks.mtbench101 import dialogues as mtbench101
 from tests.mmconv.processes import typed
 

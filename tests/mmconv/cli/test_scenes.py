@@ -7,7 +7,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from mmconv.cli.scenes import command
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
 
 
 def test_it_writes_a_data_set_and_says_how_to_run_it(tmp_path: Path) -> None:

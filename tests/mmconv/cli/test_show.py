@@ -14,11 +14,11 @@ import pytest
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli.shared.sent_prompts import as_raw
 from mmconv.cli.show import transcript
-from mmconv.errors import DataError, Refused
-from mmconv.plans import Asked, Finished, Plan
-from mmconv.protocols import Renderer
-from mmconv.raw_prompts import RawImage, RawPrompt
-from mmconv.values import (
+from mmconv.core.errors import DataError, Refused
+from mmconv.core.plans import Asked, Finished, Plan
+from mmconv.core.protocols import Renderer
+from mmconv.core.raw_prompts import RawImage, RawPrompt
+from mmconv.core.types import (
     Call,
     Failure,
     Image,

@@ -17,10 +17,10 @@ from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
 from mmconv.cli.shared.costs import Budget
 from mmconv.cli.shared.session import tell_stopped
-from mmconv.config import ModelSpec, PriceSpec, RunSpec
-from mmconv.errors import ConfigError, FailureKind, Transient
-from mmconv.tally import Halt, SeatTally, Tally
-from mmconv.values import Failure
+from mmconv.core.config import ModelSpec, PriceSpec, RunSpec
+from mmconv.core.errors import ConfigError, FailureKind, Transient
+from mmconv.core.run_stats import Halt, SeatTally, Tally
+from mmconv.core.types import Failure
 from model_zoo.simulated import fake
 from tests.mock_server import mock_server
 

@@ -28,8 +28,8 @@ from mmconv.client import (
     StoredImage,
 )
 from mmconv.client.waiting import wait
+from mmconv.core.types import Score
 from mmconv.run_folder.transcripts import score_record
-from mmconv.values import Score
 from tests.images.pictures import encode, halves
 from tests.mmconv.benchmarks.shared.requests import REQUESTS
 from tests.mmconv.dialogues.samples import TURNS

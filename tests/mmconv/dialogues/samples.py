@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from judges import PromptSet
+from mmconv.core.graph import check, dependencies
+from mmconv.core.plans import Asked, Finished, Plan
+from mmconv.core.types import Image, Outcome, Reply, Skipped
 from mmconv.dialogues.plans import PROMPTS, Dialogue
 from mmconv.dialogues.request import DialogueRequest
-from mmconv.graph import check, dependencies
-from mmconv.plans import Asked, Finished, Plan
-from mmconv.values import Image, Outcome, Reply, Skipped
 
 PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=640, height=480)
 

@@ -11,10 +11,10 @@ from judges import PromptSet
 from mmconv.benchmarks.convbench.chains import candidate_calls
 from mmconv.benchmarks.convbench.grading import Grader, build_judges
 from mmconv.benchmarks.convbench.options import GradingOptions
+from mmconv.core.graph import check, dependencies, resolve
+from mmconv.core.keys import content_key
+from mmconv.core.types import Call, Image, Reply, Sampling, Text
 from mmconv.dialogues.plans import Dialogue
-from mmconv.graph import check, dependencies, resolve
-from mmconv.keys import content_key
-from mmconv.values import Call, Image, Reply, Sampling, Text
 from tests.mmconv.benchmarks.convbench.rows import ROW
 from tests.mmconv.dialogues.samples import PICTURE, SETS, TURNS, dialogue, request
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from mmconv.core.types import Failure, Outcome, Reply
 from mmconv.dialogues.plans import Dialogue
 from mmconv.dialogues.reading import read_dialogue
 from mmconv.dialogues.results import DialogueResult
-from mmconv.values import Failure, Outcome, Reply
 from tests.mmconv.dialogues.samples import dialogue, finish
 
 RATED = {"free": (4, 5, 6, 5), "perception": (None, 7, 6, 6), "reasoning": (None, None, 9, 8)}

@@ -8,7 +8,7 @@ import orjson
 
 from mmconv.benchmarks.convbench.columns import CATEGORIES
 from mmconv.benchmarks.convbench.scenes import write_scenes
-from mmconv.config import ModelSpec, RunSpec
+from mmconv.core.config import ModelSpec, RunSpec
 from tests.mmconv.report.runs import evaluate, make_run
 
 SIZE = 12

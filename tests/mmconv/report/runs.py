@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.evaluation import Place, Result, open_evaluation
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.engine.run import Place, Result, open_evaluation
 from mmconv.run_folder.layout import WHOLE, Shard
 from tests.mmconv.benchmarks.botchat import samples as botchat
 from tests.mmconv.benchmarks.cmteval import dialogues as cmteval

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 from mmconv.report.changed_inputs import check_exported, tell_changed
 from mmconv.run_folder.saved_run import read_manifest
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.plans import Plan
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.plans import Plan
+from mmconv.core.types import Call, Image, Message, Ref, Reply, Sampling, Text
 from mmconv.report.forecast import ANSWER_TOKENS, Forecast
-from mmconv.values import Call, Image, Message, Ref, Reply, Sampling, Text
 
 SPEC = RunSpec(benchmark="b", seats={"judge": ModelSpec(provider="fake", model="judge")})
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mmconv.config import ModelSpec, RunSpec
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.run_stats import OTHERS
 from mmconv.report.notes import other_models, stand_ins
-from mmconv.tally import OTHERS
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from mmconv.core.types import SAME_TEXT, Cell, Table
 from mmconv.report.shortfalls import Shortfall, headline_gap, tell_notable
-from mmconv.values import SAME_TEXT, Cell, Table
 
 
 def call(name: str, parse: str | None = None, **fields: Any) -> dict[str, Any]:

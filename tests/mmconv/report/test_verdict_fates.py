@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from mmconv.core.types import SAME_TEXT
 from mmconv.report.page.losses import Losses
 from mmconv.report.shortfalls import Shortfall
 from mmconv.report.verdict_fates import FATES, Tries, deciding_try, fate_of, group_tries
-from mmconv.values import SAME_TEXT
 from tests.mmconv.report.call_records import judged
 
 NAME = "direct/turn_1"

@@ -6,11 +6,9 @@ import orjson
 import pytest
 
 from judges.parsers import rating
-from mmconv.errors import Unparsed
-from mmconv.plans import Asked, Finished, Plan
-from mmconv.run_folder.records import CallRecord, ScoreRecord
-from mmconv.run_folder.transcripts import call_records, judged_as, score_record
-from mmconv.values import (
+from mmconv.core.errors import Unparsed
+from mmconv.core.plans import Asked, Finished, Plan
+from mmconv.core.types import (
     Call,
     Failure,
     Finish,
@@ -25,6 +23,8 @@ from mmconv.values import (
     Text,
     Verdict,
 )
+from mmconv.run_folder.records import CallRecord, ScoreRecord
+from mmconv.run_folder.transcripts import call_records, judged_as, score_record
 
 PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=8, height=6)
 SEEN = Message(role="user", parts=(PICTURE, Text(text="What is it?")))

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from mmconv import __version__
-from mmconv.errors import StoreError
+from mmconv.core.errors import StoreError
 from model_zoo.simulated import fake
 from tests.mmconv.service.conftest import Serve, Served
 

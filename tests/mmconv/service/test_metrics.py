@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mmconv.errors import Refused, StoreError, Transient
+from mmconv.core.errors import Refused, StoreError, Transient
+from mmconv.core.run_stats import Tally
+from mmconv.core.types import Failure, Reply
 from mmconv.service.metrics import Metrics, RunnerMetrics
-from mmconv.tally import Tally
-from mmconv.values import Failure, Reply
 from model_zoo.simulated.fake import FakeBackend
 from tests.mmconv.service.conftest import MODELS, Serve, Served
 from tests.mmconv.service.run_settings import CHAT, begun, drawn, ended, request

@@ -14,9 +14,9 @@ import pytest
 from images import Library
 from images.door import inspect
 from mmconv.benchmarks.convbench.benchmark import ConvBench
-from mmconv.config import ModelSpec
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError
 from mmconv.dialogues.plans import Dialogue
-from mmconv.errors import ConfigError
 from model_zoo import hf
 from tests.mmconv.service.conftest import Serve
 from tests.mmconv.service.run_settings import ROWS, begun, drawn, ended, request

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
 from mmconv.service.preflight import check_settings
 from mmconv.service.settings import Settings
 from tests.mmconv.service.conftest import Serve

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mmconv.errors import ConfigError, StoreError
+from mmconv.core.errors import ConfigError, StoreError
 from mmconv.service.command import command, make_token, read_settings
 from mmconv.service.settings import SCOPES, Allowance, Settings, Sizes, TokenSpec
 from mmconv.service.state import open_service

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
+from mmconv.core.types import Summary
 from mmconv.stats import (
     Column,
     Quantity,
@@ -23,7 +24,6 @@ from mmconv.stats import (
     summarise_share,
     summarise_share_change,
 )
-from mmconv.values import Summary
 
 NAMES = ("alpha", "beta")
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import stdtrit
 
+from mmconv.core.types import Summary
 from mmconv.stats import (
     Column,
     as_cell,
@@ -19,7 +20,6 @@ from mmconv.stats import (
     summarise_share,
     summarise_share_change,
 )
-from mmconv.values import Summary
 
 
 def test_independent_rows_have_the_textbook_error_and_t_interval() -> None:

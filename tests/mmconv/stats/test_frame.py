@@ -7,9 +7,9 @@ import tracemalloc
 
 import pytest
 
-from mmconv.score_rows import ScoreRows
+from mmconv.core.score_rows import ScoreRows
+from mmconv.core.types import Score
 from mmconv.stats import ScoreFrame, summarise
-from mmconv.values import Score
 
 
 def _score(sample: str, turn: int | None, value: float | None, **tags: str) -> Score:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import stdtrit
 
+from mmconv.core.types import Summary
 from mmconv.stats import Column, summarise_ratio
-from mmconv.values import Summary
 
 MENDED = [(float(first - second), float(first)) for first, second in product((0, 1), repeat=2)]
 """All pairs of (failures that go away, failures) that a sample can have."""

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import stdtrit
 
+from mmconv.core.types import Summary
 from mmconv.stats import Column, summarise_share
-from mmconv.values import Summary
 
 
 def test_shares_at_the_ends_keep_an_interval_of_some_width_inside_zero_and_one() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.errors import StoreError
+from mmconv.core.errors import StoreError
 from mmconv.store.address import (
     has_password,
     require_folder,

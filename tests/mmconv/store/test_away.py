@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Table
 
-from mmconv.errors import StoreAway, StoreError, StoreFull
+from mmconv.core.errors import StoreAway, StoreError, StoreFull
+from mmconv.core.types import Failure, Reply
 from mmconv.store import Store
 from mmconv.store import store as module
 from mmconv.store.rows import insert_new
-from mmconv.values import Failure, Reply
 from tests.mmconv.store.conftest import key
 
 HELLO = Reply(text="hello")

@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from mmconv.errors import StoreDamaged, StoreError, StoreGone
+from mmconv.core.errors import StoreDamaged, StoreError, StoreGone
+from mmconv.core.types import Failure, Reply
 from mmconv.store import Store
 from mmconv.store.merging import merge
 from mmconv.store.schema import connect
-from mmconv.values import Failure, Reply
 from tests.mmconv.store.conftest import PAGES, key, small_disk
 
 LONG = Reply(text="x" * 20_000)

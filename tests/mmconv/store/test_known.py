@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import Connection, create_engine, event, insert
 
+from mmconv.core.types import Reply
 from mmconv.store import Store, known
 from mmconv.store.known import KnownKeys
 from mmconv.store.schema import connect, read_address, replies
-from mmconv.values import Reply
 from tests.mmconv.store.conftest import migrate
 
 YES = Reply(text="yes")

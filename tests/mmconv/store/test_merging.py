@@ -9,12 +9,12 @@ import psutil
 import pytest
 from sqlalchemy import func, select
 
-from mmconv.errors import StoreError
+from mmconv.core.errors import StoreError
+from mmconv.core.types import Failure, Reply
 from mmconv.store import Store
 from mmconv.store.jobs import utc
 from mmconv.store.merging import merge
 from mmconv.store.schema import connect, failures, replies, runs
-from mmconv.values import Failure, Reply
 
 KEY = "ab" * 32
 LOST = Failure(kind="server", message="500 \x00", attempts=1)

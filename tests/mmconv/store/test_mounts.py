@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from mmconv.core.types import Reply
 from mmconv.store import Store, mounts
 from mmconv.store.mounts import is_on_network
-from mmconv.values import Reply
 from tests.mmconv.store.conftest import key
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from mmconv.errors import StoreError
+from mmconv.core.errors import StoreError
 from mmconv.store import Store
 from mmconv.store.schema import read_address
 

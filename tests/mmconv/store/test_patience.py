@@ -10,7 +10,7 @@ import time
 import psycopg
 import pytest
 
-from mmconv.errors import StoreError
+from mmconv.core.errors import StoreError
 from mmconv.store import patience
 from mmconv.store.queue import Queue
 from tests.mmconv.service.own_postgres import own_postgres

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Connection, create_engine, delete, event, inspect, text, update
 from sqlalchemy.exc import IntegrityError
 
-from mmconv.errors import StoreError
+from mmconv.core.errors import StoreError
 from mmconv.store import queue as queue_module
 from mmconv.store.jobs import Ending, Filter, Job
 from mmconv.store.queue import Queue

@@ -13,11 +13,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Engine, create_engine, event
 
-from mmconv.errors import StoreError
+from mmconv.core.errors import StoreError
+from mmconv.core.types import Failure, Reply, SeenImage
 from mmconv.store import Store
 from mmconv.store.merging import merge
 from mmconv.store.schema import HEAD, metadata, read_address, versions
-from mmconv.values import Failure, Reply, SeenImage
 from tests.mmconv.store.conftest import key, migrate
 
 REPLY = Reply(

@@ -68,7 +68,7 @@ def test_answers_and_their_ends_are_the_labels(processor: Any) -> None:
 
 def test_pictures_are_fed_as_the_processor_scales_them(processor: Any) -> None:
     from images.policy import Policy, prepare_pixels
-    from mmconv.values import Image
+    from mmconv.core.types import Image
 
     scene = SAMPLES[0].scene
     image = Image(sha256="0" * 64, media_type="image/png", width=256, height=256)

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import pytest
 
 from images.scenes import Sample, check, draw, draw_sample
-from mmconv.config import load_model
-from mmconv.errors import ConfigError
-from mmconv.keys import hash_bytes
-from mmconv.values import Image, Message, Sampling, Text
+from mmconv.core.config import load_model
+from mmconv.core.errors import ConfigError
+from mmconv.core.keys import hash_bytes
+from mmconv.core.types import Image, Message, Sampling, Text
 from model_zoo.pocket import WEIGHTS, fingerprint, open_backend
 from model_zoo.pocket.recipe import words
 

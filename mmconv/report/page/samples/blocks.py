@@ -21,8 +21,8 @@ from typing import NamedTuple, Self
 import orjson
 
 from images.thumbnails import renditions
-from mmconv.errors import ImageError
-from mmconv.protocols import ImageSource
+from mmconv.core.errors import ImageError
+from mmconv.core.protocols import ImageSource
 from mmconv.report.page.samples.dialogues import Record
 
 BLOCK = 16

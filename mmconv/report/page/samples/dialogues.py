@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from mmconv.core.types import UNASKED, UNPARSED
 from mmconv.report.tables.missing_reasons import in_words
 from mmconv.report.verdict_fates import UNREADABLE, Tries, deciding_try, group_tries, is_judgement
-from mmconv.values import UNASKED, UNPARSED
 
 Record: TypeAlias = dict[str, Any]
 """One line of `transcripts.jsonl`, or a part of what the page reads."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mmconv.benchmarks.shared.endings import METRICS as ENDINGS
+from mmconv.core.trials import read_trial
 from mmconv.report.page.common_sections import closing_sections, say_once
 from mmconv.report.page.content import About, Content, Section, View
 from mmconv.report.page.losses import Losses
@@ -16,7 +17,6 @@ from mmconv.report.page.samples.alignment import aligned
 from mmconv.report.page.samples.dialogues import Reader, Record, dialogue
 from mmconv.report.page.samples.index import Index
 from mmconv.report.shortfalls import Shortfall, tell_notable
-from mmconv.trials import read_trial
 
 SHORT_NAME = 16
 """Hexadecimal digits of its hash that name a picture within one page."""

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
+from mmconv.core.trials import read_trial
 from mmconv.report.page.samples.dialogues import Record
 from mmconv.report.tables.missing_reasons import in_words
-from mmconv.trials import read_trial
 
 Group: TypeAlias = tuple[int, str, str, int | None]
 """Of which run, under which condition, which metric, of which turn a score is."""

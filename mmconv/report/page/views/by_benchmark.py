@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from mmconv.benchmarks.fbbench.scoring import LABEL_SEPARATOR
 from mmconv.benchmarks.registry import TITLES
+from mmconv.core.types import Table
 from mmconv.report.comparison.differences import Comparison, quantities_by_key
 from mmconv.report.page.content import About, Content, View
 from mmconv.report.page.views import convbench, convbench_compared, generic
@@ -17,7 +18,6 @@ from mmconv.report.page.views.ratings import Scale, rating_sections
 from mmconv.report.page.views.significance import mark_significant
 from mmconv.run_folder.saved_run import FinishedRun, read_finished
 from mmconv.stats import ScoreFrame, measure
-from mmconv.values import Table
 
 
 class _Views(NamedTuple):

@@ -23,6 +23,7 @@ from mmconv.benchmarks.convbench.quantities import (
     QUANTITIES,
     Grading,
 )
+from mmconv.core.types import Cell, Table
 from mmconv.report.page.content import Section, View
 from mmconv.report.page.grids import Grid, Line, Shown, grid, same_size, shown, why_missing
 from mmconv.report.page.plots import Plot, Point, Series, point_of, sideways, span, upright
@@ -42,7 +43,6 @@ from mmconv.report.tables.convbench_names import (
     typeset_table,
 )
 from mmconv.stats.estimates import FEWEST_CLUSTERS
-from mmconv.values import Cell, Table
 
 CONDITIONS = {
     "free": "free",

@@ -9,13 +9,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from mmconv.benchmarks.convbench.quantities import GRADINGS
+from mmconv.core.types import Table
 from mmconv.report.comparison.differences import Comparison
 from mmconv.report.page.content import Section, View
 from mmconv.report.page.grids import grid
 from mmconv.report.page.views import convbench, generic
 from mmconv.report.page.views.convbench_sentences import COMPARED, comparison_sentences
 from mmconv.report.tables.convbench_names import LEGEND, typeset_table
-from mmconv.values import Table
 
 SCORES = "scores"
 """The table of a run's scores, and that of several runs'."""

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from mmconv.benchmarks.convbench.quantities import DIRECT, DUE, FAILED, PAIRWISE, Grading
+from mmconv.core.types import Cell, Table
 from mmconv.report.page.grids import number
 from mmconv.stats import FEWEST_CLUSTERS
-from mmconv.values import Cell, Table
 
 CLAIMS = {
     "S2_hat - S2": ("With perfect perception, reasoning", "reasoning comes from perception"),

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from mmconv.core.types import Table
 from mmconv.report.page.content import Section, View
 from mmconv.report.page.grids import grid
 from mmconv.report.page.plots import Plot, Series, point_of, sideways, span
-from mmconv.values import Table
 
 MOST_PLOTS = 4
 MOST_PLACES = 26

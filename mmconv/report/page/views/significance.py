@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mmconv.core.types import Table
 from mmconv.report.comparison.differences import DIFFERS, OF_COLUMNS, Comparison
 from mmconv.report.page.content import Section
 from mmconv.report.page.grids import Grid, Shown
 from mmconv.report.page.views.convbench_sentences import Keys
-from mmconv.values import Table
 
 MARK = "*"
 

@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 
 from images import Library
-from mmconv.assemble import build_benchmark
 from mmconv.benchmarks.base import FileBenchmark
-from mmconv.config import ModelSpec, RunSpec
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.engine.setup import build_benchmark
 
 JUDGE = ModelSpec(provider="fake", model="judge")
 

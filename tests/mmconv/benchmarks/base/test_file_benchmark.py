@@ -13,15 +13,15 @@ from click.testing import CliRunner
 
 from images import Library
 from judges import Prompt, parse_prompt
-from mmconv.assemble import build_benchmark
 from mmconv.benchmarks.base import Calls, Fields, FileBenchmark, Outcomes, Scores
 from mmconv.cli import commands
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.errors import ConfigError, DataError, PromptError
-from mmconv.evaluation import Place, open_evaluation
-from mmconv.keys import hash_bytes, hash_file
-from mmconv.protocols import Benchmark
-from mmconv.values import Call, Cell, Message, Score, Text
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.errors import ConfigError, DataError, PromptError
+from mmconv.core.keys import hash_bytes, hash_file
+from mmconv.core.protocols import Benchmark
+from mmconv.core.types import Call, Cell, Message, Score, Text
+from mmconv.engine.run import Place, open_evaluation
+from mmconv.engine.setup import build_benchmark
 from tests.example_benchmark import Riddles
 
 SEATS = {seat: ModelSpec(provider="fake", model="echo") for seat in ("candidate", "judge")}

@@ -14,12 +14,12 @@ from pydantic import Field
 
 from images import Library
 from judges import parse_prompt
-from mmconv.assemble import build_benchmark
 from mmconv.benchmarks.base import Fields, FileOptions, ImageOptions
 from mmconv.cli import commands
-from mmconv.errors import ConfigError, DataError
-from mmconv.keys import hash_file
-from mmconv.values import Call
+from mmconv.core.errors import ConfigError, DataError
+from mmconv.core.keys import hash_file
+from mmconv.core.types import Call
+from mmconv.engine.setup import build_benchmark
 from tests import example_benchmark
 from tests.example_benchmark import Riddles
 from tests.mmconv.benchmarks.base.own import build, spec

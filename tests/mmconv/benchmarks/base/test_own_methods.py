@@ -14,15 +14,15 @@ import pytest
 from click.testing import CliRunner
 
 from images import Library
-from mmconv.assemble import build_benchmark
 from mmconv.benchmarks.base import Calls, Fields, FileBenchmark, Outcomes, Scores
 from mmconv.cli import commands
 from mmconv.cli.shared.session import evaluate
-from mmconv.config import RunSpec
-from mmconv.errors import ConfigError, OwnCodeError
-from mmconv.evaluation import Evaluation, Place, open_evaluation
-from mmconv.protocols import ImageSink
-from mmconv.values import Call, Message, Ref, Reply, Score, Table, Verdict
+from mmconv.core.config import RunSpec
+from mmconv.core.errors import ConfigError, OwnCodeError
+from mmconv.core.protocols import ImageSink
+from mmconv.core.types import Call, Message, Ref, Reply, Score, Table, Verdict
+from mmconv.engine.run import Evaluation, Place, open_evaluation
+from mmconv.engine.setup import build_benchmark
 from tests.example_benchmark import Riddles
 from tests.mmconv.benchmarks.base.own import spec
 

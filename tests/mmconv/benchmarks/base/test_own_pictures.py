@@ -13,14 +13,14 @@ import pytest
 from click.testing import CliRunner
 
 from images import Library, Limits
-from mmconv.assemble import build_benchmark
 from mmconv.benchmarks.base import Calls, Fields, FileBenchmark, Outcomes, Scores
 from mmconv.cli import commands
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.conversation import Turn, chain
-from mmconv.errors import ConfigError, DataError
-from mmconv.keys import hash_bytes
-from mmconv.values import UNASKED, Call, Image, Sampling, Score, Skipped, Text
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.errors import ConfigError, DataError
+from mmconv.core.keys import hash_bytes
+from mmconv.core.turns import Turn, chain
+from mmconv.core.types import UNASKED, Call, Image, Sampling, Score, Skipped, Text
+from mmconv.engine.setup import build_benchmark
 from tests.pictures import picture
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from mmconv.benchmarks.base import Calls, Fields, FileBenchmark, Outcomes, Scores
-from mmconv.errors import ConfigError, OwnCodeError
-from mmconv.values import Call, Message, Ref, Sampling, Score, Text
+from mmconv.core.errors import ConfigError, OwnCodeError
+from mmconv.core.types import Call, Message, Ref, Sampling, Score, Text
 from tests.example_benchmark import Riddles
 from tests.mmconv.benchmarks.base.own import build
 

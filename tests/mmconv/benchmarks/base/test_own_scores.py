@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from mmconv.benchmarks.base import Calls, Fields, FileBenchmark, Outcomes, Scores
-from mmconv.errors import OwnCodeError
-from mmconv.values import Score
+from mmconv.core.errors import OwnCodeError
+from mmconv.core.types import Score
 from tests.example_benchmark import Riddles
 from tests.mmconv.benchmarks.base.own import build
 

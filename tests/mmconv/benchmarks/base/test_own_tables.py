@@ -13,7 +13,8 @@ import pytest
 from mmconv.benchmarks.base import FileBenchmark, Scores
 from mmconv.benchmarks.base.file_benchmark import SHARED_PICTURES
 from mmconv.benchmarks.shared.compared import plain_means
-from mmconv.errors import OwnCodeError
+from mmconv.core.errors import OwnCodeError
+from mmconv.core.types import Cell, Score, Table
 from mmconv.stats import (
     ScoreFrame,
     as_cell,
@@ -23,7 +24,6 @@ from mmconv.stats import (
     summarise,
     summarise_share,
 )
-from mmconv.values import Cell, Score, Table
 from tests.example_benchmark import Riddles
 from tests.mmconv.benchmarks.base.own import build
 

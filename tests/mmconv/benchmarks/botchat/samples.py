@@ -12,7 +12,7 @@ import pytest
 
 from images import Library
 from mmconv.benchmarks.botchat.benchmark import BotChat, build
-from mmconv.config import ModelSpec, RunSpec
+from mmconv.core.config import ModelSpec, RunSpec
 
 MUTUAL = Path(__file__).parents[5] / "shared" / "data" / "botchat" / "MuTual_test.xlsx"
 

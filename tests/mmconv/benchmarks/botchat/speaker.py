@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from judges import PromptSet
-from mmconv.config import ModelSpec
-from mmconv.errors import Refused
-from mmconv.keys import content_key
-from mmconv.protocols import ImageSource
-from mmconv.values import Message, Reply, Sampling, Text
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import Refused
+from mmconv.core.keys import content_key
+from mmconv.core.protocols import ImageSource
+from mmconv.core.types import Message, Reply, Sampling, Text
 
 WORDS = ("rain", "bread", "train", "music", "friend", "garden", "letter", "summer", "coffee", "map")
 ROOM = 60

@@ -11,7 +11,7 @@ import pytest
 
 from mmconv.benchmarks.botchat.data import load_samples, survey
 from mmconv.benchmarks.botchat.dialogue_files import read_dialogues, take_apart
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 from tests.mmconv.benchmarks.botchat.samples import (
     MUTUAL,
     dialogue,

@@ -12,12 +12,12 @@ from mmconv.benchmarks.botchat.document_effect import changes_table
 from mmconv.benchmarks.botchat.options import DupDetect
 from mmconv.benchmarks.botchat.scoring import DUP, JUDGE, LOSS, OURS, WIN
 from mmconv.benchmarks.botchat.table_rows import TableContext
-from mmconv.evaluation import Place, open_evaluation
+from mmconv.core.types import Cell, Score
+from mmconv.engine.run import Place, open_evaluation
 from mmconv.report.comparison.differences import compare
 from mmconv.run_folder.saved_run import read_scores
 from mmconv.stats import Column, ScoreFrame, paired_share_difference
 from mmconv.stats.contrasts import measure
-from mmconv.values import Cell, Score
 from tests.mmconv.benchmarks.botchat.samples import OTHER, SPEAKER, record, spec, write
 
 Shares = Mapping[str, Sequence[float | None]]

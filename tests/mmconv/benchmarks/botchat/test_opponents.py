@@ -10,13 +10,13 @@ from typing import Any
 import orjson
 import pytest
 
-from mmconv.config import RunSpec
-from mmconv.errors import ConfigError, DataError
+from mmconv.core.config import RunSpec
+from mmconv.core.errors import ConfigError, DataError
+from mmconv.core.types import Table
 from mmconv.report.changed_inputs import tell_changed
 from mmconv.report.comparison.differences import compare
 from mmconv.report.page.provenance import provenance
 from mmconv.run_folder.saved_run import read_finished
-from mmconv.values import Table
 from tests.mmconv.benchmarks.botchat.samples import (
     JUDGE,
     OTHER,

@@ -10,10 +10,10 @@ import pytest
 
 from judges import is_settled
 from mmconv.benchmarks.botchat.chains import UTTERANCE_TOKENS
-from mmconv.config import RunSpec
-from mmconv.errors import ConfigError, DataError, PromptError
-from mmconv.graph import check, refs
-from mmconv.values import Call, Reply
+from mmconv.core.config import RunSpec
+from mmconv.core.errors import ConfigError, DataError, PromptError
+from mmconv.core.graph import check, refs
+from mmconv.core.types import Call, Reply
 from tests.mmconv.benchmarks.botchat.samples import (
     JUDGE,
     MUTUAL,

@@ -13,8 +13,8 @@ from mmconv.benchmarks.botchat.quantities import (
     rate,
 )
 from mmconv.benchmarks.botchat.scoring import BAD_TIE, GOOD_TIE, LOSS, UNKNOWN, WIN
+from mmconv.core.types import SAME_TEXT
 from mmconv.stats import Column
-from mmconv.values import SAME_TEXT
 
 
 def column(

@@ -8,8 +8,8 @@ import pytest
 
 from mmconv.benchmarks.botchat.options import DupDetect
 from mmconv.benchmarks.botchat.rescore import rescore
-from mmconv.errors import DataError
-from mmconv.values import Table
+from mmconv.core.errors import DataError
+from mmconv.core.types import Table
 from tests.mmconv.benchmarks.botchat.samples import compared, dialogue, lay_out, opponents, write
 
 HUMAN, OWN = dialogue("Human", 5), dialogue("own", 5)

@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
-from mmconv.config import ModelSpec
-from mmconv.evaluation import Result
-from mmconv.values import Table
+from mmconv.core.config import ModelSpec
+from mmconv.core.types import Table
+from mmconv.engine.run import Result
 from tests.mmconv.benchmarks.botchat.samples import (
     JUDGE,
     MUTUAL,

@@ -19,7 +19,7 @@ from mmconv.benchmarks.botchat.scoring import (
     score_loop,
     score_utterance,
 )
-from mmconv.values import Call, Failure, Outcome, Ref, Reply, Score, Skipped, Text
+from mmconv.core.types import Call, Failure, Outcome, Ref, Reply, Score, Skipped, Text
 from tests.mmconv.benchmarks.botchat.samples import dialogue
 
 SCORED = Scored(sample="MT-1", condition="uncon", model="m")

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from mmconv.benchmarks.botchat.stored_dialogues import stored_dialogues
 from mmconv.cli.calibrate import command
-from mmconv.errors import ConfigError, DataError
+from mmconv.core.errors import ConfigError, DataError
 from mmconv.run_folder.records import CallRecord
 from tests.mmconv.benchmarks.botchat.samples import (
     JUDGE,

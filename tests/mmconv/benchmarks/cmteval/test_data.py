@@ -11,7 +11,7 @@ import pytest
 from mmconv.benchmarks.cmteval.data import Reference, Source, load_dialogues, survey
 from mmconv.benchmarks.cmteval.options import CMTEvalOptions
 from mmconv.benchmarks.cmteval.subset_files import find_files, find_references, model_of, subset_of
-from mmconv.errors import ConfigError, DataError
+from mmconv.core.errors import ConfigError, DataError
 from tests.mmconv.benchmarks.cmteval.dialogues import (
     REAL,
     hard_record,

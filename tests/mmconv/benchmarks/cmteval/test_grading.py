@@ -14,11 +14,11 @@ from mmconv.benchmarks.cmteval.data import Dialogue
 from mmconv.benchmarks.cmteval.grading import JUDGEMENT_TOKENS
 from mmconv.benchmarks.cmteval.published import read_published
 from mmconv.benchmarks.shared.rescore import Rescoring
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.errors import ConfigError
-from mmconv.graph import resolve
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.errors import ConfigError
+from mmconv.core.graph import resolve
+from mmconv.core.types import Call, Ref, Reply, Sampling
 from mmconv.report.forecast import estimate_tokens
-from mmconv.values import Call, Ref, Reply, Sampling
 from tests.mmconv.benchmarks.cmteval.dialogues import REAL, write_folder
 
 PUBLISHED = REAL / "eval_long-text_llama3.1-8b.json"

@@ -16,7 +16,7 @@ from mmconv.benchmarks.cmteval.confusables import Confusable, read_confusables
 from mmconv.benchmarks.cmteval.perturbation import VARIANTS, Perturbation, Rates, Variant
 from mmconv.benchmarks.data_files.records import read_records
 from mmconv.cli.perturb import command
-from mmconv.errors import ConfigError, DataError
+from mmconv.core.errors import ConfigError, DataError
 from tests.mmconv.benchmarks.cmteval.dialogues import REAL, long_record, record, write
 
 pytest.importorskip("pypinyin")

@@ -12,9 +12,9 @@ import pytest
 
 from mmconv.benchmarks.cmteval.fields import ACTS, PATTERN, PATTERNS, PERSONA, PERSONAS
 from mmconv.benchmarks.cmteval.rescore import rescore
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
+from mmconv.core.types import Cell
 from mmconv.report.tables.text import to_text
-from mmconv.values import Cell
 from tests.mmconv.benchmarks.cmteval.dialogues import (
     REAL,
     hard_record,

@@ -10,8 +10,8 @@ import orjson
 import pytest
 
 from mmconv.cli.shared.session import exit_code
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.evaluation import Result
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.engine.run import Result
 from tests.mmconv.benchmarks.cmteval.dialogues import REAL, write_folder
 from tests.mmconv.report.runs import evaluate
 

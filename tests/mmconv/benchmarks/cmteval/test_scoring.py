@@ -15,7 +15,7 @@ from mmconv.benchmarks.cmteval.fields import Subset
 from mmconv.benchmarks.cmteval.scoring import MISSING, OFF_SCALE, score_dialogue
 from mmconv.benchmarks.cmteval.tables import build_tables
 from mmconv.benchmarks.data_files.records import Record
-from mmconv.values import Call, Cell, Failure, Outcome, Reply, Score, Skipped, Table
+from mmconv.core.types import Call, Cell, Failure, Outcome, Reply, Score, Skipped, Table
 from tests.mmconv.benchmarks.cmteval.dialogues import hard_record, record
 
 CALLS = {"judge": Call(id="judge", seat="judge", messages=(), parser=turn_scores)}

@@ -14,7 +14,7 @@ from PIL import Image as Picture
 from images.library import Library
 from mmconv.benchmarks.convbench.data import Row, Source, load_rows, survey
 from mmconv.benchmarks.data_files.bad_records import BadRecords
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 
 
 def record(number: int, **fields: Any) -> dict[str, Any]:

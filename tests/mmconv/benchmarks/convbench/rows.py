@@ -9,7 +9,7 @@ from judges import Judge, PromptSet, parsers
 from mmconv.benchmarks.convbench.data import Row
 from mmconv.benchmarks.convbench.grading import Grader
 from mmconv.benchmarks.convbench.options import ConvBenchOptions
-from mmconv.values import Image, Message, Sampling
+from mmconv.core.types import Image, Message, Sampling
 
 PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=640, height=480)
 

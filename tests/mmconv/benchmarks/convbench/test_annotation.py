@@ -16,9 +16,9 @@ from mmconv.benchmarks.convbench.annotation import (
 from mmconv.benchmarks.convbench.categories import CREATION, PERCEPTION, REASONING
 from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES
 from mmconv.benchmarks.convbench.data import Row
-from mmconv.errors import PromptError, Unparsed
-from mmconv.graph import check, dependencies, resolve
-from mmconv.values import Failure, Image, Message, Outcome, Reply, Sampling, Skipped, Text
+from mmconv.core.errors import PromptError, Unparsed
+from mmconv.core.graph import check, dependencies, resolve
+from mmconv.core.types import Failure, Image, Message, Outcome, Reply, Sampling, Skipped, Text
 
 PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=10, height=10)
 SAMPLING = Sampling(max_tokens=77)

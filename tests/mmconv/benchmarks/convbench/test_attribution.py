@@ -9,8 +9,8 @@ import pytest
 from mmconv.benchmarks.convbench.metrics import Courses, metrics
 from mmconv.benchmarks.convbench.quantities import DIRECT, DUE, PAIRWISE, Grading
 from mmconv.benchmarks.metrics import Delta, Mean, Ratio
+from mmconv.core.types import Cell, Score, Summary
 from mmconv.stats import ScoreFrame
-from mmconv.values import Cell, Score, Summary
 
 LEVELS = ("perception", "reasoning", "creation")
 CONDITIONS = ("free", "perception", "reasoning")

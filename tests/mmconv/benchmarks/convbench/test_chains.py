@@ -6,8 +6,8 @@ import pytest
 
 from mmconv.benchmarks.convbench.chains import candidate_calls
 from mmconv.benchmarks.convbench.options import CONDITIONS
-from mmconv.graph import check, resolve
-from mmconv.values import Reply, Sampling
+from mmconv.core.graph import check, resolve
+from mmconv.core.types import Reply, Sampling
 from tests.mmconv.benchmarks.convbench.rows import PICTURE, ROW, texts
 
 OWN = {f"turn_{number}": Reply(text=f"own {number}") for number in (1, 2, 3)}

@@ -12,7 +12,7 @@ from images.library import Library
 from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES
 from mmconv.benchmarks.convbench.data import Row, Source, load_rows, survey
 from mmconv.benchmarks.convbench.drafts import DraftFile
-from mmconv.errors import DataError, ImageError
+from mmconv.core.errors import DataError, ImageError
 from tests.mmconv.benchmarks.convbench.data_files import (
     left_out,
     load,

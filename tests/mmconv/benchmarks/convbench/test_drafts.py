@@ -6,7 +6,7 @@ import pytest
 
 from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES
 from mmconv.benchmarks.convbench.drafts import DraftFile, held
-from mmconv.errors import ConfigError, DataError
+from mmconv.core.errors import ConfigError, DataError
 from tests.mmconv.benchmarks.convbench.data_files import write_lines
 
 VERIFIED = {"ID": 3, CAPTION: "A kite.", REFERENCES[0]: "one", "status": "verified"}

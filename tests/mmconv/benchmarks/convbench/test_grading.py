@@ -11,8 +11,8 @@ from judges import PromptSet
 from mmconv.benchmarks.convbench.chains import candidate_calls
 from mmconv.benchmarks.convbench.grading import CUT_OFF_HERE, NOT_JUDGED
 from mmconv.benchmarks.convbench.options import ALONE, GIVEN
-from mmconv.graph import check, resolve
-from mmconv.values import Call, Reply, Sampling
+from mmconv.core.graph import check, resolve
+from mmconv.core.types import Call, Reply, Sampling
 from tests.mmconv.benchmarks.convbench.rows import PICTURE, ROW, grader, texts
 
 

@@ -12,13 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 from images.library import Library
-from mmconv.assemble import build_benchmark
 from mmconv.benchmarks.convbench.official import OFFICIAL
 from mmconv.benchmarks.convbench.quantities import PAIRWISE
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.errors import DataError
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.errors import DataError
+from mmconv.engine.setup import build_benchmark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

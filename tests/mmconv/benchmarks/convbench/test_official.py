@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from mmconv.benchmarks.convbench.official import OFFICIAL, Convention, OfficialRates, constant_for
+from mmconv.core.types import Score
 from mmconv.stats import ScoreFrame
-from mmconv.values import Score
 
 Verdicts = Sequence[tuple[float | None, ...]]
 """By sample, one verdict for each order."""

@@ -9,7 +9,7 @@ from mmconv.benchmarks.convbench.categories import CREATION, PERCEPTION, REASONI
 from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, REFERENCES
 from mmconv.benchmarks.convbench.data import Source, load_rows, survey
 from mmconv.benchmarks.convbench.sides import read_sides
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 
 REAL = Path(__file__).parents[5] / "shared" / "data" / "convbench"
 pytestmark = pytest.mark.skipif(not REAL.is_dir(), reason="the authors' data are not here")

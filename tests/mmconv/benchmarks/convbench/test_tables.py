@@ -16,10 +16,10 @@ from mmconv.benchmarks.convbench.official import OFFICIAL, Convention
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
 from mmconv.benchmarks.layouts import Context
 from mmconv.benchmarks.metrics import LARGEST_WIDTH, Delta, Mean, Ratio, quantities
-from mmconv.config import ModelSpec, RunSpec
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.types import Score, Table
 from mmconv.report.tables.markdown import to_markdown
 from mmconv.stats import Column, Quantity, ScoreFrame, contrast, measure
-from mmconv.values import Score, Table
 
 SPEC = RunSpec(
     benchmark="convbench",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mmconv.benchmarks.data_files.records import read_records
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 
 
 def fails(path: Path, sheet: str | None = None, columns: Sequence[str] = ()) -> str:

@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 
 from mmconv.benchmarks.data_files.bad_records import refusal
 from mmconv.cli import commands
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 from tests.mmconv.benchmarks.botchat import samples as botchat
 from tests.mmconv.benchmarks.cmteval import dialogues as cmteval
 from tests.mmconv.benchmarks.fbbench import samples as fbbench

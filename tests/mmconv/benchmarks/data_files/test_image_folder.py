@@ -6,8 +6,8 @@ from threading import Barrier, Lock
 import pytest
 
 from mmconv.benchmarks.data_files.image_folder import ImageFolder, check_ahead
-from mmconv.errors import ImageError
-from mmconv.values import Image
+from mmconv.core.errors import ImageError
+from mmconv.core.types import Image
 
 
 class Sink:

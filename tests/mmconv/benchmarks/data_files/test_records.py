@@ -12,7 +12,7 @@ from mmconv.benchmarks.data_files.records import (
     scan_records,
     text,
 )
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 from tests.mmconv.benchmarks.data_files.reading import fails
 
 REAL = Path(__file__).parents[5] / "shared" / "data"

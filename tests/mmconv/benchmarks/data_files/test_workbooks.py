@@ -11,7 +11,7 @@ import openpyxl
 import pytest
 
 from mmconv.benchmarks.data_files.records import Record, read_records, scan_records, text
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 from tests.mmconv.benchmarks.data_files.reading import fails
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import orjson
 
-from mmconv.config import ModelSpec
-from mmconv.keys import content_key
-from mmconv.protocols import ImageSource
-from mmconv.values import Message, Reply, Sampling
+from mmconv.core.config import ModelSpec
+from mmconv.core.keys import content_key
+from mmconv.core.protocols import ImageSource
+from mmconv.core.types import Message, Reply, Sampling
 
 
 def fingerprint(spec: ModelSpec) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mmconv.benchmarks.fbbench.data import load_samples, off_balance, survey
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 from tests.mmconv.benchmarks.fbbench.samples import (
     RELEASE,
     correction,

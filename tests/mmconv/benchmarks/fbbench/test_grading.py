@@ -12,10 +12,10 @@ import pytest
 from images import Library
 from judges import is_settled
 from mmconv.benchmarks.fbbench.benchmark import FBBench, build
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.errors import ConfigError
-from mmconv.graph import check, resolve
-from mmconv.values import ANY_OBJECT, Reply
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.errors import ConfigError
+from mmconv.core.graph import check, resolve
+from mmconv.core.types import ANY_OBJECT, Reply
 from tests.mmconv.benchmarks.fbbench.samples import (
     RELEASE,
     correction,

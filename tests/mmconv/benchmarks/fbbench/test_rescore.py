@@ -10,8 +10,8 @@ import orjson
 import pytest
 
 from mmconv.benchmarks.fbbench.rescore import rescore
-from mmconv.errors import DataError
-from mmconv.values import Table
+from mmconv.core.errors import DataError
+from mmconv.core.types import Table
 from tests.mmconv.benchmarks.fbbench.samples import JUDGED, correction, maintenance, needs_judged
 
 QUANTITIES = ("error correction", "response maintenance", "overall")

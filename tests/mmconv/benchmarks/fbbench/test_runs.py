@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.evaluation import Result
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.engine.run import Result
 from tests.mmconv.benchmarks.fbbench.samples import RELEASE, mixed, needs_release, write
 from tests.mmconv.report.runs import evaluate
 

@@ -12,7 +12,7 @@ from mmconv.benchmarks.fbbench.data import Sample
 from mmconv.benchmarks.fbbench.options import Maintenance
 from mmconv.benchmarks.fbbench.scoring import score_answer, score_judgement
 from mmconv.benchmarks.shared.endings import METRICS
-from mmconv.values import Call, Failure, Outcome, Reply, Score, Skipped
+from mmconv.core.types import Call, Failure, Outcome, Reply, Score, Skipped
 from tests.mmconv.benchmarks.fbbench.samples import correction, maintenance, sample
 
 ANSWERED = Reply(text="对不起，是2。", output_tokens=5)

@@ -9,9 +9,9 @@ import pytest
 
 from mmconv.benchmarks.fbbench.compared import compared_quantities
 from mmconv.benchmarks.fbbench.tables import build_tables
-from mmconv.config import ModelSpec, RunSpec
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.types import Score, Table
 from mmconv.stats import ScoreFrame, as_cell, bounded, measure
-from mmconv.values import Score, Table
 
 EC, RM = "Error Correction", "Response Maintenance"
 Z, T_4 = 1.959963984540054, 2.7764451051977987

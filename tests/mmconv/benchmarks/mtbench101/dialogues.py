@@ -10,7 +10,7 @@ import pytest
 
 from mmconv.benchmarks.mtbench101.data import Dialogue, GoldenTurn
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS
-from mmconv.config import ModelSpec, RunSpec
+from mmconv.core.config import ModelSpec, RunSpec
 
 REAL = Path(__file__).parents[5] / "shared" / "data" / "mtbench101" / "mtbench101.jsonl"
 needs_real = pytest.mark.skipif(not REAL.is_file(), reason="the authors' data are not here")

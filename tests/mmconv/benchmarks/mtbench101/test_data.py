@@ -14,7 +14,7 @@ from mmconv.benchmarks.mtbench101.benchmark import build
 from mmconv.benchmarks.mtbench101.data import load_dialogues, survey
 from mmconv.benchmarks.mtbench101.taxonomy import MEANS, TASKS
 from mmconv.cli.check import command as check
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 from tests.mmconv.benchmarks.mtbench101.dialogues import REAL, needs_real, records, spec, write
 
 TURN = {"user": "Hello?", "bot": "Hello."}

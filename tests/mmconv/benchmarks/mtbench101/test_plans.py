@@ -10,10 +10,10 @@ import pytest
 from images.library import Library
 from mmconv.benchmarks.mtbench101.benchmark import build
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS
-from mmconv.config import RunSpec
-from mmconv.errors import ConfigError
-from mmconv.graph import check, dependencies, resolve
-from mmconv.values import Call, Message, Reply
+from mmconv.core.config import RunSpec
+from mmconv.core.errors import ConfigError
+from mmconv.core.graph import check, dependencies, resolve
+from mmconv.core.types import Call, Message, Reply
 from tests.mmconv.benchmarks.mtbench101.dialogues import TURNS, dialogue, records, spec, write
 
 REPLIES = {f"turn_{number}": Reply(text=f"own answer {number}") for number in range(1, 6)}

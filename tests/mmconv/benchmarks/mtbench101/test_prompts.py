@@ -7,7 +7,7 @@ import pytest
 from judges.parsers.mtbench101 import bracketed_rating, first_bracketed_integer
 from judges.template import PromptSet
 from mmconv.benchmarks.mtbench101.taxonomy import REFERENCED, TASKS
-from mmconv.values import Text
+from mmconv.core.types import Text
 from tests.mmconv.benchmarks.mtbench101.regenerate import GOLDEN, last_judgement
 
 

@@ -9,9 +9,9 @@ import orjson
 import pytest
 
 from mmconv.benchmarks.mtbench101.metrics import AUTHORS_TITLE, MINIMUM_TITLE
-from mmconv.config import ModelSpec
-from mmconv.evaluation import Result
-from mmconv.values import Table
+from mmconv.core.config import ModelSpec
+from mmconv.core.types import Table
+from mmconv.engine.run import Result
 from tests.mmconv.benchmarks.mtbench101.dialogues import (
     JUDGE,
     REAL,

@@ -13,7 +13,7 @@ from mmconv.benchmarks.mtbench101.scoring import (
     turn_rating,
 )
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS
-from mmconv.values import Call, Failure, Outcome, Reply, Score, Skipped
+from mmconv.core.types import Call, Failure, Outcome, Reply, Score, Skipped
 
 JUDGED = Judged(sample="5", task=TASKS["SI"], condition="golden")
 

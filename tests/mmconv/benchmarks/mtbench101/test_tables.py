@@ -16,8 +16,8 @@ from mmconv.benchmarks.mtbench101.metrics import (
 )
 from mmconv.benchmarks.mtbench101.scoring import Judged, score_dialogue
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS
+from mmconv.core.types import Call, Cell, Outcome, Reply, Score, Table
 from mmconv.stats import ScoreFrame
-from mmconv.values import Call, Cell, Outcome, Reply, Score, Table
 
 GOLDEN: dict[str, list[list[str]]] = {
     "CM": [["7", "5"], ["9", "8"]],

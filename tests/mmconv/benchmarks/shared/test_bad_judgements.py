@@ -20,8 +20,8 @@ from mmconv.benchmarks.cmteval.rescore import rescore as rescore_cmteval
 from mmconv.benchmarks.fbbench.rescore import rescore as rescore_fbbench
 from mmconv.benchmarks.mtbench101.rescore import rescore as rescore_mtbench101
 from mmconv.cli.rescore import Rescorer, command
-from mmconv.errors import DataError
-from mmconv.values import Table
+from mmconv.core.errors import DataError
+from mmconv.core.types import Table
 from tests.mmconv.benchmarks.botchat import samples as botchat
 from tests.mmconv.benchmarks.cmteval import dialogues as cmteval
 from tests.mmconv.benchmarks.fbbench import samples as fbbench

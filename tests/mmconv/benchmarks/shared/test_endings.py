@@ -15,10 +15,10 @@ from mmconv.benchmarks.shared.endings import (
     TRUNCATED,
     endings,
 )
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.evaluation import Place, open_evaluation
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.types import Failure, Finish, Reply, Table
+from mmconv.engine.run import Place, open_evaluation
 from mmconv.report.tables.missing_reasons import in_words
-from mmconv.values import Failure, Finish, Reply, Table
 from tests.mmconv.benchmarks.few_records import DATA
 
 SILENT = ModelSpec(provider="fake", model="scripted", options={"script": {".*": ""}})

@@ -28,9 +28,9 @@ from mmconv.benchmarks.shared.judgements import (
     read_judgement,
 )
 from mmconv.benchmarks.shared.options import describe
-from mmconv.graph import check, refs, resolve
-from mmconv.keys import content_key
-from mmconv.values import Call, Outcome, Reply, Sampling, Text
+from mmconv.core.graph import check, refs, resolve
+from mmconv.core.keys import content_key
+from mmconv.core.types import Call, Outcome, Reply, Sampling, Text
 from tests.mmconv.benchmarks.convbench.rows import PICTURE, ROW
 from tests.mmconv.benchmarks.convbench.rows import grader as convbench_grader
 from tests.mmconv.benchmarks.shared.requests import (

@@ -14,7 +14,6 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from images import Library
-from mmconv.assemble import build_benchmark
 from mmconv.benchmarks.base import ImageOptions
 from mmconv.benchmarks.registry import TITLES
 from mmconv.benchmarks.shared.options import (
@@ -24,8 +23,9 @@ from mmconv.benchmarks.shared.options import (
     options_in_force,
     read_options,
 )
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.errors import ConfigError
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.errors import ConfigError
+from mmconv.engine.setup import build_benchmark
 
 NAMES: TypeAdapter[tuple[str, ...]] = TypeAdapter(Several[Literal["a", "b"]])
 FAKE = ModelSpec(provider="fake", model="echo")

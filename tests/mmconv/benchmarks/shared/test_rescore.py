@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mmconv.benchmarks.shared.rescore import Rescoring, as_published
+from mmconv.core.types import Cell, Table
 from mmconv.stats import INTERVALS
-from mmconv.values import Cell, Table
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 
 from mmconv.cli.shared.costs import Budget
 from mmconv.cli.shared.progress import line
-from mmconv.config import ModelSpec, PriceSpec, RunSpec
-from mmconv.tally import SeatTally, Tally
+from mmconv.core.config import ModelSpec, PriceSpec, RunSpec
+from mmconv.core.run_stats import SeatTally, Tally
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from mmconv.cli import commands
 from mmconv.cli.shared.run_folders import place
-from mmconv.errors import ConfigError
+from mmconv.core.errors import ConfigError
 
 LATIN = os.fsdecode(b"\xe4rger")
 

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from mmconv.cli.shared.progress import counted, line, progress
-from mmconv.config import ModelSpec, PriceSpec, RunSpec
-from mmconv.errors import FailureKind
-from mmconv.tally import SeatTally, Tally
-from mmconv.values import Failure, Reply
+from mmconv.core.config import ModelSpec, PriceSpec, RunSpec
+from mmconv.core.errors import FailureKind
+from mmconv.core.run_stats import SeatTally, Tally
+from mmconv.core.types import Failure, Reply
 
 MODEL = ModelSpec(provider="fake", model="echo")
 SPEC = RunSpec(benchmark="riddles", seats={"candidate": MODEL, "judge": MODEL})

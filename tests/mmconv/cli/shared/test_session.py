@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from mmconv import evaluation
 from mmconv.cli import commands, merge
 from mmconv.cli.shared.session import EXIT_FAILURES, MORE_ROOM, exit_code, tell_stopped, typed
-from mmconv.errors import FailureKind
+from mmconv.core.errors import FailureKind
+from mmconv.core.run_stats import Halt, Tally
+from mmconv.core.types import UNASKED, Failure, Skipped
+from mmconv.engine import Runner
+from mmconv.engine import run as evaluation
 from mmconv.report.shortfalls import Shortfall
-from mmconv.runner import Runner
 from mmconv.store.merging import MergeReport
-from mmconv.tally import Halt, Tally
-from mmconv.values import UNASKED, Failure, Skipped
 
 
 @pytest.mark.parametrize(
@@ -61,15 +61,16 @@ def test_merging_does_not_repeat_a_password(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     "moments",
     [
-        "mmconv.equipment.Equipment.read_data",
-        "mmconv.report.writing.run_folder.write_tables = mmconv.runner.Runner.stop",
+        "mmconv.engine.resources.Equipment.read_data",
+        "mmconv.report.writing.run_folder.write_tables = mmconv.engine.Runner.stop",
     ],
     ids=["before its calls", "twice"],
 )
 def test_a_command_that_is_told_to_end_was_interrupted(tmp_path: Path, moments: str) -> None:
     """While it asks, the first time stops the runner: see `tests.mmconv.test_resilience`."""
     code = (
-        "import os, signal, sys, mmconv.cli, mmconv.equipment, mmconv.report.writing.run_folder\n"
+        "import os, signal, sys\n"
+        "import mmconv.cli, mmconv.engine.resources, mmconv.report.writing.run_folder\n"
         f"{moments} = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
         "mmconv.cli.main()"
     )

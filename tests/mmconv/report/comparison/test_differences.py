@@ -11,7 +11,8 @@ from scipy.special import stdtr, stdtrit
 
 from mmconv.benchmarks.registry import TITLES
 from mmconv.benchmarks.shared.compared import find_quantities
-from mmconv.config import ModelSpec, RunSpec
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.types import Cell, Score, Table
 from mmconv.report.comparison.differences import DIFFERS, ONCE, Comparison, compare
 from mmconv.report.page.views.by_benchmark import comparison_content
 from mmconv.run_folder.saved_run import read_finished, read_scores
@@ -26,7 +27,6 @@ from mmconv.stats import (
     paired_difference,
 )
 from mmconv.stats.cautious_means import CAUTIOUS
-from mmconv.values import Cell, Score, Table
 from tests.example_benchmark import Riddles
 from tests.mmconv.report.runs import ALPHA, BETA, FAILING, SIZE, Pair, make_run
 

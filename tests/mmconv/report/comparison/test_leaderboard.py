@@ -10,8 +10,9 @@ from typing import Any
 import orjson
 import pytest
 
-from mmconv.config import ModelSpec, PriceSpec
-from mmconv.errors import ConfigError
+from mmconv.core.config import ModelSpec, PriceSpec
+from mmconv.core.errors import ConfigError
+from mmconv.core.types import Cell, Reply, Table
 from mmconv.report.comparison.leaderboard import (
     MISSING,
     RANK,
@@ -20,7 +21,6 @@ from mmconv.report.comparison.leaderboard import (
     make_leaderboard,
 )
 from mmconv.run_folder.tables import read_tables
-from mmconv.values import Cell, Reply, Table
 from tests.example_benchmark import Riddles
 from tests.mmconv.benchmarks.botchat.samples import dialogue, opponents, record, write
 from tests.mmconv.report.page_runs import simulated_run

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.merged_tables import Named, merge_tables
-from mmconv.values import Cell, Table
 
 
 def run(label: str, judge: str, candidate: str = "echo") -> Named:

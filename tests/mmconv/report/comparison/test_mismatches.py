@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mmconv.config import ModelSpec, RunSpec, SamplingSpec
+from mmconv.core.config import ModelSpec, RunSpec, SamplingSpec
 from mmconv.report.comparison.differences import compare
 from mmconv.report.comparison.mismatches import LONGEST, mismatches, other_settings
 from mmconv.report.comparison.runs import open_runs

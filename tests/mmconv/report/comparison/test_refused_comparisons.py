@@ -11,7 +11,7 @@ import pytest
 
 from mmconv.benchmarks.registry import TITLES
 from mmconv.benchmarks.shared.options import describe
-from mmconv.errors import ConfigError, DataError
+from mmconv.core.errors import ConfigError, DataError
 from mmconv.report.comparison.differences import compare
 from mmconv.report.comparison.leaderboard import make_leaderboard
 from mmconv.run_folder.saved_run import read_scores

@@ -7,8 +7,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from mmconv.errors import ConfigError, DataError
-from mmconv.evaluation import open_evaluation, read_run
+from mmconv.core.errors import ConfigError, DataError
+from mmconv.engine.run import open_evaluation, read_run
 from mmconv.report.comparison.differences import compare
 from mmconv.report.comparison.leaderboard import make_leaderboard
 from mmconv.report.comparison.runs import finished_among

@@ -15,9 +15,9 @@ import pytest
 from click.testing import CliRunner
 
 from mmconv.cli.export import command
-from mmconv.keys import hash_bytes
+from mmconv.core.keys import hash_bytes
+from mmconv.core.types import Score
 from mmconv.run_folder.tables import read_tables
-from mmconv.values import Score
 from tests.mmconv.report.runs import ALPHA, FAILING, SIZE, make_run
 
 if TYPE_CHECKING:

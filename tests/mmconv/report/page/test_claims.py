@@ -8,6 +8,7 @@ import pytest
 
 from mmconv.benchmarks.convbench.layouts import LOST
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
+from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.differences import DIFFERS, Comparison
 from mmconv.report.page.views import generic
 from mmconv.report.page.views.convbench import view
@@ -18,7 +19,6 @@ from mmconv.report.page.views.convbench_sentences import (
 )
 from mmconv.report.page.views.significance import mark_significant
 from mmconv.report.tables.convbench_names import typeset_table
-from mmconv.values import Cell, Table
 
 SURE = Cell(value=86.0, low=75.0, high=97.0, n=49)
 UNSURE = Cell(value=0.0, low=-79.0, high=44.0, n=11)

@@ -6,8 +6,8 @@ import re
 from html import unescape
 from pathlib import Path
 
-from mmconv.config import RunSpec
-from mmconv.evaluation import Place, open_evaluation
+from mmconv.core.config import RunSpec
+from mmconv.engine.run import Place, open_evaluation
 from mmconv.report.comparison.differences import compare
 from mmconv.report.notes import ALIKE
 from mmconv.report.page import write_comparison, write_page

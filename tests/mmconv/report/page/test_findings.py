@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
+from mmconv.core.types import SAME_TEXT, Cell, Table
 from mmconv.report.page.common_sections import closing_sections
 from mmconv.report.page.content import Content, View
 from mmconv.report.page.losses import Losses
@@ -17,7 +18,6 @@ from mmconv.report.page.views.convbench_sentences import (
     delta_sentences,
 )
 from mmconv.report.tables.convbench_names import typeset_name
-from mmconv.values import SAME_TEXT, Cell, Table
 from tests.mmconv.report.call_records import asked, judged, said
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from mmconv.core.types import Cell, Table
 from mmconv.report.page.common_sections import cost_table
 from mmconv.report.page.grids import grid
 from mmconv.run_folder.layout import SeatSummary
-from mmconv.values import Cell, Table
 
 
 def test_cells_are_rounded_as_elsewhere_and_tell_what_is_missing() -> None:

@@ -17,8 +17,8 @@ import PIL.Image
 import pytest
 
 from images import Library
-from mmconv.errors import ConfigError
-from mmconv.keys import hash_bytes
+from mmconv.core.errors import ConfigError
+from mmconv.core.keys import hash_bytes
 from mmconv.report.comparison.differences import compare
 from mmconv.report.page import write_comparison, write_page
 from mmconv.report.page.samples.blocks import LARGER

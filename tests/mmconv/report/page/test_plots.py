@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from mmconv.core.types import Cell, Table
 from mmconv.report.page.plots import HOLLOW, Plot, Point, Series, sideways, span, upright
 from mmconv.report.page.views import generic
 from mmconv.report.page.views.convbench import view
-from mmconv.values import Cell, Table
 
 SPAN = (1.0, 3.0)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from mmconv.core.types import Cell, Table
 from mmconv.report.tables.cells import tell_counts_once
-from mmconv.values import Cell, Table
 
 
 def table(other: Cell) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mmconv.benchmarks.convbench.quantities import DIRECT
+from mmconv.core.types import Cell, Table
 from mmconv.report.page.views.convbench import view
 from mmconv.report.tables.convbench_names import (
     MARK,
@@ -11,7 +12,6 @@ from mmconv.report.tables.convbench_names import (
     mark_raised,
     typeset_table,
 )
-from mmconv.values import Cell, Table
 
 GAIN = Cell(value=1.0, low=0.5, high=1.5, n=12)
 

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.errors import DataError
+from mmconv.core.atomic_writes import whole
+from mmconv.core.errors import DataError
+from mmconv.core.types import Cell, Table
 from mmconv.report.tables.formats import (
     FORMATS,
     as_printed,
@@ -27,8 +29,6 @@ from mmconv.report.tables.latex import to_latex
 from mmconv.report.tables.markdown import all_to_markdown, to_markdown
 from mmconv.report.tables.text import to_text
 from mmconv.run_folder.tables import read_tables
-from mmconv.values import Cell, Table
-from mmconv.whole_files import whole
 
 TABLE = Table(
     name="win_rates",

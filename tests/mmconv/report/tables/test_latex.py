@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from mmconv.core.types import Cell, Table
 from mmconv.report.tables.latex import PAGE_LINES, to_latex
-from mmconv.values import Cell, Table
 
 TABLE = Table(
     name="win_rates",

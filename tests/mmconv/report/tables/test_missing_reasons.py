@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from mmconv.core.types import SAME_TEXT, UNASKED, UNPARSED, Failure, Skipped
 from mmconv.report.tables.missing_reasons import in_words, tell_largest, tell_reasons
-from mmconv.values import SAME_TEXT, UNASKED, UNPARSED, Failure, Skipped
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mmconv.core.types import Cell, Table
 from mmconv.report.tables.text import all_to_text, fold, fold_anywhere, to_text
-from mmconv.values import Cell, Table
 
 WIDE = Table(
     name="wide",

@@ -10,7 +10,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from mmconv.errors import DataError
+from mmconv.core.errors import DataError
 from mmconv.report.writing.parquet import write_parquet
 
 SCHEMA = pyarrow.schema(

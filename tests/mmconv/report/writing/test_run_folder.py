@@ -15,9 +15,10 @@ from click.testing import CliRunner
 from judges.parsers import rating
 from mmconv.benchmarks.registry import TITLES
 from mmconv.cli import commands
-from mmconv.config import ModelSpec
-from mmconv.errors import DataError
-from mmconv.plans import Finished, Plan
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import DataError
+from mmconv.core.plans import Finished, Plan
+from mmconv.core.types import Call, Failure, Outcome, Reply, Table
 from mmconv.report.comparison.differences import compare
 from mmconv.report.page import write_page
 from mmconv.report.tables.formats import write_tables
@@ -25,7 +26,6 @@ from mmconv.report.writing.run_folder import RunFolder
 from mmconv.run_folder.layout import PAGE, REPORT, SCORES
 from mmconv.run_folder.saved_run import read_finished
 from mmconv.run_folder.tables import read_tables
-from mmconv.values import Call, Failure, Outcome, Reply, Table
 from tests.mmconv.report.runs import ALPHA, SIZE, make_run
 
 READABLE = Reply(text="Good. Rating: [[7]]")

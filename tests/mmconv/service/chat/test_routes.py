@@ -8,8 +8,8 @@ import httpx2
 import orjson
 import pytest
 
-from mmconv.errors import ConfigError
-from mmconv.keys import hash_bytes
+from mmconv.core.errors import ConfigError
+from mmconv.core.keys import hash_bytes
 from mmconv.service.chat import routes
 from tests.mmconv.service.conftest import MODELS, Serve, Served
 from tests.pictures import picture

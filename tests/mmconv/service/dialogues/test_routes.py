@@ -14,7 +14,7 @@ import pytest
 
 from mmconv.benchmarks.convbench.columns import CAPTION, FOCUS_POINTS, INSTRUCTIONS, REFERENCES
 from mmconv.benchmarks.convbench.scenes import write_scenes
-from mmconv.values import Reply
+from mmconv.core.types import Reply
 from model_zoo.simulated.fake import FakeBackend
 from tests.images.pictures import encode, halves
 from tests.mmconv.dialogues.samples import TURNS

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from mmconv.errors import StoreError
-from mmconv.runner import collect_soon
+from mmconv.core.errors import StoreError
+from mmconv.core.types import Failure
+from mmconv.engine import collect_soon
 from mmconv.service.errors.privacy import presentable
 from mmconv.service.errors.problems import LONGEST, Problem
 from mmconv.service.errors.validation import validation_problem
 from mmconv.service.models.failures import problem_of_failure
-from mmconv.values import Failure
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.store.conftest import small_disk
 from tests.pictures import picture
@@ -184,7 +184,7 @@ async def test_what_a_bug_leaves_in_memory_is_collected(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     collected = asyncio.Event()
-    monkeypatch.setattr("mmconv.runner.garbage.COLLECT_SECONDS", 0.05)
+    monkeypatch.setattr("mmconv.engine.garbage.COLLECT_SECONDS", 0.05)
     monkeypatch.setattr(collect_soon, "_due", 0.0)
 
     def decode() -> None:

@@ -8,11 +8,11 @@ import pytest
 
 from images.door import bound
 from images.header import read_media_type
-from mmconv.errors import ImageError
+from mmconv.core.errors import ImageError
+from mmconv.core.types import Failure
 from mmconv.service.errors.privacy import without_commands
 from mmconv.service.errors.validation import in_one
 from mmconv.service.models.failures import problem_of_failure, words_of_failure
-from mmconv.values import Failure
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import CHAT, drawn, request
 

@@ -12,7 +12,7 @@ import httpx2
 import orjson
 import pytest
 
-from mmconv.values import Reply
+from mmconv.core.types import Reply
 from model_zoo.simulated.fake import FakeBackend
 from tests.mmconv.benchmarks.shared.requests import REQUESTS
 from tests.mmconv.service.conftest import Serve, Served, Servers

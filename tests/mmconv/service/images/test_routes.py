@@ -12,7 +12,7 @@ from PIL import Image
 
 from images import Facts
 from images.uploads import Uploads
-from mmconv.keys import hash_bytes
+from mmconv.core.keys import hash_bytes
 from tests.mmconv.service.conftest import Serve, Served
 from tests.pictures import picture
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from mmconv.errors import DataError, StoreError
+from mmconv.core.errors import DataError, StoreError
 from mmconv.service.jobs.live_processes import ProcessMark
 from mmconv.service.jobs.worker import Worker
 from mmconv.store.job_queries import MOST_STARTS

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from images import Library
-from mmconv.config import ModelSpec, RunSpec
-from mmconv.errors import ConfigError
-from mmconv.runner import Seat
-from mmconv.runner.slots import Stopped
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.errors import ConfigError
+from mmconv.core.run_stats import SeatTally
+from mmconv.core.types import Message, Reply, Sampling, Text
+from mmconv.engine import Seat
+from mmconv.engine.limiter import Stopped
 from mmconv.service.models.pool import ModelPool, guest, guides_output
-from mmconv.tally import SeatTally
-from mmconv.values import Message, Reply, Sampling, Text
 from model_zoo.openai_api.client import ChatClient
 from tests.mmconv.service.conftest import Serve
 from tests.mmconv.service.run_settings import until

@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from mmconv.assemble import build_benchmark
+from mmconv.engine.setup import build_benchmark
 from mmconv.report.page import write_page
 from mmconv.service.results import reports
 from mmconv.service.runs import benchmark_cache

@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from mmconv.keys import hash_bytes
+from mmconv.core.keys import hash_bytes
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import begun, drawn, ended, request, until
 from tests.mmconv.service.tokens import bearer, token

@@ -9,7 +9,7 @@ import httpx2
 import orjson
 import pytest
 
-from mmconv.errors import DataError, StoreError
+from mmconv.core.errors import DataError, StoreError
 from mmconv.store.jobs import Job
 from mmconv.store.queue import Queue
 from tests.mmconv.service.conftest import Serve, Served

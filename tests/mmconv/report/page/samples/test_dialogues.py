@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from mmconv.core.types import UNASKED
 from mmconv.report.page.samples.dialogues import Record, dialogue
 from mmconv.report.page.views.convbench import verdict_words
-from mmconv.values import UNASKED
 from tests.mmconv.report.call_records import asked, judged, said
 
 ONE, TWO = said("user", "one?"), said("user", "two?")

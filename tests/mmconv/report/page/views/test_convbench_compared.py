@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
+from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.differences import compare
 from mmconv.report.page import write_comparison
 from mmconv.report.page.views.by_benchmark import comparison_content
 from mmconv.report.page.views.convbench import run_plots
 from mmconv.report.tables.convbench_names import MARK, RAISED
-from mmconv.values import Cell, Table
 from tests.mmconv.report.runs import ALPHA, BETA, make_run
 
 HIGHEST = Cell(value=9.0, low=8.0, high=10.0, n=12)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from mmconv.benchmarks.shared.endings import METRICS as ENDINGS
+from mmconv.core.types import Score
 from mmconv.report.page.views.by_benchmark import run_content, view_of
 from mmconv.report.page.views.ratings import Scale, rating_sections
 from mmconv.run_folder.saved_run import read_finished
 from mmconv.stats import ScoreFrame
-from mmconv.values import Score
 from tests.mmconv.report.runs import make_run
 
 

@@ -1,0 +1,173 @@
+"""The call graph: read off the messages, checked before anything is paid, resolved when asked.
+
+A call depends on exactly the calls that its messages refer to, so the graph cannot disagree with
+the prompts. Scheduling is not done here but in `mmconv.engine`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import TypeVar
+
+from mmconv.core.errors import PlanError
+from mmconv.core.types import CUT_OFF, Call, Message, Ref, Reply, Text
+
+Other = TypeVar("Other")
+
+
+def refs(messages: Iterable[Message]) -> Iterator[str]:
+    """The ids that the messages refer to, in order, repeated where they repeat."""
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, Ref):
+                yield part.call
+
+
+def dependencies(call: Call) -> frozenset[str]:
+    """The ids of the calls that must have replied before this one can be asked."""
+    return frozenset(refs(call.messages))
+
+
+def check(calls: Sequence[Call]) -> tuple[Call, ...]:
+    """Return the calls in an order in which each follows what it needs.
+
+    Raises `PlanError` for an id used twice, a reference to no call, or a circle. A rescue may
+    refer to the call that it rescues and to whatever has replied before that one is asked.
+    """
+    by_id: dict[str, Call] = {}
+    needs: dict[str, frozenset[str]] = {}
+    for call in calls:
+        for each in (call, *call.rescues):
+            if each.id in by_id:
+                raise PlanError(f"two calls are named {each.id!r}")
+            by_id[each.id] = each
+        needs[call.id] = dependencies(call)
+    for call in calls:
+        _check_known(call.id, needs[call.id], needs)
+        for rescue in call.rescues:
+            if rescue.rescues:
+                raise PlanError(f"rescue {rescue.id!r} has rescues of its own")
+            if rescue.messages is not call.messages:  # A repeat needs what the call itself needs.
+                _check_rescue(rescue, call, needs)
+    if _is_ordered(needs):
+        return tuple(calls)
+    graph = {call_id: sorted(needed) for call_id, needed in needs.items()}
+    try:
+        order = list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        raise PlanError(f"calls wait for each other: {' -> '.join(error.args[1])}") from error
+    return tuple(by_id[call_id] for call_id in order)
+
+
+def chain_lengths(needs: Mapping[str, Collection[str]]) -> dict[str, int]:
+    """For each call, how many calls the longest chain has that begins with it, itself included.
+
+    `needs` holds the calls' dependencies by id, each call after what it needs.
+    """
+    lengths = dict.fromkeys(needs, 1)
+    for call, needed in reversed([*needs.items()]):
+        for need in needed:
+            lengths[need] = max(lengths[need], 1 + lengths[call])
+    return lengths
+
+
+def is_needless(call: Call, replies: Mapping[str, Reply]) -> bool:
+    """Whether the call compares texts that came out equal."""
+    if call.compares is None:
+        return False
+    one, other = ([_text(part, replies) for part in parts] for parts in call.compares)
+    return one == other
+
+
+def resolve(messages: Sequence[Message], replies: Mapping[str, Reply]) -> tuple[Message, ...]:
+    """The messages with every `Ref` replaced by its reply's text.
+
+    Neighbouring texts are joined, so that equal prompts are equal values. Raises `KeyError` for a
+    reference without a reply: the runner asks only for calls whose needs are met.
+    """
+    return tuple(_resolved(message, replies) for message in messages)
+
+
+def join_texts(pieces: Iterable[str | Text | Other]) -> list[Text | Other]:
+    """The pieces in their order, each run of neighbouring texts as one `Text`."""
+    joined: list[Text | Other] = []
+    run: list[str] = []
+    for piece in pieces:
+        if isinstance(piece, str):
+            run.append(piece)
+        elif isinstance(piece, Text):
+            run.append(piece.text)
+        else:
+            if run:
+                joined.append(Text(text="".join(run)))
+                run = []
+            joined.append(piece)
+    if run:
+        joined.append(Text(text="".join(run)))
+    return joined
+
+
+def _text(part: Text | Ref, replies: Mapping[str, Reply]) -> str:
+    return part.text if isinstance(part, Text) else replies[part.call].text
+
+
+def _resolved(message: Message, replies: Mapping[str, Reply]) -> Message:
+    if _is_resolved(message):
+        return message
+    told = (_told(part, replies) if isinstance(part, Ref) else part for part in message.parts)
+    return Message(role=message.role, parts=tuple(join_texts(told)))
+
+
+def _told(ref: Ref, replies: Mapping[str, Reply]) -> str:
+    reply = replies[ref.call]
+    return ref.write(reply.text + ref.cut_off if reply.finish in CUT_OFF else reply.text)
+
+
+def _is_resolved(message: Message) -> bool:
+    """Whether nothing is to be filled in, and no two texts are to be joined."""
+    is_behind_text = False
+    for part in message.parts:
+        is_text = isinstance(part, Text)
+        if isinstance(part, Ref) or (is_text and is_behind_text):
+            return False
+        is_behind_text = is_text
+    return True
+
+
+def _is_ordered(needs: Mapping[str, Collection[str]]) -> bool:
+    """Whether each call needs only calls before it, as nearly all plans have it."""
+    seen: set[str] = set()
+    for call_id, needed in needs.items():
+        if not seen.issuperset(needed):
+            return False
+        seen.add(call_id)
+    return True
+
+
+def _check_known(call_id: str, needed: Collection[str], known: Collection[str]) -> None:
+    for name in needed:
+        if name not in known:
+            raise PlanError(f"call {call_id!r} refers to {name!r}, which no call is named")
+
+
+def _check_rescue(rescue: Call, call: Call, needs: Mapping[str, frozenset[str]]) -> None:
+    """Raise `PlanError` for a reference to no call, or to what may not have replied by then."""
+    needed = dependencies(rescue)
+    _check_known(rescue.id, needed, needs)
+    other = needed - needs[call.id] - {call.id}
+    for name in other and other - _before(call.id, needs):
+        raise PlanError(
+            f"rescue {rescue.id!r} refers to {name!r}, which {call.id!r} does not wait for"
+        )
+
+
+def _before(call_id: str, needs: Mapping[str, Collection[str]]) -> set[str]:
+    """All that a call needs, and what that needs in turn."""
+    found: set[str] = set()
+    left = [call_id]
+    while left:
+        new = set(needs.get(left.pop(), ())) - found
+        found |= new
+        left += new
+    return found

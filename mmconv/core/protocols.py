@@ -1,0 +1,252 @@
+"""The protocols that the engine talks to. Nothing here is an implementation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from mmconv.core.raw_prompts import RawPrompt
+from mmconv.core.types import Call, Failure, Image, Message, Outcome, Reply, Sampling, Score, Table
+
+Sample = TypeVar("Sample")
+Spec = TypeVar("Spec", contravariant=True)
+
+
+class Backend(Protocol):
+    """Turns resolved messages into a reply; never retries, never truncates, never sees a `Ref`."""
+
+    @property
+    def max_concurrency(self) -> int:
+        """How many calls may be under way at once."""
+        ...
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        """Answer once.
+
+        `affinity` is equal for the calls of one conversation, so that replicas can keep its
+        prefix in one cache. Raises `Transient` or `Refused`, and `ImageError` for
+        an image that is gone: these become a failure of the call. Anything else ends the run:
+        another `InputError` (a server that died, say) with its message, the rest as a bug.
+        What is known to fail a call now and then, such as a device's `RuntimeError`, a backend
+        catches and raises as `Transient`; what it did not foresee may spoil every reply, and is
+        never a failed call.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Release connections, processes and memory. Safe to call twice."""
+        ...
+
+
+class ImageSource(Protocol):
+    """Gives an image's original bytes back by its hash."""
+
+    def read(self, sha256: str) -> bytes:
+        """The file's bytes; raises `ImageError` if they are gone or were changed."""
+        ...
+
+
+class ImageSink(Protocol):
+    """Takes images in through the safe door, and hands out what messages hold."""
+
+    def add_file(self, path: str) -> Image:
+        """Check a local file and remember where it is; raises `ImageError`."""
+        ...
+
+
+class Replies(Protocol):
+    """What a runner asks of a store: what has come of calls, by content key.
+
+    `flights` holds the calls under way, for all runners of one event loop.
+    """
+
+    flights: dict[str, asyncio.Future[Outcome | None]]
+
+    async def get(self, key: str) -> Reply | None:
+        """The reply kept under this key, if there is one."""
+        ...
+
+    def look_again(self) -> None:
+        """Let every later `get` find what any process has committed by now."""
+        ...
+
+    async def put(self, key: str, fingerprint: str, reply: Reply) -> Reply:
+        """Keep a reply, and return the one that is kept: another process may have been first."""
+        ...
+
+    async def add_failure(self, key: str, failure: Failure) -> None:
+        """Keep how a call failed, for the record."""
+        ...
+
+    async def claim(self, key: str) -> Reply | bool:
+        """Claim a call just before it is requested: True if no other process requests it.
+
+        False if another one does, and its reply if there is one by now.
+        """
+        ...
+
+    def release(self, key: str) -> None:
+        """Give a claim back, if there is one, that ended without reply or failure."""
+        ...
+
+    async def wait_for_others(self, key: str) -> Reply | None:
+        """The reply to a call that another process requests; None once none requests it."""
+        ...
+
+    async def last_failure(self, key: str) -> Failure | None:
+        """How a call failed the last time, for the record."""
+        ...
+
+
+class Provider(Protocol[Spec]):
+    """A module that speaks to one kind of model, as those of `model_zoo` do.
+
+    It is named in a model's file (`provider: package.module`) or before the model's name
+    (`package.module/MODEL`); `Spec` is `ModelSpec` of `core.config`. The two functions are apart so
+    that resuming a finished run, scoring and showing load no model.
+
+    A model's file is the spec as it was written: `spec.address` is its `base_url` with what the
+    environment says in place of `${NAME}`, `spec.key` the key in the variable that `api_key_env`
+    names. Such a key is taken out of what `open_backend` and `generate` raise.
+    `mmconv.core.config.validate(ParrotOptions, spec.options, spec.label)` reads the options by a
+    pydantic model, and raises `ConfigError` for each that is wrong.
+
+    A module may have more:
+
+    - `check_key(spec)` raises `ConfigError` for a key that is not set; without it, that is done for
+      the one in `api_key_env`;
+    - `check_sight(spec)` raises it for a model that is known, unloaded, to take no images;
+    - `check_prompt(messages)` raises it for prompts that no model of it reads;
+    - `check_ready(spec)` raises it for what is seen, unloaded, to keep the model from opening;
+    - `facts(spec)` is a mapping of texts, which a run's manifest records beside the fingerprint;
+    - `guides_output(spec)` tells whether replies are held to a call's JSON schema;
+    - `open_renderer(spec, images)` loads what writes prompts and no weights; it blocks, downloads
+      nothing, and gives a `Renderer`, or None for a model whose prompts are written elsewhere; it
+      raises `ConfigError` where the checkpoint's files are not on this machine, or cannot be read;
+    - `await probe(spec)` gives the names that the model's server serves, or None if no server is
+      there yet; raises `BackendError`.
+
+    Its pydantic models whose names end in `Options` are listed by `mmconv models --fields NAME`,
+    with the docstrings of their fields where `model_config` has `use_attribute_docstrings=True`.
+    """
+
+    def fingerprint(self, spec: Spec) -> str:
+        """Name all that decides a reply, for replies are stored and found again by it.
+
+        It must be another text whenever the same request could get another reply: by other weights
+        (their content, not their path), options, prompts or templates of the module's own, a
+        revision that is raised when the module's code answers otherwise. So do versions of what
+        computes, where asking anew is cheap; `hf` and `vllm` leave their libraries' versions to the
+        run's manifest, or every upgrade would ask for everything again. What only makes the model
+        faster, or says how often it is asked, must not count, nor the system prompt and sampling,
+        which count by themselves. Nothing is loaded, and no server is asked. Raises
+        `ConfigError` for a model or options that it does not know.
+        """
+        ...
+
+    async def open_backend(self, spec: Spec, images: ImageSource) -> Backend:
+        """Load or connect; called at the first call that the store has no reply to.
+
+        `images` gives the bytes of the images in messages. Raises `ConfigError` where
+        that cannot work.
+        """
+        ...
+
+
+class Renderer(Protocol):
+    """Writes prompts as a model's backend does, by the very functions that it uses."""
+
+    @property
+    def note(self) -> str:
+        """Where what is written may differ from what the model gets; empty if nowhere."""
+        ...
+
+    def __call__(self, messages: Sequence[Message]) -> RawPrompt:
+        """What resolved messages become; blocks.
+
+        Raises `Refused` for messages that the backend would refuse, `ImageError` for
+        an image that is gone.
+        """
+        ...
+
+
+class Benchmark(Protocol[Sample]):
+    """Data, prompts and scores of one benchmark. `plan` and `score` are pure.
+
+    Building one checks its options and all of its data, so that nothing is paid for a run that
+    cannot end. `load` can be called again and yields the same samples in the same order.
+
+    A benchmark may also have `data_table()`: a `Table` with statistics of its data, which `mmconv
+    check` prints.
+    """
+
+    @property
+    def name(self) -> str:
+        """The benchmark's name on the command line and in tables."""
+        ...
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The conditions that a run asks for, in the order of its tables."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """How many samples `load` yields."""
+        ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of any table must know: drafts used, records left out."""
+        ...
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What the manifest records: hashes of prompts and data files, conventions in force."""
+        ...
+
+    def load(self) -> Iterator[Sample]:
+        """Stream the samples."""
+        ...
+
+    def key(self, sample: Sample) -> str:
+        """A name for the sample, unique within the benchmark."""
+        ...
+
+    def about(self, sample: Sample) -> Mapping[str, str]:
+        """Texts of the sample that help to read its conversations, by name: references, criteria.
+
+        For the report only; they may be none.
+        """
+        ...
+
+    def plan(self, sample: Sample, condition: str) -> tuple[Call, ...]:
+        """All calls for the sample under the condition, in no particular order.
+
+        It is asked before anything is, and must give the same calls every time. A `Ref` stands for
+        the whole text of a call's first reply, also where its parser could not read that and
+        `score` takes a rescue's: no part of a reply, and nothing that was read of one, enters a
+        later prompt, but what another call was asked to extract.
+        """
+        ...
+
+    def score(
+        self,
+        sample: Sample,
+        condition: str,
+        calls: Mapping[str, Call],
+        outcomes: Mapping[str, Outcome],
+    ) -> Iterable[Score]:
+        """Read the outcomes as scores; what cannot be scored says why.
+
+        `calls` are those of `plan`, by id; `outcomes` has their ids and those of rescues that were
+        asked.
+        """
+        ...
+
+    def tables(self, scores: Iterable[Score]) -> Sequence[Table]:
+        """Aggregate as the authors do, quirks labelled, beside our own estimates."""
+        ...

@@ -1,0 +1,80 @@
+"""What calls are made with: a store, an image library, and models on their seats.
+
+What a run is made of and what comes of it, `mmconv.engine.run` knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from typing import TypeVar
+
+from images import Facts, Library
+from mmconv.core.closing import close_all
+from mmconv.core.config import RunSpec
+from mmconv.engine import Runner, Seat
+from mmconv.engine.setup import build_seats
+from mmconv.store import Store
+
+Data = TypeVar("Data")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equipment:
+    """The store, the library and the seats of one run; `facts` are those of images, by hash."""
+
+    spec: RunSpec
+    store: Store
+    library: Library
+    seats: dict[str, Seat]
+    facts: dict[str, Facts]
+
+    async def read_data(self, read: Callable[[Library], Data]) -> Data:
+        """Read data in a thread, and keep in the store what that finds out about images."""
+        return await asyncio.to_thread(self._read_data, read)
+
+    def _read_data(self, read: Callable[[Library], Data]) -> Data:
+        known = set(self.facts)
+        try:
+            return read(self.library)
+        finally:
+            new = (asdict(fact) for sha256, fact in self.facts.items() if sha256 not in known)
+            self.store.add_image_facts(new)
+
+    def runner(
+        self, *, offline: bool = False, before_asking: Callable[[], None] | None = None
+    ) -> Runner:
+        """A runner for these models; see `mmconv.engine.Runner`."""
+        return Runner(self.seats, self.store, offline=offline, before_asking=before_asking)
+
+    async def close_models(self) -> None:
+        """Give back what the models hold; where nothing was stopped they can be opened again.
+
+        All are closed, whatever one of them raises; that comes out afterwards.
+        """
+        await close_all(seat.model.aclose() for seat in self.seats.values())
+
+
+@asynccontextmanager
+async def open_equipment(
+    spec: RunSpec, store_url: str, *, create: bool = True
+) -> AsyncIterator[Equipment]:
+    """Open the store and name the models; close all of it afterwards.
+
+    Without `create` the store must be there. Raises `ConfigError` for a model's
+    options, `StoreError` for the store.
+    """
+    store = Store(store_url, create=create)
+    try:
+        facts = {key: Facts(**values) for key, values in store.image_facts().items()}
+        library = Library(facts=facts)
+        seats = build_seats(spec, library)
+        equipment = Equipment(spec=spec, store=store, library=library, seats=seats, facts=facts)
+        try:
+            yield equipment
+        finally:
+            await equipment.close_models()
+    finally:
+        await store.aclose()

@@ -1,0 +1,446 @@
+"""One run from its specification to its folder: plans, replies, scores, tables, manifest.
+
+The command line and the service call this and nothing below it. A run's folder holds what can be
+made again from the store: `spec.json`, `manifest.json`, `scores` and `transcripts` as JSON Lines
+and Parquet, `tables/`, `summary.json`. Resuming is running the same specification again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mmconv.benchmarks.shared.options import options_in_force
+from mmconv.core.config import CANDIDATE, RunSpec, database_url
+from mmconv.core.errors import ConfigError, InputError, OwnCodeError, StoreError
+from mmconv.core.plans import Finished, Plan, score_finished
+from mmconv.core.protocols import Benchmark
+from mmconv.core.run_stats import Tally
+from mmconv.core.trials import name_trial
+from mmconv.core.types import Call, Table
+from mmconv.engine import Runner
+from mmconv.engine.identity import depends_on_folder, identify
+from mmconv.engine.resources import Equipment, open_equipment
+from mmconv.engine.setup import about_models, build_benchmark, check_calls, check_keys
+from mmconv.report.changed_inputs import (
+    check_kept,
+    check_own,
+    recorded_samples,
+    tell_changed,
+    tell_gone,
+)
+from mmconv.report.notes import other_models, plain_turns, stand_ins, tell_shard, tell_trials
+from mmconv.report.shortfalls import Shortfall
+from mmconv.report.summary import headline, software, summary
+from mmconv.report.writing.run_folder import Records, RunFolder, import_ahead
+from mmconv.run_folder.layout import (
+    MANIFEST,
+    SCORES,
+    SPEC,
+    SUMMARY,
+    TRANSCRIPTS,
+    WHOLE,
+    Manifest,
+    Shard,
+    Start,
+)
+from mmconv.run_folder.saved_run import read_start
+from mmconv.store.address import with_password, without_password
+
+Entered = TypeVar("Entered")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where runs are written, and the store that they share (a path or a database URL)."""
+
+    out: Path = Path("runs")
+    store: str = ""
+
+    @property
+    def store_url(self) -> str:
+        """The store's path or URL; by default a file beside the runs."""
+        return self.store or str(self.out / "store.sqlite")
+
+    @property
+    def absolute_store(self) -> str:
+        """The same, whatever folder it is read from, and without a password."""
+        url = self.store_url
+        return without_password(url) if "://" in url else str(Path(url).absolute())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """How a run ended: its folder, tables and counts, and whether it went to its end.
+
+    `unscored` counts scores without a value by reason, out of `scores` in all; `shortfall` tells
+    what became of calls and verdicts.
+    """
+
+    folder: Path
+    tables: tuple[Table, ...]
+    tally: Tally
+    complete: bool
+    seconds: float
+    scores: int
+    unscored: Mapping[str, int]
+    shortfall: Shortfall
+
+
+@dataclass(slots=True, kw_only=True)
+class Evaluation:
+    """A run with its data checked and its models named, ready to plan, run, score or show."""
+
+    spec: RunSpec
+    place: Place
+    equipment: Equipment
+    benchmark: Benchmark[Any]
+    shard: Shard = WHOLE
+    named: Path | None = None
+    """Where a run lies that is there already, since its folder may have been renamed."""
+    _planned: tuple[Call, ...] = field(default=(), init=False, repr=False)
+    _keys: tuple[str, ...] | None = field(default=None, init=False, repr=False)
+
+    @property
+    def run_id(self) -> str:
+        """Benchmark, candidate and a hash of what decides results; shards are told apart."""
+        return identify(self.spec, self.benchmark, self.fingerprints, self.shard)
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """Those of the models, by seat."""
+        return {name: seat.model.fingerprint for name, seat in self.equipment.seats.items()}
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder."""
+        return self.named or self.place.out / self.run_id
+
+    @property
+    def samples(self) -> int:
+        """How many samples this run takes in, trials not counted."""
+        return len(range(self._whole)[self._part]) - len(self._gone(self.spec.chosen))
+
+    @property
+    def _whole(self) -> int:
+        """The same of all shards."""
+        if self.spec.chosen is not None:
+            return len(self.spec.chosen)
+        return min(self.benchmark.size, self.spec.limit or self.benchmark.size)
+
+    @property
+    def _part(self) -> slice:
+        """This shard's part of all samples of the run."""
+        return slice(self.shard.index, None, self.shard.count)
+
+    def _gone(self, chosen: tuple[str, ...] | None) -> tuple[str, ...]:
+        """Keys of samples that this run or shard once chose, and that it does not take today."""
+        if chosen is None:
+            return ()
+        today = {*self._all_keys()}
+        return tuple(key for key in chosen[self._part] if key not in today)
+
+    def _all_keys(self) -> tuple[str, ...]:
+        """The keys of the samples of all shards, read once: a spreadsheet opens slowly."""
+        if self._keys is None:
+            self._keys = tuple(self.benchmark.key(sample) for _, sample in self._numbered())
+        return self._keys
+
+    @property
+    def plan_count(self) -> int:
+        """How many plans a whole run has: samples times conditions times trials."""
+        return self.samples * len(self.benchmark.conditions) * self.spec.trials
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the run must know: of models and samples, and the benchmark's own."""
+        return (*self._told_first(), *self.benchmark.notes)
+
+    def plans(self, chosen: Callable[[str], bool] | None = None) -> Iterator[tuple[Plan, Any]]:
+        """All plans with their samples, oldest first, streamed.
+
+        With `chosen`, which is asked in their order, only of the samples of these names.
+        """
+        order = 0
+        for sample in self._taken_in():
+            for trial in range(self.spec.trials):
+                name = self._name(sample, trial)
+                if chosen is not None and not chosen(name):
+                    continue
+                for condition in self.benchmark.conditions:
+                    calls = self._calls(sample, condition, trial)
+                    yield Plan(order=order, sample=name, condition=condition, calls=calls), sample
+                    order += 1
+
+    def _taken_in(self) -> Iterator[Any]:
+        """The samples of this run or shard, trials not counted."""
+        for number, sample in self._numbered():
+            if number % self.shard.count == self.shard.index:
+                yield sample
+
+    def _numbered(self) -> Iterator[tuple[int, Any]]:
+        """The samples of all shards; each has the number that it had when the run was started."""
+        if self.spec.chosen is None:
+            yield from islice(enumerate(self.benchmark.load()), self.spec.limit)
+            return
+        numbers = {key: number for number, key in enumerate(self.spec.chosen)}
+        for sample in self.benchmark.load():
+            if (number := numbers.get(self.benchmark.key(sample))) is not None:
+                yield number, sample
+
+    def runner(self, *, offline: bool = False) -> Runner:
+        """A runner for this evaluation; with `offline` it asks nothing and reads the store."""
+        return self.equipment.runner(offline=offline, before_asking=self.check_models)
+
+    def check_models(self) -> None:
+        """Raise `ConfigError` for models that cannot answer what the first sample asks of them.
+
+        A run needs them as soon as it asks anything; scoring, showing and counting do without.
+        """
+        self.check_calls()
+        self.check_keys()
+
+    def check_calls(self) -> None:
+        """Raise `ConfigError` for models that are known not to take what they would be shown."""
+        check_calls(self.spec, self._first_calls())
+
+    def check_keys(self) -> None:
+        """Raise `ConfigError` for keys that are not set, of the seats that are asked."""
+        check_keys(self.spec, dict.fromkeys(call.seat for call in self._first_calls()))
+
+    def _first_calls(self) -> tuple[Call, ...]:
+        """The calls about the first sample, planned once: a spreadsheet opens slowly."""
+        if not self._planned:
+            first = islice(self.plans(), len(self.benchmark.conditions))
+            self._planned = tuple(call for plan, _ in first for call in plan.calls)
+        return self._planned
+
+    async def run(self, runner: Runner, *, page: bool = True) -> Result:
+        """Run to the end, or until the runner is stopped, and write the run's folder.
+
+        With `page` also its report as a page, which takes a while where there are many pictures.
+        Raises `InputError` or `StoreError`, and writes nothing, where an offline runner finds no
+        reply at all, or fewer than a finished run has.
+        """
+        started = time.monotonic()
+        output = RunFolder(self.folder)
+        if not runner.offline:
+            await asyncio.to_thread(
+                self.equipment.store.add_run, self.run_id, self.spec.model_dump_json()
+            )
+            start = await asyncio.to_thread(self._start)
+            output.write_json(SPEC, start.model_dump(mode="json"))
+        with ExitStack() as results:
+            records, complete = await self._collect(runner, output, results, page=page)
+            # of a run that was stopped, earlier scores stay, and so does what they were made from
+            if complete or not (self.folder / SCORES).exists():
+                output.write_json(MANIFEST, self.manifest(runner.tally).model_dump())
+            await self.equipment.close_models()
+            tables = await self._report(output, records, runner.tally) if complete else ()
+            seconds = time.monotonic() - started
+            if not runner.offline:
+                told = summary(self.spec, runner.tally, complete, seconds)
+                output.write_json(SUMMARY, told.model_dump())
+            if complete and page:
+                await asyncio.to_thread(self.write_page)
+        return Result(
+            folder=self.folder,
+            tables=tables,
+            tally=runner.tally,
+            complete=complete,
+            seconds=seconds,
+            scores=len(records.scores),
+            unscored=records.unscored,
+            shortfall=records.shortfall,
+        )
+
+    async def _collect(
+        self, runner: Runner, output: RunFolder, results: ExitStack, *, page: bool
+    ) -> tuple[Records, bool]:
+        """Run all plans and write their records; then the folder is this process's in `results`."""
+        try:
+            async with _left_aside(output.records()) as records:
+                complete = await self._drive(runner, records, page=page)
+                if not complete:
+                    records.discard()
+                if runner.offline:
+                    self._check_kept(runner.tally)
+                await asyncio.to_thread(results.enter_context, output.alone())
+        except (InputError, OwnCodeError, StoreError):
+            if not runner.tally.replies:
+                output.withdraw()
+            raise
+        return records, complete
+
+    def changed(self) -> tuple[str, ...]:
+        """Lines on what has changed in place, or was upgraded, since the run's last session.
+
+        Raises `ConfigError` where the folder is that of other data, which a run elsewhere has.
+        """
+        if not (self.folder / SPEC).exists():
+            return ()
+        today = self.manifest()
+        if depends_on_folder(self.spec, self.benchmark):
+            check_own(self.folder, today)
+        gone = self._gone(recorded_samples(self.folder))
+        return tell_changed(self.folder, today.model_copy(update={"gone": gone}))
+
+    def _check_kept(self, tally: Tally) -> None:
+        """Refuse to write results of no reply, or of fewer than a finished run has."""
+        store = self.place.absolute_store
+        check_kept(self.folder, self.manifest(), tally, store)
+        if not tally.replies:
+            raise StoreError(f"{store} holds no reply of {self.run_id}")
+
+    def write_page(self) -> Path:
+        """Write the report of a finished run as a page into its folder, and return where it is."""
+        # The page's template and plots are loaded where a page is made, and nowhere else.
+        from mmconv.report.page import write_page
+
+        return write_page(self.folder, self.equipment.library, self.about())
+
+    def about(self) -> dict[str, Mapping[str, str]]:
+        """Texts that help to read the samples' conversations, by sample and name."""
+        samples = self.benchmark.load()
+        return {self.benchmark.key(sample): self.benchmark.about(sample) for sample in samples}
+
+    async def _report(self, output: RunFolder, records: Records, tally: Tally) -> tuple[Table, ...]:
+        path = self.folder / TRANSCRIPTS
+        trials = await asyncio.to_thread(tell_trials, self.spec, self.samples, path)
+        told = (*self._told_first(), *other_models(self.spec, tally.answered_by), *trials)
+        facts = headline(self.spec, self.benchmark, self.samples, tally.answered_by)
+        return await output.conclude(self.benchmark.tables, records, told, facts)
+
+    def _told_first(self) -> tuple[str, ...]:
+        """What a reader must know of models and samples, whatever the numbers are."""
+        return (
+            *stand_ins(self.spec),
+            *plain_turns(self.spec, about_models(self.spec)),
+            *tell_shard(self.shard, self.samples, self._whole),
+            *(f"GONE: {line}." for line in tell_gone(self._gone(self.spec.chosen))),
+        )
+
+    def _start(self) -> Start:
+        return Start(
+            spec=self.spec,
+            store=self.place.absolute_store,
+            started_in=Path.cwd(),
+            shard=self.shard,
+            samples=self._all_keys(),
+        )
+
+    def manifest(self, tally: Tally | None = None) -> Manifest:
+        """What the run is made from as it is today, and who answered, as far as a tally tells."""
+        answered_by = {} if tally is None else tally.answered_by
+        return Manifest(
+            run=self.run_id,
+            benchmark=self.benchmark.name,
+            conditions=self.benchmark.conditions,
+            samples=self.samples,
+            gone=self._gone(self.spec.chosen),
+            seed=self.spec.seed,
+            models=self.fingerprints,
+            about_models=about_models(self.spec),
+            answered_by=answered_by,
+            options=options_in_force(self.spec.benchmark, self.spec.options),
+            facts=self.benchmark.facts,
+            notes=(*other_models(self.spec, answered_by), *self.notes),
+            **software(),
+        )
+
+    async def _drive(self, runner: Runner, output: Records, *, page: bool) -> bool:
+        ahead: list[asyncio.Task[None]] = []
+
+        def finish(finished: Finished, sample: Any) -> None:
+            if not ahead:  # All models are busy by now; the first calls would have waited for it.
+                ahead.append(asyncio.create_task(asyncio.to_thread(import_ahead, page=page)))
+            output.add(finished, score_finished(self.benchmark, sample, finished))
+
+        complete = await self.carry_out(runner, finish)
+        await asyncio.gather(*ahead)
+        return complete
+
+    async def carry_out(self, runner: Runner, take: Callable[[Finished, Any], None]) -> bool:
+        """Run all plans; `take` gets each and its sample as it ends. Else as `Runner.run`."""
+        under_way: dict[int, Any] = {}
+
+        def take_in() -> Iterator[Plan]:
+            for plan, sample in self.plans():
+                under_way[plan.order] = sample
+                yield plan
+
+        def finish(finished: Finished) -> None:
+            take(finished, under_way.pop(finished.plan.order))
+
+        return await runner.run(take_in(), finish)
+
+    def _name(self, sample: Any, trial: int) -> str:
+        return name_trial(self.benchmark.key(sample), trial + 1)
+
+    def _calls(self, sample: Any, condition: str, trial: int) -> tuple[Call, ...]:
+        calls = self.benchmark.plan(sample, condition)
+        return tuple(_repeated(call, trial) for call in calls) if trial else calls
+
+
+@asynccontextmanager
+async def open_evaluation(
+    spec: RunSpec,
+    place: Place,
+    shard: Shard = WHOLE,
+    *,
+    create: bool = True,
+    folder: Path | None = None,
+) -> AsyncIterator[Evaluation]:
+    """Open the equipment, check options and data; close all of it afterwards.
+
+    `folder` is where a run lies that was made before. Raises `InputError` before
+    anything is paid, `StoreError` for the store, which must be there without `create`.
+    """
+    if CANDIDATE not in spec.seats:
+        raise ConfigError("nothing to evaluate: name the model (--candidate, or seats.candidate)")
+    async with open_equipment(spec, place.store_url, create=create) as equipment:
+        yield Evaluation(
+            spec=spec,
+            place=place,
+            equipment=equipment,
+            benchmark=await equipment.read_data(partial(build_benchmark, spec)),
+            shard=shard,
+            named=folder,
+        )
+
+
+def read_run(folder: Path) -> tuple[RunSpec, Place, Shard, Path]:
+    """What a run's folder says of itself, and the folder that its relative paths start from.
+
+    The specification knows the samples that the run chose, where the folder says them.
+    A database's password is not written there; where the environment names the same database, it
+    is taken from that. Raises `InputError` as `mmconv.run_folder.saved_run.read_start` does.
+    """
+    start = read_start(folder)
+    store = with_password(start.store, database_url())
+    place = Place(out=folder.parent.absolute(), store=store)
+    return start.spec.as_chosen(start.samples), place, start.shard, start.started_in
+
+
+@asynccontextmanager
+async def _left_aside(context: AbstractContextManager[Entered]) -> AsyncIterator[Entered]:
+    """Enter a context here; where nothing goes wrong, leave it in a thread: that takes a while."""
+    with ExitStack() as stack:
+        yield stack.enter_context(context)
+        await asyncio.to_thread(stack.pop_all().close)
+
+
+def _repeated(call: Call, trial: int) -> Call:
+    """The call as it stands in a later trial: another draw of everything."""
+    return replace(
+        call,
+        sampling=replace(call.sampling, trial=call.sampling.trial + 1000 * trial),
+        rescues=tuple(_repeated(rescue, trial) for rescue in call.rescues),
+    )

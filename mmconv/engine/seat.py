@@ -1,0 +1,229 @@
+"""Seats and the models that sit on them: retries and sampling overrides.
+
+A waiting retry holds no slot. The model is opened at the first call that is really asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mmconv.core.errors import ImageError, Refused, Transient
+from mmconv.core.protocols import Backend
+from mmconv.core.run_stats import SeatTally
+from mmconv.core.turns import without_oldest
+from mmconv.core.types import Failure, Message, Reply, Sampling, Text
+from mmconv.engine.limiter import LONGEST_WAIT, Slots, Stopped, longest_delay
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """A place at the table: a model, and what it is sent beside the benchmark's messages.
+
+    `system` is the model's own system prompt, sent where the benchmark sends none; `sampling`
+    overrides the benchmark's, field by field. `seed` goes with sampled calls (of a temperature
+    above 0, or the server's own) that set none of their own; 0 sends none. Two seats may share one
+    model, and its slots. `label` is what the model is called.
+    """
+
+    model: Model
+    label: str = ""
+    system: str | None = None
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+
+    def prompt(
+        self, messages: tuple[Message, ...], sampling: Sampling
+    ) -> tuple[tuple[Message, ...], Sampling]:
+        """What the model is really sent: with its system prompt, sampling overrides and seed."""
+        if self.system is not None and (not messages or messages[0].role != "system"):
+            own = Message(role="system", parts=(Text(text=self.system),))
+            messages = (own, *messages)
+        if self.sampling:
+            sampling = replace(sampling, **self.sampling)
+        if self.seed and sampling.temperature != 0 and sampling.seed is None:
+            sampling = replace(sampling, seed=self.sampling.get("seed", self.seed))
+        return messages, sampling
+
+
+class Model:
+    """A model with its slots and retries, opened at the first call that is really asked.
+
+    `fingerprint` names it in content keys; `open_backend` loads or connects it, once. `attempts`
+    bounds how often one call is asked; what an overloaded server refuses counts only where it
+    answers nobody else (see `Slots.is_given_up`).
+    """
+
+    def __init__(
+        self, fingerprint: str, open_backend: Callable[[], Awaitable[Backend]], attempts: int = 8
+    ) -> None:
+        self.fingerprint = fingerprint
+        self._open_backend = open_backend
+        self._attempts = attempts
+        self._backend: Backend | None = None
+        self._opening = asyncio.Lock()
+        self._stopping = asyncio.Event()
+        self._slots = Slots()
+        self._begun = 0
+        self._under_way: dict[object, int] = {}
+        # Jitter spreads retries over time; it decides no result, so it needs no seed.
+        self._random = random.Random()
+
+    async def open(self) -> int:
+        """Load or connect the model, unless that is done; returns how many calls it takes at once.
+
+        Raises `Stopped` where the run is being stopped.
+        """
+        return (await self._ready()).max_concurrency
+
+    async def ask(  # noqa: PLR0913 - a call, its place in the queue, and who hears of it
+        self,
+        messages: tuple[Message, ...],
+        sampling: Sampling,
+        *,
+        priority: int,
+        affinity: str,
+        pinned: str | None,
+        tally: SeatTally,
+        claim: Callable[[], Awaitable[None]] | None = None,
+    ) -> Reply | Failure:
+        """Ask until there is an answer, a refusal, or no attempt left; the least `priority` first.
+
+        With `pinned`, a prompt that overflows the context loses its oldest messages (not the system
+        prompt, nor what is pinned). `claim` is called with the first slot; it may raise.
+        """
+        backend = await self._ready()
+        attempt = dropped = refused = 0
+        with self._listed() as call:
+            while True:
+                attempt += 1
+                epoch, claim = await self._slot(priority, call, claim), None
+                try:
+                    try:
+                        reply = await backend.generate(messages, sampling, affinity=affinity)
+                    except Transient as error:
+                        # before the slot is released, so that no other call is refused too
+                        waits = self._slots.note_failure(epoch, error)
+                        raise
+                    finally:
+                        self._slots.release()
+                except ImageError as error:
+                    return Failure(kind="image", message=str(error), attempts=attempt)
+                except Refused as error:
+                    tally.count_unanswered(error)
+                    shorter = None if pinned is None else without_oldest(messages, pinned)
+                    if error.kind != "context" or shorter is None:
+                        return Failure(kind=error.kind, message=str(error), attempts=attempt)
+                    messages, dropped, attempt = shorter, dropped + 1, attempt - 1
+                except Transient as error:
+                    tally.count_unanswered(error)
+                    refused += error.overloaded
+                    if (failure := self._last(error, attempt, refused)) is not None:
+                        return failure
+                    tally.count_retry(error.kind, str(error))
+                    if not waits:
+                        await self._wait(self._delay(error, attempt, refused))
+                else:
+                    self._slots.grow()
+                    return replace(reply, dropped=dropped) if dropped else reply
+
+    def has_under_way(self, first: int) -> bool:
+        """Whether a call has no end yet that is one of the `first` that the model was asked."""
+        return min(self._under_way.values(), default=first + 1) <= first
+
+    @contextmanager
+    def _listed(self) -> Iterator[object]:
+        """What stands for a call among those under way, from its first slot to its end."""
+        call = object()
+        try:
+            yield call
+        finally:
+            self._under_way.pop(call, None)
+
+    async def _slot(
+        self, priority: int, call: object, claim: Callable[[], Awaitable[None]] | None
+    ) -> int:
+        """Wait for a slot; returns its epoch. Calls are numbered as they get their first."""
+        if self._stopping.is_set():
+            raise Stopped
+        epoch = await self._slots.acquire(priority, self)
+        if claim is not None:
+            try:
+                await claim()
+            except BaseException:
+                self._slots.release()
+                raise
+        if call not in self._under_way:
+            self._begun += 1
+            self._under_way[call] = self._begun
+        return epoch
+
+    def stop(self) -> None:
+        """Give no more slots: calls under way finish, calls that wait raise `Stopped`."""
+        self._stopping.set()
+        self._slots.close()
+
+    async def aclose(self) -> None:
+        """Close the model, if it was opened."""
+        backend, self._backend = self._backend, None
+        if backend is not None:
+            await backend.aclose()
+
+    async def _ready(self) -> Backend:
+        if self._backend is None:
+            async with self._opening:
+                if self._stopping.is_set():
+                    raise Stopped
+                if self._backend is None:
+                    backend = await self._opened()
+                    self._slots.open(backend.max_concurrency)
+                    self._backend = backend
+        return self._backend
+
+    async def _opened(self) -> Backend:
+        """The model, loaded or connected; raises `Stopped` at once when the run is stopped."""
+        opening = asyncio.ensure_future(self._open_backend())
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        is_dropped = True
+        try:
+            await asyncio.wait((opening, stopping), return_when=asyncio.FIRST_COMPLETED)
+            is_dropped = False
+        finally:
+            stopping.cancel()
+            opening.cancel()
+            await asyncio.wait((opening,))
+            # Loaded in the very moment in which whoever waits for it is cancelled.
+            if is_dropped and not opening.cancelled() and opening.exception() is None:
+                await opening.result().aclose()
+        if opening.cancelled():
+            raise Stopped
+        return opening.result()
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait without holding a slot; raises `Stopped` at once when the run is being stopped."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+            raise Stopped
+
+    def _last(self, error: Transient, attempt: int, refused: int) -> Failure | None:
+        """What a call fails with that is not asked again; None where it is."""
+        told = str(error)
+        if (wait := error.retry_after or 0.0) > LONGEST_WAIT:
+            told = f"{error} (it asks to wait for {wait:,.0f} s)"
+        elif error.overloaded:
+            if not self._slots.is_given_up(spent=attempt >= self._attempts):
+                return None
+        elif attempt - refused < self._attempts:
+            return None
+        return Failure(kind=error.kind, message=told, attempts=attempt)
+
+    def _delay(self, error: Transient, attempt: int, refused: int) -> float:
+        """Exponential backoff with full jitter, never sooner than the server asked for."""
+        spent = refused if error.overloaded else attempt - refused
+        backoff = self._random.uniform(0, longest_delay(spent))
+        return backoff if error.retry_after is None else error.retry_after + min(backoff, 1.0)

@@ -1,0 +1,295 @@
+"""Run and model files: overrides, secrets, and errors that name the field."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mmconv.core.config import (
+    ModelSpec,
+    RunSpec,
+    SamplingSpec,
+    load_model,
+    model_files,
+    override,
+    read_document,
+    secret,
+    validate,
+)
+from mmconv.core.errors import ConfigError
+
+RUN = {"benchmark": "convbench", "seats": {"candidate": "fake/echo"}}
+
+
+def test_an_override_fills_an_empty_group() -> None:
+    assert override({"a": None}, ["a.b=1"]) == {"a": {"b": 1}}
+
+
+def test_overriding_leaves_the_original_alone() -> None:
+    document = {"a": {"b": 1}}
+    assert override(document, ["a.b=2", "c.d=x"]) == {"a": {"b": 2}, "c": {"d": "x"}}
+    assert document == {"a": {"b": 1}}
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        ("nonsense", "expected field.field=value"),
+        ("benchmark.x=1", "'benchmark' is a value"),
+        ("seed=[1", "not YAML"),
+        ("seed=010", "'seed=010': line 1: YAML reads 010 as 8; write '010' for"),
+        ("seed=0_10", "'seed=0_10': line 1: YAML reads 0_10 as 8; write '0_10' for"),
+        ("limit=1:30.5", "'limit=1:30.5': line 1: YAML reads 1:30.5 as 90.5; write"),
+        ("options={order: both, order: random}", "'order' stands on line 1 too"),
+        ("seats.candidate.model.name=9", "'model' is a value"),
+    ],
+)
+def test_a_bad_override_is_told(item: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        override(RUN, [item])
+
+
+@pytest.mark.parametrize("items", [["seed=1", "seed=2"], ["options.a=1", "options={}"]])
+def test_what_undoes_an_earlier_override_is_refused(items: list[str]) -> None:
+    with pytest.raises(
+        ConfigError, match=r"(seed|options\.a) was set before; leave one of them out"
+    ):
+        override(RUN, items)
+
+
+@pytest.mark.parametrize(
+    ("item", "told"),
+    [
+        ("seats.candidat.attempts=1", "'candidat' has .*; did you mean candidate"),
+        ("seats.x.attempts=1", "'x' has no provider and no model; there are: candidate"),
+        ("seats={1: {attempts: 1}}", "1 has no provider and no model"),
+    ],
+)
+def test_a_seat_that_only_an_override_names_is_told_with_those_there_are(
+    item: str, told: str
+) -> None:
+    with pytest.raises(ConfigError, match=rf"\n  seats: {told}"):
+        validate(RunSpec, override(RUN, [item]), "run.yaml")
+
+
+class TestFieldsOfAModelByItsName:
+    """They are laid over what the name stands for."""
+
+    def seat(self, model: str, *items: str) -> ModelSpec:
+        document = override({**RUN, "seats": {"judge": model}}, items)
+        return validate(RunSpec, document, "run.yaml").seats["judge"]
+
+    def test_of_a_shipped_model(self) -> None:
+        shipped = load_model("gpt-4o")
+        items = ("seats.judge.max_concurrency=4", "seats.judge.options.max_side=9")
+        expected = {"max_concurrency": 4, "options": {"max_side": 9}}
+        assert self.seat("gpt-4o", *items) == shipped.model_copy(update=expected)
+
+    def test_of_ones_own_file(self, tmp_path: Path) -> None:
+        file = tmp_path / "mine.yaml"
+        file.write_text(
+            "provider: openai\nmodel: org/x\nabout: {images: false}\noptions: {identity: x}\n"
+        )
+        seat = self.seat(str(file), "seats.judge.base_url=http://h:1/v1")
+        assert (seat.label, seat.base_url) == ("mine", "http://h:1/v1")
+        assert (seat.about.images, seat.options) == (False, {"identity": "x"})
+
+    def test_of_a_providers_model(self) -> None:
+        assert self.seat("fake/failing", "seats.judge.options.rate=0.3") == ModelSpec(
+            provider="fake", model="failing", options={"rate": 0.3}
+        )
+
+    def test_a_served_model_keeps_its_public_name(self, tmp_path: Path) -> None:
+        file = tmp_path / "mine.yaml"
+        file.write_text("provider: fake\nmodel: echo\n")
+        document = override({"models": {"public": str(file)}}, ["models.public.attempts=2"])
+        assert document == {
+            "models": {"public": {"provider": "fake", "model": "echo", "attempts": 2}}
+        }
+
+    def test_a_file_that_is_wrong_is_named(self, tmp_path: Path) -> None:
+        file = tmp_path / "mine.yaml"
+        file.write_text("provider: fake\nmodle: echo\n")
+        with pytest.raises(ConfigError, match=r"mine\.yaml: wrong .*\n.*\n.*did you mean model\?"):
+            self.seat(str(file), "seats.judge.attempts=2")
+
+
+class TestAddress:
+    """`base_url` may name variables of the environment; what they hold is never written down."""
+
+    spec = ModelSpec(
+        provider="openai", model="x", base_url="http://${MMCONV_HOST}:${MMCONV_PORT}/v1"
+    )
+
+    def test_the_environment_fills_it_in(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MMCONV_HOST", "node7")
+        monkeypatch.setenv("MMCONV_PORT", "8000")
+        assert self.spec.address == "http://node7:8000/v1"
+        assert "node7" not in self.spec.model_dump_json()
+        assert ModelSpec(provider="openai", model="x").address is None
+
+    def test_what_is_not_set_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MMCONV_HOST", "node7")
+        with pytest.raises(ConfigError, match="environment variable MMCONV_PORT is not set"):
+            _ = self.spec.address
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"trails": 2}, "trails is no field here; did you mean trials?"),
+        ({"benchmark": None}, "benchmark: "),
+        ({"sampling": {"temperature": 0.5}}, r"sampling: is set by seat, as in {candidate: {temp"),
+        ({"seats": {"judge": ["a", "b"]}}, "seats: 'judge' is a list; it takes one model"),
+        ({"sampling": {"candidate": 5}}, r"candidate is no single value: it has the fields temper"),
+        ({"sampling": {"candidate": {"max_tokens": "1e3"}}}, "is the text '1e3', not a whole numb"),
+        (
+            {"sampling": {"candidate": {"temperature": "1"}}},
+            r"temperature is the text '1', not a n",
+        ),
+        ({"limit": "few"}, "limit is the text 'few', not a whole number"),
+        ({"limit": 0}, "limit: "),
+        ({"shuffle": 1}, "^run.yaml: .*\n  shuffle draws as many samples as limit says: set limit"),
+        ({"samples": [3], "limit": 1}, "samples names those that run: leave out limit and shuffle"),
+        ({"samples": []}, "samples: "),
+        ({"sampling": {"judge": {}}}, "the seat 'judge', which no model sits on"),
+        ({"sampling": {"candidate": {"top_p": 2}}}, r"sampling\.candidate\.top_p"),
+        (
+            {"sampling": {"candidate": {"temprature": 1}}},
+            r"sampling\.candidate\.temprature is no field here; did you mean temperature\?",
+        ),
+        (
+            {"seats": {"candidate": {"provider": "hf", "model": "x", "price": {"inptu": 1}}}},
+            r"seats\.candidate\.price\.inptu is no field here; did you mean input\?",
+        ),
+    ],
+)
+def test_a_wrong_field_is_named(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        validate(RunSpec, {**RUN, **fields}, "run.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("seed: 1\noptions: {}\nseed: 2\n", "line 3: 'seed' stands on line 1 too"),
+        ("options:\n  a: 1\n  b: 2\n  a: 3\n", "line 4: 'a' stands on line 2 too"),
+        ('{"seed": 1, "seed": 2}', "line 1: 'seed' stands on line 1 too"),
+        ("all:\n- {a: 1}\n- {b: 1,\n   b: 1}\n", "line 4: 'b' stands on line 3 too"),
+        ("a: 1\nseed: 010\n", "line 2: YAML reads 010 as 8; write '010' for the text, .*"),
+        ("samples: [1:30]\n", "line 1: YAML reads 1:30 as 90; .*"),
+    ],
+)
+def test_what_misleads_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=rf"run\.yaml {told}$"):
+        read_document(file)
+
+
+def test_numbers_that_are_what_they_seem_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text("all: [0, -7, 1_000, 0x1F, 007, '010']\n")
+    assert read_document(file) == {"all": [0, -7, 1000, 31, 7, "010"]}
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+def test_a_file_that_is_not_utf8_is_told(tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text("é: 1\n", encoding=encoding)
+    with pytest.raises(ConfigError, match=r"run\.yaml line 1: not UTF-8; save the file as UTF-8$"):
+        read_document(file)
+
+
+def test_a_model_file_that_is_named_without_its_suffix_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text("provider: fake\nmodel: echo\n")
+    with pytest.raises(ConfigError, match=r"; did you mean mine\.yaml\?$"):
+        load_model("mine")
+
+
+def test_a_key_may_stand_in_several_mappings_and_override_what_is_merged(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text("one: &one {a: 1, b: 2}\ntwo: {<<: *one, a: 3}\n")
+    assert read_document(file) == {"one": {"a": 1, "b": 2}, "two": {"a": 3, "b": 2}}
+
+
+@pytest.mark.parametrize(("text", "found"), [("", "nothing"), ("- a\n", "a list")])
+def test_a_file_without_fields_is_told(tmp_path: Path, text: str, found: str) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=rf"run\.yaml: expected a mapping .*, found {found}$"):
+        read_document(file)
+
+
+def test_what_is_needed_is_named() -> None:
+    with pytest.raises(ConfigError, match="seats is needed and not set"):
+        validate(RunSpec, {"benchmark": "convbench"}, "run.yaml")
+
+
+def test_a_secret_is_read_by_its_variable_and_missed_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MMCONV_TEST_KEY", "s3cret")
+    assert secret("MMCONV_TEST_KEY") == "s3cret"
+    monkeypatch.delenv("MMCONV_TEST_KEY")
+    assert secret(None) is None
+    with pytest.raises(ConfigError, match="MMCONV_TEST_KEY is not set"):
+        secret("MMCONV_TEST_KEY")
+
+
+@pytest.mark.parametrize(
+    ("spec", "label"),
+    [
+        (ModelSpec(provider="hf", model="/ckpts/llava/"), "llava"),
+        (ModelSpec(provider="openai", model="org/name"), "name"),
+        (ModelSpec(provider="openai", model="x", name="mine"), "mine"),
+    ],
+)
+def test_a_model_is_labelled_by_its_name_or_the_end_of_its_path(
+    spec: ModelSpec, label: str
+) -> None:
+    assert spec.label == label
+
+
+@pytest.mark.parametrize(("fields", "label"), [("", "mine"), ("name: own\n", "own")])
+def test_a_run_labels_a_model_by_its_file_unless_that_has_a_name(
+    tmp_path: Path, fields: str, label: str
+) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(f"provider: openai\nmodel: org/standin\n{fields}")
+    spec = validate(RunSpec, {**RUN, "seats": {"candidate": str(file)}}, "run.yaml")
+    assert spec.seats["candidate"].label == label
+
+
+@pytest.mark.parametrize("path", ["./llava", "../scenes/facts", "/checkpoints/llava/", "~/llava"])
+def test_a_path_that_is_no_model_file_is_told_what_it_may_stand_for(path: str) -> None:
+    told = rf"'{path}' is a path, .* did you mean hf/{path} .* or {path.rstrip('/')}\.yaml\?"
+    with pytest.raises(ConfigError, match=told):
+        load_model(path)
+
+
+def test_model_files_are_in_the_order_of_their_names() -> None:
+    names = list(model_files())
+    assert names == sorted(names)
+    assert names.index("gpt-4o") < names.index("gpt-4o-mini")
+
+
+def test_a_written_specification_overrides_no_more_than_it_was_told_to() -> None:
+    seat = ModelSpec(provider="fake", model="judge", sampling=SamplingSpec(top_p=None))
+    told = RunSpec(
+        benchmark="fbbench", seats={"judge": seat}, sampling={"judge": SamplingSpec(seed=1)}
+    )
+    read = RunSpec.model_validate_json(told.model_dump_json())
+    assert read == told
+    assert read.sampling["judge"].model_fields_set == {"seed"}
+    assert read.seats["judge"].sampling is not None
+    assert read.seats["judge"].sampling.model_fields_set == {"top_p"}
+
+
+def test_an_empty_text_ends_no_answer() -> None:
+    with pytest.raises(ConfigError, match=r"stop\.0: String should have at least 1 character"):
+        validate(SamplingSpec, {"stop": [""]}, "x")

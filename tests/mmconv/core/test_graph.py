@@ -1,0 +1,96 @@
+"""The call graph: its order, what is refused, and what resolving makes of messages."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mmconv.core.errors import PlanError
+from mmconv.core.graph import chain_lengths, check, dependencies, resolve
+from mmconv.core.types import Call, Finish, Image, Message, Part, Ref, Reply, Text
+
+PICTURE = Image(sha256="cd" * 32, media_type="image/png", width=2, height=3)
+
+
+def call(name: str, *needs: str, rescues: tuple[Call, ...] = ()) -> Call:
+    parts: tuple[Part, ...] = tuple(Ref(call=need) for need in needs) or (Text(text="hi"),)
+    message = Message(role="user", parts=parts)
+    return Call(id=name, seat="candidate", messages=(message,), rescues=rescues)
+
+
+@given(st.permutations(range(6)))
+def test_calls_follow_what_they_need_whatever_their_order(order: list[int]) -> None:
+    chain = [call(str(number), *([str(number - 1)] if number else [])) for number in range(6)]
+    checked = check([chain[place] for place in order])
+    assert [each.id for each in checked] == [str(number) for number in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("calls", "message"),
+    [
+        ((call("a"), call("a")), "two calls are named 'a'"),
+        ((call("a", "nobody"),), "'a' refers to 'nobody'"),
+        ((call("a", "b"), call("b", "a")), "wait for each other"),
+        ((call("a", "a"),), "wait for each other"),
+        ((call("a", rescues=(call("a"),)),), "two calls are named 'a'"),
+        ((call("a", rescues=(call("r", "nobody"),)),), "'r' refers to 'nobody'"),
+        ((call("a", rescues=(call("r", rescues=(call("s"),)),)),), "rescues of its own"),
+        (
+            (call("a", rescues=(call("r", "a", "b"),)), call("b")),
+            "rescue 'r' refers to 'b', which 'a' does not wait for",
+        ),
+        ((call("a", rescues=(call("r", "b"),)), call("b", "a")), "'a' does not wait for"),
+        ((call("a", rescues=(call("r"), call("s", "r"))),), "'s' refers to 'r'"),
+    ],
+)
+def test_a_graph_that_cannot_run_is_refused(calls: tuple[Call, ...], message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        check(calls)
+
+
+def test_a_rescue_may_refer_to_its_call_and_to_what_that_could() -> None:
+    judged = call("judge", "turn", rescues=(call("judge~1", "judge", "turn", "first"),))
+    checked = check((judged, call("turn", "first"), call("first")))
+    assert [each.id for each in checked] == ["first", "turn", "judge"]
+
+
+def test_dependencies_are_read_off_the_messages() -> None:
+    assert dependencies(call("x", "a", "b", "a")) == {"a", "b"}
+
+
+def test_resolving_joins_neighbouring_texts_and_keeps_images_in_place() -> None:
+    parts = (Text(text="see "), PICTURE, Text(text="and "), Ref(call="a"), Text(text="!"))
+    [message] = resolve((Message(role="user", parts=parts),), {"a": Reply(text="this")})
+    assert message.parts == (Text(text="see "), PICTURE, Text(text="and this!"))
+
+
+def test_what_is_resolved_already_is_not_made_again() -> None:
+    """Most messages are; a benchmark may still write two texts one after the other."""
+    image = Image(sha256="ab", media_type="image/png", width=1, height=1)
+    said = Message(role="user", parts=(Text(text="one"), image, Text(text="two")))
+    apart = Message(role="user", parts=(image, Text(text="one"), Text(text="two")))
+    kept, joined = resolve((said, apart), {})
+    assert kept is said
+    assert joined.parts == (image, Text(text="onetwo"))
+
+
+def test_resolving_needs_every_reply() -> None:
+    with pytest.raises(KeyError):
+        resolve(call("x", "a").messages, {})
+
+
+def test_a_call_counts_the_longest_chain_behind_it() -> None:
+    calls = (call("a"), call("short", "a"), call("b", "a"), call("c", "a", "b"), call("d"))
+    needs = {each.id: dependencies(each) for each in calls}
+    assert chain_lengths(needs) == {"a": 3, "short": 1, "b": 2, "c": 1, "d": 1}
+
+
+@pytest.mark.parametrize(
+    ("finish", "told"), [("stop", "Well,"), ("unknown", "Well,"), ("length", "Well, (cut off)")]
+)
+def test_a_reference_may_say_that_its_reply_was_cut_off(finish: Finish, told: str) -> None:
+    parts = (Ref(call="a", cut_off=" (cut off)"), Text(text=" | "), Ref(call="a"))
+    message = Message(role="user", parts=parts)
+    [resolved] = resolve((message,), {"a": Reply(text="Well,", finish=finish)})
+    assert resolved.text == f"{told} | Well,"

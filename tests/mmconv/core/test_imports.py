@@ -1,0 +1,36 @@
+"""Names that stand for no provider or benchmark are told, whatever signs they hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from mmconv.core.errors import ConfigError
+from mmconv.core.imports import find_named
+
+KNOWN = {"hf": "model_zoo.hf", "fake": "model_zoo.simulated.fake"}
+
+
+@pytest.mark.parametrize("name", ["..", ".", "..foo", "a..b", "my-own.thing", "", ":build"])
+def test_what_is_no_name_of_a_module_is_not_known(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"provider '.*' is not known; there are: fake, hf$"):
+        find_named(name, "provider", KNOWN)
+
+
+def test_what_a_module_has_not_is_told_with_the_nearest_that_it_has() -> None:
+    assert find_named("os.path:join", "benchmark", KNOWN) is not None
+    with pytest.raises(ConfigError, match=r"os\.path has no jion; did you mean join\?"):
+        find_named("os.path:jion", "benchmark", KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("os.path.join", r"join is no module but stands in one; did you mean os\.path:join\?$"),
+        ("os.path.jion", r"there is no module 'os\.path\.jion' on Python's path"),
+        ("./mine/quiz.py:Quiz", r"is not known; did you mean mine\.quiz:Quiz\?$"),
+        ("my-own.quiz:Quiz", r"my-own\.quiz cannot be imported: the name of a .* has no '-'$"),
+    ],
+)
+def test_a_class_that_is_named_otherwise_is_told_as_it_is_named(name: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        find_named(name, "benchmark", KNOWN)

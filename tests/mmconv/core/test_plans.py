@@ -1,0 +1,83 @@
+"""Finished plans: the walk over their calls, where messages come from, scores of a trial."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from judges.parsers import rating
+from mmconv.core.plans import Asked, Finished, Plan, score_finished
+from mmconv.core.protocols import Benchmark
+from mmconv.core.types import Call, Message, Outcome, Ref, Reply, Sampling, Score, Skipped, Text
+
+ANSWER = Call(id="answer", seat="candidate", messages=())
+AGAIN = Call(id="judgement~retry_1", seat="judge", messages=(), parser=rating)
+LAST = replace(AGAIN, id="judgement~retry_2")
+JUDGEMENT = replace(AGAIN, id="judgement", rescues=(AGAIN, LAST))
+LATER = replace(ANSWER, id="later")
+PLAN = Plan(order=0, sample="7#2", condition="free", calls=(JUDGEMENT, ANSWER, LATER))
+
+
+def test_rescues_come_after_what_they_rescue_whatever_ended_first() -> None:
+    ended: dict[str, Outcome] = {
+        "answer": Reply(text="Red."),
+        "judgement": Reply(text="?"),
+        "judgement~retry_1": Reply(text="[[3]]"),
+        "later": Skipped(because="answer"),
+    }
+    asked = {
+        call.id: Asked(call=call, key=call.id, messages=(), sampling=Sampling(temperature=0))
+        for call in (ANSWER, JUDGEMENT, AGAIN)
+    }
+    exchanges = list(Finished(plan=PLAN, outcomes=ended, asked=asked).exchanges())
+    assert [each.call for each in exchanges] == [JUDGEMENT, AGAIN, ANSWER, LATER]
+    assert [each.outcome for each in exchanges] == [ended[each.call.id] for each in exchanges]
+    assert [each.asked for each in exchanges] == [
+        *map(asked.get, (c.id for c in (JUDGEMENT, AGAIN, ANSWER, LATER)))
+    ]
+
+
+def said(role: Any, part: Text | Ref) -> Message:
+    return Message(role=role, parts=(part,))
+
+
+def test_where_messages_come_from() -> None:
+    planned = (
+        said("user", Text(text="What is it?")),
+        said("assistant", Ref(call="turn_1")),
+        said("user", Ref(call="turn_2")),
+        said("assistant", Text(text="A kite.")),
+    )
+    system = said("system", Text(text="Be brief."))
+    call = replace(ANSWER, messages=planned)
+
+    def origins(call: Call) -> tuple[str, ...]:
+        sampling = Sampling(temperature=0)
+        return Asked(call=call, key="", messages=(system, *planned), sampling=sampling).origins
+
+    assert origins(call) == ("model_file", "given", "own", "given", "reference")
+    assert origins(replace(call, prompt="direct@1"))[-1] == "prompt_file"
+
+
+class Named:
+    """As much of a benchmark as scoring takes; it names two samples in its scores."""
+
+    def key(self, sample: int) -> str:
+        return str(sample)
+
+    def score(
+        self, sample: int, condition: str, calls: Mapping[str, Call], outcomes: Any
+    ) -> Iterator[Score]:
+        for name in (str(sample), f"{sample}/a"):
+            yield Score(sample=name, condition=condition, metric=" ".join(calls), value=1.0)
+
+
+def test_scores_bear_the_name_of_the_trial() -> None:
+    benchmark = cast(Benchmark[int], Named())
+    later = Finished(plan=PLAN, outcomes={}, asked={})
+    scores = list(score_finished(benchmark, 7, later))
+    assert [score.sample for score in scores] == ["7#2", "7#2"]
+    assert {score.metric for score in scores} == {"judgement answer later"}
+    first = replace(later, plan=replace(PLAN, sample="7"))
+    assert [score.sample for score in score_finished(benchmark, 7, first)] == ["7", "7/a"]

@@ -1,0 +1,39 @@
+"""What the protocols say is what the shipped modules are."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import fields
+
+from mmconv.core.config import ModelSpec
+from mmconv.core.protocols import Provider
+from model_zoo import hf, openai_api, pocket, vllm_server
+from model_zoo.providers import PROVIDERS, ProviderFunctions, find_provider
+from model_zoo.simulated import damaged, fake, planted, reference, scenes
+
+SHIPPED: tuple[Provider[ModelSpec], ...] = (
+    damaged,
+    fake,
+    hf,
+    openai_api,
+    pocket,
+    reference,
+    scenes,
+    planted,
+    vllm_server,
+)
+"""Typed as providers: mypy holds each to the protocol."""
+
+
+def test_all_shipped_providers_are_typed() -> None:
+    found = [find_provider(name) for name in sorted(PROVIDERS)]
+    assert [module.fingerprint for module in SHIPPED] == [each.fingerprint for each in found]
+
+
+def test_what_a_provider_may_have_besides_is_had_by_one() -> None:
+    told = re.findall(r"^- `(?:await )?(\w+)\(", inspect.getdoc(Provider) or "", re.MULTILINE)
+    known = {field.name for field in fields(ProviderFunctions)}
+    assert set(told) == known - {"fingerprint", "open_backend", "options"}
+    for name in told:
+        assert any(inspect.isroutine(getattr(module, name, None)) for module in SHIPPED), name

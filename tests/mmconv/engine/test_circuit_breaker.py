@@ -1,0 +1,390 @@
+"""A run that stops by itself: for a model that cannot answer, or because it was enough."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from mmconv.core.errors import BackendError, FailureKind, Refused, Transient
+from mmconv.core.plans import Asked, Plan
+from mmconv.core.run_stats import Halt, Tally
+from mmconv.core.types import Call, Failure, Message, Reply, Sampling, Text
+from mmconv.engine import Runner, Seat
+from mmconv.engine.circuit_breaker import (
+    HOPELESS,
+    MOST_EARLY,
+    MOST_FAILED,
+    MOST_HOPELESS,
+    Streaks,
+)
+from mmconv.store import Store, known
+from tests.mmconv.engine.test_driver import Gathering, Scripted, chain_of_two, seat_for
+
+PLANS = [chain_of_two(order, f"w{order}") for order in range(60)]
+
+
+def failing(error: BackendError, fails: Callable[[int], bool]) -> Scripted:
+    """A model that fails some of its calls, by their number, and takes one at a time."""
+
+    def answer(text: str, sampling: Sampling) -> Reply:
+        if fails(len(backend.prompts)):
+            raise error
+        return Reply(text="yes")
+
+    backend = Scripted(answer, most=1)
+    return backend
+
+
+@pytest.fixture(autouse=True)
+def the_store_is_not_looked_into_midway(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it is, no call waits for a slot, and counts of calls come out one lower."""
+    monkeypatch.setattr(known, "FRESH_SECONDS", 3600.0)
+
+
+ONE_MORE = 1
+"""The call that has the slot already when the last of them fails."""
+
+ASKED_AGAIN = 1
+"""What it has answered before, to see whether it still does."""
+
+
+def always(_number: int) -> bool:
+    return True
+
+
+async def run(store: Store, backend: Scripted, plans: Sequence[Plan] = PLANS) -> tuple[bool, Tally]:
+    named = Seat(model=seat_for(backend, attempts=1).model, label="gpt")
+    runner = Runner({"candidate": named}, store)
+    return await runner.run(plans, lambda _: None), runner.tally
+
+
+def halt(calls: int, kind: FailureKind, message: str) -> Halt:
+    return Halt(
+        reason=f"candidate (gpt) cannot answer: {calls} calls failed, one after the other",
+        failure=Failure(kind=kind, message=message, attempts=1),
+    )
+
+
+@pytest.mark.parametrize("kind", sorted(HOPELESS))
+async def test_a_model_that_no_one_can_ask_stops_the_run_soon(
+    store: Store, kind: FailureKind
+) -> None:
+    backend = failing(Refused(kind, "HTTP 4xx: no."), always)
+    complete, tally = await run(store, backend)
+    assert not complete
+    assert len(backend.prompts) == MOST_HOPELESS + ONE_MORE
+    assert tally.halt == halt(MOST_HOPELESS, kind, "HTTP 4xx: no.")
+    assert tally.halt.told.endswith(f"other: {kind} after 1 attempt: HTTP 4xx: no.")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Transient("timeout", "no reply"),
+        Transient("server", "HTTP 502"),
+        Transient("rate_limit", "HTTP 429", retry_after=86_400.0),
+        Refused("forbidden", "HTTP 403"),
+        Refused("rejected", "HTTP 400"),
+    ],
+)
+async def test_a_model_that_fails_every_time_stops_it_after_some_more(
+    store: Store, error: BackendError
+) -> None:
+    backend = failing(error, always)
+    complete, tally = await run(store, backend)
+    assert not complete
+    assert len(backend.prompts) == MOST_FAILED + ONE_MORE
+    assert tally.halt is not None
+    assert tally.halt.reason == halt(MOST_FAILED, error.kind, "").reason
+
+
+async def test_a_model_that_never_answered_and_is_not_there_stops_it_soon(store: Store) -> None:
+    nobody = Transient("connection", "nobody there")
+    complete, tally = await run(store, failing(nobody, always))
+    assert not complete
+    assert tally.halt == halt(MOST_HOPELESS, "connection", "nobody there")
+    once = failing(nobody, lambda number: number > 1)
+    complete, tally = await run(store, once)
+    assert not complete
+    assert tally.halt == halt(MOST_FAILED, "connection", "nobody there")
+
+
+@pytest.mark.parametrize("kind", ["connection", "context", "server"])
+async def test_a_run_in_which_nothing_was_answered_is_none(store: Store, kind: FailureKind) -> None:
+    complete, tally = await run(store, failing(Refused(kind, "no"), always), PLANS[:1])
+    assert not complete
+    failure = Failure(kind=kind, message="no", attempts=1)
+    assert tally.halt == Halt(reason="not one call was answered", failure=failure)
+    complete, tally = await run(
+        store, failing(Refused(kind, "no"), lambda number: False), PLANS[:1]
+    )
+    assert (complete, tally.halt) == (True, None)
+
+
+async def test_a_model_that_rejects_what_it_has_answered_before_stops_the_run(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # calls are looked up one after the other, so that none is asked before the first was found
+    monkeypatch.setattr(known, "FRESH_SECONDS", 0.0)
+    backend = failing(Refused("rejected", "You have reached your limits."), lambda n: n > 10)
+    complete, tally = await run(store, backend)
+    assert not complete
+    failed = MOST_FAILED + ONE_MORE + ASKED_AGAIN
+    assert tally.halt == halt(failed, "rejected", "You have reached your limits.")
+    assert len(backend.prompts) == 10 + failed + ONE_MORE
+    # what it answered then is in the store
+    backend = failing(Refused("rejected", "You have reached your limits."), always)
+    complete, tally = await run(store, backend)
+    assert not complete
+    # What it rejects before the first of these is found counts by itself.
+    assert len(backend.prompts) < MOST_FAILED + failed + ONE_MORE
+
+
+def test_a_stored_reply_that_is_met_meanwhile_clears_no_doubt() -> None:
+    streaks = Streaks()
+    one, other, next_one = (
+        Asked(call=call, key=call.id, messages=call.messages, sampling=call.sampling)
+        for plan in PLANS[:3]
+        for call in plan.calls[:1]
+    )
+    no = Failure(kind="rejected", message="no", attempts=1)
+    streaks.note_stored(1, one)
+    assert not any(streaks.note(1, next_one, no) for _ in range(MOST_FAILED))
+    assert streaks.doubt(1, no) is one
+    streaks.note_stored(1, other)
+    assert streaks.note(1, one, no) == MOST_FAILED + ASKED_AGAIN
+
+
+@pytest.mark.parametrize("most", [1, 8])
+async def test_a_row_of_calls_that_a_model_rejects_stops_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Neither in the run itself, nor where it is resumed and nothing else is left to ask."""
+    monkeypatch.setattr(known, "FRESH_SECONDS", 0.0)
+    row = 2 * MOST_FAILED + 5
+    spoilt = {f"w{number}" for number in range(10, 10 + row)}
+
+    def answer(text: str, sampling: Sampling) -> Reply:
+        if text in spoilt:
+            raise Refused("rejected", "This picture cannot be read.")
+        return Reply(text="yes", input_tokens=5, output_tokens=1)
+
+    for _ in range(2):
+        backend = Scripted(answer, most=most)
+        complete, tally = await run(store, backend)
+        seat = tally.seat("candidate")
+        assert (complete, tally.halt, seat.failed) == (True, None, row)
+        doubts = len(backend.prompts) - seat.asked - row
+        assert doubts in (ASKED_AGAIN, 2 * ASKED_AGAIN)
+        assert seat.input_tokens == 5 * (seat.asked + doubts)
+    assert seat.asked == 0
+
+
+class FirstIsSlow(Scripted):
+    """Refuses the first `refusals` of all others, and answers the first call only then.
+
+    The first is told to come again before that, as by a server that is just starting.
+    """
+
+    def __init__(self, kind: FailureKind, refusals: int) -> None:
+        super().__init__(lambda text, sampling: Reply(text="yes"), most=8, seconds=0.001)
+        self.kind = kind
+        self.left = refusals
+        self.first: Sequence[Message] = ()
+        self.enough = asyncio.Event()
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        reply = await super().generate(messages, sampling, affinity=affinity)
+        if not self.first:
+            self.first = messages
+            raise Transient("server", "HTTP 503")
+        if messages == self.first:
+            async with asyncio.timeout(10):
+                await self.enough.wait()
+        elif self.left:
+            self.left -= 1
+            if not self.left:
+                self.enough.set()
+            raise Refused(self.kind, "This picture is not taken.")
+        return reply
+
+
+async def run_many(store: Store, backend: Scripted) -> tuple[bool, Tally]:
+    plans = [chain_of_two(order, f"w{order}") for order in range(2 * MOST_EARLY)]
+    runner = Runner({"candidate": Seat(model=seat_for(backend, attempts=2).model)}, store)
+    return await runner.run(plans, lambda _: None), runner.tally
+
+
+@pytest.mark.parametrize("kind", ["rejected", "forbidden"])
+async def test_quick_refusals_before_a_slow_first_answer_stop_nothing(
+    store: Store, kind: FailureKind
+) -> None:
+    complete, tally = await run_many(store, FirstIsSlow(kind, 2 * MOST_FAILED))
+    assert (complete, tally.halt) == (True, None)
+    assert tally.seat("candidate").failed == 2 * MOST_FAILED
+
+
+async def test_very_many_of_them_do(store: Store) -> None:
+    backend = FirstIsSlow("rejected", MOST_EARLY)
+    complete, tally = await run_many(store, backend)
+    assert not complete
+    assert tally.halt is not None
+    assert f"{MOST_EARLY} calls failed" in tally.halt.reason
+
+
+async def test_a_model_that_may_be_overloaded_is_not_taken_for_one_that_rejects_all(
+    store: Store,
+) -> None:
+    def fail(number: int) -> bool:
+        if number > 10:
+            lapsed = number == 10 + MOST_FAILED + ONE_MORE + 1
+            raise Transient("server", "HTTP 500") if lapsed else Refused("rejected", "no")
+        return False
+
+    complete, tally = await run(store, failing(Refused("rejected", "no"), fail))
+    assert not complete
+    assert tally.halt == halt(2 * MOST_FAILED + ONE_MORE + ASKED_AGAIN, "rejected", "no")
+
+
+@pytest.mark.parametrize("kind", ["context", "memory", "image"])
+async def test_what_lies_with_the_calls_stops_nothing(store: Store, kind: FailureKind) -> None:
+    backend = failing(Refused(kind, "no"), always)
+    complete, tally = await run(store, backend)
+    assert not complete
+    assert tally.halt is not None
+    assert tally.halt.reason == "not one call was answered"
+    assert len(backend.prompts) == len(PLANS)
+
+
+async def test_a_reply_between_them_begins_the_count_anew(store: Store) -> None:
+    backend = failing(Transient("server", "HTTP 500"), lambda number: bool(number % MOST_FAILED))
+    complete, tally = await run(store, backend)
+    assert (complete, tally.halt) == (True, None)
+    assert tally.seat("candidate").failed > MOST_FAILED
+
+
+async def test_a_quota_that_is_used_up_midway_stops_it_and_more_of_it_resumes(
+    store: Store,
+) -> None:
+    backend = failing(Refused("quota", "Pay."), lambda number: number > 10)
+    complete, tally = await run(store, backend)
+    assert not complete
+    assert tally.halt == halt(MOST_HOPELESS, "quota", "Pay.")
+    assert len(backend.prompts) == 10 + MOST_HOPELESS + ONE_MORE
+    again = failing(Refused("quota", "Pay."), lambda _: False)
+    complete, tally = await run(store, again)
+    assert (complete, tally.halt) == (True, None)
+    seat = tally.seat("candidate")
+    assert seat.asked == len(again.prompts)
+    assert seat.asked + seat.stored == 2 * len(PLANS)
+    assert seat.stored >= 10
+
+
+async def test_seats_that_share_a_model_are_counted_together(store: Store) -> None:
+    backend = failing(Refused("authentication", "no"), always)
+    model = seat_for(backend).model
+    seats = {name: Seat(model=model) for name in ("candidate", "judge")}
+
+    def plan(order: int) -> Plan:
+        said = Message(role="user", parts=(Text(text=f"w{order}"),))
+        seat = "judge" if order % 2 else "candidate"
+        calls = (Call(id="only", seat=seat, messages=(said,)),)
+        return Plan(order=order, sample=str(order), condition="free", calls=calls)
+
+    assert not await Runner(seats, store).run(map(plan, range(9)), lambda _: None)
+    assert len(backend.prompts) == MOST_HOPELESS + ONE_MORE
+
+
+async def test_a_runner_of_others_models_goes_on_and_stops_none(store: Store) -> None:
+    backend = failing(Refused("quota", "Pay."), lambda number: number <= 5)
+    runner = Runner({"candidate": seat_for(backend)}, store, goes_on=True)
+    assert await runner.run(PLANS, lambda _: None)
+    assert (runner.tally.halt, runner.tally.seat("candidate").failed) == (None, 5)
+
+
+async def test_it_stops_as_soon_as_it_is_told_that_it_is_enough(store: Store) -> None:
+    backend = Scripted(lambda *_: Reply(text="yes"), most=1)
+    generate, told = backend.generate, asyncio.Event()
+
+    async def held_up(messages: Sequence[Message], sampling: Sampling, *, affinity: str) -> Reply:
+        if len(backend.prompts) == 7:
+            async with asyncio.timeout(10):
+                await told.wait()
+        return await generate(messages, sampling, affinity=affinity)
+
+    def enough(tally: Tally) -> str | None:
+        if tally.asked < 7:
+            return None
+        told.set()
+        return "seven are enough"
+
+    backend.generate = held_up  # type: ignore[method-assign]  # the eighth call is still under way
+    runner = Runner({"candidate": seat_for(backend)}, store)
+    runner.enough = enough
+    assert not await runner.run(PLANS, lambda _: None)
+    assert len(backend.prompts) == 7 + ONE_MORE
+    assert runner.tally.halt == Halt(reason="seven are enough")
+    assert runner.tally.halt.told == "seven are enough"
+
+
+async def test_whoever_stopped_it_needs_no_reason(store: Store) -> None:
+    def answer(text: str, sampling: Sampling) -> Reply:
+        if len(backend.prompts) == MOST_HOPELESS:
+            runner.stop()
+        raise Refused("quota", "Pay.")
+
+    backend = Scripted(answer, most=1)
+    runner = Runner({"candidate": seat_for(backend)}, store)
+    assert not await runner.run(PLANS, lambda _: None)
+    assert runner.tally.halt is None
+
+
+async def test_what_the_store_holds_of_a_plan_is_found_as_far_as_its_needs_are_known(
+    store: Store,
+) -> None:
+    backend = failing(Refused("context", "long"), lambda number: number == 2)
+    runner = Runner({"candidate": seat_for(backend)}, store)
+    assert await runner.recall(PLANS[0]) == {}
+    assert await runner.run([PLANS[0]], lambda _: None)
+    assert await runner.recall(PLANS[0]) == {"first": Reply(text="yes")}
+    assert await runner.run([PLANS[0]], lambda _: None)
+    asked = len(backend.prompts)
+    assert {*await runner.recall(PLANS[0])} == {"first", "second"}
+    assert len(backend.prompts) == asked
+
+
+@pytest.mark.parametrize("offline", [False, True])
+async def test_a_run_that_is_stopped_with_its_last_call_is_whole(
+    store: Store, offline: bool
+) -> None:
+    """Nothing is left to ask, whoever wanted to stop: the budget, or somebody by hand."""
+    last = chain_of_two()
+    backend = Scripted(lambda *_: Reply(text="yes"))
+    runner = Runner({"candidate": seat_for(backend)}, store)
+    runner.enough = lambda tally: "two are enough" if tally.asked >= 2 else None
+    assert await runner.run([last], lambda _: None)
+    assert runner.tally.halt is None
+    again = Runner({"candidate": seat_for(backend)}, store, offline=offline)
+    assert await again.run([last], lambda _: again.stop())
+
+
+async def test_what_was_enough_is_told_with_the_calls_under_way(store: Store) -> None:
+    backend = Gathering(lambda *_: Reply(text="yes"), most=8)
+    runner = Runner({"candidate": seat_for(backend)}, store)
+    runner.enough = lambda tally: f"asked {tally.asked}" if tally.asked else None
+    assert not await runner.run(PLANS, lambda _: None)
+    assert runner.tally.asked >= 8
+    assert runner.tally.halt == Halt(reason=f"asked {runner.tally.asked}")
+
+
+async def test_a_model_that_fails_to_the_very_end_leaves_the_run_unfinished(store: Store) -> None:
+    await run(store, failing(Refused("quota", "Pay."), lambda _: False), PLANS[:1])
+    backend = failing(Refused("quota", "Pay."), always)
+    complete, tally = await run(store, backend, PLANS[: MOST_HOPELESS + 1])
+    assert tally.plans == tally.finished
+    assert not complete
+    assert tally.halt == halt(MOST_HOPELESS, "quota", "Pay.")

@@ -1,0 +1,80 @@
+"""What calls are made with is given back, whatever goes wrong with a part of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from images import Library
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.errors import DataError
+from mmconv.core.types import Message, Reply, Sampling
+from mmconv.engine import Model, Seat
+from mmconv.engine.resources import open_equipment
+from tests.images.pictures import encode, halves
+
+
+class Closing:
+    """A model that takes a moment to close, or cannot be closed."""
+
+    max_concurrency = 1
+
+    def __init__(self, fault: Exception | None = None) -> None:
+        self.fault = fault
+        self.closed = False
+
+    async def open(self) -> Closing:
+        return self
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        raise AssertionError("nobody asks it")
+
+    async def aclose(self) -> None:
+        if self.fault is not None:
+            raise self.fault
+        # only together: one waits for the other
+        await BARRIER.wait()
+        self.closed = True
+
+
+BARRIER = asyncio.Barrier(2)
+
+
+async def test_all_models_are_closed_together_whatever_one_of_them_raises(tmp_path: Path) -> None:
+    broken, first, second = Closing(ValueError("stuck")), Closing(), Closing()
+    echo = ModelSpec(provider="fake", model="echo")
+    spec = RunSpec(benchmark="riddles", seats={"candidate": echo})
+    with pytest.raises(ValueError, match="stuck"):
+        async with open_equipment(spec, str(tmp_path / "store.sqlite")) as equipment:
+            for name, backend in (("candidate", broken), ("judge", first), ("other", second)):
+                equipment.seats[name] = Seat(model=Model(name, backend.open))
+                await equipment.seats[name].model.open()
+            async with asyncio.timeout(10):
+                await equipment.close_models()
+    assert first.closed
+    assert second.closed
+
+
+async def test_what_was_found_out_about_images_stays_though_the_data_have_a_fault(
+    tmp_path: Path,
+) -> None:
+    """Whoever mends a record and checks again waits for no picture twice."""
+    echo = ModelSpec(provider="fake", model="echo")
+    spec = RunSpec(benchmark="riddles", seats={"candidate": echo})
+    picture = tmp_path / "one.png"
+    picture.write_bytes(encode(halves(), "PNG"))
+
+    def read(images: Library) -> None:
+        images.add_file(str(picture))
+        raise DataError("data.xlsx", ["row 3: the reference is empty"])
+
+    async with open_equipment(spec, str(tmp_path / "store.sqlite")) as equipment:
+        with pytest.raises(DataError, match="row 3"):
+            await equipment.read_data(read)
+        assert equipment.store.image_facts().keys() == equipment.facts.keys()
+        assert len(equipment.facts) == 1

@@ -1,0 +1,166 @@
+"""A run beside others: stopped by a bug, written aside, told when it is not finished."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from pkgutil import resolve_name
+
+import orjson
+import pytest
+
+from mmconv.benchmarks.base import Fields
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.errors import ConfigError, PlanError
+from mmconv.core.types import Call, Message, Ref
+from mmconv.engine.run import Place, open_evaluation
+from mmconv.run_folder.saved_run import find_unfinished
+from tests.example_benchmark import Riddles
+
+RECORDS = 500
+SEATS = {seat: ModelSpec(provider="fake", model="judge") for seat in ("candidate", "judge")}
+
+
+class Broken(Riddles):
+    """Its last plan refers to a call that there is not, and nothing looks at it beforehand."""
+
+    name = "broken"
+
+    def check_plans(self) -> None:
+        """The runner has plans of other benchmarks too."""
+
+    def plan(self, sample: Fields, condition: str) -> tuple[Call, ...]:
+        calls = super().plan(sample, condition)
+        if sample["id"] != str(RECORDS - 1):
+            return calls
+        nobody = Message(role="user", parts=(Ref(call="nobody"),))
+        return (*calls, Call(id="more", seat="candidate", messages=(nobody,)))
+
+
+def spec(
+    folder: Path, benchmark: str = "tests.example_benchmark:Riddles", rows: int = 3
+) -> RunSpec:
+    data = folder / "data.jsonl"
+    records = [{"id": str(number), "riddle": f"What is {number}?"} for number in range(rows)]
+    data.write_bytes(b"\n".join(map(orjson.dumps, records)))
+    return RunSpec(benchmark=benchmark, options={"data": str(data)}, seats=SEATS)
+
+
+async def test_a_broken_plan_is_named_and_what_was_answered_is_kept(tmp_path: Path) -> None:
+    broken = spec(tmp_path, "tests.mmconv.engine.test_run:Broken", RECORDS)
+    place = Place(out=tmp_path / "runs")
+    async with open_evaluation(broken, place) as evaluation:
+        stopped = evaluation.runner()
+        with pytest.raises(PlanError, match=r"sample 499, free: call 'more' refers to 'nobody'"):
+            await evaluation.run(stopped)
+        assert not evaluation.folder.joinpath("manifest.json").exists()
+    async with open_evaluation(spec(tmp_path, rows=RECORDS), place) as evaluation:
+        mended = evaluation.runner()
+        await evaluation.run(mended, page=False)
+    assert mended.tally.seats["candidate"].stored >= stopped.tally.seats["candidate"].asked > 0
+
+
+async def test_a_name_that_makes_no_folder_is_refused(tmp_path: Path) -> None:
+    """The database has room for whatever a folder may be called."""
+    named = SEATS["candidate"].model_copy(update={"name": "x" * 300})
+    long = spec(tmp_path).model_copy(update={"seats": SEATS | {"candidate": named}})
+    async with open_evaluation(long, Place(out=tmp_path / "runs")) as evaluation:
+        with pytest.raises(ConfigError, match=r"cannot make .*: File name too long"):
+            await evaluation.run(evaluation.runner())
+
+
+@pytest.mark.parametrize("slow", ["Records.__exit__", "tell_trials"])
+async def test_records_are_written_and_read_while_the_loop_serves_others(
+    slow: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done_in: list[threading.Thread] = []
+    do = resolve_name(f"mmconv.engine.run:{slow}")
+
+    def noted(*arguments: object) -> object:
+        done_in.append(threading.current_thread())
+        return do(*arguments)
+
+    monkeypatch.setattr(f"mmconv.engine.run.{slow}", noted)
+    async with open_evaluation(spec(tmp_path), Place(out=tmp_path / "runs")) as evaluation:
+        await evaluation.run(evaluation.runner(), page=False)
+    [thread] = done_in
+    assert thread is not threading.current_thread()
+
+
+async def test_two_runs_of_one_folder_at_once_spoil_nothing(tmp_path: Path) -> None:
+    place = Place(out=tmp_path / "runs")
+    async with (
+        open_evaluation(spec(tmp_path), place) as one,
+        open_evaluation(spec(tmp_path), place) as other,
+    ):
+        results = await asyncio.gather(
+            one.run(one.runner(), page=False), other.run(other.runner(), page=False)
+        )
+    assert [result.complete for result in results] == [True, True]
+    assert one.folder == other.folder
+    assert len((one.folder / "scores.jsonl").read_bytes().splitlines()) == 3
+    assert not [*one.folder.rglob("*.part")]
+
+
+async def test_what_answered_in_other_versions_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(out=tmp_path / "runs")
+
+    async def run() -> tuple[Path, tuple[str, ...]]:
+        async with open_evaluation(spec(tmp_path), place) as evaluation:
+            changed = evaluation.changed()
+            await evaluation.run(evaluation.runner(), page=False)
+            return evaluation.folder, changed
+
+    def installed(**packages: str) -> None:
+        versions = {"mmconv": "0.1.0", "python": "3.11", "packages": packages}
+        monkeypatch.setattr("mmconv.engine.run.software", lambda: versions)
+
+    installed(torch="2.1", transformers="5.0")
+    folder, changed = await run()
+    assert not changed
+    installed(torch="2.1", transformers="5.1", vllm="0.3")
+    _, [told] = await run()
+    asked = "what is answered was asked with transformers 5.0 (5.1 now); the rest may differ."
+    assert told == f"{folder}: {asked}"
+    assert (await run())[1] == ()
+
+
+async def test_a_stopped_run_leaves_earlier_scores_with_what_they_were_made_from(
+    tmp_path: Path,
+) -> None:
+    place = Place(out=tmp_path / "runs")
+
+    async def run(*, stopped: bool = False) -> tuple[Path, tuple[str, ...]]:
+        async with open_evaluation(spec(tmp_path, rows=rows), place) as evaluation:
+            changed, runner = evaluation.changed(), evaluation.runner()
+            if stopped:
+                runner.stop()
+            await evaluation.run(runner, page=False)
+            return evaluation.folder, changed
+
+    def hashes() -> object:
+        return orjson.loads((folder / "manifest.json").read_bytes())["facts"]["data"]
+
+    rows = 3
+    folder, changed = await run(stopped=True)
+    first = hashes()
+    assert not changed
+    assert find_unfinished(folder) == "it has no scores.jsonl"
+    rows = 4
+    _, changed = await run()
+    scored = hashes()
+    assert not changed
+    assert scored != first
+    assert find_unfinished(folder) is None
+    rows = 5
+    for stopped in (True, False):
+        _, [told] = await run(stopped=stopped)
+        assert told == (
+            f"{folder}: data.jsonl is not the file that the run was made from. "
+            "The results there will be replaced."
+        )
+        assert (hashes() == scored) == stopped
+        assert (find_unfinished(folder) is not None) == stopped

@@ -1,0 +1,346 @@
+"""A model's slots and retries, one at a time: what shrinks them, what wins them back, who waits."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from mmconv.core.errors import ImageError, MmconvError, Refused, Transient
+from mmconv.core.run_stats import SeatTally
+from mmconv.core.types import Failure, Message, Reply, Sampling, Text
+from mmconv.engine import Model, Seat
+from mmconv.engine import limiter as slots
+from mmconv.engine.limiter import Stopped
+
+
+class Held:
+    """Answers a call when the test says so; `waiting` are those under way, by their text."""
+
+    def __init__(self, most: int) -> None:
+        self.max_concurrency = most
+        self.waiting: dict[str, asyncio.Future[Reply]] = {}
+        self.asked = asyncio.Event()
+        self.opened = 0
+
+    async def open(self) -> Held:
+        self.opened += 1
+        return self
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self.waiting[affinity] = future
+        self.asked.set()
+        try:
+            return await future
+        finally:
+            del self.waiting[affinity]
+
+    async def aclose(self) -> None:
+        pass
+
+    async def settle(self, end: Callable[[asyncio.Future[Reply]], None]) -> int:
+        """End all calls that are under way, and let those that waited begin; how many ended."""
+        ending = [*self.waiting.values()]
+        for future in ending:
+            end(future)
+        await turns()
+        return len(ending)
+
+
+async def turns() -> None:
+    """Give everything that can go on the time to do so."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def fail(backend: Held, *problems: MmconvError) -> None:
+    """Have the call named 0 meet these problems, each when it is asked again."""
+    for problem in problems:
+        backend.waiting["0"].set_exception(problem)
+        await turns()
+
+
+def answer(future: asyncio.Future[Reply]) -> None:
+    future.set_result(Reply(text="yes"))
+
+
+def limit(future: asyncio.Future[Reply]) -> None:
+    future.set_exception(Transient("rate_limit", "429", retry_after=0.0))
+
+
+def ask(
+    model: Model, name: str, pinned: str | None = None, tally: SeatTally | None = None
+) -> asyncio.Task[Reply | Failure]:
+    said = tuple(Message(role="user", parts=(Text(text=f"{name} {turn}"),)) for turn in range(3))
+    return asyncio.create_task(
+        model.ask(
+            said,
+            Sampling(),
+            priority=int(name),
+            affinity=name,
+            pinned=pinned,
+            tally=tally or SeatTally(),
+        )
+    )
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that calls waited before they were asked again; no time passes."""
+    waited: list[float] = []
+
+    async def wait(model: Model, seconds: float) -> None:
+        waited.append(seconds)
+
+    monkeypatch.setattr(Model, "_wait", wait)
+    return waited
+
+
+@pytest.mark.usefixtures("without_jitter")
+async def test_a_burst_of_rate_limits_halves_the_slots_once_and_answers_win_them_back() -> None:
+    backend = Held(8)
+    model = Model("held", backend.open, attempts=99)
+    calls = [ask(model, str(number)) for number in range(60)]
+    await turns()
+    assert await backend.settle(limit) == 8
+    rounds = [await backend.settle(answer) for _ in range(9)]
+    assert rounds == [4, 4, 5, 6, 7, 8, 8, 8, 8]
+    while not all(call.done() for call in calls):
+        await backend.settle(answer)
+    assert all(isinstance(call.result(), Reply) for call in calls)
+
+
+@pytest.mark.usefixtures("without_jitter")
+async def test_a_later_burst_halves_them_again_if_something_was_answered_in_between() -> None:
+    backend = Held(12)
+    model = Model("held", backend.open, attempts=99)
+    calls = [ask(model, str(number)) for number in range(60)]
+    await turns()
+    assert [await backend.settle(limit) for _ in range(3)] == [12, 6, 6]
+    assert [await backend.settle(end) for end in (answer, limit, answer)] == [6, 6, 4]
+    while not all(call.done() for call in calls):
+        await backend.settle(answer)
+
+
+async def test_a_slot_given_to_a_call_that_is_cancelled_goes_to_the_next() -> None:
+    backend = Held(1)
+    model = Model("held", backend.open)
+    first, second, third = (ask(model, str(number)) for number in range(3))
+    await turns()
+    answer(backend.waiting["0"])
+    # Its slot is given away in the loop's next turn, and taken in the one after it.
+    await asyncio.sleep(0)
+    assert first.done()
+    second.cancel()
+    await turns()
+    assert [*backend.waiting] == ["2"]
+    await backend.settle(answer)
+    assert third.done()
+
+
+@pytest.mark.usefixtures("without_jitter")
+async def test_the_server_is_left_alone_for_as_long_as_it_asks() -> None:
+    backend = Held(1)
+    call = ask(Model("held", backend.open), "0")
+    await turns()
+    asked_at = asyncio.get_running_loop().time()
+    backend.asked.clear()
+    backend.waiting["0"].set_exception(Transient("server", "busy", retry_after=0.1))
+    await backend.asked.wait()
+    assert asyncio.get_running_loop().time() - asked_at >= 0.1
+    call.cancel()
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "shortest", "longest"),
+    [
+        (None, [0.0] * 8, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]),
+        (0.0, [0.0] * 8, [1.0] * 8),
+        (90.0, [90.0] * 8, [91.0] * 8),
+    ],
+)
+async def test_waits_grow_and_are_spread_so_that_calls_do_not_come_back_in_one_instant(
+    waits: list[float],
+    monkeypatch: pytest.MonkeyPatch,
+    asked_for: float | None,
+    shortest: list[float],
+    longest: list[float],
+) -> None:
+    async def generate(*_: object, **__: object) -> Reply:
+        raise Transient("server", "busy", retry_after=asked_for)
+
+    backend = Held(1)
+    backend.generate = generate  # type: ignore[method-assign]  # it never answers
+    for drawn, expected in ((0, shortest), (1, longest)):
+        monkeypatch.setattr(
+            random.Random, "uniform", lambda *between, drawn=drawn: between[1 + drawn]
+        )
+        waits.clear()
+        await ask(Model("held", backend.open, attempts=9), "0")
+        assert waits == expected
+
+
+async def test_waits_grow_with_the_refusals_of_a_busy_server_apart_from_other_failures(
+    waits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, busy = Transient("timeout", "no reply"), Transient("rate_limit", "busy")
+    problems = [slow, slow, busy, slow, busy, busy]
+
+    async def generate(*_: object, **__: object) -> Reply:
+        if problems:
+            raise problems.pop(0)
+        return Reply(text="yes")
+
+    backend = Held(1)
+    backend.generate = generate  # type: ignore[method-assign]  # it answers at last
+    monkeypatch.setattr(random.Random, "uniform", lambda *between: between[2])
+    assert await ask(Model("held", backend.open), "0") == Reply(text="yes")
+    assert waits == [1.0, 2.0, 1.0, 4.0, 2.0, 4.0]
+
+
+@pytest.mark.usefixtures("without_jitter")
+async def test_a_call_fails_when_its_attempts_are_used_up_though_others_are_answered() -> None:
+    backend = Held(2)
+    model = Model("held", backend.open, attempts=2)
+    failing, answered = ask(model, "0"), ask(model, "1")
+    await turns()
+    answer(backend.waiting["1"])
+    await turns()
+    assert answered.done()
+    await fail(backend, *[Transient("timeout", "no reply")] * 2)
+    assert failing.done()
+    assert await failing == Failure(kind="timeout", message="no reply", attempts=2)
+
+
+@pytest.mark.usefixtures("without_jitter")
+async def test_shortening_a_prompt_uses_up_no_attempt() -> None:
+    backend = Held(1)
+    call = ask(Model("held", backend.open, attempts=2), "0", pinned="")
+    await turns()
+    await fail(backend, *[Refused("context", "long")] * 2, Transient("server", ""))
+    await backend.settle(answer)
+    assert await call == Reply(text="yes", dropped=2)
+
+
+async def test_a_prompt_that_is_refused_for_another_reason_is_not_shortened() -> None:
+    backend = Held(1)
+    call = ask(Model("held", backend.open), "0", pinned="")
+    await turns()
+    await fail(backend, Refused("context", "long"), Refused("rejected", "no"))
+    assert call.done()
+    assert await call == Failure(kind="rejected", message="no", attempts=1)
+
+
+async def test_a_call_whose_image_cannot_be_read_is_not_asked_again() -> None:
+    backend = Held(1)
+    call = ask(Model("held", backend.open), "0")
+    await turns()
+    await fail(backend, ImageError("it is cut off"))
+    assert call.done()
+    assert await call == Failure(kind="image", message="it is cut off", attempts=1)
+
+
+@pytest.mark.usefixtures("without_jitter")
+async def test_calls_are_numbered_by_their_first_slots_until_they_have_an_end() -> None:
+    backend = Held(2)
+    model = Model("held", backend.open)
+
+    def under_way() -> list[bool]:
+        return [model.has_under_way(first) for first in range(5)]
+
+    assert under_way() == [False] * 5
+    calls = [ask(model, str(number)) for number in range(3)]
+    await turns()
+    await fail(backend, Transient("timeout", "no reply"))
+    assert [*backend.waiting] == ["1", "2"], "the first waits to be asked again"
+    assert under_way() == [False, True, True, True, True]
+    answer(backend.waiting["1"])
+    await turns()
+    assert [*backend.waiting] == ["2", "0"]
+    assert under_way() == [False, True, True, True, True]
+    answer(backend.waiting["0"])
+    await turns()
+    assert under_way() == [False, False, False, True, True]
+    await backend.settle(answer)
+    assert all(call.done() for call in calls)
+    assert under_way() == [False] * 5
+
+
+@pytest.mark.usefixtures("without_jitter")
+async def test_what_attempts_without_a_reply_took_is_counted() -> None:
+    backend, tally = Held(1), SeatTally()
+    call = ask(Model("held", backend.open), "0", tally=tally)
+    await turns()
+    await fail(
+        backend,
+        Transient("malformed", "no text", input_tokens=1000, output_tokens=100),
+        Transient("timeout", "no reply in 1 s"),
+        Refused("rejected", "held back", input_tokens=1000, output_tokens=7),
+    )
+    assert isinstance(await call, Failure)
+    assert (tally.input_tokens, tally.output_tokens) == (2000, 107)
+    assert (tally.total_input_tokens, tally.total_output_tokens) == (2000, 107)
+    assert (tally.timed_out, tally.unmetered) == (1, 0)
+
+
+async def test_a_model_that_nobody_opened_before_the_end_stays_closed() -> None:
+    backend = Held(1)
+    model = Model("held", backend.open)
+    model.stop()
+    with pytest.raises(Stopped):
+        await ask(model, "0")
+    assert backend.opened == 0
+
+
+@pytest.mark.parametrize(
+    ("temperature", "own", "overrides", "sent"),
+    [
+        (1.0, None, {}, 3),
+        (None, None, {}, 3),
+        (0.0, None, {}, None),
+        (0.0, None, {"temperature": 0.5}, 3),
+        (1.0, 7, {}, 7),
+        (1.0, None, {"seed": 9}, 9),
+        (1.0, None, {"seed": None}, None),
+    ],
+)
+def test_the_seed_of_a_run_is_that_of_answers_which_are_drawn(
+    temperature: float | None, own: int | None, overrides: dict[str, float], sent: int | None
+) -> None:
+    model = Model("held", Held(1).open, attempts=1)
+    sampling = Sampling(temperature=temperature, seed=own)
+    for seed, expected in ((3, sent), (0, own if "seed" not in overrides else sent)):
+        _, prompted = Seat(model=model, sampling=overrides, seed=seed).prompt((), sampling)
+        assert prompted.seed == expected
+
+
+async def test_a_call_may_be_asked_again_for_days(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots, "LONGEST_DELAY", 0.0)
+
+    async def generate(*_: object, **__: object) -> Reply:
+        raise Transient("connection", "nobody there")
+
+    backend = Held(1)
+    backend.generate = generate  # type: ignore[method-assign]  # it never answers
+    failed = await ask(Model("held", backend.open, attempts=1100), "0")
+    assert failed == Failure(kind="connection", message="nobody there", attempts=1100)
+
+
+def test_a_benchmarks_system_prompt_stands_in_place_of_the_models_own() -> None:
+    seat = Seat(model=Model("m", Held(1).open), system="Be brief.")
+    user = Message(role="user", parts=(Text(text="hello"),))
+    own = Message(role="system", parts=(Text(text="You are a judge."),))
+    assert seat.prompt((own, user), Sampling())[0] == (own, user)
+    sent = [(each.role, each.text) for each in seat.prompt((user,), Sampling())[0]]
+    assert sent == [("system", "Be brief."), ("user", "hello")]
+    assert [each.text for each in seat.prompt((), Sampling())[0]] == ["Be brief."]
+
+
+def test_a_seat_of_which_nothing_is_said_sends_what_the_benchmark_says() -> None:
+    sampling = Sampling(temperature=1.0)
+    assert Seat(model=Model("m", Held(1).open)).prompt((), sampling) == ((), sampling)
