@@ -36,7 +36,8 @@ class Layout:
     `groups` by the title of their group, in this order. `rows` is `name`, `candidate` (a row for
     each) or a `Split`, and `columns` is `group`, `name` or a `Split`. A split table measures its
     metrics on the scores with each combination of values; `row_label` and `column_label` write the
-    name of a row or column from these values. `remarks` gives notes that depend on the rows.
+    name of a row or column from these values. `remarks` gives notes that depend on the rows,
+    `findings` short sentences about the numbers.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Layout:
     column_label: str = ""
     notes: Sequence[str] = ()
     remarks: Callable[[Rows], Iterable[str]] | None = None
+    findings: Callable[[Rows], Iterable[str]] | None = None
     digits: int = 2
     detail: bool = False
 
@@ -126,6 +128,7 @@ def _make(
         digits=layout.digits,
         signed=bool(chosen) and all(isinstance(each, Delta) for each in chosen),
         detail=layout.detail,
+        findings=tuple(layout.findings(rows)) if layout.findings is not None else (),
     )
 
 

@@ -309,7 +309,8 @@ class Table:
     """Named rows of cells under named columns, as it is printed and exported.
 
     `name` is a file name without suffix; numbers are printed with `digits` decimals; `notes` say
-    what a reader must know (conventions, drafts, records left out). In a `signed` table every
+    what a reader must know (conventions, drafts, records left out). `findings` are short sentences
+    with one number and its interval each, the most important first. In a `signed` table every
     cell is; a `detail` table is written to files and not printed.
     """
 
@@ -321,3 +322,4 @@ class Table:
     digits: int = 2
     signed: bool = False
     detail: bool = False
+    findings: tuple[str, ...] = ()

@@ -39,7 +39,8 @@ def _read_table(path: Path) -> Table:
             for name, row in document.pop("rows").items()
         }
         columns, notes = tuple(document.pop("columns")), tuple(document.pop("notes"))
-        return Table(**document, columns=columns, notes=notes, rows=rows)
+        findings = tuple(document.pop("findings", ()))
+        return Table(**document, columns=columns, notes=notes, findings=findings, rows=rows)
     except (AttributeError, KeyError, TypeError) as error:
         raise DataError(str(path), [f"no table that mmconv wrote: {error}"]) from error
 

@@ -82,6 +82,7 @@ def to_json(table: Table) -> str:
         "signed": table.signed,
         "detail": table.detail,
         "notes": table.notes,
+        **({"findings": table.findings} if table.findings else {}),
         "rows": {
             name: {column: row[column] for column in table.columns if column in row}
             for name, row in table.rows.items()
