@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from heapq import nsmallest
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from mmconv.benchmarks.data_files.bad_records import name_few
 from mmconv.benchmarks.data_files.records import Record, Unreadable
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.keys import hash_json
-from mmconv.core.protocols import Benchmark
 from mmconv.core.validation import nearest
 
 KeyOf: TypeAlias = Callable[[Record], str | None]
@@ -122,14 +121,3 @@ def key_or_place(record: Record | Unreadable, key_of: KeyOf) -> str:
         return key_of(record) or record.where
     except DataError:
         return record.where
-
-
-def check_chosen(spec: RunSpec, benchmark: Benchmark[Any]) -> None:
-    """Raise `ConfigError` where a benchmark that reads its data by itself takes all of it."""
-    most = None if spec.samples is None else len(spec.samples)
-    most = spec.limit if spec.shuffle is not None else most
-    if most is not None and benchmark.size > most:
-        raise ConfigError(
-            f"{benchmark.name} takes samples by itself, and knows no --samples and no --shuffle: "
-            "see mmconv.benchmarks.choosing"
-        )

@@ -37,7 +37,8 @@ class Layout:
     each) or a `Split`, and `columns` is `group`, `name` or a `Split`. A split table measures its
     metrics on the scores with each combination of values; `row_label` and `column_label` write the
     name of a row or column from these values. `remarks` gives notes that depend on the rows,
-    `findings` short sentences about the numbers.
+    `findings` short sentences about the numbers. Of a leaderboard's table `rank` names the metric
+    that it is sorted by. A title may contain {candidate} and {judge}.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Layout:
     findings: Callable[[Rows], Iterable[str]] | None = None
     digits: int = 2
     detail: bool = False
+    rank: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +123,7 @@ def _make(
     remarks = layout.remarks(rows) if layout.remarks is not None else ()
     return Table(
         name=layout.name,
-        title=layout.title,
+        title=_with_names(layout.title, context),
         columns=tuple(name for name in dict.fromkeys(known) if name in filled),
         rows=rows,
         notes=(*layout.notes, *remarks, *context.notes),
@@ -130,6 +132,10 @@ def _make(
         detail=layout.detail,
         findings=tuple(layout.findings(rows)) if layout.findings is not None else (),
     )
+
+
+def _with_names(title: str, context: Context) -> str:
+    return title.replace("{candidate}", context.candidate).replace("{judge}", context.judge)
 
 
 def _prefix(candidate: str, frames: Mapping[str, ScoreFrame]) -> str:

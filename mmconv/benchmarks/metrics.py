@@ -368,6 +368,52 @@ def endings_metrics(table: str) -> Iterator[Mean]:
     yield Mean(TOKENS, of=counts, group=tokens, table=table, compare=None)
 
 
+NOT_SCORED = "not scored"
+"""Why a sample has no number of a score that others of its condition have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OfEverySample:
+    """The mean of a score per sample; samples with other scores only are missing."""
+
+    score: str
+    condition: str
+
+    def __call__(self, frame: ScoreFrame) -> Column:
+        column = Select(self.score, condition=self.condition)(frame)
+        if not len(column):
+            return column
+        every = dict.fromkeys(frame.select(condition=self.condition).samples)
+        absent = [sample for sample in every if sample not in {*column.samples}]
+        rows = Column.of([None] * len(absent), samples=absent, reasons=[NOT_SCORED] * len(absent))
+        return Column.joined([column, rows])
+
+
+def default_metrics(
+    frame: ScoreFrame,
+    conditions: Iterable[str],
+    scales: Mapping[str, tuple[float, float] | None],
+    *,
+    table: str,
+) -> Iterator[Mean]:
+    """The mean of every score under every condition, and of each turn if there are several.
+
+    `scales` are the ends of each score. Scores that are all 0 or 1 have a share's interval, unless
+    their scale is another. Means of turns are in no table; runs are compared in them.
+    """
+    for name, ends in scales.items():
+        for condition in conditions:
+            of = _OfEverySample(score=name, condition=condition)
+            column = frame.select(metric=name, condition=condition)
+            is_share = column.is_binary and ends in (None, (0, 1))
+            lowest, highest = (0.0, 1.0) if is_share else ends or (None, None)
+            group = Group(title=condition, lowest=lowest, highest=highest, share=is_share)
+            yield Mean(name, of=of, group=group, table=table)
+            for turn in frame.turns():
+                of_turn = Select(name, condition=condition, turn=turn)
+                yield Mean(f"{name}, turn {turn}", of=of_turn, group=group, table="")
+
+
 def quantities(metrics: Iterable[Metric], frame: ScoreFrame) -> Iterator[Quantity]:
     """What runs are compared in, sample by sample, as far as the run has it."""
     for metric in metrics:

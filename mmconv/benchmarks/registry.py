@@ -20,8 +20,30 @@ TITLES = {
 }
 """Benchmark -> how its authors write it."""
 
+CLASSES = {
+    "mtbench101": "mmconv.benchmarks.mtbench101:MTBench101",
+}
+"""Benchmark -> its class, for those that declare themselves as one."""
+
 RESCORED = ("botchat", "cmteval", "fbbench", "mtbench101")
 """The benchmarks whose authors' judgements can be read."""
+
+
+def find_class(benchmark: str) -> Any:
+    """The class of a benchmark: a shipped one, or `package.module:Class`; None if there is none.
+
+    Raises `ImportError` if the module cannot be imported.
+    """
+    path = CLASSES.get(benchmark, benchmark)
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name, None) if name else None
+
+
+def find_rescorer(benchmark: str) -> Any:
+    """The function that makes tables of published judgements, of one of `RESCORED`."""
+    if benchmark in CLASSES:
+        return import_module(f"{__package__}.readers.{benchmark}").rescore
+    return find_part(benchmark, "rescore:rescore")
 
 
 def find_part(benchmark: str, part: str) -> Any:

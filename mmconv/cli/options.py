@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from mmconv.benchmarks.base import FileBenchmark
+from mmconv.benchmarks.base import Benchmark
 from mmconv.benchmarks.registry import TITLES
 from mmconv.benchmarks.shared.options import Description, describe
 from mmconv.cli.shared.field_lists import PREFIX, Entry, print_sections, tell_fields
@@ -42,9 +42,9 @@ def _described(target: str) -> Description:
     if name in TITLES or ":" not in name:
         return describe(name)
     builder = find_benchmark(name)
-    if isinstance(builder, type) and issubclass(builder, FileBenchmark):
+    if isinstance(builder, type) and issubclass(builder, Benchmark):
         return builder.describe()
-    raise ConfigError(f"{name} is no FileBenchmark; its options are told by its own code alone")
+    raise ConfigError(f"{name} is not a subclass of mmconv.benchmarks.base.Benchmark")
 
 
 def _sections(described: Description) -> Iterator[tuple[str, Sequence[Entry]]]:

@@ -8,7 +8,7 @@ from typing import Protocol, cast
 
 import click
 
-from mmconv.benchmarks.registry import RESCORED, find_part
+from mmconv.benchmarks.registry import RESCORED, find_rescorer
 from mmconv.benchmarks.shared.rescore import as_published
 from mmconv.cli.shared.table_output import show_tables, table_options
 from mmconv.core.errors import ConfigError
@@ -67,4 +67,4 @@ def _find(benchmark: str) -> Rescorer:
         raise ConfigError(
             f"no judgements of {benchmark!r} can be read; there are: {', '.join(RESCORED)}"
         )
-    return cast("Rescorer", find_part(benchmark, "rescore:rescore"))
+    return cast("Rescorer", find_rescorer(benchmark))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from mmconv.core.protocols import Benchmark, Sample
 from mmconv.core.types import Call, Message, Outcome, Ref, Sampling, Score
@@ -96,7 +96,8 @@ def score_finished(
     plan = finished.plan
     calls = {call.id: call for call in plan.calls}
     is_named = plan.sample == benchmark.key(sample)
-    for score in benchmark.score(sample, plan.condition, calls, finished.outcomes):
+    read: Any = getattr(benchmark, "scores", None) or getattr(benchmark, "score")  # noqa: B009
+    for score in read(sample, plan.condition, calls, finished.outcomes):
         yield score if is_named else replace(score, sample=plan.sample)
 
 

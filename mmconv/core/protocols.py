@@ -174,7 +174,7 @@ class Renderer(Protocol):
 
 
 class Benchmark(Protocol[Sample]):
-    """Data, prompts and scores of one benchmark. `plan` and `score` are pure.
+    """Data, prompts and scores of one benchmark. `calls` and `scores` are pure.
 
     Building one checks its options and all of its data, so that nothing is paid for a run that
     cannot end. `load` can be called again and yields the same samples in the same order.
@@ -223,7 +223,7 @@ class Benchmark(Protocol[Sample]):
         """
         ...
 
-    def plan(self, sample: Sample, condition: str) -> tuple[Call, ...]:
+    def calls(self, sample: Sample, condition: str) -> tuple[Call, ...]:
         """All calls for the sample under the condition, in no particular order.
 
         It is asked before anything is, and must give the same calls every time. A `Ref` stands for
@@ -233,7 +233,7 @@ class Benchmark(Protocol[Sample]):
         """
         ...
 
-    def score(
+    def scores(
         self,
         sample: Sample,
         condition: str,
@@ -242,8 +242,8 @@ class Benchmark(Protocol[Sample]):
     ) -> Iterable[Score]:
         """Read the outcomes as scores; what cannot be scored says why.
 
-        `calls` are those of `plan`, by id; `outcomes` has their ids and those of rescues that were
-        asked.
+        `calls` are those that were planned, by id; `outcomes` has their ids and those of rescues
+        that were asked.
         """
         ...
 

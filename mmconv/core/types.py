@@ -27,7 +27,7 @@ FINGERPRINT = ", fingerprint "
 ANY_OBJECT = '{"type":"object","additionalProperties":true}'
 """The schema of any JSON object; strict engines need to hear that it may have fields."""
 
-Reason = Literal["loss", "unasked", "same_text"]
+Reason = Literal["loss", "unasked", "same_text", "absent"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +226,8 @@ class Skipped:
 
     `loss`: it needs a call that has no reply, which `because` names. `unasked`: the run asks
     nothing (rescoring, showing) and the store holds no reply; `because` is `UNASKED` then.
-    `same_text`: it would compare equal texts; `because` is `SAME_TEXT`.
+    `same_text`: it would compare equal texts; `because` is `SAME_TEXT`. `absent`: replies are read
+    from a file that has none to it.
     """
 
     because: str
@@ -235,7 +236,7 @@ class Skipped:
     @property
     def why(self) -> str:
         """Why there is no score of it."""
-        return f"skipped: {self.because}"
+        return self.because if self.reason == "absent" else f"skipped: {self.because}"
 
 
 UNASKED = "not asked yet"

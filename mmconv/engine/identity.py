@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mmconv.benchmarks.base import FileBenchmark
+from mmconv.benchmarks.base import Benchmark as BaseBenchmark
 from mmconv.benchmarks.registry import TITLES
 from mmconv.benchmarks.shared.options import describe, file_options
 from mmconv.core.config import CANDIDATE, RunSpec
@@ -88,7 +88,7 @@ def _file_names(spec: RunSpec, benchmark: Benchmark[Any]) -> frozenset[str]:
     """The options given that name files or folders; a benchmark from elsewhere may not tell."""
     if spec.benchmark in TITLES:
         return file_options(describe(spec.benchmark).options) & spec.options.keys()
-    if isinstance(benchmark, FileBenchmark):
+    if isinstance(benchmark, BaseBenchmark):
         return file_options(benchmark.describe().options) & spec.options.keys()
     return frozenset()
 

@@ -385,7 +385,8 @@ class Evaluation:
         return name_trial(self.benchmark.key(sample), trial + 1)
 
     def _calls(self, sample: Any, condition: str, trial: int) -> tuple[Call, ...]:
-        calls = self.benchmark.plan(sample, condition)
+        plan: Any = getattr(self.benchmark, "calls", None) or getattr(self.benchmark, "plan")  # noqa: B009
+        calls = plan(sample, condition)
         return tuple(_repeated(call, trial) for call in calls) if trial else calls
 
 

@@ -11,15 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, cast
 
-from mmconv.benchmarks.base import FileBenchmark
-from mmconv.benchmarks.choosing import check_chosen
-from mmconv.benchmarks.registry import TITLES
+from mmconv.benchmarks.base import Benchmark as BaseBenchmark
+from mmconv.benchmarks.registry import CLASSES, TITLES
 from mmconv.core.config import ModelSpec, RunSpec, SamplingSpec
 from mmconv.core.errors import BackendError, ConfigError
 from mmconv.core.imports import find_named
 from mmconv.core.protocols import Backend, Benchmark, ImageSink, ImageSource
 from mmconv.core.types import Call
-from mmconv.core.user_code import telling
 from mmconv.core.validation import nearest
 from mmconv.engine import Model, Seat
 from model_zoo.providers import provider_of
@@ -35,7 +33,7 @@ class BenchmarkBuilder(Protocol):
 
 def find_benchmark(name: str) -> BenchmarkBuilder:
     """What builds the benchmark; raises `ConfigError` listing the known ones."""
-    shipped = {each: f"mmconv.benchmarks.{each}.benchmark:build" for each in TITLES}
+    shipped = {each: f"mmconv.benchmarks.{each}.benchmark:build" for each in TITLES} | CLASSES
     found = find_named(name, "benchmark", shipped)
     if not callable(found):
         raise ConfigError(f"benchmark {name!r} builds none: name its class, as in MODULE:CLASS")
@@ -46,13 +44,12 @@ def find_benchmark(name: str) -> BenchmarkBuilder:
 
 def build_benchmark(spec: RunSpec, images: ImageSink) -> Benchmark[Any]:
     """The benchmark that a run asks for, its options and data checked."""
-    build = find_benchmark(spec.benchmark)
-    if spec.benchmark in TITLES:
-        return build(spec, images)
-    with telling(f"{spec.benchmark}{'.__init__' if isinstance(build, type) else ''}"):
-        benchmark = build(spec, images)
-    check_chosen(spec, benchmark)
-    if isinstance(benchmark, FileBenchmark):
+    build: Any = find_benchmark(spec.benchmark)
+    if spec.benchmark in TITLES and spec.benchmark not in CLASSES:
+        return cast("Benchmark[Any]", build(spec, images))
+    benchmark: BaseBenchmark[Any, Any] = build(spec)
+    benchmark.load_data(images)
+    if spec.benchmark not in CLASSES:
         benchmark.check_plans()
     return benchmark
 

@@ -17,7 +17,6 @@ from mmconv.benchmarks.botchat.judgements import BotChatJudgement
 from mmconv.benchmarks.cmteval.judgements import CMTEvalJudgement
 from mmconv.benchmarks.convbench.judgements import ConvBenchJudgement
 from mmconv.benchmarks.fbbench.judgements import FBBenchJudgement
-from mmconv.benchmarks.mtbench101.judgements import MTBench101Judgement
 from mmconv.benchmarks.shared.judgements import (
     Judgement,
     JudgementRequest,
@@ -43,11 +42,7 @@ KINDS = ("convbench", "fbbench", "cmteval", "mtbench101", "botchat")
 """The benchmarks whose prompts can be named."""
 
 AnyJudgement: TypeAlias = Annotated[
-    ConvBenchJudgement
-    | FBBenchJudgement
-    | CMTEvalJudgement
-    | MTBench101Judgement
-    | BotChatJudgement,
+    ConvBenchJudgement | FBBenchJudgement | CMTEvalJudgement | BotChatJudgement,
     Body(discriminator="benchmark"),
 ]
 

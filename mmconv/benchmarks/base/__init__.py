@@ -1,12 +1,25 @@
-"""The base of a benchmark over one file of records; one of one's own derives from it.
+"""The base of all benchmarks, shipped ones and those of users."""
 
-`FileBenchmark` does everything but prompts and what they mean, and tells in its docstrings what a
-class must and may define. What such a class raises, or wrongly returns, is told with the sample and
-its own lines.
-"""
+from mmconv.benchmarks.base.benchmark import (
+    Benchmark,
+    ChatOptions,
+    Condition,
+    ImageOptions,
+    Options,
+)
+from mmconv.benchmarks.base.results import Results, reduce_scores
+from mmconv.benchmarks.base.sample import Fields, ImageFile, ImageFiles, Sample
 
-from mmconv.benchmarks.base.file_benchmark import FileBenchmark, FileOptions, ImageOptions
-from mmconv.benchmarks.base.samples import Fields
-from mmconv.benchmarks.shared.scoring import Calls, Outcomes, Scores
-
-__all__ = ["Calls", "Fields", "FileBenchmark", "FileOptions", "ImageOptions", "Outcomes", "Scores"]
+__all__ = [
+    "Benchmark",
+    "ChatOptions",
+    "Condition",
+    "Fields",
+    "ImageFile",
+    "ImageFiles",
+    "ImageOptions",
+    "Options",
+    "Results",
+    "Sample",
+    "reduce_scores",
+]

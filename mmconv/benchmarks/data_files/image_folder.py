@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from mmconv.core.errors import DataError, ImageError
 from mmconv.core.protocols import ImageSink
+from mmconv.core.types import Image
 
 Item = TypeVar("Item")
 
@@ -74,6 +75,12 @@ class ImageFolder:
             told = f"image {short} cannot be looked for ({error.strerror})"
             return f"{told}: name a file in the images folder"
         return None
+
+    def open(self, name: str) -> Image:
+        """The image of this name; raises `ImageError` that says what is wrong with it."""
+        if (problem := self.add(name)) is not None:
+            raise ImageError(problem)
+        return self._library.add_file(str(self._path / name))
 
     def _hint(self, missing: PurePath) -> str:
         """What to say of a file that has the name of a missing one but for one thing."""

@@ -26,11 +26,11 @@ from mmconv.benchmarks.data_files.text_faults import (
     not_utf8,
     separator_error,
 )
-from mmconv.benchmarks.data_files.workbooks import Formatted, open_sheet
+from mmconv.benchmarks.data_files.workbooks import SHEET_ERRORS, Formatted, open_sheet
 from mmconv.core.errors import DataError
 
 _LONGEST_CELL = 2**31 - 1  # characters: the most that `csv` can be told on every platform
-_SHEET_ERRORS = frozenset({"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A"})
+
 
 _OPENINGS = (b"[", b"{", b"[{")
 """First lines of a JSON document that is indented."""
@@ -117,7 +117,7 @@ def text(record: Record, name: str) -> str | None:
             [f"{name} holds {value:.15g}, which the sheet shows by the format {value.format!r}"],
             "Format the cell as text, and type what is to be read.",
         )
-    if isinstance(value, str) and value not in _SHEET_ERRORS:
+    if isinstance(value, str) and value not in SHEET_ERRORS:
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value) if isinstance(value, int) else f"{value:.15g}"

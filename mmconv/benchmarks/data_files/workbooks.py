@@ -18,6 +18,10 @@ Rows: TypeAlias = Iterator[Sequence[Any]]
 """The values of a sheet's cells, row by row."""
 
 
+SHEET_ERRORS = frozenset({"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A"})
+"""What a cell holds whose formula failed."""
+
+
 class Formatted(float):
     """A number that a spreadsheet shows otherwise than it is stored: 25% is stored as 0.25.
 

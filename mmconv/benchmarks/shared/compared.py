@@ -6,18 +6,18 @@ subtracted, and from what, is told in `mmconv.stats.contrasts`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
-from math import inf
 from typing import TypeAlias, cast
 
-from mmconv.benchmarks.metrics import quantities
-from mmconv.benchmarks.registry import TITLES, find_part
+from mmconv.benchmarks.metrics import default_metrics, quantities
+from mmconv.benchmarks.registry import CLASSES, TITLES, find_class, find_part
+from mmconv.benchmarks.shared.endings import METRICS
 from mmconv.benchmarks.shared.scoring import Scale, ends_of
 from mmconv.core.config import RunSpec
-from mmconv.stats import Column, Quantity, ScoreFrame
+from mmconv.stats import Quantity, ScoreFrame
 
-_DESCRIBED = frozenset({"convbench", "mtbench101"})
+_DESCRIBED = frozenset({"convbench"})
 """The benchmarks whose metrics say in what runs are compared."""
 
 ComparedQuantities: TypeAlias = Callable[[ScoreFrame, RunSpec], Iterator[Quantity]]
@@ -30,46 +30,23 @@ condition alone and in one of several.
 
 def find_quantities(benchmark: str, scale: Scale = None) -> ComparedQuantities:
     """The function of a shipped benchmark, or `plain_means` on the scale of one's own."""
-    if benchmark not in TITLES:
-        return partial(plain_means, scale=scale)
+    if benchmark in CLASSES or benchmark not in TITLES:
+        return partial(_of_class, benchmark, scale)
     if benchmark in _DESCRIBED:
         return partial(_of_metrics, benchmark)
     return cast("ComparedQuantities", find_part(benchmark, "compared:compared_quantities"))
 
 
+def _of_class(benchmark: str, scale: Scale, frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
+    """In the metrics of the class; if its code cannot be imported here, in the default ones."""
+    try:
+        metrics = find_class(benchmark)(spec).metrics_for(frame)
+    except ImportError:
+        names = [name for name in frame.distinct("metric") if name not in METRICS]
+        scales = {name: ends_of(scale, name) for name in names}
+        metrics = default_metrics(frame, frame.distinct("condition"), scales, table="")
+    return quantities(metrics, frame)
+
+
 def _of_metrics(benchmark: str, frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
     return quantities(find_part(benchmark, "metrics:metrics")(spec.options), frame)
-
-
-def plain_means(frame: ScoreFrame, spec: RunSpec, scale: Scale = None) -> Iterator[Quantity]:
-    """The `plain_mean` of every metric under every condition, turn by turn where there are turns.
-
-    Those of all turns together are the numbers of the benchmark's own table.
-    """
-    turns = (None, *frame.turns())
-    for metric in frame.distinct("metric"):
-        for condition in frame.distinct("condition"):
-            for turn in turns:
-                scores = frame.select(metric=metric, condition=condition, turn=turn)
-                if len(scores):
-                    name = metric if turn is None else f"{metric}, turn {turn}"
-                    yield plain_mean(scores, name, condition, ends_of(scale, metric))
-
-
-def plain_mean(
-    scores: Column, name: str, condition: str, ends: Sequence[float | None] | None
-) -> Quantity:
-    """The mean over samples of each one's mean score, so that every sample weighs alike.
-
-    A sample that lacks one of its scores is missing. Where all scores are 0 or 1 it is a share,
-    unless `ends`, those of the scale, are others; an infinite one is None in manifests.
-    """
-    is_share = scores.is_binary and (ends is None or tuple(ends) == (0, 1))
-    lowest, highest = (0.0, 1.0) if is_share else ends or (None, None)
-    return Quantity(
-        name=name,
-        columns={name: scores.per_sample("mean")},
-        group=condition,
-        reach=inf if lowest is None or highest is None else highest - lowest,
-        shares=(name,) if is_share else (),
-    )

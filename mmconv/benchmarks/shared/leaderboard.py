@@ -8,10 +8,15 @@ computed here, nor where a benchmark describes its boards (`leaderboard:boards` 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TypeAlias
 
-from mmconv.benchmarks.registry import TITLES, find_part
+from mmconv.benchmarks.layouts import Layout
+from mmconv.benchmarks.metrics import Delta, Metric
+from mmconv.benchmarks.registry import CLASSES, TITLES, find_class, find_part
+from mmconv.core.config import RunSpec
 from mmconv.core.types import Cell, Table
 
 Tables: TypeAlias = Mapping[str, Table]
@@ -71,16 +76,51 @@ class Board:
 
 
 def find_boards(
-    benchmark: str, runs: Sequence[Tables], least: Collection[str] = ()
+    spec: RunSpec, runs: Sequence[Tables], least: Collection[str] = ()
 ) -> tuple[Board, ...]:
-    """The boards of a benchmark; these runs may lack numbers of some.
+    """The boards of a benchmark, as the first run's options say; runs may lack numbers of some.
 
-    A benchmark of one's own has one: the first table of its first run, a column for each number;
-    of its rows `least` the least is best.
+    One that declares none has the first table of the first run, a column for each number; of its
+    rows `least` the least is best.
     """
-    if benchmark not in TITLES:
-        return tuple(_plain(benchmark, runs[0], least))
-    return tuple(find_part(benchmark, "leaderboard:boards")(runs))
+    benchmark = spec.benchmark
+    if benchmark in TITLES and benchmark not in CLASSES:
+        return tuple(find_part(benchmark, "leaderboard:boards")(runs))
+    with suppress(ImportError):
+        described = find_class(benchmark)(spec)
+        if boards := tuple(_boards([*described.leaderboard()], [*described.metrics()])):
+            return boards
+    return tuple(_plain(benchmark, runs[0], least))
+
+
+def _boards(layouts: Sequence[Layout], metrics: Sequence[Metric]) -> Iterator[Board]:
+    """A board for each headline and group; layouts with the same ones are parts of it."""
+    for (rank, groups), parts in groupby(layouts, lambda each: (each.rank, tuple(each.groups))):
+        yield Board(headline=rank, parts=[_part(layout, groups, metrics) for layout in parts])
+
+
+def _part(layout: Layout, groups: Sequence[str], metrics: Sequence[Metric]) -> BoardPart:
+    chosen = [
+        metric
+        for name in layout.names
+        for metric in metrics
+        if metric.name == name and metric.group.title in groups and metric.table == layout.of
+    ]
+    return BoardPart(
+        name=layout.name,
+        title=layout.title,
+        columns={
+            metric.name: CellPlace(
+                table=metric.table,
+                row=metric.name,
+                column=metric.group.title,
+                quantity=(metric.name, metric.group.title),
+            )
+            for metric in chosen
+        },
+        signed=all(isinstance(metric, Delta) for metric in chosen),
+        notes=tuple(layout.notes),
+    )
 
 
 def _plain(benchmark: str, tables: Tables, least: Collection[str]) -> Iterator[Board]:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar, cast, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from mmconv.benchmarks.registry import TITLES, find_part
+from mmconv.benchmarks.registry import CLASSES, TITLES, find_class, find_part
 from mmconv.core.config import RunSpec, validate
 from mmconv.core.errors import ConfigError
 
@@ -67,6 +67,8 @@ def describe(benchmark: str) -> Description:
     """The description of a shipped benchmark; raises `ConfigError` that lists them."""
     if benchmark not in TITLES:
         raise ConfigError(f"no options of {benchmark!r} are known; there are: {', '.join(TITLES)}")
+    if benchmark in CLASSES:
+        return cast("Description", find_class(benchmark).describe())
     return cast("Description", find_part(benchmark, "options:DESCRIPTION"))
 
 

@@ -125,7 +125,7 @@ def make_leaderboard(
     named = [Named(label=run.label, candidate=run.candidate, tables=run.tables) for run in runs]
     merged = {table.name: table for table in merge_tables(named)}
     least = runs[0].manifest.facts.get("least", ())
-    boards = find_boards(runs[0].spec.benchmark, [entry.tables for entry in entries], least)
+    boards = find_boards(runs[0].spec, [entry.tables for entry in entries], least)
     filled = [(board, tables) for board in boards if (tables := _fill(board, entries, merged))]
     usage = _usage(entries)
     everything = [*(table for _, tables in filled for table in tables), usage]

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from mmconv.benchmarks.botchat.options import CON, UNCON
 from mmconv.benchmarks.fbbench.options import CONDITION as PRESET
 from mmconv.benchmarks.fbbench.tables import FAULT_LABELS
-from mmconv.benchmarks.mtbench101.options import GOLDEN, SELF
+from mmconv.benchmarks.mtbench101 import GOLDEN, SELF
 
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
 

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+from mmconv.benchmarks.base.file_benchmark import SHARED_PICTURES
 
 from mmconv.benchmarks.base import FileBenchmark, Scores
-from mmconv.benchmarks.base.file_benchmark import SHARED_PICTURES
 from mmconv.benchmarks.shared.compared import plain_means
 from mmconv.core.errors import OwnCodeError
 from mmconv.core.types import Cell, Score, Table

@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 import pytest
-
 from mmconv.benchmarks.mtbench101.data import Dialogue, GoldenTurn
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS
+
 from mmconv.core.config import ModelSpec, RunSpec
 
 REAL = Path(__file__).parents[5] / "shared" / "data" / "mtbench101" / "mtbench101.jsonl"

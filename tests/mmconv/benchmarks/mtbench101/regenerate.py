@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from judges import PromptSet
 from mmconv.benchmarks.mtbench101.grading import Grader
 from mmconv.benchmarks.mtbench101.options import MTBench101Options
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS
+
+from judges import PromptSet
 from tests.judges.samples import printed
 from tests.mmconv.benchmarks.mtbench101.dialogues import dialogue
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-
-from images.library import Library
 from mmconv.benchmarks.mtbench101.benchmark import build
 from mmconv.benchmarks.mtbench101.data import load_dialogues, survey
 from mmconv.benchmarks.mtbench101.taxonomy import MEANS, TASKS
+
+from images.library import Library
 from mmconv.cli.check import command as check
 from mmconv.core.errors import DataError
 from tests.mmconv.benchmarks.mtbench101.dialogues import REAL, needs_real, records, spec, write

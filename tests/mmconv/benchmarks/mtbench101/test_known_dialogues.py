@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import orjson
 import pytest
-
 from mmconv.benchmarks.mtbench101.known_dialogues import TURNS, known_dialogues
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS
+
 from tests.mmconv.benchmarks.mtbench101.dialogues import REAL, needs_real
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import orjson
 import pytest
-
 from mmconv.benchmarks.mtbench101.metrics import AUTHORS_TITLE, MINIMUM_TITLE
 from mmconv.benchmarks.mtbench101.rescore import rescore
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS
+
 from mmconv.core.errors import DataError
 from mmconv.core.types import Table
 from tests.mmconv.benchmarks.mtbench101.dialogues import REAL, needs_real, write

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from judges.parsers.mtbench101 import bracketed_rating
 from mmconv.benchmarks.mtbench101.scoring import (
     Judged,
     authors_rating,
@@ -13,6 +12,8 @@ from mmconv.benchmarks.mtbench101.scoring import (
     turn_rating,
 )
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS
+
+from judges.parsers.mtbench101 import bracketed_rating
 from mmconv.core.types import Call, Failure, Outcome, Reply, Score, Skipped
 
 JUDGED = Judged(sample="5", task=TASKS["SI"], condition="golden")

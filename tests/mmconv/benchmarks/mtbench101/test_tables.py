@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-
-from judges.parsers.mtbench101 import bracketed_rating
-from mmconv.benchmarks.layouts import Context
 from mmconv.benchmarks.mtbench101.metrics import (
     AUTHORS_TITLE,
     MEAN_TITLE,
@@ -16,6 +13,9 @@ from mmconv.benchmarks.mtbench101.metrics import (
 )
 from mmconv.benchmarks.mtbench101.scoring import Judged, score_dialogue
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS
+
+from judges.parsers.mtbench101 import bracketed_rating
+from mmconv.benchmarks.layouts import Context
 from mmconv.core.types import Call, Cell, Outcome, Reply, Score, Table
 from mmconv.stats import ScoreFrame
 

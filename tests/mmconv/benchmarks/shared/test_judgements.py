@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mmconv.benchmarks.mtbench101.data import Dialogue, GoldenTurn
+from mmconv.benchmarks.mtbench101.grading import Grader as MTBench101Grader
+from mmconv.benchmarks.mtbench101.options import GradingOptions as MTBench101Grading
+from mmconv.benchmarks.mtbench101.taxonomy import REFERENCED, TASKS
 from pydantic import ValidationError
 
 from judges import PromptSet
@@ -17,10 +21,6 @@ from mmconv.benchmarks.cmteval.data import Dialogue as SpokenDialogue
 from mmconv.benchmarks.cmteval.data import UserTurn
 from mmconv.benchmarks.cmteval.grading import Grader as CMTEvalGrader
 from mmconv.benchmarks.cmteval.options import GradingOptions as CMTEvalGrading
-from mmconv.benchmarks.mtbench101.data import Dialogue, GoldenTurn
-from mmconv.benchmarks.mtbench101.grading import Grader as MTBench101Grader
-from mmconv.benchmarks.mtbench101.options import GradingOptions as MTBench101Grading
-from mmconv.benchmarks.mtbench101.taxonomy import REFERENCED, TASKS
 from mmconv.benchmarks.shared.judgements import (
     Judgement,
     JudgementRequest,

@@ -1,0 +1,487 @@
+"""A benchmark: what it declares, and what is derived from it.
+
+A benchmark declares five things: a `Sample`, `Options`, `plan`, `score` and `metrics`. Reading
+files, calling models, tables, comparison, leaderboard, report, HTTP and the command line are
+derived. The shipped benchmarks and those of users are the same.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
+
+from pydantic import Field
+
+from judges import Prompt, PromptSet
+from mmconv.benchmarks.base.dataset import Dataset, load_dataset
+from mmconv.benchmarks.base.results import NOT_JUDGED, Results
+from mmconv.benchmarks.base.sample import Sample
+from mmconv.benchmarks.layouts import Build, Context, Layout, make_tables
+from mmconv.benchmarks.metrics import Metric, default_metrics, endings_metrics
+from mmconv.benchmarks.shared.endings import METRICS, endings
+from mmconv.benchmarks.shared.options import (
+    BenchmarkOptions,
+    Description,
+    named_conditions,
+    read_options,
+)
+from mmconv.benchmarks.shared.scoring import Calls, Outcomes, Scale, Scores, ends_of
+from mmconv.core.config import CANDIDATE, RunSpec
+from mmconv.core.errors import ConfigError
+from mmconv.core.graph import check
+from mmconv.core.keys import hash_files
+from mmconv.core.protocols import ImageSink
+from mmconv.core.types import UNASKED, Call, Image, Score, Skipped, Table
+from mmconv.core.validation import nearest
+from mmconv.stats import ScoreFrame
+
+JUDGE = "judge"
+
+CANDIDATE_AND_JUDGE: Mapping[str, str] = {
+    CANDIDATE: "The model that is evaluated.",
+    JUDGE: "The model that judges; not needed with generate_only.",
+}
+"""The model roles of most benchmarks."""
+
+SHIPPED = "mmconv."
+"""What the modules of shipped benchmarks begin with."""
+
+PLAIN_NAME = re.compile(r"[\w-][\w.-]*")
+"""The names that a file may have."""
+
+_TURN = re.compile(r"turn_(\d+)")
+
+SHARED_IMAGES = (
+    "Samples that show the same images, in any order, are one cluster. Those that share only some "
+    "of several images count as independent, so intervals are too narrow if there are many. Set "
+    "the tag `cluster` of their scores to change that."
+)
+
+
+class Options(BenchmarkOptions):
+    """Options under `options:` of a run file."""
+
+    data: Path
+    """The dataset: a .jsonl, .json, .csv, .tsv or .xlsx file of records."""
+    sheet: str | None = None
+    """The sheet of a workbook, if several have the fields."""
+    skip_bad_records: bool = False
+    """Go on without incomplete or unreadable records; the report lists them."""
+    generate_only: bool = False
+    """Only request the candidate's answers; no judge is needed."""
+
+
+class ImageOptions(Options):
+    """Options of a benchmark whose records name images."""
+
+    images: Path
+    """The folder with the images."""
+
+
+class ChatOptions(Options):
+    """Options that all shipped benchmarks with a chat candidate and a judge have."""
+
+    candidate_system: str | None = None
+    """A system prompt for the candidate."""
+    judge_retries: int = Field(default=1, ge=0, le=5)
+    """How often an unreadable verdict is requested again; at temperature 0 it may be the same."""
+
+
+class Condition(str):
+    """The name of a condition, with its `meaning`."""
+
+    meaning: str
+
+    def __new__(cls, name: str, meaning: str) -> Condition:
+        """A condition of this name."""
+        made = super().__new__(cls, name)
+        made.meaning = meaning
+        return made
+
+
+SampleT = TypeVar("SampleT", bound=Sample)
+OptionsT = TypeVar("OptionsT", bound=Options)
+
+
+class Benchmark(ABC, Generic[SampleT, OptionsT]):
+    """The base of all benchmarks: `class Doubts(Benchmark[Doubt, ImageOptions])`.
+
+    Attributes that a class may set:
+
+    - `name`, of letters, digits, `_`, `-` and `.`; `title`, as its authors write it.
+    - `conditions`: strings or `Condition`s. A run that names none takes `default_conditions`, or
+      all of them.
+    - `prompts`: the prompts that a user may replace (`--prompts`), or the name of a folder of
+      shipped ones; `plan` gets them by `self.prompt(name)`.
+    - `roles`: what each model does. `candidate` is the model that is evaluated.
+    - `scale`: the lowest and highest value of all scores, or a mapping of each score's name to its
+      own, or to None if it has none. Other values are refused, and intervals end there.
+    - `least`: names of scores, such as errors, of which the least is best.
+    - `judging`: names of options that change how equal answers are judged.
+
+    `self.options` are the options of the run. Building a benchmark checks them; `load_data` reads
+    the dataset. Raises `ConfigError` for a wrong option, `PromptError` for a wrong prompt file.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str] = ""
+    conditions: tuple[str, ...] = ("free",)
+    default_conditions: ClassVar[tuple[str, ...]] = ()
+    prompts: ClassVar[str | tuple[Prompt, ...]] = ()
+    roles: ClassVar[Mapping[str, str]] = {}
+    scale: ClassVar[Scale] = None
+    least: ClassVar[tuple[str, ...]] = ()
+    judging: ClassVar[frozenset[str]] = frozenset()
+    sample_type: ClassVar[type[Sample]]
+    options_type: ClassVar[type[Options]]
+    options: OptionsT
+    dataset: Dataset[SampleT]
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        """Take the sample and options types from `Benchmark[...]`."""
+        super().__init_subclass__(**arguments)
+        for base in cls.__dict__.get("__orig_bases__", ()):
+            if get_origin(base) is Benchmark:
+                cls.sample_type, cls.options_type = get_args(base)
+
+    def __init__(self, spec: RunSpec) -> None:
+        _check_class(type(self))
+        self.spec = spec
+        self.options = read_options(self.options_type, spec.options, self.name)  # type: ignore[assignment]
+        known = tuple(self.conditions)
+        self.conditions = (
+            named_conditions(self.name, spec.conditions, known) or self.default_conditions or known
+        )
+        if spec.prompts is not None and not self.prompts:
+            raise ConfigError(f"{self.name} has no prompts to replace; leave out --prompts")
+
+    # --- what a benchmark declares -------------------------------------------------------------
+
+    @abstractmethod
+    def plan(self, sample: SampleT, condition: str) -> Iterable[Call]:
+        """All calls for the sample under the condition, judgements included.
+
+        The calls must be the same every time. A `Ref` stands for the whole text of a call's first
+        reply, even if its parser cannot read it.
+        """
+
+    @abstractmethod
+    def score(self, sample: SampleT, results: Results) -> Iterable[Score]:
+        """The scores of the sample: what cannot be scored has no value and a reason.
+
+        There is at most one score of each name, turn and set of tags.
+        """
+
+    def metrics(self) -> Iterable[Metric]:
+        """Named estimates over the scores; by default the mean of each score per condition."""
+        return ()
+
+    def layouts(self) -> Iterable[Layout | Build]:
+        """The tables, in their order. Titles may contain {candidate} and {judge}."""
+        yield Layout(self.name, self.title or self.name)
+        yield Layout(
+            "answers",
+            "How the answers of {candidate} ended",
+            rows={"condition": self.conditions},
+            columns="name",
+            detail=True,
+        )
+
+    def leaderboard(self) -> Iterable[Layout]:
+        """The tables of a leaderboard: a row for each run, sorted by the metric `rank`."""
+        return ()
+
+    def tags(self, sample: SampleT) -> Mapping[str, str]:
+        """Tags of all scores of the sample, by which tables can be split."""
+        return {}
+
+    def metadata(self, sample: SampleT) -> Mapping[str, str]:
+        """Texts that help to read the sample's conversations in the report, by name."""
+        values = ((name, getattr(sample, name)) for name in type(sample).model_fields)
+        return {name: text for name, text in values if name != "id" and isinstance(text, str)}
+
+    def remarks(self) -> Iterable[str]:
+        """What a reader of any table must know about the options of this run."""
+        return ()
+
+    def read_data(self, images: ImageSink) -> Dataset[SampleT]:
+        """Read and check the dataset; raises `DataError` with all problems in one message."""
+        return load_dataset(
+            self.sample_type,  # type: ignore[arg-type]
+            self.spec,
+            self.options.data,
+            sheet=self.options.sheet,
+            skip_bad=self.options.skip_bad_records,
+            folder=getattr(self.options, "images", None),
+            images=images,
+        )
+
+    # --- what is derived -----------------------------------------------------------------------
+
+    def load_data(self, images: ImageSink) -> None:
+        """Check roles and prompts, and read the dataset; nothing is paid before that."""
+        if JUDGE in self.roles and not self.options.generate_only and JUDGE not in self.spec.seats:
+            raise ConfigError(
+                f"{self.name} needs a judge: name one (--judge reference/chrf needs no model), or "
+                "give --no-judge"
+            )
+        _ = self.prompt_set
+        self.dataset = self.read_data(images)
+
+    @cached_property
+    def prompt_set(self) -> PromptSet:
+        """The prompts of this run: shipped ones, and the user's in their place."""
+        if isinstance(self.prompts, str):
+            return PromptSet(self.prompts, self.spec.prompts)
+        return PromptSet(self.name, self.spec.prompts, own=self.prompts)
+
+    def prompt(self, name: str) -> Prompt:
+        """The prompt of this name, or the user's in its place."""
+        return self.prompt_set[name]
+
+    @property
+    def size(self) -> int:
+        """How many samples the run has."""
+        return len(self.dataset.samples)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of any table must know."""
+        several = any(len(_images(sample)) > 1 for sample in self.dataset.samples)
+        shared = (SHARED_IMAGES,) if several else ()
+        return (*self.remarks(), *self.dataset.notes(), *shared)
+
+    @property
+    def data_files(self) -> tuple[Path, ...]:
+        """The files whose hash says whether the data have changed."""
+        return (self.options.data,)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the manifest records: hashes of data, prompts and user code, and bad records."""
+        facts: dict[str, Any] = {
+            "data": hash_files(self.data_files),
+            "prompts": {} if self.options.generate_only else self.prompt_set.digests(),
+            "left_out": self.dataset.left_out,
+        }
+        if not type(self).__module__.startswith(SHIPPED):
+            own = {sys.modules[kind.__module__] for kind in type(self).__mro__}
+            own -= {sys.modules[kind.__module__] for kind in Benchmark.__mro__}
+            # what is typed into a notebook has no file
+            files = {Path(file) for module in own if (file := getattr(module, "__file__", None))}
+            facts |= {"code": hash_files(sorted(files)), "least": [*self.least]}
+            facts["scale"] = dict(self.scale) if isinstance(self.scale, Mapping) else self.scale
+        return facts
+
+    @classmethod
+    def describe(cls) -> Description:
+        """What `mmconv options` and the API say about the benchmark."""
+        conditions = {
+            str(condition): getattr(condition, "meaning", "") for condition in cls.conditions
+        }
+        required = ", ".join(
+            name for name, field in cls.sample_type.model_fields.items() if field.is_required()
+        )
+        any_role = {"NAME": f"Every model role that plan() uses; records need {required}."}
+        return Description(
+            options=cls.options_type,
+            conditions=conditions,
+            unnamed=", ".join(cls.default_conditions or conditions),
+            seats=cls.roles or any_role,
+            judging=cls.judging,
+        )
+
+    def load(self) -> Iterator[SampleT]:
+        """The samples, in the dataset's order."""
+        return iter(self.dataset.samples)
+
+    def key(self, sample: SampleT) -> str:
+        """The sample's id."""
+        return sample.id
+
+    def about(self, sample: SampleT) -> Mapping[str, str]:
+        """See `metadata`."""
+        return self.metadata(sample)
+
+    def calls(self, sample: SampleT, condition: str) -> tuple[Call, ...]:
+        """The calls of `plan` that this run makes; without a judge only the candidate's."""
+        with noted(f"sample {sample.id}, condition {condition}, {type(self).__name__}.plan"):
+            calls = tuple(self.plan(sample, condition))
+        if self.options.generate_only:
+            return tuple(call for call in calls if call.seat == CANDIDATE)
+        return calls
+
+    def scores(
+        self, sample: SampleT, condition: str, calls: Calls, outcomes: Outcomes
+    ) -> list[Score]:
+        """How the candidate's answers ended, then the scores of `score`.
+
+        Raises `ConfigError` for scores that are off the scale, given twice, or not there at all.
+        """
+        tags = {**_cluster(sample), **self.tags(sample)}
+        results = Results(
+            sample=sample.id, condition=condition, calls=calls, outcomes=outcomes, tags=tags
+        )
+        where = f"sample {sample.id}, condition {condition}, {type(self).__name__}.score"
+        with noted(where):
+            scores = tuple(self.score(sample, results))
+        _check_scores(where, scores, self.scale)
+        kept = (score for score in scores if score.why != NOT_JUDGED)
+        return [*self.endings(results), *kept]
+
+    def endings(self, results: Results) -> Iterator[Score]:
+        """Scores of how each of the candidate's answers ended: cut off, filtered, empty, tokens."""
+        for call in results.calls.values():
+            if call.seat == CANDIDATE:
+                match = _TURN.fullmatch(call.id)
+                tags = {} if match else {"call": call.id}
+                turn = int(match[1]) if match else None
+                for name, value, reason in endings(results.outcomes[call.id]):
+                    yield results.score(name, value, reason, turn=turn, **tags)
+
+    def metrics_for(self, frame: ScoreFrame) -> list[Metric]:
+        """The metrics of the benchmark, or the default ones for these scores."""
+        declared = [*self.metrics()]
+        if declared:
+            return declared
+        names = [name for name in frame.distinct("metric") if name not in METRICS]
+        scales = {name: ends_of(self.scale, name) for name in names}
+        return [
+            *default_metrics(frame, self.conditions, scales, table=self.name),
+            *endings_metrics("answers"),
+        ]
+
+    def tables(self, scores: Scores) -> list[Table]:
+        """All tables that the scores have something for."""
+        frame, seats = ScoreFrame.of(scores), self.spec.seats
+        context = Context(
+            candidate=seats[CANDIDATE].label,
+            judge=seats[JUDGE].label if JUDGE in seats else "no judge",
+            notes=self.notes,
+        )
+        frames = {context.candidate: frame}
+        made = make_tables([*self.layouts()], self.metrics_for(frame), frames, context)
+        return [*made, *self.dataset.tables()]
+
+    def check_plans(self) -> None:
+        """Plan all samples, and score the first one as if no call had a reply.
+
+        Raises `ConfigError` for a role without a model, for a model without a role, and for a plan
+        that is different the second time.
+        """
+        needed: dict[str, str] = {}
+        for sample, condition in product(self.load(), self.conditions):
+            calls = self.calls(sample, condition)
+            where = f"{type(self).__name__}.plan of sample {sample.id!r}, {condition}"
+            with noted(where):
+                check(calls)
+            needed |= _roles(calls)
+            if sample is self.dataset.samples[0]:
+                self._check_first(sample, condition, calls, where)
+        known = dict(needed)
+        if not known.keys() >= self.spec.seats.keys():
+            # a role may be one of a condition that this run leaves out
+            for sample in self.load():
+                for condition in type(self).conditions:
+                    known |= _roles(self.plan(sample, condition))
+        for role in self.spec.seats:
+            if role not in known and not self.dataset.is_part:
+                raise ConfigError(f"{self.name} has no role {role!r}{nearest(role, list(known))}")
+        for role, call in needed.items():
+            if role not in self.spec.seats:
+                raise ConfigError(f"{self.name} needs a model: name a {role} (for call {call!r})")
+
+    def _check_first(
+        self, sample: SampleT, condition: str, calls: tuple[Call, ...], where: str
+    ) -> None:
+        if _content(calls) != _content(self.calls(sample, condition)):
+            raise ConfigError(
+                f"{where} is not deterministic: it returned different calls the second time, so "
+                "cached replies cannot be found"
+            )
+        by_id = {call.id: call for call in calls}
+        skipped = Skipped(because=UNASKED, reason="unasked")
+        self.scores(sample, condition, by_id, dict.fromkeys(by_id, skipped))
+        self.metadata(sample)
+
+
+@contextmanager
+def noted(where: str) -> Iterator[None]:
+    """Add to an exception where in a benchmark it was raised; its traceback stays as it is."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"raised for {where}")
+        raise
+
+
+def _check_class(kind: type[Benchmark[Any, Any]]) -> None:
+    """Raise `ConfigError` for attributes that a class must set, or sets to something else."""
+    if not hasattr(kind, "name") or not PLAIN_NAME.fullmatch(kind.name):
+        raise ConfigError(f"{kind.__name__}.name must be set, of letters, digits, '_', '-' and '.'")
+    if not hasattr(kind, "sample_type"):
+        raise ConfigError(
+            f"{kind.__name__} must name its types: class {kind.__name__}(Benchmark[MySample, "
+            "Options])"
+        )
+    conditions: Any = kind.conditions
+    if isinstance(conditions, str):
+        raise ConfigError(f"{kind.__name__}.conditions must be a tuple: ({conditions!r},)")
+
+
+def _check_scores(where: str, scores: Sequence[Score], scale: Scale) -> None:
+    if not scores:
+        raise ConfigError(
+            f"{where} returned no score; return one without a value and with a reason"
+        )
+    seen = set()
+    for score in scores:
+        this = score.metric, score.turn, frozenset(score.tags.items())
+        if this in seen:
+            raise ConfigError(
+                f"{where}: {score.metric!r} is scored twice; give the scores different turns or "
+                "tags"
+            )
+        seen.add(this)
+        ends = ends_of(scale, score.metric)
+        if score.value is not None and ends is not None and not ends[0] <= score.value <= ends[1]:
+            raise ConfigError(
+                f"{where}: {score.metric!r} is {score.value:g}, but its scale is {ends[0]:g} to "
+                f"{ends[1]:g}; correct the score or `scale`"
+            )
+
+
+def _content(calls: Iterable[Call]) -> list[tuple[Any, ...]]:
+    return [
+        (each.id, each.seat, each.messages, each.sampling)
+        for call in calls
+        for each in (call, *call.rescues)
+    ]
+
+
+def _roles(calls: Iterable[Call]) -> dict[str, str]:
+    """The model roles that the calls use, in their order, each with the id of a call."""
+    return {each.seat: each.id for call in calls for each in (call, *call.rescues)}
+
+
+def _images(sample: Sample) -> list[Image]:
+    values = (getattr(sample, name) for name in type(sample).model_fields)
+    return [
+        image
+        for value in values
+        for image in (value if isinstance(value, tuple) else (value,))
+        if isinstance(image, Image)
+    ]
+
+
+def _cluster(sample: Sample) -> dict[str, str]:
+    """Samples with the same images are one cluster: their scores are not independent."""
+    hashes = {image.sha256 for image in _images(sample)}
+    return {"cluster": "+".join(sorted(hashes))} if hashes else {}

@@ -1,0 +1,208 @@
+"""A dataset as a run takes it: which records it chooses, which are bad, and the samples.
+
+Every record that a run will use is checked before anything is paid for, and all problems go into
+one message. Files are read once; the samples are held in memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from mmconv.benchmarks.base.sample import IMAGES, Sample, has_images, problems_of
+from mmconv.benchmarks.choosing import Choice, choose, key_or_place
+from mmconv.benchmarks.data_files.bad_records import (
+    bad_records_list,
+    bad_records_note,
+    bad_records_table,
+    refusal,
+)
+from mmconv.benchmarks.data_files.image_folder import ImageFolder
+from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records, text
+from mmconv.core.config import RunSpec
+from mmconv.core.errors import DataError
+from mmconv.core.protocols import ImageSink
+from mmconv.core.types import Table
+
+S = TypeVar("S", bound=BaseModel)
+
+Problems: TypeAlias = tuple[str, ...]
+
+THREADS = min(4, os.cpu_count() or 1)
+GROUP = 8  # records that one thread checks at a time: smaller groups contend for the interpreter
+AHEAD = 4  # groups that are checked ahead
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset(Generic[S]):
+    """The samples of a run, in the file's order, and what it leaves out.
+
+    `bad` maps the place of a record to what is wrong with it. `beyond` counts the records after the
+    first ones that were chosen; they were not checked.
+    """
+
+    samples: tuple[S, ...]
+    choice: Choice
+    bad: Mapping[str, Problems]
+    beyond: int = 0
+
+    @property
+    def is_part(self) -> bool:
+        """Whether there are samples that the run does not take."""
+        return bool(self.beyond or self.choice.passed_over)
+
+    @property
+    def left_out(self) -> list[dict[str, Any]]:
+        """The bad records, as the manifest lists them."""
+        return bad_records_list(self.bad)
+
+    def notes(self) -> Iterator[str]:
+        """Lines for all tables: which samples the run takes, and which records it leaves out."""
+        good = len(self.samples)
+        if self.bad and self.beyond:
+            yield (
+                f"The first {good} good samples of the data (--limit); the {self.beyond} "
+                "records after them were not checked."
+            )
+        else:
+            yield from self.choice.note(good + self.beyond)
+        yield from bad_records_note(self.bad, good, beyond=self.beyond)
+
+    def tables(self) -> Iterator[Table]:
+        """The records that are left out, if there are any."""
+        return bad_records_table(self.bad)
+
+
+def load_dataset(  # noqa: PLR0913 - where the records and their images are
+    kind: type[S],
+    spec: RunSpec,
+    path: Path,
+    *,
+    sheet: str | None = None,
+    skip_bad: bool = False,
+    folder: Path | None = None,
+    images: ImageSink | None = None,
+) -> Dataset[S]:
+    """Read a file of records as samples of this kind; `folder` is where their images are.
+
+    The suffix of the file says its format: .xlsx, .csv, .tsv, .jsonl or .json. Raises `DataError`
+    with all problems in one message; with `skip_bad` only if no record is left. `images` may be
+    called from several threads.
+    """
+    required = [name for name, field in kind.model_fields.items() if field.is_required()]
+    context = {}
+    if has_images(kind) and folder is not None and images is not None:
+        context[IMAGES] = ImageFolder(folder, images).open
+    columns: dict[str, None] = {}
+
+    def read(record: Record) -> S:
+        columns.update(dict.fromkeys(record.fields))
+        return kind.model_validate(record.fields, context=context)
+
+    def advice() -> Iterator[str]:
+        yield f"Every record needs {', '.join(required)}."
+        if unread := [name for name in columns if name not in kind.model_fields]:
+            yield f"Columns that nothing reads: {', '.join(unread)}."
+
+    records = list(scan_records(path, sheet, columns=required))
+    return choose_samples(
+        records, read, spec, path, advice=advice, skip_bad=skip_bad, threads=bool(context)
+    )
+
+
+def choose_samples(  # noqa: PLR0913 - what is read, how, and what to say if that fails
+    records: Sequence[Record | Unreadable],
+    read: Callable[[Record], S],
+    spec: RunSpec,
+    where: Path,
+    *,
+    advice: Callable[[], Iterable[str]],
+    key: str = "id",
+    skip_bad: bool = False,
+    threads: bool = False,
+) -> Dataset[S]:
+    """The samples of the records that a run chooses; `read` raises for a bad record.
+
+    With `threads`, several records are read at a time. Raises as `load_dataset` does.
+    """
+
+    def key_of(record: Record) -> str | None:
+        return text(record, key)
+
+    choice = choose(spec, (key_or_place(record, key_of) for record in records))
+    chosen = [record for record in records if choice.takes(record, key_of)]
+    samples: list[S] = []
+    bad: dict[str, Problems] = {}
+    first: dict[str, str] = {}
+    missing = {*(choice.earlier or ())}
+    beyond = 0
+    for record, sample, problems in _read_all(chosen, read, threads=threads):
+        taken = len(samples) if skip_bad else len(samples) + len(bad)
+        full = not missing if choice.earlier is not None else taken >= (choice.limit or taken + 1)
+        if choice.limit is not None and full:
+            beyond += 1
+            continue
+        name = key_or_place(record, key_of)
+        missing.discard(name)
+        earlier = first.setdefault(name, record.where)
+        if earlier != record.where:
+            problems = (*problems, f"{key} is that of {earlier}")
+        is_chosen = choice.earlier is None or name in choice.earlier
+        if problems and (is_chosen or skip_bad):
+            place = record.where if name == record.where else f"{record.where} ({key} {name})"
+            bad[place] = problems
+        elif sample is not None and is_chosen and not problems:
+            samples.append(sample)
+    if not samples or (bad and not skip_bad):
+        more = bool(beyond and bad)
+        raise refusal(where, bad, len(samples), "\n".join(advice()), more=more)
+    return Dataset(samples=tuple(samples), choice=choice, bad=bad, beyond=beyond)
+
+
+_Read: TypeAlias = tuple[Record | Unreadable, S | None, Problems]
+
+
+def _read_all(
+    records: Sequence[Record | Unreadable], read: Callable[[Record], S], *, threads: bool
+) -> Iterator[_Read[S]]:
+    """Each record with its sample or its problems, in order; with `threads` a few groups ahead."""
+    groups = [records[start : start + GROUP] for start in range(0, len(records), GROUP)]
+    if not threads:
+        for group in groups:
+            yield from _read_group(group, read)
+        return
+    ahead: deque[Future[list[_Read[S]]]] = deque()
+    with ThreadPoolExecutor(THREADS) as pool:
+        for group in groups:
+            ahead.append(pool.submit(_read_group, group, read))
+            if len(ahead) > AHEAD:
+                yield from ahead.popleft().result()
+        for waiting in ahead:
+            yield from waiting.result()
+
+
+def _read_group(
+    group: Iterable[Record | Unreadable], read: Callable[[Record], S]
+) -> list[_Read[S]]:
+    return [_read(record, read) for record in group]
+
+
+def _read(record: Record | Unreadable, read: Callable[[Record], S]) -> _Read[S]:
+    if isinstance(record, Unreadable):
+        return record, None, (record.fault,)
+    try:
+        return record, read(record), ()
+    except ValidationError as error:
+        return record, None, problems_of(error)
+    except DataError as error:
+        return record, None, tuple(error.problems)
+
+
+__all__ = ["Dataset", "Sample", "choose_samples", "load_dataset"]

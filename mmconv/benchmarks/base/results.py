@@ -1,0 +1,112 @@
+"""What came of the calls of one sample: a benchmark's `score` reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import fsum
+from typing import Literal
+
+from judges import Reading, read_verdict
+from mmconv.core.types import Call, Outcome, Reply, Score, Verdict
+
+NOT_JUDGED = "not judged"
+"""The reason of scores that need a judge in a run without one; they are not kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """The results of a sample's calls under one condition, by call id; `tags` go on all scores."""
+
+    sample: str
+    condition: str
+    calls: Mapping[str, Call]
+    outcomes: Mapping[str, Outcome]
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, call_id: str) -> Result:
+        """The result of a call; one that this run leaves out has no verdict and a reason."""
+        return Result(results=self, call_id=call_id)
+
+    def score(
+        self,
+        name: str,
+        value: float | None,
+        reason: str | None = None,
+        *,
+        turn: int | None = None,
+        **tags: str,
+    ) -> Score:
+        """A score of this sample; without a value it needs the reason."""
+        return Score(
+            sample=self.sample,
+            condition=self.condition,
+            metric=name,
+            turn=turn,
+            tags={**self.tags, **tags},
+            value=None if value is None else float(value),
+            why=reason,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What came of one call: its outcome, and its verdict if it is a judgement."""
+
+    results: Results
+    call_id: str
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """The reply or failure; None if the run leaves the call out."""
+        return self.results.outcomes.get(self.call_id)
+
+    @property
+    def text(self) -> str | None:
+        """The text of the first reply, None if there is none."""
+        return self.outcome.text if isinstance(self.outcome, Reply) else None
+
+    @cached_property
+    def reading(self) -> Reading:
+        """How the replies to a judgement were read, retries and fallbacks included."""
+        call = self.results.calls.get(self.call_id)
+        if call is None or self.outcome is None:
+            return Reading(call=self.call_id, why=NOT_JUDGED)
+        return read_verdict(call, self.results.outcomes)
+
+    @property
+    def first_reason(self) -> str | None:
+        """Why the first request of a judgement has no reply; None if it has one."""
+        if self.outcome is None:
+            return NOT_JUDGED
+        return None if isinstance(self.outcome, Reply) else self.outcome.why
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The judge's verdict, None if there is none to read."""
+        return self.reading.verdict
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is no verdict."""
+        return self.reading.why
+
+    def score(
+        self, name: str, *, of: str | None = None, turn: int | None = None, **tags: str
+    ) -> Score:
+        """A number of the verdict as a score: the verdict's own number `of`, or `name`."""
+        value = None if self.verdict is None else self.verdict.scores[of or name]
+        return self.results.score(name, value, self.reason, turn=turn, **tags)
+
+
+def reduce_scores(
+    results: Results, name: str, scores: Iterable[Score], how: Literal["min", "mean"]
+) -> Score:
+    """One score of several, of turn 0; it is missing if any of them is."""
+    scores = list(scores)
+    values = [score.value for score in scores if score.value is not None]
+    if len(values) < len(scores):
+        reason = next(score.why for score in scores if score.value is None)
+        return results.score(name, None, reason, turn=0)
+    return results.score(name, min(values) if how == "min" else fsum(values) / len(values), turn=0)

@@ -1,0 +1,133 @@
+"""Samples: the records of a dataset, as pydantic models.
+
+A benchmark declares a `Sample` with the fields that it needs. Reading files, error messages that
+name file, row and field, and the schema of HTTP requests are derived from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, TypeAlias, get_args
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from mmconv.benchmarks.data_files.workbooks import SHEET_ERRORS, Formatted
+from mmconv.core.errors import ImageError
+from mmconv.core.types import Image
+
+OpenImage: TypeAlias = Callable[[str], Image]
+"""Opens an image by the name that a record gives it; raises `ImageError` or `ValueError`."""
+
+IMAGES = "images"
+"""The key of the validation context that holds the `OpenImage`."""
+
+
+class Fields(BaseModel):
+    """The fields of a record, or of an object inside one. Fields without a name here are ignored.
+
+    A `str` takes numbers as a spreadsheet shows them, and is never blank. Declare a field that may
+    be missing as `str | None = None`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _read_text(cls, value: Any, info: ValidationInfo) -> Any:
+        annotation = cls.model_fields[info.field_name or ""].annotation
+        if annotation is str:
+            return read_text(value)
+        if {*get_args(annotation)} == {str, type(None)}:
+            is_blank = value is None or (isinstance(value, str) and not value.strip())
+            return None if is_blank else read_text(value)
+        return value
+
+
+class Sample(Fields):
+    """One record of a dataset; `id` is unique within the dataset."""
+
+    id: str
+
+
+def read_text(value: Any) -> str:
+    """A cell or JSON value as text; numbers are written as a spreadsheet shows them.
+
+    Raises `PydanticCustomError` for anything else: a truth value, a date, a list, a formula's
+    error, a number that the spreadsheet shows in a format of its own.
+    """
+    if value is None or (isinstance(value, str) and not value.strip()):
+        raise PydanticCustomError("empty", "is empty")
+    if isinstance(value, Formatted):
+        raise PydanticCustomError(
+            "formatted",
+            "holds {value}, which the sheet shows in the format {format}; format the cell as text",
+            {"value": f"{value:.15g}", "format": repr(value.format)},
+        )
+    if isinstance(value, str) and value not in SHEET_ERRORS:
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value) if isinstance(value, int) else f"{value:.15g}"
+    raise PydanticCustomError("text", "holds {value}, which is not text", {"value": repr(value)})
+
+
+def _open_image(name: Any, info: ValidationInfo) -> Any:
+    if isinstance(name, Image):
+        return name
+    open_image: OpenImage | None = (info.context or {}).get(IMAGES)
+    if open_image is None:
+        raise PydanticCustomError("image", "names an image, but no images folder is given")
+    try:
+        return open_image(read_text(name))
+    except ImageError as error:
+        raise PydanticCustomError("image", "{message}", {"message": str(error)}) from error
+
+
+def _open_images(names: Any, info: ValidationInfo) -> Any:
+    listed = names if isinstance(names, list | tuple) else [names]
+    return tuple(_open_image(name, info) for name in listed)
+
+
+_NAME = {"type": "string", "description": "An image: its file name in the images folder."}
+
+ImageFile: TypeAlias = Annotated[Image, BeforeValidator(_open_image), WithJsonSchema(_NAME)]
+"""A field with the file name of an image; the sample holds the `Image`, to put into messages."""
+
+ImageFiles: TypeAlias = Annotated[
+    tuple[Image, ...],
+    BeforeValidator(_open_images),
+    WithJsonSchema({"anyOf": [_NAME, {"type": "array", "items": _NAME}]}),
+]
+"""A field with a file name or a list of file names; [] means no image."""
+
+
+def has_images(kind: type[BaseModel]) -> bool:
+    """Whether a model has a field of images."""
+    return any(
+        Image in (field.annotation, *get_args(field.annotation))
+        for field in kind.model_fields.values()
+    )
+
+
+def problems_of(error: ValidationError) -> tuple[str, ...]:
+    """What is wrong with a record, one line for each field: `history[2].user is empty`."""
+    return tuple(_problem(each["loc"], each["type"], each["msg"]) for each in error.errors())
+
+
+def _problem(place: tuple[int | str, ...], kind: str, message: str) -> str:
+    name = "".join(f"[{step + 1}]" if isinstance(step, int) else f".{step}" for step in place)
+    name = name.removeprefix(".")
+    if kind == "missing":
+        return f"{name} is missing"
+    if kind in ("empty", "formatted", "text"):
+        return f"{name} {message}"
+    message = message.removeprefix("Value error, ")
+    return f"{name}: {message}" if name and kind != "image" else message

@@ -1,0 +1,521 @@
+"""MT-Bench-101 (Bai et al., 2024): 13 multi-turn tasks, every answer rated 1 to 10 by a judge.
+
+A sample is one dialogue. Its history holds the dataset's own answers (`golden`) or the model's
+(`self`). A task is the mean of its dialogues, everything above the plain mean of its tasks (paper,
+section 4.2). The authors' own reading of the same judgements has columns of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from pydantic import Field, field_validator, model_validator
+
+from judges import Judge, Slot
+from judges.parsers.mtbench101 import bracketed_rating, first_bracketed_integer, is_out_of_range
+from mmconv.benchmarks.base.benchmark import (
+    CANDIDATE_AND_JUDGE,
+    Benchmark,
+    ChatOptions,
+    Condition,
+)
+from mmconv.benchmarks.base.results import Result, Results, reduce_scores
+from mmconv.benchmarks.base.sample import Fields, Sample
+from mmconv.benchmarks.layouts import Build, Layout, Rows
+from mmconv.benchmarks.metrics import (
+    Delta,
+    Group,
+    Mean,
+    MeanOf,
+    Metric,
+    Official,
+    Select,
+    endings_metrics,
+)
+from mmconv.core.errors import Unparsed
+from mmconv.core.turns import Turn, chain
+from mmconv.core.types import UNPARSED, Call, Cell, Part, Ref, Sampling, Score, Table, Text
+from mmconv.stats import Column, ScoreFrame
+
+LOWEST, HIGHEST = 1, 10
+
+
+class Task(NamedTuple):
+    """A task of the paper's Figure 2; turns before `first` are history only (Appendix C)."""
+
+    code: str
+    name: str
+    ability: str
+    group: str
+    first: int
+
+
+TASKS = {
+    task.code: task
+    for task in (
+        Task("CM", "context memory", "memory", "perceptivity", 2),
+        Task("SI", "separate input", "understanding", "perceptivity", 1),
+        Task("AR", "anaphora resolution", "understanding", "perceptivity", 2),
+        Task("TS", "topic shift", "interference", "perceptivity", 1),
+        Task("CC", "content confusion", "interference", "perceptivity", 1),
+        Task("CR", "content rephrasing", "rephrasing", "adaptability", 2),
+        Task("FR", "format rephrasing", "rephrasing", "adaptability", 2),
+        Task("SC", "self-correction", "reflection", "adaptability", 2),
+        Task("SA", "self-affirmation", "reflection", "adaptability", 2),
+        Task("MR", "mathematical reasoning", "reasoning", "adaptability", 1),
+        Task("GR", "general reasoning", "reasoning", "adaptability", 1),
+        Task("IC", "instruction clarification", "questioning", "interactivity", 1),
+        Task("PI", "proactive interaction", "questioning", "interactivity", 1),
+    )
+}
+AVERAGE = "average"
+MEANS: dict[str, tuple[str, ...]] = {AVERAGE: tuple(TASKS)} | {
+    tier: tuple(task.code for task in TASKS.values() if tier in (task.group, task.ability))
+    for name in ("group", "ability")
+    for tier in dict.fromkeys(getattr(task, name) for task in TASKS.values())
+}
+"""The means over tasks: the average, the groups, the abilities."""
+REFERENCED = ("MR", "GR")
+"""The tasks whose judge reads a reference solution (Figures 31 and 32)."""
+
+MEANINGS = {code: task.name for code, task in TASKS.items()} | {
+    name: "mean of all tasks" if name == AVERAGE else f"mean of {', '.join(codes)}"
+    for name, codes in MEANS.items()
+}
+
+
+class Exchange(Fields):
+    """One turn as published: what the user says, and the golden answer."""
+
+    user: str
+    bot: str
+
+
+class Dialogue(Sample):
+    """One line of the authors' mtbench101.jsonl."""
+
+    task: str
+    history: tuple[Exchange, ...]
+
+    @field_validator("task")
+    @classmethod
+    def _is_known(cls, task: str) -> str:
+        if task not in TASKS:
+            raise ValueError(f"{task!r} must be one of {', '.join(TASKS)}")
+        return task
+
+    @model_validator(mode="after")
+    def _has_a_judged_turn(self) -> Dialogue:
+        if not self.judged:
+            first = TASKS[self.task].first
+            raise ValueError(
+                f"history: has {len(self.history)} turns, but {self.task} is judged from turn "
+                f"{first} on"
+            )
+        return self
+
+    @property
+    def judged(self) -> range:
+        """The turns that are generated and judged, counted from 1."""
+        return range(TASKS[self.task].first, len(self.history) + 1)
+
+
+class MTBench101Options(ChatOptions):
+    """The paper's Table 5 studies `guidelines` and `minimum`."""
+
+    guidelines: bool = True
+    """Whether the judge's prompt holds the scoring guidelines."""
+    minimum: bool = True
+    """Whether a dialogue's score is the minimum of its turns, or their mean."""
+    reference: Literal["answer", "messages"] = "answer"
+    """What the judge of MR and GR reads: the golden answer of the turn, or all golden messages."""
+    judge_max_tokens: int = Field(default=4096, gt=0)
+    """The judge's longest reply in tokens, as in the authors' code."""
+    max_tokens: int = Field(default=4096, gt=0)
+    """The candidate's longest reply in tokens, as in the authors' code."""
+
+
+AUTHORS_TITLE = "authors: first [n], unread turns dropped"
+MEAN_TITLE = "mean of turns"
+MINIMUM_TITLE = "minimum of turns"
+HISTORIES = "own history - golden"
+GOLDEN, SELF = "golden", "self"
+HISTORY_TITLES = {GOLDEN: "", SELF: ", self history"}
+"""Condition -> what the titles of its numbers end with."""
+
+MOST_TURNS = 20
+"""Histories are compared up to this turn; the authors' dialogues have at most 7."""
+
+OUT_OF_RANGE = "out of range"
+NO_INTEGER = "no [n]"
+SAME, OTHER = "same as ours", "another number"
+ONLY_AUTHORS, NEITHER = "read by the authors only", "not read"
+"""The tag `reading` of an `authors` score: how it compares with our reading."""
+
+CONVENTION = (
+    "Our reading takes the last “Rating: [[n]]” with a whole n. A dialogue with an unscored turn "
+    "is not scored. The authors take the first [n] anywhere, of any size, and drop unread turns "
+    "before the minimum; only the average is rounded."
+)
+MEANS_NOTE = (
+    "Average, groups and abilities are plain means of the tasks that were judged. They have no "
+    "interval if one of these tasks has none."
+)
+
+
+class MTBench101(Benchmark[Dialogue, MTBench101Options]):
+    """The benchmark. Scores: `rating` and `authors` per turn, `dialogue` for the whole (turn 0)."""
+
+    name, title = "mtbench101", "MT-Bench-101"
+    conditions = (
+        Condition(GOLDEN, "The history holds the dataset's own answers."),
+        Condition(SELF, "The history holds the candidate's answers (Figure 6)."),
+    )
+    default_conditions = (GOLDEN,)
+    roles = CANDIDATE_AND_JUDGE
+    prompts = "mtbench101"
+    judging = frozenset({"guidelines", "reference", "judge_retries", "judge_max_tokens"})
+
+    def tags(self, sample: Dialogue) -> dict[str, str]:
+        """Task, ability and group, by which tables are split."""
+        task = TASKS[sample.task]
+        return {"task": task.code, "ability": task.ability, "group": task.group}
+
+    def metadata(self, sample: Dialogue) -> dict[str, str]:
+        """The answers of the golden history, by turn."""
+        return {f"golden answer {n}": each.bot for n, each in enumerate(sample.history, start=1)}
+
+    def remarks(self) -> Iterator[str]:
+        """What differs from the paper's setting."""
+        if len(self.conditions) > 1:
+            yield "Where no history is named, it is the golden one."
+        if [*self.conditions] == [SELF]:
+            yield "The history is the candidate's own; the paper's results have the golden one."
+        if not self.options.guidelines:
+            yield "The judge was given no scoring guidelines."
+
+    def plan(self, sample: Dialogue, condition: str) -> Iterator[Call]:
+        """One request for each judged turn, and its judgement."""
+        turns = [
+            Turn(
+                user=(Text(text=each.user),),
+                answer=each.bot if condition == GOLDEN or n not in sample.judged else None,
+                generate=n in sample.judged,
+            )
+            for n, each in enumerate(sample.history, start=1)
+        ]
+        sampling = Sampling(max_tokens=self.options.max_tokens)
+        system = self.options.candidate_system
+        yield from chain(turns, seat="candidate", sampling=sampling, system=system)
+        history: tuple[Part, ...] = ()
+        for n, (each, turn) in enumerate(zip(sample.history, turns, strict=True), start=1):
+            if n in sample.judged:
+                yield self._judgement(sample, n, history)
+            answer = Ref(call=f"turn_{n}") if turn.answer is None else turn.answer
+            slots: dict[str, Slot] = {"history": history, "user": each.user, "answer": answer}
+            [message] = self.prompt("turn").fill(slots)
+            history = message.parts
+
+    @cached_property
+    def _judge(self) -> Judge:
+        return Judge(
+            parser=bracketed_rating,
+            sampling=Sampling(max_tokens=self.options.judge_max_tokens),
+            retries=self.options.judge_retries,
+        )
+
+    def _judgement(self, sample: Dialogue, n: int, history: tuple[Part, ...]) -> Call:
+        """The judge reads what the candidate saw, its answer, and for MR and GR a reference."""
+        prompt = "judge"
+        slots: dict[str, Slot] = {
+            "criteria": self._text(f"criteria_{sample.task}"),
+            "history": history,
+            "question": sample.history[n - 1].user,
+            "answer": Ref(call=f"turn_{n}"),
+        }
+        if sample.task in REFERENCED:
+            prompt += "_with_reference"
+            slots["reference"] = self._reference(sample, n)
+        if self.options.guidelines:
+            slots["guidelines"] = self._text(f"guidelines_{sample.task}")
+        else:
+            prompt += "_without_guidelines"
+        return self._judge.call(f"judge/turn_{n}", self.prompt(prompt), slots)
+
+    def _text(self, name: str) -> tuple[Part, ...]:
+        [message] = self.prompt(name).fill({})
+        return message.parts
+
+    def _reference(self, sample: Dialogue, n: int) -> str:
+        if self.options.reference == "answer":
+            return sample.history[n - 1].bot
+        messages = []
+        for each in sample.history[:n]:
+            messages.append({"role": "user", "content": each.user})
+            messages.append({"role": "assistant", "content": each.bot})
+        return repr(messages)
+
+    def score(self, sample: Dialogue, results: Results) -> Iterator[Score]:
+        """Each turn by our reading and the authors', then the dialogue."""
+        ratings = []
+        for n in sample.judged:
+            judgement = results[f"judge/turn_{n}"]
+            ratings.append(_rating(judgement, n))
+            yield ratings[-1]
+            yield authors_rating(judgement, n, ours=ratings[-1].value)
+        how: Literal["min", "mean"] = "min" if self.options.minimum else "mean"
+        yield reduce_scores(results, "dialogue", ratings, how)
+
+    def metrics(self) -> Iterator[Metric]:
+        """Tasks and their means by three readings; turns; what the history changes."""
+        for condition, after in HISTORY_TITLES.items():
+            if self.options.minimum:
+                dialogues = Select("dialogue", condition=condition, reduce="rows")
+                yield from _means(dialogues, f"{MINIMUM_TITLE}{after}")
+            yield from _means(Select("rating", condition=condition), f"{MEAN_TITLE}{after}")
+            for name in (*MEANS, *TASKS):
+                compute = AuthorsScore(name=name, condition=condition)
+                group = Group(title=f"{AUTHORS_TITLE}{after}")
+                yield Official(name, compute=compute, group=group, meaning=MEANINGS[name])
+        ratings = Select("rating", reduce="rows")
+        yield Mean("rating", of=ratings, group=_group("rating"), table="turns", compare=None)
+        yield _history_effect(HISTORIES, table="histories")
+        for task in TASKS:
+            for turn in range(1, MOST_TURNS + 1):
+                yield _history_effect(f"{task}, turn {turn}", turn=turn, where={"task": task})
+        yield from endings_metrics("answers")
+
+    def layouts(self) -> Iterator[Layout | Build]:
+        """Scores, the paper's Table 3 and Figures 4 and 6, unscored turns, endings."""
+        yield Layout(
+            "scores",
+            "MT-Bench-101 scores of {candidate} (1-10), judged by {judge}",
+            notes=(CONVENTION, MEANS_NOTE),
+            remarks=_gaps,
+        )
+        own = MINIMUM_TITLE if self.options.minimum else MEAN_TITLE
+        for condition, after in HISTORY_TITLES.items():
+            for name, title in {"paper": own, "paper_authors": AUTHORS_TITLE}.items():
+                yield Layout(
+                    _named(name, condition),
+                    f"The paper's layout, {title}{after}",
+                    of="scores",
+                    rows="candidate",
+                    columns="name",
+                    names=(AVERAGE, *TASKS),
+                    groups=(f"{title}{after}",),
+                    notes=(CONVENTION,),
+                    detail=True,
+                )
+        for condition, after in HISTORY_TITLES.items():
+            rows = {"task": tuple(TASKS), "condition": (condition,)}
+            yield Layout(
+                _named("turns", condition),
+                f"Mean rating by turn{after}",
+                of="turns",
+                rows=rows,
+                row_label="{task}",
+                columns={"turn": None},
+                column_label="turn {turn}",
+            )
+        yield Layout(
+            "histories",
+            "What the candidate's own history changes, against the golden one",
+            rows={"task": tuple(TASKS)},
+            columns={"turn": None},
+            column_label="turn {turn}",
+            notes=("Differences are paired by dialogue.",),
+        )
+        yield _unscored
+        for condition, after in HISTORY_TITLES.items():
+            yield Layout(
+                _named("answers", condition),
+                f"How the answers of {{candidate}} ended{after}",
+                of="answers",
+                rows={"task": tuple(TASKS), "condition": (condition,)},
+                row_label="{task}",
+                columns="name",
+            )
+
+    def leaderboard(self) -> Iterator[Layout]:
+        """The groups and the abilities, for each history."""
+        title = MINIMUM_TITLE if self.options.minimum else MEAN_TITLE
+        for condition, after in HISTORY_TITLES.items():
+            before = "" if condition == GOLDEN else condition
+            for name, tier in {before: "group", f"{before}_abilities": "ability"}.items():
+                tiers = dict.fromkeys(getattr(task, tier) for task in TASKS.values())
+                by = " by ability" if tier == "ability" else ""
+                yield Layout(
+                    name.removeprefix("_"),
+                    f"MT-Bench-101 (1-10){by}, {title}{after}",
+                    of="scores",
+                    names=(*tiers,) if by else (AVERAGE, *tiers),
+                    groups=(f"{title}{after}",),
+                    rank=AVERAGE,
+                )
+
+
+def _rating(judgement: Result, turn: int) -> Score:
+    """Our reading: the last whole number from 1 to 10 that is marked as the rating."""
+    score = judgement.score("rating", turn=turn)
+    if score.value is None and judgement.text is not None and is_out_of_range(judgement.text):
+        return replace(score, why=OUT_OF_RANGE)
+    return score
+
+
+def authors_rating(judgement: Result, turn: int, *, ours: float | None) -> Score:
+    """The authors' reading of the first reply; they request nothing again."""
+
+    def score(value: float | None, reason: str | None, reading: str) -> Score:
+        return judgement.results.score("authors", value, reason, turn=turn, reading=reading)
+
+    if judgement.text is None:
+        return score(None, judgement.first_reason, NEITHER)
+    try:
+        value = first_bracketed_integer(judgement.text).scores["rating"]
+    except Unparsed:
+        return score(None, NO_INTEGER, NEITHER)
+    return score(value, None, ONLY_AUTHORS if ours is None else SAME if value == ours else OTHER)
+
+
+def _group(title: str) -> Group:
+    return Group(title=title, lowest=LOWEST, highest=HIGHEST)
+
+
+def _means(select: Select, title: str) -> Iterator[Metric]:
+    group = _group(title)
+    tasks = {
+        code: Mean(code, of=replace(select, where={"task": code}), group=group, meaning=meaning)
+        for code, meaning in MEANINGS.items()
+        if code in TASKS
+    }
+    for name, codes in MEANS.items():
+        of = [tasks[code] for code in codes]
+        yield MeanOf(name, of=of, group=group, meaning=MEANINGS[name])
+    yield from (tasks[code] for code in TASKS)
+
+
+def _history_effect(
+    name: str, *, table: str = "", turn: int | None = None, where: Mapping[str, str] | None = None
+) -> Delta:
+    """What the candidate's own history changes, paired by dialogue (paper, Figure 6)."""
+    golden, own = (
+        Mean(
+            name,
+            of=Select("rating", condition=condition, turn=turn, where={**(where or {})}),
+            group=_group(condition),
+        )
+        for condition in (GOLDEN, SELF)
+    )
+    return Delta(
+        name,
+        start=golden,
+        goal=own,
+        group=_group(HISTORIES),
+        table=table,
+        compare=None if turn is None else "change",  # turn by turn, as in the paper
+    )
+
+
+def _named(table: str, condition: str) -> str:
+    return table if condition == GOLDEN else f"{table}_{condition}"
+
+
+def _gaps(rows: Rows) -> Iterator[str]:
+    """How many tasks the means of each model are over, if it is not all of them."""
+    columns = {name for task in TASKS for name in rows.get(task, ()) if name.endswith(MEAN_TITLE)}
+    for column in sorted(columns):
+        judged = sum(column in rows.get(task, {}) for task in TASKS)
+        if judged < len(TASKS):
+            model = column.removesuffix(MEAN_TITLE)
+            yield f"{model}{judged} of {len(TASKS)} tasks were judged; means are over those."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthorsScore:
+    """A number by the authors' convention.
+
+    Unread turns do not take part in a dialogue's minimum, unread dialogues in a task, unread tasks
+    in a mean. Source: `get_final_results` in the authors' code, which rounds the average.
+    """
+
+    name: str
+    condition: str
+
+    def __call__(self, frame: ScoreFrame) -> Cell | None:
+        """The score; None if no dialogue of its tasks was judged."""
+        columns = self._columns(frame)
+        if not columns:
+            return None
+        dialogues = Column.joined(columns)
+        mean = self.mean(frame)
+        if mean is not None and self.name == AVERAGE:
+            mean = round(mean, 2)
+        return Cell(value=mean, n=int(dialogues.present.sum()), missing=dialogues.missing)
+
+    def mean(self, frame: ScoreFrame) -> float | None:
+        """The mean before it is rounded; None if nothing was read."""
+        numbers = [each.numbers[each.present].tolist() for each in self._columns(frame)]
+        means = [math.fsum(values) / len(values) for values in numbers if values]
+        return math.fsum(means) / len(means) if means else None
+
+    def _columns(self, frame: ScoreFrame) -> list[Column]:
+        """The dialogues of each task: the least turn that has a number."""
+        columns = [
+            Select(
+                "authors",
+                condition=self.condition,
+                where={"task": task},
+                reduce="min",
+                partial=True,
+            )(frame)
+            for task in MEANS.get(self.name, (self.name,))
+        ]
+        return [column for column in columns if len(column)]
+
+
+def _unscored(frame: ScoreFrame) -> Table:
+    """How many turns of each task were scored, how many not and why, by either reading."""
+    rows = {}
+    for condition in frame.distinct("condition"):
+        before = "" if condition == GOLDEN else f"{condition} history: "
+        judged = [
+            task
+            for task in TASKS
+            if len(frame.select(metric="rating", condition=condition, task=task))
+        ]
+        groups = {task: (task,) for task in judged} | ({"all": tuple(judged)} if judged else {})
+        for name, tasks in groups.items():
+            counts = _counts(frame, condition, tasks)
+            rows[before + name] = {what: Cell(value=float(n)) for what, n in counts.items()}
+    fixed = ("turns", "scored", UNPARSED, OUT_OF_RANGE)
+    columns = dict.fromkeys((*fixed, *(column for row in rows.values() for column in row)))
+    title = "Turns scored and not scored"
+    return Table(name="unscored", title=title, columns=tuple(columns), rows=rows, digits=0)
+
+
+def _counts(frame: ScoreFrame, condition: str, tasks: tuple[str, ...]) -> dict[str, int]:
+    frame = frame.only(condition=condition, task=tasks)
+    ratings = frame.select(metric="rating")
+    counts = {"turns": len(ratings), "scored": int(ratings.present.sum())}
+    counts |= {UNPARSED: 0, OUT_OF_RANGE: 0}
+    for why, number in ratings.missing.items():
+        # other tables list "failed: timeout" and "skipped: turn_2" one by one
+        reason = why.partition(":")[0]
+        counts[reason] = counts.get(reason, 0) + number
+    authors: Iterable[float | None] = frame.select(metric="authors").values
+    outside = [n for n in authors if n is not None and not LOWEST <= n <= HIGHEST]
+
+    def read(reading: str) -> int:
+        return len(frame.select(metric="authors", reading=reading))
+
+    return counts | {
+        "authors: dropped": read(NEITHER),
+        "authors: outside 1-10": len(outside),
+        "authors: another number than ours": read(OTHER),
+        "authors: read, and not by us": read(ONLY_AUTHORS),
+    }

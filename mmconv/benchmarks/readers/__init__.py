@@ -1,0 +1,1 @@
+"""Readers of published judgements, one module for each benchmark: from files to replies."""
