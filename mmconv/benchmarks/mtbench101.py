@@ -180,7 +180,7 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
     prompts = "mtbench101"
     judging = frozenset({"guidelines", "reference", "judge_retries", "judge_max_tokens"})
 
-    def tags(self, sample: Dialogue) -> dict[str, str]:
+    def tags(self, sample: Dialogue, turn: int | None) -> dict[str, str]:
         """Task, ability and group, by which tables are split."""
         task = TASKS[sample.task]
         return {"task": task.code, "ability": task.ability, "group": task.group}
@@ -350,7 +350,7 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
                 tiers = dict.fromkeys(getattr(task, tier) for task in TASKS.values())
                 by = " by ability" if tier == "ability" else ""
                 yield Layout(
-                    name.removeprefix("_"),
+                    name,
                     f"MT-Bench-101 (1-10){by}, {title}{after}",
                     of="scores",
                     names=(*tiers,) if by else (AVERAGE, *tiers),

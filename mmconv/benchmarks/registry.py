@@ -21,6 +21,7 @@ TITLES = {
 """Benchmark -> how its authors write it."""
 
 CLASSES = {
+    "convbench": "mmconv.benchmarks.convbench.benchmark:ConvBench",
     "mtbench101": "mmconv.benchmarks.mtbench101:MTBench101",
 }
 """Benchmark -> its class, for those that declare themselves as one."""

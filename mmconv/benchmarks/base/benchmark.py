@@ -157,7 +157,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
         self.options = read_options(self.options_type, spec.options, self.name)  # type: ignore[assignment]
         known = tuple(self.conditions)
         self.conditions = (
-            named_conditions(self.name, spec.conditions, known) or self.default_conditions or known
+            named_conditions(self.name, spec.conditions, known) or self.unnamed_conditions or known
         )
         if spec.prompts is not None and not self.prompts:
             raise ConfigError(f"{self.name} has no prompts to replace; leave out --prompts")
@@ -198,8 +198,8 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
         """The tables of a leaderboard: a row for each run, sorted by the metric `rank`."""
         return ()
 
-    def tags(self, sample: SampleT) -> Mapping[str, str]:
-        """Tags of all scores of the sample, by which tables can be split."""
+    def tags(self, sample: SampleT, turn: int | None) -> Mapping[str, str]:
+        """Tags of all scores of the sample or of one of its turns; tables can be split by them."""
         return {}
 
     def metadata(self, sample: SampleT) -> Mapping[str, str]:
@@ -234,6 +234,11 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
             )
         _ = self.prompt_set
         self.dataset = self.read_data(images)
+
+    @property
+    def unnamed_conditions(self) -> tuple[str, ...]:
+        """The conditions of a run that names none; empty means all."""
+        return self.default_conditions
 
     @cached_property
     def prompt_set(self) -> PromptSet:
@@ -325,16 +330,25 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
 
         Raises `ConfigError` for scores that are off the scale, given twice, or not there at all.
         """
-        tags = {**_cluster(sample), **self.tags(sample)}
-        results = Results(
-            sample=sample.id, condition=condition, calls=calls, outcomes=outcomes, tags=tags
-        )
+        results = self.results(sample, condition, calls, outcomes)
         where = f"sample {sample.id}, condition {condition}, {type(self).__name__}.score"
         with noted(where):
             scores = tuple(self.score(sample, results))
-        _check_scores(where, scores, self.scale)
+        if scores or not self.options.generate_only:
+            _check_scores(where, scores, self.scale)
         kept = (score for score in scores if score.why != NOT_JUDGED)
         return [*self.endings(results), *kept]
+
+    def results(self, sample: SampleT, condition: str, calls: Calls, outcomes: Outcomes) -> Results:
+        """What `score` reads."""
+        cluster = _cluster(sample)
+        return Results(
+            sample=sample.id,
+            condition=condition,
+            calls=calls,
+            outcomes=outcomes,
+            tags=lambda turn: {**cluster, **self.tags(sample, turn)},
+        )
 
     def endings(self, results: Results) -> Iterator[Score]:
         """Scores of how each of the candidate's answers ended: cut off, filtered, empty, tokens."""

@@ -7,10 +7,12 @@ one message. Files are read once; the samples are held in memory.
 from __future__ import annotations
 
 import os
+import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -35,6 +37,9 @@ S = TypeVar("S", bound=BaseModel)
 
 Problems: TypeAlias = tuple[str, ...]
 
+ALIKE = 0.9
+"""How alike two names of columns are, from 0 to 1, if one is a misspelling of the other."""
+
 THREADS = min(4, os.cpu_count() or 1)
 GROUP = 8  # records that one thread checks at a time: smaller groups contend for the interpreter
 AHEAD = 4  # groups that are checked ahead
@@ -45,13 +50,15 @@ class Dataset(Generic[S]):
     """The samples of a run, in the file's order, and what it leaves out.
 
     `bad` maps the place of a record to what is wrong with it. `beyond` counts the records after the
-    first ones that were chosen; they were not checked.
+    first ones that were chosen; they were not checked. `other_problems` are those of columns and
+    annotations, by place.
     """
 
     samples: tuple[S, ...]
     choice: Choice
     bad: Mapping[str, Problems]
     beyond: int = 0
+    other_problems: Mapping[str, Problems] = field(default_factory=dict)
 
     @property
     def is_part(self) -> bool:
@@ -61,7 +68,7 @@ class Dataset(Generic[S]):
     @property
     def left_out(self) -> list[dict[str, Any]]:
         """The bad records, as the manifest lists them."""
-        return bad_records_list(self.bad)
+        return bad_records_list({**self.other_problems, **self.bad})
 
     def notes(self) -> Iterator[str]:
         """Lines for all tables: which samples the run takes, and which records it leaves out."""
@@ -77,7 +84,7 @@ class Dataset(Generic[S]):
 
     def tables(self) -> Iterator[Table]:
         """The records that are left out, if there are any."""
-        return bad_records_table(self.bad)
+        return bad_records_table({**self.other_problems, **self.bad})
 
 
 def load_dataset(  # noqa: PLR0913 - where the records and their images are
@@ -113,8 +120,35 @@ def load_dataset(  # noqa: PLR0913 - where the records and their images are
 
     records = list(scan_records(path, sheet, columns=required))
     return choose_samples(
-        records, read, spec, path, advice=advice, skip_bad=skip_bad, threads=bool(context)
+        records,
+        read,
+        spec,
+        path,
+        advice=advice,
+        other_problems=misspelt_columns(path, records, kind.model_fields),
+        skip_bad=skip_bad,
+        threads=bool(context),
     )
+
+
+def misspelt_columns(
+    path: Path, records: Iterable[Record | Unreadable], known: Collection[str]
+) -> dict[str, Problems]:
+    """Columns that nothing reads, but that look like one that the file does not have."""
+
+    def bare(name: str) -> str:
+        return re.sub(r"[\W_]", "", name.casefold())
+
+    columns = dict.fromkeys(
+        name for record in records if isinstance(record, Record) for name in record.fields
+    )
+    missing = {bare(name): name for name in known if name not in columns}
+    problems = []
+    for name in columns:
+        if name not in known and (close := get_close_matches(bare(name), missing, 1, ALIKE)):
+            meant = missing[close[0]]
+            problems.append(f"nothing reads the column {name!r}; rename it to {meant!r}")
+    return {path.name: tuple(problems)} if problems else {}
 
 
 def choose_samples(  # noqa: PLR0913 - what is read, how, and what to say if that fails
@@ -125,12 +159,14 @@ def choose_samples(  # noqa: PLR0913 - what is read, how, and what to say if tha
     *,
     advice: Callable[[], Iterable[str]],
     key: str = "id",
+    other_problems: Mapping[str, Problems] | None = None,
     skip_bad: bool = False,
     threads: bool = False,
 ) -> Dataset[S]:
     """The samples of the records that a run chooses; `read` raises for a bad record.
 
-    With `threads`, several records are read at a time. Raises as `load_dataset` does.
+    `other_problems` are those of other places than these records. With `threads`, several records
+    are read at a time. Raises as `load_dataset` does.
     """
 
     def key_of(record: Record) -> str | None:
@@ -140,6 +176,7 @@ def choose_samples(  # noqa: PLR0913 - what is read, how, and what to say if tha
     chosen = [record for record in records if choice.takes(record, key_of)]
     samples: list[S] = []
     bad: dict[str, Problems] = {}
+    others = other_problems or {}
     first: dict[str, str] = {}
     missing = {*(choice.earlier or ())}
     beyond = 0
@@ -160,10 +197,13 @@ def choose_samples(  # noqa: PLR0913 - what is read, how, and what to say if tha
             bad[place] = problems
         elif sample is not None and is_chosen and not problems:
             samples.append(sample)
-    if not samples or (bad and not skip_bad):
+    everything = {**others, **bad}
+    if not samples or (everything and not skip_bad):
         more = bool(beyond and bad)
-        raise refusal(where, bad, len(samples), "\n".join(advice()), more=more)
-    return Dataset(samples=tuple(samples), choice=choice, bad=bad, beyond=beyond)
+        raise refusal(where, everything, len(samples), "\n".join(advice()), more=more)
+    return Dataset(
+        samples=tuple(samples), choice=choice, bad=bad, beyond=beyond, other_problems=others
+    )
 
 
 _Read: TypeAlias = tuple[Record | Unreadable, S | None, Problems]

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from mmconv.benchmarks.base.benchmark import Benchmark
-from mmconv.benchmarks.base.results import Results
 from mmconv.benchmarks.base.sample import Sample
 from mmconv.benchmarks.layouts import Context, make_tables
 from mmconv.core.types import Outcome, Reply, Score, Skipped, Table
@@ -30,14 +29,7 @@ def replay(
     absent = Skipped(because=NOT_IN_FILE, reason="absent")
     outcomes: dict[str, Outcome] = dict.fromkeys(calls, absent)
     outcomes |= {name: Reply(text=text) for name, text in texts.items() if name in calls}
-    results = Results(
-        sample=sample.id,
-        condition=condition,
-        calls=calls,
-        outcomes=outcomes,
-        tags=benchmark.tags(sample),
-    )
-    return [*benchmark.score(sample, results)]
+    return [*benchmark.score(sample, benchmark.results(sample, condition, calls, outcomes))]
 
 
 def published_tables(

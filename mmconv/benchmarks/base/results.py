@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from math import fsum
 from typing import Literal
@@ -17,13 +17,16 @@ NOT_JUDGED = "not judged"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    """The results of a sample's calls under one condition, by call id; `tags` go on all scores."""
+    """The results of a sample's calls under one condition, by call id.
+
+    `tags` gives the tags that go on all scores of a turn.
+    """
 
     sample: str
     condition: str
     calls: Mapping[str, Call]
     outcomes: Mapping[str, Outcome]
-    tags: Mapping[str, str] = field(default_factory=dict)
+    tags: Callable[[int | None], Mapping[str, str]]
 
     def __getitem__(self, call_id: str) -> Result:
         """The result of a call; one that this run leaves out has no verdict and a reason."""
@@ -44,7 +47,7 @@ class Results:
             condition=self.condition,
             metric=name,
             turn=turn,
-            tags={**self.tags, **tags},
+            tags={**self.tags(turn), **tags},
             value=None if value is None else float(value),
             why=reason,
         )

@@ -1,41 +1,51 @@
-"""ConvBench as a benchmark: options, data, chains, grading and tables put together.
+"""ConvBench (Liu et al., 2024): one image and three progressive turns, each judged.
 
-Source: Liu et al., ConvBench (paper and authors' repository); every switch is in `options`.
+The three settings of the paper (section 4.1) differ in how many leading turns are the reference's:
+none, perception, or perception and reasoning. So errors can be traced to the level that caused
+them. A judge rates each turn and the whole conversation (direct), or chooses between the
+candidate's conversation and the reference (pairwise).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import Any
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
 
-from judges import PromptSet
-from mmconv.benchmarks.choosing import choose
-from mmconv.benchmarks.convbench.chains import candidate_calls
+from judges import Extraction, Judge, PromptSet, parsers
+from mmconv.benchmarks.base.benchmark import CANDIDATE_AND_JUDGE, JUDGE, Benchmark, Condition
+from mmconv.benchmarks.base.dataset import Dataset
+from mmconv.benchmarks.base.results import Results
 from mmconv.benchmarks.convbench.columns import CAPTION, REFERENCES
-from mmconv.benchmarks.convbench.data import (
-    Row,
-    Source,
-    Survey,
-    filled_columns,
-    load_rows,
-    source_keys,
-    survey,
+from mmconv.benchmarks.convbench.data import Row, Side, Source, filled_columns, load_rows
+from mmconv.benchmarks.convbench.layouts import boards, layouts
+from mmconv.benchmarks.convbench.metrics import metrics
+from mmconv.benchmarks.convbench.official import Convention, constant_for
+from mmconv.benchmarks.convbench.options import (
+    ALONE,
+    GIVEN,
+    ConvBenchOptions,
+    GradingName,
+    GradingOptions,
+    own_turns,
 )
-from mmconv.benchmarks.convbench.grading import Grader, build_judges
-from mmconv.benchmarks.convbench.options import ALONE, CONDITIONS, GIVEN, ConvBenchOptions
-from mmconv.benchmarks.convbench.scoring import score_row
-from mmconv.benchmarks.data_files.bad_records import bad_records_list, bad_records_table
-from mmconv.benchmarks.shared.options import named_conditions, read_options, require_judge
-from mmconv.benchmarks.shared.scoring import Calls, Outcomes, Scores
-from mmconv.core.config import RunSpec
-from mmconv.core.errors import ConfigError
-from mmconv.core.keys import hash_files
+from mmconv.benchmarks.layouts import Build, Layout
+from mmconv.benchmarks.metrics import Metric
+from mmconv.benchmarks.shared.options import Description
+from mmconv.core.errors import ConfigError, PlanError
 from mmconv.core.protocols import ImageSink
-from mmconv.core.types import Call, Sampling, Table
+from mmconv.core.turns import Turn, chain
+from mmconv.core.types import Call, Ref, Sampling, Score, Text, Verdict
+
+Slots: TypeAlias = dict[str, str | Ref]
+
+OVERALL = 0
+"""The turn number of the whole conversation."""
 
 REFERENCE_JUDGE = "reference"
-"""The provider of the judge that measures overlap."""
 
 OFFLINE_JUDGES = {
     REFERENCE_JUDGE: "The judge is an offline overlap measure: not comparable with judgements by "
@@ -43,173 +53,336 @@ OFFLINE_JUDGES = {
     "scenes": "The judge checks facts about drawn scenes: exact there, and not comparable with "
     "judgements by an LLM.",
 }
-"""The providers of judges that are no models, and share prompt files of their own; what to note."""
+"""The providers of judges that are not models and share prompt files of their own."""
+
+# what stands in a judge's prompt for text that does not exist; sent to judges to the byte
+NOT_ASKED = "(not asked: the instruction of another turn was given on its own)"
+NOT_JUDGED = "(not judged: in this setting the turn is the human reference)"
+CUT_OFF_HERE = "\n(here the judgement was cut off)"
 
 
-def build(spec: RunSpec, images: ImageSink) -> ConvBench:
-    """Check options and data; raises `ConfigError` or `DataError` before anything is paid."""
-    options = read_options(ConvBenchOptions, spec.options, "convbench")
-    return ConvBench(spec, options, images)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """One judgement: in which grading, of which turn (0: the conversation).
+
+    `side` is where the candidate's conversation is in pairwise grading, None in direct.
+    """
+
+    grading: GradingName
+    turn: int
+    side: Side | None = None
+
+    @property
+    def call(self) -> str:
+        """The id of its call: `direct/turn_2`, `pairwise_A/overall`."""
+        prefix = self.grading if self.side is None else f"{self.grading}_{self.side}"
+        return f"{prefix}/overall" if self.turn == OVERALL else f"{prefix}/turn_{self.turn}"
+
+    def value(self, verdict: Verdict) -> float:
+        """The rating; of a comparison 1 if the judge chose the candidate's side, else 0."""
+        if self.side is None:
+            return verdict.scores["rating"]
+        return float(verdict.label == self.side)
 
 
-class ConvBench:
-    """The benchmark; see `Benchmark`."""
+class ConvBench(Benchmark[Row, ConvBenchOptions]):
+    """The benchmark. Scores: `rating` (1-10) and `win` (0 or 1) by turn, 0 for the whole."""
 
-    name = "convbench"
+    name, title = "convbench", "ConvBench"
+    conditions = (
+        Condition("free", "All three turns are the model's own."),
+        Condition("perception", "Perfect perception: the first turn is the reference."),
+        Condition(
+            "reasoning", "Perfect perception and reasoning: the first two turns are the reference."
+        ),
+        Condition("reasoning_alone", "Only the second instruction is given (Appendix C.1)."),
+        Condition("creation_alone", "Only the third instruction is given (Appendix C.1)."),
+    )
+    prompts = "convbench"
+    roles = CANDIDATE_AND_JUDGE
+    judging = frozenset(GradingOptions.model_fields) - {"grading"} | {
+        "failure_rating",
+        "failure_win",
+    }
 
-    def __init__(self, spec: RunSpec, options: ConvBenchOptions, images: ImageSink) -> None:
-        self._spec = spec
-        self._options = options
-        self._images = images
-        self.conditions = named_conditions(self.name, spec.conditions, CONDITIONS) or (
-            ("free",) if options.generate_only else tuple(GIVEN)
+    @property
+    def unnamed_conditions(self) -> tuple[str, ...]:
+        """The paper's three settings; without a judge the free one."""
+        return ("free",) if self.options.generate_only else tuple(GIVEN)
+
+    @classmethod
+    def describe(cls) -> Description:
+        """What `mmconv options convbench` prints."""
+        unnamed = "free, perception, reasoning; free with generate_only"
+        return replace(super().describe(), unnamed=unnamed)
+
+    # --- data ----------------------------------------------------------------------------------
+
+    def read_data(self, images: ImageSink) -> Dataset[Row]:
+        """The rows; a judge reads the caption and all three references.
+
+        With `skip_bad_records`, rows that no judge could judge are left out even without a judge:
+        judgements that come later are of the same rows.
+        """
+        options = self.options
+        given = max((GIVEN[name] for name in self.conditions if name not in ALONE), default=0)
+        source = Source(
+            data=options.data,
+            images=options.images,
+            sheet=options.sheet,
+            annotations=options.annotations,
+            positions=options.positions if options.order == "authors" else None,
+            needs=REFERENCES[:given],
+            skip_bad=options.skip_bad_records,
+            allow_drafts=options.allow_drafts,
         )
+        judged = (CAPTION, *REFERENCES)
         if not options.generate_only:
-            require_judge(spec, example="--judge reference/chrf needs no model")
-        prompts = _prompts(spec)
-        self._grader = None if options.generate_only else _grader(spec, options, prompts)
-        everything = _source(options, self.conditions)
-        choice = choose(spec, source_keys(everything))
-        self._source = replace(everything, choice=choice)
-        self._survey = survey(self._source, images)
+            source = replace(source, needs=judged)
+        elif options.skip_bad_records:
+            source = replace(source, needs={*source.needs, *filled_columns(source, judged)})
+        return load_rows(source, self.spec, images)
 
     @property
-    def size(self) -> int:
-        """How many rows will be run."""
-        return self._survey.intake.good
+    def data_files(self) -> tuple[Path, ...]:
+        """The data, the annotations and the positions."""
+        options = self.options
+        return tuple(filter(None, (options.data, options.annotations, options.positions)))
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """A part of the rows, drafts, rows without focus points or left out, no LLM as judge."""
-        points = self._grader is not None and self._options.focus_points
-        return tuple(_notes(self._spec, self._survey, points=points))
+    def facts(self) -> dict[str, Any]:
+        """Also how many rows there are and how many of them are drafts."""
+        rows = self.dataset.samples
+        return {**super().facts, "rows": len(rows), "drafts": sum(row.draft for row in rows)}
 
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """Hashes of the data files and prompts, and what the survey left out."""
-        files = (self._options.data, self._options.annotations, self._options.positions)
-        return {
-            "data": hash_files(filter(None, files)),
-            "prompts": {} if self._grader is None else self._grader.prompts.digests(),
-            "rows": self._survey.intake.good,
-            "drafts": self._survey.drafts,
-            "left_out": bad_records_list(self._survey.bad),
-        }
+    def remarks(self) -> Iterator[str]:
+        """Offline judges, drafts, missing focus points, unused annotations."""
+        rows = self.dataset.samples
+        if self.is_offline:
+            yield OFFLINE_JUDGES[self.spec.seats[JUDGE].provider]
+        if drafts := sum(row.draft for row in rows):
+            are = "is a draft" if drafts == 1 else "are drafts"
+            yield f"{drafts} of {len(rows)} rows {are} that no person has verified."
+        missing = sum(not row.focus_points for row in rows)
+        if missing and self.options.focus_points and not self.options.generate_only:
+            yield (
+                f"{missing} of {len(rows)} rows without focus points: their creation turns are "
+                "judged without them."
+            )
+        for place, problems in [*self.dataset.other_problems.items()][:1]:
+            count = len(self.dataset.other_problems)
+            yield f"{count} annotations or columns are not used, e.g. {place}: {problems[0]}."
+        options = self.spec.options
+        if options.get("positions") and options.get("order", "random") != "authors":
+            yield "The file of sides (positions) was not used: only order: authors reads it."
 
-    def load(self) -> Iterator[Row]:
-        """Stream the rows that the survey found good and the run takes."""
-        return load_rows(self._source, self._images, self._survey)
+    def tags(self, sample: Row, turn: int | None) -> dict[str, str]:
+        """The category of the turn, if it has one."""
+        category = sample.categories[turn - 1] if turn else None
+        return {} if category is None else {"category": category}
 
-    def key(self, sample: Row) -> str:
-        """The row's ID."""
-        return sample.id
-
-    def about(self, sample: Row) -> Mapping[str, str]:
-        """The caption, people's answers and the focus points, those that there are."""
+    def metadata(self, sample: Row) -> dict[str, str]:
+        """The caption, the references and the focus points, as far as there are any."""
         names = ("caption", "perception", "reasoning", "creation", "focus points")
         texts = (sample.caption, *sample.references, sample.focus_points)
         return {name: text for name, text in zip(names, texts, strict=True) if text}
 
-    def plan(self, sample: Row, condition: str) -> tuple[Call, ...]:
+    # --- plan ----------------------------------------------------------------------------------
+
+    def plan(self, sample: Row, condition: str) -> Iterator[Call]:
         """The candidate's own turns under the condition, and their judgements."""
-        sampling = Sampling(max_tokens=self._options.max_tokens)
-        calls = candidate_calls(sample, condition, sampling, self._options.candidate_system)
-        if self._grader is None:
-            return calls
-        return (*calls, *self._grader.calls(sample, condition))
+        sampling = Sampling(max_tokens=self.options.max_tokens)
+        system = self.options.candidate_system
+        if condition in ALONE:
+            first = ALONE[condition]
+            instruction = Text(text=sample.instructions[first - 1])
+            turns = [Turn(user=(sample.image, instruction))]
+        else:
+            first, given = 1, GIVEN[condition]
+            turns = [
+                Turn(
+                    user=(sample.image, Text(text=text)) if n == 1 else (Text(text=text),),
+                    answer=reference(sample, n) if n <= given else None,
+                    generate=n > given,
+                )
+                for n, text in enumerate(sample.instructions, start=1)
+            ]
+        yield from chain(turns, seat="candidate", sampling=sampling, system=system, first=first)
+        if self.options.generate_only:
+            return
+        for judgement in self.judgements(sample, condition):
+            name, slots = self._fill(sample, condition, judgement)
+            yield self._judges[judgement.grading].call(
+                judgement.call, self.prompt(name), slots, picture=sample.image
+            )
 
-    def score(self, sample: Row, condition: str, calls: Calls, outcomes: Outcomes) -> Scores:
-        """Ratings, wins, and how the answers ended."""
-        return score_row(sample, condition, calls, outcomes, self._grader)
+    def judgements(self, sample: Row, condition: str) -> Iterator[Judgement]:
+        """What is judged: the candidate's own turns and, unless it has only one, the whole."""
+        own = own_turns(condition)
+        turns = own if condition in ALONE else (*own, OVERALL)
+        if "direct" in self.options.grading:
+            yield from (Judgement(grading="direct", turn=turn) for turn in turns)
+        if "pairwise" in self.options.grading:
+            for side in self.sides(sample):
+                yield from (Judgement(grading="pairwise", turn=turn, side=side) for turn in turns)
 
-    def tables(self, scores: Scores) -> list[Table]:
-        """The paper's tables and ours."""
-        # numpy comes with them, and only the end of a run needs it
-        from mmconv.benchmarks.convbench.layouts import build_tables
-        from mmconv.benchmarks.convbench.official import Convention, constant_for
-        from mmconv.benchmarks.layouts import Context
+    def sides(self, sample: Row) -> tuple[Side, ...]:
+        """The sides on which the candidate's conversation is shown."""
+        if self.options.order == "both":
+            return ("A", "B")
+        if self.options.order == "random":
+            digest = hashlib.sha256(f"{self.options.side_seed}/{sample.id}".encode()).digest()
+            return ("A",) if digest[0] % 2 == 0 else ("B",)
+        if sample.position is None:
+            raise PlanError(f"row {sample.id} has no position in the authors' file")
+        return (sample.position,)
 
-        seats, intake = self._spec.seats, self._survey.intake
-        rows, left_out = intake.good + intake.beyond + intake.choice.passed_over, len(intake.bad)
-        official = Convention(
-            denominator=self._options.denominator or constant_for(rows + left_out),
+    @property
+    def is_offline(self) -> bool:
+        """Whether the judge is not a model."""
+        judge = self.spec.seats.get(JUDGE)
+        return judge is not None and judge.provider in OFFLINE_JUDGES
+
+    @cached_property
+    def prompt_set(self) -> PromptSet:
+        """An offline judge has prompt files of its own."""
+        if self.is_offline and self.spec.prompts is not None:
+            raise ConfigError("an offline judge has prompt files of its own; leave out --prompts")
+        return PromptSet("convbench_reference", None) if self.is_offline else super().prompt_set
+
+    @cached_property
+    def _judges(self) -> dict[GradingName, Judge]:
+        return build_judges(self.options, self.prompt_set, offline=self.is_offline)
+
+    def _fill(self, sample: Row, condition: str, judgement: Judgement) -> tuple[str, Slots]:
+        """The prompt of a judgement, and what fills its slots.
+
+        Every judge reads the caption, all instructions and both whole conversations; that of the
+        creation turn also the focus points, the overall one the judgements of the turns (paper,
+        sections 4.1 to 4.3).
+        """
+        if sample.caption is None:
+            raise PlanError(f"row {sample.id} has no caption, and judges see nothing else")
+        slots: Slots = {"caption": sample.caption}
+        names = {None: ("answer", "reference"), "A": ("a", "b"), "B": ("b", "a")}
+        model, human = names[judgement.side]
+        for n, instruction in enumerate(sample.instructions, start=1):
+            slots[f"instruction_{n}"] = instruction
+            slots[f"{model}_{n}"] = _answer(sample, condition, n)
+            slots[f"{human}_{n}"] = reference(sample, n)
+        name = f"{judgement.grading}_turn_{judgement.turn}"
+        if judgement.turn == OVERALL:
+            name = f"{judgement.grading}_overall"
+            if not self.options.turn_judgements:
+                return f"{name}_without_judgements", slots
+            return name, slots | self._turn_judgements(condition, judgement)
+        if judgement.turn < 3:
+            return name, slots
+        if not (self.options.focus_points and sample.focus_points):
+            return f"{name}_without_focus_points", slots
+        return name, {**slots, "focus_points": sample.focus_points}
+
+    def _turn_judgements(self, condition: str, overall: Judgement) -> Slots:
+        """What the overall judge reads of the turns, or what stands for skipped ones.
+
+        It is the judge's first reply, as in the authors' code, even if only a later one could be
+        read as a verdict. If it was cut off, the prompt says so.
+        """
+        own = own_turns(condition)
+        return {
+            f"judgement_{turn}": Ref(call=replace(overall, turn=turn).call, cut_off=CUT_OFF_HERE)
+            if turn in own
+            else self._skipped(overall)
+            for turn in (1, 2, 3)
+        }
+
+    def _skipped(self, overall: Judgement) -> str:
+        if self.options.skipped_turns == "none" or overall.side is None:
+            return NOT_JUDGED
+        human = "B" if overall.side == "A" else "A"
+        [message] = self.prompt("pairwise_skipped_turn").fill({"human": human})
+        return message.text
+
+    # --- scores and tables ---------------------------------------------------------------------
+
+    def score(self, sample: Row, results: Results) -> Iterator[Score]:
+        """The rating or win of each judgement."""
+        if self.options.generate_only:
+            return
+        for judgement in self.judgements(sample, results.condition):
+            result = results[judgement.call]
+            yield results.score(
+                "rating" if judgement.side is None else "win",
+                None if result.verdict is None else judgement.value(result.verdict),
+                result.reason,
+                turn=judgement.turn,
+                **({} if judgement.side is None else {"side": judgement.side}),
+            )
+
+    def metrics(self) -> Iterator[Metric]:
+        """See `mmconv.benchmarks.convbench.metrics`."""
+        return metrics(self.options, self._convention)
+
+    def layouts(self) -> Iterable[Layout | Build]:
+        """See `mmconv.benchmarks.convbench.layouts`."""
+        return layouts(self.options, self._convention)
+
+    def leaderboard(self) -> Iterable[Layout]:
+        """Scores, deltas and attribution for each grading."""
+        return boards()
+
+    @property
+    def _convention(self) -> Convention | None:
+        """What the authors' win rates are over; None without the dataset."""
+        if not hasattr(self, "dataset"):
+            return None
+        dataset = self.dataset
+        rows = len(dataset.samples) + dataset.beyond + dataset.choice.passed_over
+        left_out = len(dataset.bad)
+        return Convention(
+            denominator=self.options.denominator or constant_for(rows + left_out),
             rows=rows,
-            trials=self._spec.trials,
+            samples=len(dataset.samples),
+            orders=2 if self.options.order == "both" else 1,
+            trials=self.spec.trials,
             left_out=left_out,
         )
-        context = Context(
-            candidate=seats["candidate"].label,
-            judge=seats["judge"].label if "judge" in seats else "nobody",
-            notes=self.notes,
+
+
+def build_judges(
+    options: GradingOptions, prompts: PromptSet, *, offline: bool = False
+) -> dict[GradingName, Judge]:
+    """The judge of each grading; an offline one always gives a verdict and is not retried."""
+    sampling = Sampling(max_tokens=options.judge_max_tokens)
+    gradings: Mapping[GradingName, Any] = {
+        "direct": (parsers.rating, parsers.extracted_rating),
+        "pairwise": (parsers.choice, parsers.extracted_choice),
+    }
+    judges: dict[GradingName, Judge] = {}
+    for grading, (parser, extracted) in gradings.items():
+        extraction = None
+        if options.extraction and not offline:
+            extraction = Extraction(prompt=prompts[f"{grading}_extract"], parser=extracted)
+        judges[grading] = Judge(
+            parser=parser,
+            sampling=sampling,
+            retries=0 if offline else options.judge_retries,
+            extraction=extraction,
+            image=options.judge_sees_image,
         )
-        made = build_tables(scores, self._spec.options, official, context)
-        return [*made, *bad_records_table(self._survey.bad)]
+    return judges
 
 
-def _prompts(spec: RunSpec) -> PromptSet:
-    """The judge's prompts; a user's own are checked even where no judge is asked."""
-    offline = _is_offline(spec)
-    if offline and spec.prompts is not None:
-        raise ConfigError("an offline judge has prompt files of its own; leave out --prompts")
-    return PromptSet("convbench_reference" if offline else "convbench", spec.prompts)
+def reference(row: Row, number: int) -> str:
+    """The human's answer to turn `number` (1-3); loading has made sure that there is one."""
+    text = row.references[number - 1]
+    if text is None:
+        raise PlanError(f"row {row.id} has no reference for turn {number}")
+    return text
 
 
-def _grader(spec: RunSpec, options: ConvBenchOptions, prompts: PromptSet) -> Grader:
-    judges = build_judges(options, prompts, offline=_is_offline(spec))
-    return Grader(options=options, prompts=prompts, judges=judges)
-
-
-def _is_offline(spec: RunSpec) -> bool:
-    judge = spec.seats.get("judge")
-    return judge is not None and judge.provider in OFFLINE_JUDGES
-
-
-def _source(options: ConvBenchOptions, conditions: tuple[str, ...]) -> Source:
-    """What the run needs of every row: a judge reads caption and all three references.
-
-    Of the rows that a run goes on with, those that no judge could judge are left out even if none
-    is asked. So answers without a judge are of the same samples as the judgements that come later.
-    Data without any references are for answers alone.
-    """
-    given = max((GIVEN[name] for name in conditions if name not in ALONE), default=0)
-    source = Source(
-        data=options.data,
-        images=options.images,
-        sheet=options.sheet,
-        annotations=options.annotations,
-        positions=options.positions if options.order == "authors" else None,
-        needs=REFERENCES[:given],
-        skip_bad=options.skip_bad_records,
-        allow_drafts=options.allow_drafts,
-    )
-    judged = (CAPTION, *REFERENCES)
-    if not options.generate_only:
-        return replace(source, needs=judged)
-    if not options.skip_bad_records:
-        return source
-    return replace(source, needs={*source.needs, *filled_columns(source, judged)})
-
-
-def _notes(spec: RunSpec, found: Survey, *, points: bool) -> Iterator[str]:
-    """What tables tell; `points`: whether the creation turn is judged by focus points."""
-    yield from found.intake.notes()
-    if _is_offline(spec):
-        yield OFFLINE_JUDGES[spec.seats["judge"].provider]
-    if found.drafts:
-        drafts = "is a draft" if found.drafts == 1 else "are drafts"
-        yield f"{found.drafts} of {found.intake.good} rows {drafts} that no person has verified."
-    if points and (lacking := found.without_focus_points):
-        have, turn = ("has", "its creation turn is")
-        if lacking > 1:
-            have, turn = ("have", "their creation turns are")
-        rows = f"{lacking} of {found.intake.good} rows"
-        yield f"{rows} {have} no focus points: {turn} judged without them."
-    if unused := found.unused_annotations:
-        place, (fault, *_) = next(iter(unused.items()))
-        which = "1 annotation is" if len(unused) == 1 else f"{len(unused)} annotations are"
-        yield f"{which} not used, for instance {place}: {fault}."
-    for file, faults in found.misspelt.items():
-        yield from (f"{file}: {fault}." for fault in faults)
-    options = spec.options
-    if options.get("positions") and options.get("order", "random") != "authors":
-        yield "The file of sides (positions) was not used: only order: authors takes them from it."
+def _answer(row: Row, condition: str, number: int) -> str | Ref:
+    """The candidate's side of turn `number`: its own answer, or what stands for it."""
+    if number in own_turns(condition):
+        return Ref(call=f"turn_{number}")
+    return NOT_ASKED if condition in ALONE else reference(row, number)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
-from mmconv.benchmarks.convbench.metrics import TIE, Courses, is_in_both_orders, metrics
-from mmconv.benchmarks.convbench.official import Convention, OfficialRates
-from mmconv.benchmarks.convbench.options import CONDITIONS
+from mmconv.benchmarks.convbench.metrics import TIE, Courses
+from mmconv.benchmarks.convbench.official import Convention
+from mmconv.benchmarks.convbench.options import CONDITIONS, ConvBenchOptions
 from mmconv.benchmarks.convbench.quantities import (
     DELTAS,
+    DUE,
+    GRADINGS,
     LADDERS,
     LEVELS,
     MEANS,
@@ -19,9 +20,8 @@ from mmconv.benchmarks.convbench.quantities import (
     Grading,
     gradings,
 )
-from mmconv.benchmarks.layouts import Build, Context, Layout, Rows, make_tables
+from mmconv.benchmarks.layouts import Build, Layout, Rows
 from mmconv.benchmarks.metrics import LARGEST_WIDTH
-from mmconv.benchmarks.shared.scoring import Scores
 from mmconv.core.types import Cell, Table
 from mmconv.stats import FEWEST_CLUSTERS, ScoreFrame
 
@@ -74,38 +74,16 @@ IN_SHARES = "in the shares"
 _LOST_TURN = re.compile(r"skipped: \w+/turn_\d")
 
 
-def build_tables(
-    scores: Scores, options: Mapping[str, Any], official: Convention, context: Context
-) -> list[Table]:
-    """All tables that the scores have something for."""
-    frame = ScoreFrame.of(scores)
-    judged = [each for each in gradings(options) if each.metric in frame.distinct("metric")]
-    is_by_chance = any(each.name == PAIRWISE.name for each in judged)
-    arranged = layouts(
-        judged,
-        context,
-        official_notes=OfficialRates(frame=frame, convention=official).notes,
-        lost=(LOST,) if is_by_chance and not is_in_both_orders(frame) else (),
-    )
-    frames = {context.candidate: frame}
-    return make_tables(arranged, [*metrics(options, official)], frames, context)
-
-
-def layouts(
-    judged: Sequence[Grading],
-    context: Context,
-    *,
-    official_notes: Sequence[str] = (),
-    lost: Sequence[str] = (),
-) -> Iterator[Layout | Build]:
-    """The tables in their order.
-
-    `official_notes` say what the authors' column is, `lost` what a lost comparison is, if each pair
-    was judged in one order only.
-    """
+def layouts(options: ConvBenchOptions, convention: Convention | None) -> Iterator[Layout | Build]:
+    """The tables in their order."""
+    is_judged = not options.generate_only
+    judged = [each for each in gradings(options) if is_judged and each.name in options.grading]
+    pairwise = any(each.name == PAIRWISE.name for each in judged)
+    official_notes = (convention.note,) if pairwise and convention is not None else ()
+    lost = (LOST,) if pairwise and options.order != "both" else ()
     yield Layout(
         "scores",
-        f"ConvBench scores of {context.candidate}, judged by {context.judge}",
+        "ConvBench scores of {candidate}, judged by {judge}",
         notes=official_notes,
         remarks=_missing,
     )
@@ -127,7 +105,40 @@ def layouts(
         )
     if judged:
         yield from _attribution(judged, lost)
-    yield from _details(context)
+    yield from _details()
+
+
+def boards() -> Iterator[Layout]:
+    """The tables of a leaderboard: scores, those with perfect turns, deltas, net attribution."""
+    free = ("S1", "S2", "S3", "S0")
+    for grading in GRADINGS:
+        title = grading.group.title
+        parts = {
+            "": (f"ConvBench, {title}", "scores", ("R1", "R2", *free)),
+            "given": (
+                f"Scores with perfect earlier turns, {title}",
+                "scores",
+                tuple(name for name in QUANTITIES if name not in free),
+            ),
+            "deltas": (f"What perfect earlier turns change, {title}", "deltas", tuple(DELTAS)),
+        }
+        for name, (heading, table, names) in parts.items():
+            yield Layout(
+                "_".join(filter(None, (grading.name, name))),
+                heading,
+                of=table,
+                names=names,
+                groups=(title,),
+                rank="R1",
+            )
+        yield Layout(
+            f"{grading.name}_attribution",
+            f"Which level failed creations come from, net (%), {grading.name}",
+            of="attribution_net",
+            names=tuple(f"creation{DUE}{level}" for level in LEVELS.values()),
+            groups=(grading.failures,),
+            rank="R1",
+        )
 
 
 def _attribution(judged: Sequence[Grading], lost: Sequence[str]) -> Iterator[Layout | Build]:
@@ -153,7 +164,7 @@ def _attribution(judged: Sequence[Grading], lost: Sequence[str]) -> Iterator[Lay
     yield _AttributionSamples(judged, (NOT_CITED, failing, SCORED))
 
 
-def _details(context: Context) -> Iterator[Layout]:
+def _details() -> Iterator[Layout]:
     """By category, without the conversation, by position, and how the answers ended."""
     for turn, level in LEVELS.items():
         yield Layout(
@@ -169,7 +180,7 @@ def _details(context: Context) -> Iterator[Layout]:
     )
     yield Layout(
         "answers",
-        f"How the answers of {context.candidate} ended",
+        "How the answers of {candidate} ended",
         rows={"condition": CONDITIONS, "turn": None},
         row_label="{condition}, turn {turn}",
         columns="name",

@@ -14,11 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise, product
-from typing import Any
 
-from mmconv.benchmarks.convbench.chains import own_turns
 from mmconv.benchmarks.convbench.official import OFFICIAL, Convention, OfficialRates
-from mmconv.benchmarks.convbench.options import ALONE, GIVEN
+from mmconv.benchmarks.convbench.options import ALONE, GIVEN, ConvBenchOptions, own_turns
 from mmconv.benchmarks.convbench.quantities import (
     DELTAS,
     DUE,
@@ -48,7 +46,7 @@ from mmconv.core.types import Cell
 from mmconv.stats import Column, ScoreFrame
 
 
-def metrics(options: Mapping[str, Any], official: Convention | None = None) -> Iterator[Metric]:
+def metrics(options: ConvBenchOptions, official: Convention | None = None) -> Iterator[Metric]:
     """All metrics of a run with these options; a run has a part of them.
 
     `official` says what the authors' win rates count; without it there are none.

@@ -7,13 +7,8 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from mmconv.benchmarks.shared.options import (
-    CANDIDATE,
-    JUDGE,
-    BenchmarkOptions,
-    Description,
-    Several,
-)
+from mmconv.benchmarks.base.benchmark import ImageOptions
+from mmconv.benchmarks.shared.options import BenchmarkOptions, Several
 
 GradingName = Literal["direct", "pairwise"]
 
@@ -55,19 +50,13 @@ class GradingOptions(BenchmarkOptions):
     """The judge's longest reply, in tokens."""
 
 
-class ConvBenchOptions(GradingOptions):
+class ConvBenchOptions(GradingOptions, ImageOptions):
     """Options under `options:` of a run file.
 
     A `denominator` of None takes 577 where the data have as many rows as the authors', and their
     number otherwise.
     """
 
-    data: Path
-    """The authors' ConvBench.xlsx, or a file of records with its columns."""
-    images: Path
-    """The folder of the images."""
-    sheet: str | None = None
-    """The sheet of the data, where they are a workbook with several that fit."""
     annotations: Path | None = None
     """A file of the columns that the data file lacks, joined by ID."""
     positions: Path | None = None
@@ -78,10 +67,6 @@ class ConvBenchOptions(GradingOptions):
     """The rating under which a turn counts as failed in the attribution of errors."""
     failure_win: float = Field(default=0.5, gt=0, le=1)
     """The win under which a comparison counts as failed: a loss is 0, one win in two orders 0.5."""
-    generate_only: bool = False
-    """Ask the candidate only, and no judge."""
-    skip_bad_records: bool = False
-    """Go on without incomplete or unreadable records; the report lists them."""
     allow_drafts: bool = False
     """Use annotations that no person has verified; every table says so."""
     candidate_system: str | None = None
@@ -100,18 +85,8 @@ class ConvBenchOptions(GradingOptions):
         return self
 
 
-DESCRIPTION = Description(
-    options=ConvBenchOptions,
-    conditions={
-        "free": "All three turns are the model's own.",
-        "perception": "Perfect perception: the first turn is the reference.",
-        "reasoning": "Perfect perception and reasoning: the first two turns are the reference.",
-        "reasoning_alone": "The second instruction is asked by itself (Appendix C.1).",
-        "creation_alone": "The third instruction is asked by itself (Appendix C.1).",
-    },
-    unnamed="free, perception, reasoning; free with generate_only",
-    seats={"candidate": CANDIDATE, "judge": JUDGE},
-    judging=frozenset(GradingOptions.model_fields) - {"grading"}
-    | {"failure_rating", "failure_win"},
-)
-"""What `mmconv options convbench` prints."""
+def own_turns(condition: str) -> tuple[int, ...]:
+    """The turns that the candidate answers itself."""
+    if condition in ALONE:
+        return (ALONE[condition],)
+    return tuple(range(GIVEN[condition] + 1, 4))

@@ -7,9 +7,7 @@ are estimated is in `metrics`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from mmconv.benchmarks.convbench.options import ConvBenchOptions
 from mmconv.benchmarks.metrics import Group, share
@@ -119,10 +117,9 @@ DUE = f"{FAILED}: due to "
 """In the name of a row: between the level that failed and the level that is the cause."""
 
 
-def gradings(options: Mapping[str, Any]) -> tuple[Grading, Grading]:
+def gradings(options: ConvBenchOptions) -> tuple[Grading, Grading]:
     """Direct and pairwise grading with the thresholds of a run's options."""
-    chosen = _DEFAULTS | dict(options)
     return (
-        replace(DIRECT, threshold=float(chosen["failure_rating"])),
-        replace(PAIRWISE, threshold=float(chosen["failure_win"])),
+        replace(DIRECT, threshold=options.failure_rating),
+        replace(PAIRWISE, threshold=options.failure_win),
     )

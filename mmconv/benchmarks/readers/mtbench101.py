@@ -20,7 +20,6 @@ import orjson
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from mmconv.benchmarks.base.replay import NOT_IN_FILE, published_tables, replay
-from mmconv.benchmarks.base.results import Results
 from mmconv.benchmarks.base.sample import problems_of
 from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records
 from mmconv.benchmarks.mtbench101 import (
@@ -234,13 +233,7 @@ def _scores(benchmark: MTBench101, model: Model) -> Iterator[Score]:
         for turn, judged in turns.items():
             for text in judged[1:] if turn in sample.judged else judged:
                 call = f"judge/turn_{turn}"
-                results = Results(
-                    sample=sample.id,
-                    condition=GOLDEN,
-                    calls={},
-                    outcomes={call: Reply(text=text)},
-                    tags=benchmark.tags(sample),
-                )
+                results = benchmark.results(sample, GOLDEN, {}, {call: Reply(text=text)})
                 yield authors_rating(results[call], turn, ours=ours.get(turn))
 
 

@@ -95,19 +95,19 @@ def find_boards(
 
 def _boards(layouts: Sequence[Layout], metrics: Sequence[Metric]) -> Iterator[Board]:
     """A board for each headline and group; layouts with the same ones are parts of it."""
-    for (rank, groups), parts in groupby(layouts, lambda each: (each.rank, tuple(each.groups))):
-        yield Board(headline=rank, parts=[_part(layout, groups, metrics) for layout in parts])
+    for (rank, _), parts in groupby(layouts, lambda each: (each.rank, each.name.partition("_")[0])):
+        yield Board(headline=rank, parts=[_part(layout, metrics) for layout in parts])
 
 
-def _part(layout: Layout, groups: Sequence[str], metrics: Sequence[Metric]) -> BoardPart:
+def _part(layout: Layout, metrics: Sequence[Metric]) -> BoardPart:
     chosen = [
         metric
         for name in layout.names
         for metric in metrics
-        if metric.name == name and metric.group.title in groups and metric.table == layout.of
+        if metric.name == name and metric.group.title in layout.groups and metric.table == layout.of
     ]
     return BoardPart(
-        name=layout.name,
+        name=layout.name.removeprefix("_"),
         title=layout.title,
         columns={
             metric.name: CellPlace(
