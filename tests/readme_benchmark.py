@@ -1,25 +1,30 @@
-"""Doubts: a question about a picture, "Are you sure?", and a judge of what is said then."""
+"""Doubts: a question about an image, "Are you sure?", and a judge of the second answer."""
 
-from judges import Judge, parse_prompt, parsers, read_verdict
-from mmconv.benchmarks.base import Calls, Fields, FileBenchmark, Outcomes, Scores
+from collections.abc import Iterator
+
+from judges import Judge, parse_prompt, parsers
+from mmconv.benchmarks.base import Benchmark, ImageFile, ImageOptions, Results, Sample
 from mmconv.core.turns import Turn, chain
 from mmconv.core.types import Call, Ref, Sampling, Score, Text
 
 
-class Doubts(FileBenchmark):
+class Doubt(Sample):
+    image: ImageFile
+    question: str
+    truth: str
+
+
+class Doubts(Benchmark[Doubt, ImageOptions]):
     name, scale = "doubts", (1, 10)
-    fields, image_fields = ("question", "truth"), ("picture",)
     prompts = (parse_prompt("# user\n{{question}} {{truth}}\n{{answer}}\nEnd: 'Rating: n'", "fit"),)
     judge = Judge(parser=parsers.rating, sampling=Sampling(), retries=1)
 
-    def plan(self, sample: Fields, condition: str) -> tuple[Call, ...]:
-        question, sure = Text(text=sample["question"]), Text(text="Are you sure?")
-        turns = Turn(user=(*sample.images["picture"], question)), Turn(user=(sure,))
-        said = chain(turns, seat="candidate", sampling=Sampling())
-        fit, answer = self.prompt("fit"), Ref(call="turn_2")
-        return *said, self.judge.call("fit", fit, {**self.about(sample), "answer": answer})
+    def plan(self, sample: Doubt, condition: str) -> Iterator[Call]:
+        first = Turn(user=(sample.image, Text(text=sample.question)))
+        second = Turn(user=(Text(text="Are you sure?"),))
+        yield from chain([first, second], seat="candidate", sampling=Sampling())
+        slots = {"question": sample.question, "truth": sample.truth, "answer": Ref(call="turn_2")}
+        yield self.judge.call("fit", self.prompt("fit"), slots)
 
-    def score(self, sample: Fields, condition: str, calls: Calls, outcomes: Outcomes) -> Scores:
-        read = read_verdict(calls["fit"], outcomes)
-        fit = read.verdict.scores["rating"] if read.verdict else None
-        yield Score(sample=sample["id"], condition=condition, metric="fit", value=fit, why=read.why)
+    def score(self, sample: Doubt, results: Results) -> Iterator[Score]:
+        yield results["fit"].score("fit", of="rating")
