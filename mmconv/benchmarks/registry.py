@@ -15,12 +15,14 @@ TITLES = {
     "botchat": "BotChat",
     "cmteval": "CMT-Eval",
     "convbench": "ConvBench",
+    "dialogue": "Dialogues",
     "fbbench": "FB-Bench",
     "mtbench101": "MT-Bench-101",
 }
 """Benchmark -> how its authors write it."""
 
 CLASSES = {
+    "dialogue": "mmconv.benchmarks.dialogue:Dialogue",
     "convbench": "mmconv.benchmarks.convbench.benchmark:ConvBench",
     "mtbench101": "mmconv.benchmarks.mtbench101:MTBench101",
 }

@@ -84,6 +84,17 @@ class Judgement:
             return verdict.scores["rating"]
         return float(verdict.label == self.side)
 
+    def score(self, results: Results) -> Score:
+        """The score `rating` or `win`, with the tag `side`."""
+        result = results[self.call]
+        return results.score(
+            "rating" if self.side is None else "win",
+            None if result.verdict is None else self.value(result.verdict),
+            result.reason,
+            turn=self.turn,
+            **({} if self.side is None else {"side": self.side}),
+        )
+
 
 class ConvBench(Benchmark[Row, ConvBenchOptions]):
     """The benchmark. Scores: `rating` (1-10) and `win` (0 or 1) by turn, 0 for the whole."""
@@ -310,14 +321,7 @@ class ConvBench(Benchmark[Row, ConvBenchOptions]):
         if self.options.generate_only:
             return
         for judgement in self.judgements(sample, results.condition):
-            result = results[judgement.call]
-            yield results.score(
-                "rating" if judgement.side is None else "win",
-                None if result.verdict is None else judgement.value(result.verdict),
-                result.reason,
-                turn=judgement.turn,
-                **({} if judgement.side is None else {"side": judgement.side}),
-            )
+            yield judgement.score(results)
 
     def metrics(self) -> Iterator[Metric]:
         """See `mmconv.benchmarks.convbench.metrics`."""

@@ -105,20 +105,21 @@ def load_rows(source: Source, spec: RunSpec, library: ImageSink) -> Dataset[Row]
             problems.append(str(error))
         if problems or image is None or row_id is None:
             raise DataError(record.where, problems)
-        return Row(
-            id=row_id,
-            image=image,
-            instructions=tuple(texts[column] for column in INSTRUCTIONS),
-            caption=texts.get(CAPTION),
-            references=tuple(texts.get(column) for column in REFERENCES),
-            focus_points=texts.get(FOCUS_POINTS),
-            categories=tuple(
+        fields = {
+            "id": row_id,
+            "image": image,
+            "instructions": [texts[column] for column in INSTRUCTIONS],
+            "caption": texts.get(CAPTION),
+            "references": [texts.get(column) for column in REFERENCES],
+            "focus_points": texts.get(FOCUS_POINTS),
+            "categories": [
                 (name := texts.get(column)) and (as_listed(turn, name) or name)
                 for turn, column in enumerate(CATEGORIES, start=1)
-            ),
-            position=sides.get(int(row_id)),
-            draft=texts.get(STATUS) == "draft",
-        )
+            ],
+            "position": sides.get(int(row_id)),
+            "draft": texts.get(STATUS) == "draft",
+        }
+        return Row.model_validate(fields)
 
     other_problems = misspelt_columns(source.data, records, COLUMNS)
     if source.annotations is not None:

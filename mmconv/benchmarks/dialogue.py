@@ -1,0 +1,338 @@
+"""Dialogues of one's own: ConvBench's method on any number of turns, images and references.
+
+Each dialogue is held once under each condition: freely, or with the references in place of the
+first turns. A judge rates each turn and the whole, or compares them with the references. POST
+/v1/dialogues is a run of this benchmark with one sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import combinations
+from typing import Any, Literal, TypeAlias
+
+from pydantic import Field
+
+from judges import Judge, PromptSet
+from judges.template import Slot
+from mmconv.benchmarks.base.benchmark import (
+    CANDIDATE_AND_JUDGE,
+    Benchmark,
+    Condition,
+    Options,
+)
+from mmconv.benchmarks.base.results import Results
+from mmconv.benchmarks.base.sample import Fields, ImageFiles, Sample
+from mmconv.benchmarks.convbench.benchmark import OVERALL, ConvBench, Judgement, build_judges
+from mmconv.benchmarks.convbench.data import Row, Side
+from mmconv.benchmarks.convbench.options import GIVEN, GradingName
+from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
+from mmconv.benchmarks.layouts import Layout
+from mmconv.benchmarks.metrics import Delta, Mean, Metric, Select, endings_metrics
+from mmconv.benchmarks.shared.options import Several
+from mmconv.core.errors import PlanError
+from mmconv.core.turns import Turn, chain
+from mmconv.core.types import Call, Part, Ref, Sampling, Score, Text
+
+MOST_GIVEN = 16
+"""The most leading turns that a condition may give."""
+
+CONVBENCH_TURNS = 3
+
+Block: TypeAlias = tuple[Part, ...]
+"""A piece of what a judge reads; each begins where the one before it ends."""
+
+
+def condition_name(given: int) -> str:
+    """The name of the condition in which so many leading turns are the reference's."""
+    names = {number: name for name, number in GIVEN.items()}
+    return names.get(given, f"given_{given}")
+
+
+CONDITIONS = {condition_name(given): given for given in range(MOST_GIVEN + 1)}
+"""Condition -> how many leading turns are the reference's."""
+
+
+class DialogueTurn(Fields):
+    """What the user says, the answer that counts as right, and what a good answer satisfies."""
+
+    instruction: str
+    reference: str | None = None
+    focus_points: str | None = None
+    images: ImageFiles = ()
+
+
+class DialogueSample(Sample):
+    """A dialogue; `caption` says what its images show, for a judge that does not see them."""
+
+    turns: tuple[DialogueTurn, ...] = Field(min_length=1)
+    caption: str | None = None
+
+
+class DialogueOptions(Options):
+    """`prompts: convbench` judges by ConvBench's own prompts.
+
+    These know three turns, one image with turn 1, a caption and all references.
+    """
+
+    gradings: Several[GradingName] = ("direct",)
+    """Ratings from 1 to 10, and comparisons with the references."""
+    order: Literal["A", "B", "both"] = "both"
+    """The candidate's side in comparisons, or both in turn."""
+    prompts: Literal["dialogue", "convbench"] = "dialogue"
+    """The prompts of the judge."""
+    judge_sees_images: bool = False
+    """Whether the judge is sent the images."""
+    judge_retries: int = Field(default=1, ge=0, le=5)
+    """How often an unreadable verdict is requested again."""
+    judge_max_tokens: int = Field(default=1024, gt=0)
+    """The judge's longest reply, in tokens."""
+    candidate_system: str | None = None
+    """A system prompt for the candidate."""
+    max_tokens: int = Field(default=1024, gt=0)
+    """The candidate's longest reply, in tokens."""
+
+
+class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
+    """The benchmark. Scores: `rating` and `win` by turn, 0 for the whole conversation."""
+
+    name, title = "dialogue", "Dialogues"
+    conditions = tuple(
+        Condition(name, f"The first {given} turns are the reference." if given else "Freely.")
+        for name, given in CONDITIONS.items()
+    )
+    default_conditions = ("free",)
+    prompts = "dialogue"
+    roles = CANDIDATE_AND_JUDGE
+    judging = frozenset(
+        {"gradings", "order", "prompts", "judge_sees_images", "judge_retries", "judge_max_tokens"}
+    )
+
+    def metadata(self, sample: DialogueSample) -> dict[str, str]:
+        """The caption and the references."""
+        references = {f"reference {n}": turn.reference for n, turn in _numbered(sample)}
+        texts = {"caption": sample.caption, **references}
+        return {name: text for name, text in texts.items() if text}
+
+    def plan(self, sample: DialogueSample, condition: str) -> Iterator[Call]:
+        """The candidate's own turns, and their judgements."""
+        given = CONDITIONS[condition]
+        if given >= len(sample.turns):
+            raise PlanError(f"{condition} leaves none of {len(sample.turns)} turns to the model")
+        turns = [
+            Turn(
+                user=(*turn.images, Text(text=turn.instruction)),
+                answer=reference(sample, n) if n <= given else None,
+                generate=n > given,
+            )
+            for n, turn in _numbered(sample)
+        ]
+        sampling = Sampling(max_tokens=self.options.max_tokens)
+        system = self.options.candidate_system
+        yield from chain(turns, seat="candidate", sampling=sampling, system=system)
+        if self.options.generate_only:
+            return
+        if self.options.prompts == "convbench":
+            calls = self._convbench.plan(self._row(sample), condition)
+            yield from (call for call in calls if call.seat == "judge")
+            return
+        for judgement in self.judgements(sample, condition):
+            name, material = self._material(sample, given, judgement)
+            slots: dict[str, Slot] = {"material": material}
+            if judgement.turn != OVERALL:
+                slots["number"] = str(judgement.turn)
+            judge = self._judges[judgement.grading]
+            yield judge.call(judgement.call, self.prompt(name), slots)
+
+    def judgements(self, sample: DialogueSample, condition: str) -> Iterator[Judgement]:
+        """Each of the candidate's turns and, of several turns, the whole, in each grading."""
+        count = len(sample.turns)
+        turns = [*range(CONDITIONS[condition] + 1, count + 1), *([OVERALL] if count > 1 else [])]
+        if "direct" in self.options.gradings:
+            yield from (Judgement(grading="direct", turn=turn) for turn in turns)
+        if "pairwise" in self.options.gradings:
+            sides: tuple[Side, ...] = ("A", "B")
+            for side in sides if self.options.order == "both" else (self.options.order,):
+                yield from (Judgement(grading="pairwise", turn=turn, side=side) for turn in turns)
+
+    def score(self, sample: DialogueSample, results: Results) -> Iterator[Score]:
+        """The rating or win of each judgement."""
+        if self.options.generate_only:
+            return
+        for judgement in self.judgements(sample, results.condition):
+            yield judgement.score(results)
+
+    def metrics(self) -> Iterator[Metric]:
+        """The mean of each turn under each condition, and what more given turns change."""
+        for grading in (DIRECT, PAIRWISE):
+            means: dict[str, dict[int, Mean]] = {}
+            for condition, turn in [(c, t) for c in self.conditions for t in range(MOST_GIVEN + 1)]:
+                mean = Mean(
+                    f"{'conversation' if turn == OVERALL else f'turn {turn}'}, {condition}",
+                    of=Select(grading.metric, condition=condition, turn=turn),
+                    group=grading.group,
+                )
+                means.setdefault(condition, {})[turn] = mean
+                yield mean
+            for start, goal in combinations(self.conditions, 2):
+                for turn, mean in means[goal].items():
+                    name = "conversation" if turn == OVERALL else f"turn {turn}"
+                    yield Delta(
+                        f"{name}, {goal} - {start}",
+                        start=means[start][turn],
+                        goal=mean,
+                        group=grading.group,
+                    )
+        yield from endings_metrics("answers")
+
+    def layouts(self) -> Iterator[Layout]:
+        """Scores, deltas between conditions, and how the answers ended."""
+        yield Layout("scores", "Scores of {candidate}, judged by {judge}")
+        yield Layout(
+            "deltas",
+            "What given turns change",
+            notes=("Deltas are paired per sample.",),
+        )
+        yield Layout(
+            "answers",
+            "How the answers of {candidate} ended",
+            rows={"condition": self.conditions, "turn": None},
+            row_label="{condition}, turn {turn}",
+            columns="name",
+            detail=True,
+        )
+
+    def _row(self, sample: DialogueSample) -> Row:
+        """The dialogue in ConvBench's layout."""
+        if len(sample.turns) != CONVBENCH_TURNS or len(sample.turns[0].images) != 1:
+            raise PlanError("ConvBench's prompts judge three turns about one image")
+        first, second, third = sample.turns
+        return Row(
+            id=sample.id,
+            image=first.images[0],
+            instructions=(first.instruction, second.instruction, third.instruction),
+            caption=sample.caption,
+            references=(first.reference, second.reference, third.reference),
+            focus_points=third.focus_points,
+            position=None if self.options.order == "both" else self.options.order,
+        )
+
+    @cached_property
+    def convbench_prompts(self) -> PromptSet:
+        """ConvBench's prompts, which also extract unreadable verdicts."""
+        return self._convbench.prompt_set
+
+    @cached_property
+    def _judges(self) -> Mapping[GradingName, Judge]:
+        return build_judges(self._convbench.options, self.convbench_prompts)
+
+    @cached_property
+    def _convbench(self) -> ConvBench:
+        """ConvBench with these options, of which nothing is loaded."""
+        options: dict[str, Any] = {
+            "data": "unused",
+            "images": "unused",
+            "grading": list(self.options.gradings),
+            "order": "both",
+            "judge_sees_image": self.options.judge_sees_images
+            and self.options.prompts == "convbench",
+            "judge_retries": self.options.judge_retries,
+            "judge_max_tokens": self.options.judge_max_tokens,
+        }
+        if self.options.order != "both":
+            options |= {"order": "authors", "positions": "unused"}
+        fields = {"benchmark": "convbench", "options": options, "conditions": None, "prompts": None}
+        return ConvBench(self.spec.model_copy(update=fields))
+
+    # --- what a judge reads --------------------------------------------------------------------
+
+    def _material(
+        self, sample: DialogueSample, given: int, judgement: Judgement
+    ) -> tuple[str, Block]:
+        """The prompt of a judgement, and what its judge reads."""
+        count = len(sample.turns)
+        turn = judgement.turn
+        if judgement.side is not None:
+            block = self._description(sample)
+            for side in ("A", "B"):
+                answers = _answers(sample, given if side == judgement.side else count)
+                turns = self._conversation(sample, (), answers, turn)
+                block = self._piece("side", {"before": block, "side": side, "turns": turns})
+            if turn == OVERALL:
+                return "pairwise_overall", block
+            return "pairwise_turn", self._with_focus_points(sample, block, turn)
+        block = self._conversation(sample, self._description(sample), _answers(sample, given), turn)
+        if turn == OVERALL:
+            if any(each.reference is None for each in sample.turns):
+                return "direct_overall_without_references", block
+            for number in range(1, count + 1):
+                block = self._with_reference(sample, block, number)
+            return "direct_overall", block
+        if sample.turns[turn - 1].reference is None:
+            block = self._with_focus_points(sample, block, turn)
+            return "direct_turn_without_reference", block
+        block = self._with_reference(sample, block, turn)
+        return "direct_turn", self._with_focus_points(sample, block, turn)
+
+    def _images(self, sample: DialogueSample, turn: int) -> Block:
+        return sample.turns[turn - 1].images if self.options.judge_sees_images else ()
+
+    def _description(self, sample: DialogueSample) -> Block:
+        """The images that the judge sees first, and what the caption says of them."""
+        images = self._images(sample, 1)
+        if sample.caption is None:
+            return images
+        return self._piece("description", {"before": images, "caption": sample.caption})
+
+    def _conversation(
+        self, sample: DialogueSample, block: Block, answers: Sequence[str | Ref], turn: int
+    ) -> Block:
+        """The conversation up to the turn; all of it for the judge of the whole."""
+        last = len(answers) if turn == OVERALL else turn
+        for n, each in _numbered(sample):
+            if n <= last:
+                images = self._images(sample, n) if n > 1 else ()
+                slots: dict[str, Slot] = {
+                    "before": block,
+                    "number": str(n),
+                    "instruction": (*images, each.instruction),
+                    "answer": answers[n - 1],
+                }
+                block = self._piece("turn", slots)
+        return block
+
+    def _with_reference(self, sample: DialogueSample, block: Block, number: int) -> Block:
+        text = reference(sample, number)
+        slots: dict[str, Slot] = {"before": block, "number": str(number), "reference": text}
+        return self._piece("reference", slots)
+
+    def _with_focus_points(self, sample: DialogueSample, block: Block, number: int) -> Block:
+        points = sample.turns[number - 1].focus_points
+        if points is None:
+            return block
+        slots: dict[str, Slot] = {"before": block, "number": str(number), "focus_points": points}
+        return self._piece("focus_points", slots)
+
+    def _piece(self, name: str, slots: Mapping[str, Slot]) -> Block:
+        [message] = self.prompt(name).fill(slots)
+        return message.parts
+
+
+def reference(sample: DialogueSample, number: int) -> str:
+    """The reference of turn `number`, counted from 1; raises `PlanError` if there is none."""
+    text = sample.turns[number - 1].reference
+    if text is None:
+        raise PlanError(f"turns[{number}].reference is missing")
+    return text
+
+
+def _numbered(sample: DialogueSample) -> Iterator[tuple[int, DialogueTurn]]:
+    return enumerate(sample.turns, start=1)
+
+
+def _answers(sample: DialogueSample, given: int) -> list[str | Ref]:
+    """Every turn's answer: the reference of the given ones, else a `Ref` to the call for it."""
+    return [
+        reference(sample, n) if n <= given else Ref(call=f"turn_{n}") for n, _ in _numbered(sample)
+    ]
