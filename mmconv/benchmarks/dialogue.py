@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
@@ -76,6 +77,8 @@ class DialogueOptions(Options):
     These know three turns, one image with turn 1, a caption and all references.
     """
 
+    images: Path | None = None
+    """The folder of the images, if there are any."""
     gradings: Several[GradingName] = ("direct",)
     """Ratings from 1 to 10, and comparisons with the references."""
     order: Literal["A", "B", "both"] = "both"

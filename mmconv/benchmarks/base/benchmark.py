@@ -22,7 +22,7 @@ from pydantic import Field
 from judges import Prompt, PromptSet
 from mmconv.benchmarks.base.dataset import Dataset, load_dataset
 from mmconv.benchmarks.base.results import NOT_JUDGED, Results
-from mmconv.benchmarks.base.sample import Sample
+from mmconv.benchmarks.base.sample import Sample, images_of
 from mmconv.benchmarks.layouts import Build, Context, Layout, make_tables
 from mmconv.benchmarks.metrics import Metric, default_metrics, endings_metrics
 from mmconv.benchmarks.shared.endings import METRICS, endings
@@ -38,7 +38,7 @@ from mmconv.core.errors import ConfigError
 from mmconv.core.graph import check
 from mmconv.core.keys import hash_files
 from mmconv.core.protocols import ImageSink
-from mmconv.core.types import UNASKED, Call, Image, Score, Skipped, Table
+from mmconv.core.types import UNASKED, Call, Score, Skipped, Table
 from mmconv.core.validation import nearest
 from mmconv.stats import ScoreFrame
 
@@ -259,7 +259,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of any table must know."""
-        several = any(len(_images(sample)) > 1 for sample in self.dataset.samples)
+        several = any(len({*images_of(sample)}) > 1 for sample in self.dataset.samples)
         shared = (SHARED_IMAGES,) if several else ()
         return (*self.remarks(), *self.dataset.notes(), *shared)
 
@@ -485,17 +485,7 @@ def _roles(calls: Iterable[Call]) -> dict[str, str]:
     return {each.seat: each.id for call in calls for each in (call, *call.rescues)}
 
 
-def _images(sample: Sample) -> list[Image]:
-    values = (getattr(sample, name) for name in type(sample).model_fields)
-    return [
-        image
-        for value in values
-        for image in (value if isinstance(value, tuple) else (value,))
-        if isinstance(image, Image)
-    ]
-
-
 def _cluster(sample: Sample) -> dict[str, str]:
     """Samples with the same images are one cluster: their scores are not independent."""
-    hashes = {image.sha256 for image in _images(sample)}
+    hashes = {image.sha256 for image in images_of(sample)}
     return {"cluster": "+".join(sorted(hashes))} if hashes else {}

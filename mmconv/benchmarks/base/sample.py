@@ -6,7 +6,7 @@ name file, row and field, and the schema of HTTP requests are derived from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, TypeAlias, get_args
 
 from pydantic import (
@@ -110,11 +110,26 @@ ImageFiles: TypeAlias = Annotated[
 
 
 def has_images(kind: type[BaseModel]) -> bool:
-    """Whether a model has a field of images."""
-    return any(
-        Image in (field.annotation, *get_args(field.annotation))
+    """Whether a model, or one inside it, has a field of images."""
+    types = [
+        each
         for field in kind.model_fields.values()
-    )
+        for each in (field.annotation, *get_args(field.annotation))
+    ]
+    nested = [each for each in types if isinstance(each, type) and issubclass(each, BaseModel)]
+    return Image in types or any(map(has_images, nested))
+
+
+def images_of(value: object) -> Iterator[Image]:
+    """All images of a sample, in the order of its fields."""
+    if isinstance(value, Image):
+        yield value
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from images_of(each)
+    elif isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            yield from images_of(getattr(value, name))
 
 
 def problems_of(error: ValidationError) -> tuple[str, ...]:
