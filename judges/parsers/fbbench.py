@@ -1,4 +1,4 @@
-"""FB-Bench's judgements: a JSON object with an entry per criterion, matched to the checklist.
+"""FB-Bench's judgements: a JSON object with an entry per criterion, drawn and read.
 
 What the authors' code asks again for is refused here. What it does not look at is counted: renamed,
 missing, added and reweighted criteria. What a sample scores in the end is the benchmark's business.
@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
+import orjson
+
+from judges.template import Data
 from mmconv.core.errors import Unparsed
 from mmconv.core.types import Verdict
 
@@ -77,6 +80,51 @@ class ChecklistParser:
             rationale="\n".join(f"{entry.name}: {entry.reason}" for entry in entries),
             lacks=counts["missing"],
         )
+
+
+def list_criteria(checklist: Sequence[Criterion]) -> Data:
+    """The checklist as numbered lines with any weights; the data are the list of its file."""
+    lines = (
+        f"{number}. {each.text}" + ("" if each.weight is None else f"（权重：{each.weight:g}）")
+        for number, each in enumerate(checklist, start=1)
+    )
+    listed = [each.text if each.weight is None else [each.text, each.weight] for each in checklist]
+    return Data(value=listed, text="\n".join(lines))
+
+
+def draw_form(checklist: Sequence[Criterion]) -> Data:
+    """The JSON form that the judge fills in: an entry per criterion with its weight."""
+    form = {each.text: {REASON: "", RESULT: "", WEIGHT: each.weight} for each in checklist}
+    # replies are cached under this text, in which every weight has been a float: 1.0, not 1
+    text = {each.text: {REASON: "", RESULT: "", WEIGHT: _as_float(each)} for each in checklist}
+    return Data(value=form, text=orjson.dumps(text, option=orjson.OPT_INDENT_2).decode())
+
+
+def draw_schema(checklist: Sequence[Criterion]) -> str:
+    """The JSON schema of the filled form, in the subset that hosted servers support."""
+    entries = {}
+    for criterion in checklist:
+        weight: dict[str, Any] = {"type": "null"}
+        if criterion.weight is not None:
+            weight = {"type": "number", "enum": [_as_float(criterion)]}
+        result = {"type": "string", "enum": [MET, UNMET]}
+        # the reason is first, so that a judge that writes in order thinks before it decides
+        properties = {REASON: {"type": "string"}, RESULT: result, WEIGHT: weight}
+        entries[criterion.text] = _object_schema(properties)
+    return orjson.dumps(_object_schema(entries)).decode()
+
+
+def _as_float(criterion: Criterion) -> float | None:
+    return None if criterion.weight is None else float(criterion.weight)
+
+
+def _object_schema(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def criterion_score(number: int) -> str:

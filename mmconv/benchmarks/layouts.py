@@ -16,7 +16,23 @@ from mmconv.benchmarks.metrics import Delta, Metric
 from mmconv.core.types import Cell, Table
 from mmconv.stats import ScoreFrame
 
-Split: TypeAlias = Mapping[str, Sequence[str | int] | None]
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """All labels of a tag whose texts list several; a score counts for each of its labels."""
+
+    separator: str
+
+    def within(self, texts: Iterable[str]) -> list[str]:
+        """The labels that the texts list, sorted."""
+        return sorted({label for text in texts for label in text.split(self.separator)})
+
+    def listing(self, label: str, texts: Iterable[str]) -> list[str]:
+        """The texts that list the label."""
+        return [text for text in texts if label in text.split(self.separator)]
+
+
+Split: TypeAlias = Mapping[str, Sequence[str | int] | Labels | None]
 """Tag, `condition` or `turn` -> the values that get a row or column each; None: all, sorted."""
 
 Rows: TypeAlias = dict[str, dict[str, Cell]]
@@ -185,7 +201,7 @@ def _split(split: str | Split, label: str, frame: ScoreFrame) -> Iterator[tuple[
         return
     for text, where in _labelled(split, label, frame):
         turn = where.pop("turn", None)
-        tags = {tag: str(value) for tag, value in where.items()}
+        tags = {tag: _matching(tag, split[tag], str(value), frame) for tag, value in where.items()}
         yield text, frame.only(turn=None if turn is None else int(turn), **tags)
 
 
@@ -199,7 +215,16 @@ def _labelled(
         yield label.format(**where) if label else ", ".join(map(str, combination)), where
 
 
-def _values(tag: str, values: Sequence[str | int] | None, frame: ScoreFrame) -> Sequence[str | int]:
+def _matching(tag: str, values: object, value: str, frame: ScoreFrame) -> str | list[str]:
+    """The tag's texts that belong to a value."""
+    return values.listing(value, frame.distinct(tag)) if isinstance(values, Labels) else value
+
+
+def _values(
+    tag: str, values: Sequence[str | int] | Labels | None, frame: ScoreFrame
+) -> Sequence[str | int]:
+    if isinstance(values, Labels):
+        return values.within(frame.distinct(tag))
     if values is not None:
         return values
     return frame.turns() if tag == "turn" else sorted(frame.distinct(tag))

@@ -45,13 +45,20 @@ class Group:
 
     `lowest` and `highest` are the ends of the scale in the scores' own unit, None if it has none.
     `factor` 100 prints percent. Numbers of a `share` are from 0 to 1 and have a share's interval.
+    Comparisons add the `unit` to the title; a table names it in its own title.
     """
 
     title: str
+    unit: str = ""
     lowest: float | None = None
     highest: float | None = None
     factor: float = 1.0
     share: bool = False
+
+    @property
+    def label(self) -> str:
+        """The title with its unit."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
 
     @property
     def reach(self) -> float:
@@ -191,7 +198,7 @@ class Mean:
         return Quantity(
             name=self.name,
             columns={self.name: column},
-            group=self.group.title,
+            group=self.group.label,
             scale=self.group.factor,
             reach=self.group.reach,
             shares=(self.name,) if self.group.share else (),
@@ -233,7 +240,7 @@ class MeanOf:
         return Quantity(
             name=self.name,
             columns=columns,
-            group=self.group.title,
+            group=self.group.label,
             scale=self.group.factor,
             reach=self.group.reach,
             shares=[part.name for part in self._parts(columns) if part.group.share],
@@ -291,7 +298,7 @@ class Delta:
         return Quantity(
             name=self.name,
             columns={self.name: self.column(frame)},
-            group=self.group.title,
+            group=self.group.label,
             scale=self.group.factor,
             reach=2 * self.group.reach,
             kind=self.compare,

@@ -1,14 +1,15 @@
 """The benchmarks that are shipped, and where the parts of each lie.
 
 Each is a package beside this module: `benchmark:build` makes it for a run, `options:DESCRIPTION`
-tells what it can be told, `compared:compared_quantities` by what its runs are compared,
-`leaderboard:boards` by what they are ranked, and `rescore:rescore`, where it has one, reads the
-judgements that its authors made.
+describes its options, `compared:compared_quantities` yields what its runs are compared in,
+`leaderboard:boards` what they are ranked by, and `rescore:rescore`, if it has one, reads the
+judgements that its authors made. A small package has them in fewer modules.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 TITLES = {
@@ -31,6 +32,9 @@ CLASSES = {
 RESCORED = ("botchat", "cmteval", "fbbench", "mtbench101")
 """The benchmarks whose authors' judgements can be read."""
 
+_ELSEWHERE = {"options": "benchmark", "rescore": "published"}
+"""Module -> where its parts are in a package that does not have it."""
+
 
 def find_class(benchmark: str) -> Any:
     """The class of a benchmark: a shipped one, or `package.module:Class`; None if there is none.
@@ -52,4 +56,7 @@ def find_rescorer(benchmark: str) -> Any:
 def find_part(benchmark: str, part: str) -> Any:
     """A part of a shipped benchmark, such as `options:DESCRIPTION`, imported when asked for."""
     module, _, name = part.partition(":")
-    return getattr(import_module(f"{__package__}.{benchmark}.{module}"), name)
+    package = f"{__package__}.{benchmark}"
+    if find_spec(f"{package}.{module}") is None:
+        module = _ELSEWHERE[module]
+    return getattr(import_module(f"{package}.{module}"), name)

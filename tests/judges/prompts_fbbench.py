@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from judges.parsers.fbbench import Criterion
+from judges.parsers.fbbench import Criterion, draw_form, list_criteria
 from judges.template import Slot
-from mmconv.benchmarks.fbbench.grading import draw_form, list_criteria
 from mmconv.core.types import Ref
 
 JUDGED = frozenset({"query", "first_answer", "feedback", "answer", "checklist", "form"})

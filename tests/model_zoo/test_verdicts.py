@@ -11,9 +11,8 @@ import pytest
 from judges import parsers
 from judges.parsers.botchat import HUMAN, UniEvalParser, comparison
 from judges.parsers.cmteval import turn_scores
-from judges.parsers.fbbench import ChecklistParser, Criterion
+from judges.parsers.fbbench import ChecklistParser, Criterion, draw_form, draw_schema
 from judges.parsers.mtbench101 import bracketed_rating
-from mmconv.benchmarks.fbbench.grading import draw_form, draw_schema
 from mmconv.core.types import Parser
 from model_zoo.simulated.verdicts import Scale, obey, verdict
 

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from judges.parsers.fbbench import Criterion
-from mmconv.benchmarks.fbbench.chains import ANSWER
-from mmconv.benchmarks.fbbench.data import Sample, misfits
-from mmconv.benchmarks.fbbench.grading import JUDGEMENT, Grader
-from mmconv.benchmarks.fbbench.options import TEMPERATURES, JudgeSettings, Maintenance
-from mmconv.benchmarks.fbbench.scoring import score_judgement
+from mmconv.benchmarks.fbbench.benchmark import (
+    ANSWER,
+    JUDGEMENT,
+    TEMPERATURES,
+    FBBenchOptions,
+    JudgeSettings,
+    Maintenance,
+    Sample,
+    judgement_call,
+    misfits,
+    score_judgement,
+)
 from mmconv.benchmarks.shared.judgements import (
     SAMPLE,
     Fault,
@@ -23,7 +31,7 @@ from mmconv.benchmarks.shared.judgements import (
     with_answers,
 )
 from mmconv.benchmarks.shared.scoring import Outcomes
-from mmconv.core.types import Call, Reply, Sampling, Score
+from mmconv.core.types import Call, Reply, Score
 
 
 class ChecklistItem(BaseModel):
@@ -39,7 +47,7 @@ class FBBenchJudgement(JudgementRequest):
     """Two turns: a question with the answer to it, feedback with the answer that is judged.
 
     `scenario` and `maintenance` decide how the checklist adds up. A `reference` answer to the
-    feedback is read by the judge where it is given.
+    feedback is read by the judge if it is given.
     """
 
     benchmark: Literal["fbbench"]
@@ -54,20 +62,20 @@ class FBBenchJudgement(JudgementRequest):
     max_tokens: StrictInt = Field(default=4096, gt=0)
 
     def faults(self) -> Iterator[Fault]:
-        """Weights that do not suit the scenario, and criteria that stand there twice."""
+        """Weights that do not suit the scenario, and criteria that are listed twice."""
         for fault in misfits(self._sample()):
             yield "checklist", fault.removeprefix("checklist: ").removeprefix("checklist ")
 
     def call(self, supplies: Supplies) -> Call:
         """The judgement of the second answer."""
-        grader = Grader(
-            prompts=supplies.prompts,
-            sampling=Sampling(max_tokens=self.max_tokens),
-            retries=self.retries,
-            reference=self.reference is not None,
-            json_mode=self.judge_settings == "code-exact",
+        options = FBBenchOptions(
+            data=Path(),
+            judge_settings=self.judge_settings,
+            judge_retries=self.retries,
+            judge_max_tokens=self.max_tokens,
         )
-        return with_answers(grader.call(self._sample()), {ANSWER: self.turns[1].assistant})
+        call = judgement_call(self._sample(), self.reference, supplies.prompts, options)
+        return with_answers(call, {ANSWER: self.turns[1].assistant})
 
     def scores(self, call: Call, outcomes: Outcomes) -> Iterator[Score]:
         """The weighted score, the authors' own, and the reply's departures from the checklist."""
@@ -80,7 +88,7 @@ class FBBenchJudgement(JudgementRequest):
         return Sample(
             id=SAMPLE,
             scenario=self.scenario,
-            task=next(iter(TEMPERATURES)),  # It decides only how a candidate is asked.
+            task=next(iter(TEMPERATURES)),  # it decides only the candidate's temperature
             subtask="",
             query=query,
             first_answer=first_answer,

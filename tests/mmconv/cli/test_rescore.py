@@ -41,7 +41,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_those_that_can_be_rescored_are_registered() -> None:
-    able = [name for name in TITLES if find_spec(f"mmconv.benchmarks.{name}.rescore")]
+    able = [name for name in TITLES if find_spec(f"mmconv.benchmarks.{name}.published")]
     assert able == [*RESCORED]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from mmconv.benchmarks.fbbench.scoring import LABEL_SEPARATOR
+from mmconv.benchmarks.fbbench.benchmark import LABEL_SEPARATOR
 from mmconv.benchmarks.registry import TITLES
 from mmconv.core.types import Table
 from mmconv.report.comparison.differences import Comparison, quantities_by_key

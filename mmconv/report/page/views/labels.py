@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from mmconv.benchmarks.botchat.options import CON, UNCON
-from mmconv.benchmarks.fbbench.options import CONDITION as PRESET
-from mmconv.benchmarks.fbbench.tables import FAULT_LABELS
+from mmconv.benchmarks.fbbench.benchmark import CONDITION as PRESET
+from mmconv.benchmarks.fbbench.metrics import ODDITIES
 from mmconv.benchmarks.mtbench101 import GOLDEN, SELF
 
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
@@ -49,7 +49,7 @@ FBBENCH = MappingProxyType(
         PRESET: "preset first answer",
         "score": "score (0 to 1)",
         "authors": f"score, {_AUTHORS}",
-        **FAULT_LABELS,
+        **ODDITIES,
     }
 )
 

@@ -94,7 +94,7 @@ BAD: dict[str, Bad] = {
     "botchat, wrong JSON": instead(talk(""), "{", "a.jsonl line 3: not JSON"),
     "fbbench, no field": sample("a.json item 3: feedback is empty", feedback=None),
     "fbbench, weights that do not sum to 1": sample(
-        "a.json item 3: checklist: the weights sum to 0.8, not 1",
+        "a.json item 3: checklist: the weights must sum to 1, got 0.8",
         checklist=[["回答是否致歉", 0.3], ["回答是否为6", 0.5]],
     ),
     "fbbench, an empty answer": sample(

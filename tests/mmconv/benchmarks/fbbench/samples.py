@@ -1,4 +1,4 @@
-"""Dialogues of our own making in FB-Bench's format, and the authors' files where they lie."""
+"""Made-up dialogues in FB-Bench's format, and the authors' files if they are on this machine."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 import orjson
 import pytest
 
+from images import Library
 from mmconv.benchmarks.data_files.records import Record
-from mmconv.benchmarks.fbbench.data import Sample, read_sample
+from mmconv.benchmarks.fbbench.benchmark import FBBench, Sample, build, read_sample
+from mmconv.core.config import ModelSpec, RunSpec
 
 AUTHORS = Path(__file__).parents[5] / "shared" / "data" / "fbbench"
 RELEASE = AUTHORS / "fb_bench_dataset_v3.json"
@@ -17,6 +19,8 @@ JUDGED = AUTHORS / "judgment_Ministral-8B-Instruct-2410.jsonl"
 
 needs_release = pytest.mark.skipif(not RELEASE.is_file(), reason="the authors' data is not there")
 needs_judged = pytest.mark.skipif(not JUDGED.is_file(), reason="the authors' data is not there")
+
+FAKE = ModelSpec(provider="fake", model="echo")
 
 
 def correction(number: int = 1, **fields: Any) -> dict[str, Any]:
@@ -52,7 +56,7 @@ def maintenance(number: int = 1, **fields: Any) -> dict[str, Any]:
 
 
 def mixed(count: int) -> list[dict[str, Any]]:
-    """So many records of either kind, in turn."""
+    """This many records of either kind, in turn."""
     return [correction(n) if n % 2 else maintenance(n) for n in range(1, count + 1)]
 
 
@@ -65,3 +69,11 @@ def write(path: Path, records: list[dict[str, Any]]) -> Path:
 def sample(record: dict[str, Any]) -> Sample:
     """The record as a sample."""
     return read_sample(Record(where="record 1", fields=record))
+
+
+def benchmark(data: Path, prompts: Path | None = None, **options: Any) -> FBBench:
+    """The benchmark on a data file, with fakes."""
+    seats = {"candidate": FAKE, "judge": FAKE}
+    options = {"data": str(data), **options}
+    spec = RunSpec(benchmark="fbbench", options=options, seats=seats, prompts=prompts)
+    return build(spec, Library())

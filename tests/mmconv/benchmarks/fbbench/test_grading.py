@@ -9,15 +9,12 @@ from typing import Any
 import orjson
 import pytest
 
-from images import Library
 from judges import is_settled
-from mmconv.benchmarks.fbbench.benchmark import FBBench, build
-from mmconv.core.config import ModelSpec, RunSpec
-from mmconv.core.errors import ConfigError
 from mmconv.core.graph import check, resolve
 from mmconv.core.types import ANY_OBJECT, Reply
 from tests.mmconv.benchmarks.fbbench.samples import (
     RELEASE,
+    benchmark,
     correction,
     maintenance,
     needs_release,
@@ -25,25 +22,17 @@ from tests.mmconv.benchmarks.fbbench.samples import (
 )
 from tests.mmconv.benchmarks.prompts import text
 
-FAKE = ModelSpec(provider="fake", model="echo")
-
-
-def benchmark(data: Path, **options: Any) -> FBBench:
-    seats = {"candidate": FAKE, "judge": FAKE}
-    spec = RunSpec(benchmark="fbbench", options={"data": str(data), **options}, seats=seats)
-    return build(spec, Library())
-
 
 @needs_release
 def test_the_whole_release_is_591_answers_and_591_judgements() -> None:
     planned = benchmark(RELEASE)
-    seats = [
+    roles = [
         call.seat
         for sample in planned.load()
         for call in check(planned.plan(sample, planned.conditions[0]))
     ]
     assert planned.size == 591
-    assert (seats.count("candidate"), seats.count("judge"), len(seats)) == (591, 591, 1182)
+    assert (roles.count("candidate"), roles.count("judge"), len(roles)) == (591, 591, 1182)
 
 
 def test_the_candidate_sees_the_preset_answer_and_no_system_prompt(tmp_path: Path) -> None:
@@ -122,10 +111,7 @@ def test_a_prompt_can_show_checklist_and_form_as_python_writes_them(
         f"{own}{{{{checklist|repr}}}}\n{{{{form|json4}}}}\n", "utf-8"
     )
     data = write(tmp_path / "data.json", [record])
-    options = {"data": str(data), "reference": False}
-    seats = {"candidate": FAKE, "judge": FAKE}
-    spec = RunSpec(benchmark="fbbench", options=options, seats=seats, prompts=tmp_path)
-    planned = build(spec, Library())
+    planned = benchmark(data, tmp_path, reference=False)
     [sample] = planned.load()
     call = planned.plan(sample, "preset")[1]
     [message] = resolve(call.messages, {"turn_2": Reply(text='说"对"\n吗')})
@@ -156,7 +142,7 @@ def test_the_judge_of_the_authors_code_writes_any_json_object(tmp_path: Path) ->
     ("references", "option", "shown"),
     [(2, None, True), (1, None, False), (2, False, False), (2, True, True)],
 )
-def test_the_reference_is_shown_where_all_have_one_or_as_told(
+def test_the_reference_is_shown_if_all_have_one_or_by_option(
     tmp_path: Path, references: int, option: bool | None, shown: bool
 ) -> None:
     records = [
@@ -169,27 +155,6 @@ def test_the_reference_is_shown_where_all_have_one_or_as_told(
     assert ("抱歉，参考。" in text(judgement.messages[0])) is shown
     assert planned.facts["reference"] is shown
     assert planned.notes == (f"Judged {'with' if shown else 'without'} reference answers.",)
-
-
-def test_without_a_judge_only_answers_are_asked_for(tmp_path: Path) -> None:
-    data = write(tmp_path / "data.json", [correction()])
-    options = {"data": str(data), "reference": True}
-    seats = {"candidate": FAKE}
-    spec = RunSpec(benchmark="fbbench", options=options, seats=seats)
-    with pytest.raises(ConfigError, match="--generate-only"):
-        build(spec, Library())
-    alone = spec.model_copy(update={"options": {**options, "generate_only": True}})
-    planned = build(alone, Library())
-    assert [call.seat for call in planned.plan(next(planned.load()), "preset")] == ["candidate"]
-
-
-def test_there_is_one_condition(tmp_path: Path) -> None:
-    data = write(tmp_path / "data.json", [correction()])
-    seats = {"candidate": FAKE, "judge": FAKE}
-    options = {"data": str(data)}
-    spec = RunSpec(benchmark="fbbench", options=options, seats=seats, conditions=("free",))
-    with pytest.raises(ConfigError, match="fbbench has no condition 'free'; there are: preset"):
-        build(spec, Library())
 
 
 def test_a_judgement_that_was_cut_off_is_read_if_its_object_is_whole(tmp_path: Path) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
 import orjson
 import pytest
 
 from judges.parsers.fbbench import ChecklistParser
-from mmconv.benchmarks.fbbench.data import Sample
-from mmconv.benchmarks.fbbench.options import Maintenance
-from mmconv.benchmarks.fbbench.scoring import score_answer, score_judgement
-from mmconv.benchmarks.shared.endings import METRICS
+from mmconv.benchmarks.fbbench.benchmark import Maintenance, Sample, score_judgement
 from mmconv.core.types import Call, Failure, Outcome, Reply, Score, Skipped
-from tests.mmconv.benchmarks.fbbench.samples import correction, maintenance, sample
+from tests.mmconv.benchmarks.fbbench.samples import (
+    benchmark,
+    correction,
+    maintenance,
+    sample,
+    write,
+)
 
 ANSWERED = Reply(text="对不起，是2。", output_tokens=5)
 
@@ -99,9 +102,9 @@ def test_response_maintenance(
 
 def test_a_judgement_that_cannot_be_read_scores_nothing() -> None:
     scores = judged(EC, Reply(text="都满足。"))
-    wanted = ("score", "authors", "renamed", "missing", "added", "reweighted")
-    assert {scores[name].value for name in wanted} == {None}
-    assert {scores[name].why for name in wanted} == {"unparsed"}
+    names = ("score", "authors", "renamed", "missing", "added", "reweighted")
+    assert {scores[name].value for name in names} == {None}
+    assert {scores[name].why for name in names} == {"unparsed"}
 
 
 def test_a_refused_prompt_is_0_to_the_authors_only() -> None:
@@ -124,37 +127,15 @@ def test_an_answer_that_failed_is_no_answer() -> None:
     assert scores["authors"].why == "skipped: turn_2"
 
 
-@pytest.mark.parametrize(
-    ("outcome", "expected"),
-    [
-        (
-            ANSWERED,
-            {
-                "truncated": (0.0, None),
-                "filtered": (0.0, None),
-                "empty": (0.0, None),
-                "tokens": (5.0, None),
-            },
-        ),
-        (
-            Reply(text="好", finish="length"),
-            {
-                "truncated": (1.0, None),
-                "filtered": (0.0, None),
-                "empty": (0.0, None),
-                "tokens": (None, "not told by the server"),
-            },
-        ),
-        (
-            Failure(kind="context", message="too long", attempts=1),
-            dict.fromkeys(METRICS, (None, "failed: context")),
-        ),
-        (
-            Skipped(because="not asked yet"),
-            dict.fromkeys(METRICS, (None, "skipped: not asked yet")),
-        ),
-    ],
-)
-def test_how_the_answer_ended(outcome: Outcome, expected: dict[str, Any]) -> None:
-    scores = score_answer(EC, {"turn_2": outcome})
-    assert {score.metric: (score.value, score.why) for score in scores} == expected
+def test_without_a_judge_only_the_end_of_the_answer_is_scored(tmp_path: Path) -> None:
+    data = write(tmp_path / "data.json", [correction()])
+    planned = benchmark(data, generate_only=True, reference=True)
+    [each] = planned.load()
+    assert [call.id for call in planned.plan(each, "preset")] == ["turn_2"]
+    scores = planned.score(each, "preset", {}, {"turn_2": Reply(text="好", finish="length")})
+    assert {score.metric: (score.value, score.why) for score in scores} == {
+        "truncated": (1.0, None),
+        "filtered": (0.0, None),
+        "empty": (0.0, None),
+        "tokens": (None, "not told by the server"),
+    }

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from mmconv.benchmarks.fbbench.compared import compared_quantities
-from mmconv.benchmarks.fbbench.tables import build_tables
-from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.benchmarks.fbbench.metrics import build_tables, metrics
+from mmconv.benchmarks.layouts import Context
+from mmconv.benchmarks.metrics import quantities
 from mmconv.core.types import Score, Table
 from mmconv.stats import ScoreFrame, as_cell, bounded, measure
 
@@ -39,8 +39,12 @@ def scores(
 
 
 def made(*columns: Iterator[Score]) -> dict[str, Table]:
-    frame = ScoreFrame(score for column in columns for score in column)
-    return {table.name: table for table in build_tables({"m": frame}, judge="j")}
+    return tables_of(ScoreFrame(score for column in columns for score in column))
+
+
+def tables_of(frame: ScoreFrame) -> dict[str, Table]:
+    context = Context(candidate="m", judge="j")
+    return {table.name: table for table in build_tables({"m": frame}, context)}
 
 
 def test_scores_are_means_of_task_means_and_overall_of_all_cells() -> None:
@@ -106,18 +110,21 @@ def test_a_share_of_nothing_widens_overall_by_its_own_interval() -> None:
 
 
 def test_runs_are_compared_by_what_the_tables_show() -> None:
-    told = [
-        *scores(EC, "Coding", *WIDE),
-        *scores(RM, "Coding", *[0.0] * 5),
-        *scores(EC, "Reasoning", 0.4, 0.3, 0.1, 0.4, 0.3),
-        *scores(RM, "Reasoning", 1.0, 0.0, 1.0, 1.0, 1.0, 1.0),
+    frame = ScoreFrame(
+        [
+            *scores(EC, "Coding", *WIDE),
+            *scores(RM, "Coding", *[0.0] * 5),
+            *scores(EC, "Reasoning", 0.4, 0.3, 0.1, 0.4, 0.3),
+            *scores(RM, "Reasoning", 1.0, 0.0, 1.0, 1.0, 1.0, 1.0),
+        ]
+    )
+    tables = tables_of(frame)
+    compared = [*quantities(metrics({}), frame)]
+    assert [(quantity.name, quantity.group) for quantity in compared] == [
+        (name, f"{group} (%)")
+        for name in ("all tasks", "Reasoning", "Coding")
+        for group in ("error correction", "response maintenance", "overall")
     ]
-    frame = ScoreFrame(told)
-    tables = {table.name: table for table in build_tables({"m": frame}, judge="j")}
-    candidate = ModelSpec(provider="fake", model="echo", name="m")
-    spec = RunSpec(benchmark="fbbench", seats={"candidate": candidate})
-    compared = list(compared_quantities(frame, spec))
-    assert len(compared) == 9
     for quantity in compared:
         table = "scores" if quantity.name == "all tasks" else "tasks"
         row = tables[table].rows["m" if table == "scores" else quantity.name]
@@ -130,11 +137,12 @@ def test_a_half_alone_is_said_to_be_one() -> None:
     tables = made(scores(RM, "Coding", 1.0, 0.0, 1.0, 0.0, 0.0), scores(EC, "Mathematics", *WIDE))
     assert not any("alone" in note for note in tables["scores"].notes)
     for name, mark in (("tasks", ""), ("subtasks", " / Coding 1")):
-        assert tables[name].notes[-1] == (
+        assert tables[name].notes[1] == (
             "No samples of error correction, so that overall is response maintenance alone: "
             f"Coding{mark}."
         )
-    half = made(*(scores(EC, task, *WIDE) for task in "abcd"))
+    tasks = ("Mathematics", "Reasoning", "Coding", "Text Creation")
+    half = made(*(scores(EC, task, *WIDE) for task in tasks))
     note = "No samples of response maintenance, so that overall is error correction alone: "
     assert half["scores"].notes == (f"{note}m.",)
     assert half["tasks"].notes == (f"{note}4 of 4 rows.",)
@@ -164,7 +172,7 @@ def test_what_is_missing_is_counted_and_a_mean_of_nothing_is_none() -> None:
     assert row["authors: error correction"].value == 100.0
     assert row["authors: error correction"].missing == {"unparsed": 2}
     note = (
-        "There is no mean over tasks where one of them has no scored sample; the authors leave "
+        "A mean over tasks is missing if one of them has no scored sample; the authors leave "
         "such a task out: m."
     )
     assert note in tables["scores"].notes
@@ -188,7 +196,7 @@ def test_the_authors_sums_are_exact() -> None:
 def test_ours_is_in_full_where_the_authors_round_a_half() -> None:
     table = made(scores(EC, "Coding", *HALFWAY))["scores"]
     assert table.rows["m"]["error correction"].value == pytest.approx(39.375, rel=1e-12)
-    note = "Where a mean lies halfway between two printed numbers, ours and the authors' may be"
+    note = "If a mean is halfway between two printed numbers, ours and the authors' may be 0.01"
     assert sum(each.startswith(note) for each in table.notes) == 1
     others = made(scores(EC, "Coding", *WIDE))["scores"]
     assert not any(each.startswith(note) for each in others.notes)

@@ -14,11 +14,11 @@ from typing import Any
 import orjson
 import pytest
 from click.testing import CliRunner, Result
-from mmconv.benchmarks.mtbench101.rescore import rescore as rescore_mtbench101
 
 from mmconv.benchmarks.botchat.rescore import rescore as rescore_botchat
 from mmconv.benchmarks.cmteval.rescore import rescore as rescore_cmteval
-from mmconv.benchmarks.fbbench.rescore import rescore as rescore_fbbench
+from mmconv.benchmarks.fbbench.published import rescore as rescore_fbbench
+from mmconv.benchmarks.readers.mtbench101 import rescore as rescore_mtbench101
 from mmconv.cli.rescore import Rescorer, command
 from mmconv.core.errors import DataError
 from mmconv.core.types import Table
