@@ -1,4 +1,4 @@
-# Every target sets up what it needs; the first one on a machine takes a few minutes.
+# Every target creates .venv first if it is missing, which takes a few minutes.
 
 PYTHON ?= python3
 VENV := .venv
@@ -10,13 +10,13 @@ READY := $(VENV)/ready
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check format bench fuzz clean
 
-help: ## Show this list
+help: ## List these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-setup: $(READY) ## Make the virtual environment .venv with everything but vLLM
+setup: $(READY) ## Create .venv with all extras except vLLM and Inspect
 
-# torch alone and first, with its pin: left to the resolver, a build with several GB of CUDA
-# libraries is taken on machines without a GPU. torchvision lies apart, for tests only: see
+# torch alone and first, with its pin: otherwise the resolver installs several GB of CUDA libraries
+# on machines without a GPU. torchvision has a folder of its own, for tests only: see
 # tests/torchvision_stub.py.
 $(READY): pyproject.toml $(PINS)
 	@echo "Setting up $(VENV) (once; takes a few minutes)"
@@ -26,29 +26,29 @@ $(READY): pyproject.toml $(PINS)
 	@$(PIP) install --no-deps --upgrade --target $(VENV)/torchvision-only torchvision==0.28.0
 	@touch $@
 
-demo: $(READY) ## Run a small evaluation from start to report, without a network
+demo: $(READY) ## Evaluate a small model on drawn images, offline
 	@$(BIN)/mmconv demo
 
 test: $(READY) ## Run the tests
 	@$(BIN)/python -m pytest -q
 
-check: $(READY) ## Check format, style, types, import direction, sizes and words
+check: $(READY) ## Check format, lint, types, import direction, file sizes and words
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q tests/test_size.py tests/test_words.py
 
-format: $(READY) ## Format the code and mend what can be mended
+format: $(READY) ## Format the code and fix lint errors that can be fixed automatically
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY) ## Run the measurements in tests/bench
+bench: $(READY) ## Run the benchmarks of speed and memory in tests/bench
 	@for script in $(basename $(notdir $(wildcard tests/bench/[!_]*.py))); do \
 		echo "== $$script"; $(BIN)/python -m tests.bench.$$script || exit 1; \
 	done
 
-fuzz: $(READY) ## Send the served API random requests for ten minutes
+fuzz: $(READY) ## Fuzz the HTTP API with random requests for ten minutes
 	@$(BIN)/python -m tests.mmconv.service.fuzz 600
 
 clean: ## Remove the virtual environment, caches and build products

@@ -19,7 +19,7 @@ from tests import torchvision_stub
 _CONTEXT = get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
     [
-        *("mmconv.service.server", "mmconv.cli.run", PROVIDERS["openai"]),
+        *("mmconv.service.server", "mmconv.cli.evaluating", PROVIDERS["openai"]),
         *(f"mmconv.benchmarks.{benchmark}.benchmark" for benchmark in TITLES),
         *("tests.mmconv.service.loaded", "tests.mmconv.processes"),
     ]

@@ -1,21 +1,15 @@
 """The command line: thin commands over `mmconv.engine.run`, imported when they are used.
 
-Every module of this package is a command; what they are built from is in `mmconv.cli.shared`.
-
-Errors that mmconv raises on purpose are printed without a traceback, unless it is asked for. Exit
-codes: 0 done, 1 done but more calls failed than allowed, or stopped because a model cannot answer,
-2 bad configuration, input or code of one's own, or a place that cannot be read or written, 130
-interrupted, or stopped by --max-cost, 141 nobody reads the output any more.
+What commands share is in `mmconv.cli.shared`. Errors that mmconv raises on purpose are printed
+without a traceback, unless `--traceback` is given. Exit codes: see mmconv/engine/README.md.
 """
 
 from __future__ import annotations
 
 import gc
 import os
-import resource
 import signal
 import sys
-from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,55 +20,47 @@ from typing import Any
 import click
 
 from mmconv import __version__
-from mmconv.cli.shared.file_errors import tell_file_error
-from mmconv.cli.shared.option_values import require_utf8
-from mmconv.cli.shared.visible_text import visible
+from mmconv.cli.shared.basics import describe_file_error, require_utf8, visible
 from mmconv.core.errors import ConfigError, DataError, InputError, MmconvError, OwnCodeError
 
 COMMANDS = {
-    "run": "Run a benchmark; running it again resumes.",
-    "score": "Parse and aggregate a run again, asking nothing.",
-    "show": "Show what a model was sent and said, sample by sample.",
-    "report": "Write the page of a run again.",
-    "compare": "Compare runs of one benchmark, with paired differences.",
-    "leaderboard": "Rank runs of one benchmark, a row each.",
-    "export": "Write a run as a log of another tool (Inspect).",
-    "check": "Check a configuration and its data, asking nothing.",
-    "options": "List what a benchmark can be told.",
-    "scenes": "Draw scenes with questions and true answers about them.",
-    "models": "List the models that ship with mmconv.",
-    "chat": "Talk to a model, with pictures.",
-    "rescore": "Read published judgements, and print their tables.",
-    "agree": "Compare a judge's ratings with people's.",
-    "calibrate": "Fit settings that papers do not publish.",
-    "perturb": "Put typing errors and pinyin into what users say.",
-    "annotate": "Draft the annotations that a data set lacks.",
-    "serve": "Serve models, judges and benchmarks over HTTP.",
-    "merge": "Join the stores of shards.",
-    "demo": "Run the main job on drawn pictures: no data, no key, no GPU.",
+    "run": ("evaluating", "Run a benchmark; the same command resumes it."),
+    "score": ("evaluating", "Score a run again from its cached replies."),
+    "show": ("show", "Show prompts and replies, sample by sample."),
+    "report": ("results", "Write the report page of a run again."),
+    "compare": ("comparing", "Compare runs of one benchmark, paired per sample."),
+    "leaderboard": ("comparing", "Rank runs of one benchmark."),
+    "export": ("results", "Export a run as a log of another tool (Inspect)."),
+    "check": ("evaluating", "Check a configuration and its data, without a call."),
+    "options": ("listing", "List a benchmark's model roles, conditions and options."),
+    "scenes": ("datasets", "Draw a dataset of images with questions and true answers."),
+    "models": ("listing", "List the models that ship with mmconv."),
+    "chat": ("chat", "Chat with a model, with images."),
+    "rescore": ("judging", "Score judgements that a benchmark's authors published."),
+    "agree": ("judging", "Measure how well a judge agrees with people."),
+    "calibrate": ("judging", "Fit settings that papers do not publish."),
+    "perturb": ("datasets", "Add typing errors and pinyin to users' messages."),
+    "annotate": ("annotate", "Draft missing annotations of a dataset."),
+    "serve": ("", "Serve models, judges and benchmarks over HTTP."),
+    "merge": ("results", "Merge the caches of shards."),
+    "demo": ("evaluating", "Evaluate a small model on drawn images: no data, key or GPU."),
 }
+"""Command -> the module of this package that has it as NAME_command, and its help."""
+
+ELSEWHERE = {"serve": ("mmconv.service.command", "command")}
+"""Commands of other packages."""
 
 PACKAGES = ("images", "judges", "model_zoo")
-"""The packages that are installed beside this one."""
+"""The packages that are installed with this one."""
 
-ELSEWHERE = {"serve": "mmconv.service.command"}
-"""Commands whose modules lie outside this package."""
-
-LIMITS = {
-    "ulimit -v": (resource.RLIMIT_AS, 1000, 2**20),
-    "ulimit -n": (resource.RLIMIT_NOFILE, 40, 1),
-}
-"""The command that raises a limit -> the limit, the least that it may be, and its unit."""
-
-READER_LEFT = 141
-"""The exit code of a program that SIGPIPE ends, as `head` does to what it has read enough of."""
+CLOSED_PIPE = 141
+"""The exit code of a program that SIGPIPE ends, as `head` does once it has read enough."""
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are modules of this package or `ELSEWHERE`, loaded when named.
+    """A group that imports a command's module when the command is used, so that help is fast.
 
-    The list of commands comes from `COMMANDS`, so that help is quick. An option that is given twice
-    and takes one value is refused: the library takes the last value and says nothing.
+    It refuses an option that is given twice but takes one value; click would use the last value.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -82,26 +68,29 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command's own object, from its module."""
+        """Import the command."""
         if cmd_name not in COMMANDS:
             return None
-        command = _load(ELSEWHERE.get(cmd_name, f"mmconv.cli.{cmd_name}")).command
+        module, attribute = ELSEWHERE.get(
+            cmd_name, (f"mmconv.cli.{COMMANDS[cmd_name][0]}", f"{cmd_name}_command")
+        )
+        command = getattr(_load(module), attribute)
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without loading them."""
+        """List the commands without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, and tell as much of an error as is asked for."""
+        """Run the command, and show as much of an error as was asked for."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            # what is left in the buffer would be told as an error at the very end
+            # otherwise Python reports the rest of the buffer as an error when it exits
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            ctx.exit(READER_LEFT)
+            ctx.exit(CLOSED_PIPE)
         except (MmconvError, OSError) as error:
             if ctx.params["traceback"]:
                 print_exc()
@@ -117,18 +106,23 @@ class LazyGroup(click.Group):
         Raises `click.UsageError` for an option that is given twice, `ConfigError` for an argument
         that is not UTF-8.
         """
-        for given in args:
-            require_utf8(given)
+        for argument in args:
+            require_utf8(argument)
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None and not ctx.resilient_parsing:
-            settings = command.context_settings
-            with command.context_class(command, ctx, name, **settings) as below:
-                _refuse_repeated(command, below, rest)
+            with command.context_class(command, ctx, name, **command.context_settings) as inner:
+                seen: set[click.Parameter] = set()
+                for option in command.make_parser(inner).parse_args([*rest])[2]:
+                    if option in seen and not _repeatable(option):
+                        raise click.UsageError(
+                            f"{option.opts[0]} is given twice, but takes one value.", inner
+                        )
+                    seen.add(option)
         return name, command, rest
 
 
 def _load(name: str) -> ModuleType:
-    """Import a module, without looking for garbage in what is going to stay."""
+    """Import a module without garbage collection, which would scan what is going to stay."""
     gc.disable()
     try:
         return import_module(name)
@@ -137,16 +131,8 @@ def _load(name: str) -> ModuleType:
         gc.enable()
 
 
-def _refuse_repeated(command: click.Command, ctx: click.Context, args: Sequence[str]) -> None:
-    given: set[click.Parameter] = set()
-    for option in command.make_parser(ctx).parse_args(list(args))[2]:
-        if option in given and isinstance(option, click.Option) and _takes_one(option):
-            raise click.UsageError(f"{option.opts[-1]} is given twice, and takes one value.", ctx)
-        given.add(option)
-
-
-def _takes_one(option: click.Option) -> bool:
-    return not (option.multiple or option.is_flag or option.count)
+def _repeatable(option: click.Parameter) -> bool:
+    return not isinstance(option, click.Option) or option.multiple or option.is_flag or option.count
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -155,50 +141,34 @@ def _takes_one(option: click.Option) -> bool:
 @click.option(
     "--all-problems",
     is_flag=True,
-    help="List every problem of a data file, not a few of each kind.",
+    help="List every problem of a data file, instead of a few of each kind.",
 )
 def commands(traceback: bool, all_problems: bool) -> None:
     """Evaluate vision-language models and LLMs in multi-turn conversation."""
 
 
 def check_packages() -> None:
-    """Raise `ConfigError` where a file or folder of the user's has the name of a package of ours.
+    """Raise `ConfigError` if a file or folder of the user hides a package of mmconv.
 
-    With PYTHONPATH=. those come first, and what they lack would be told as an error of mmconv's.
+    With PYTHONPATH=. the user's files come first, and imports from them would fail.
     """
     home = Path(__file__).parents[2]
     for name in PACKAGES:
         spec = find_spec(name)
-        found = spec and (spec.origin or next(iter(spec.submodule_search_locations or ()), None))
-        if found and not Path(found).is_relative_to(home):
+        path = spec and (spec.origin or next(iter(spec.submodule_search_locations or ()), None))
+        if path and not Path(path).is_relative_to(home):
             raise ConfigError(
-                f"{found} hides the package {name!r} that mmconv brings: rename it, or take its "
-                "folder off PYTHONPATH"
-            )
-
-
-def check_limits() -> None:
-    """Raise `ConfigError` for a limit on memory or open files that no command can work with.
-
-    Libraries do not say so: OpenBLAS ends the process, pyarrow crashes it, SQLite finds no file.
-    """
-    for limit, (number, least, unit) in LIMITS.items():
-        soft, _ = resource.getrlimit(number)
-        if soft != resource.RLIM_INFINITY and soft < least * unit:
-            kind = "MB of address space" if unit > 1 else "open files"
-            raise ConfigError(
-                f"this shell allows {soft // unit} {kind}, and mmconv needs {least}: raise the "
-                f"limit with `{limit}`"
+                f"{path} hides mmconv's package {name!r}: rename it, or remove its folder from "
+                "PYTHONPATH"
             )
 
 
 def main() -> None:
-    """Run the command line and leave with its exit code."""
-    # Batch systems send it while data are read and tables are made too.
+    """Run the command line and exit with its code."""
+    # batch systems also send SIGTERM while a command reads data or writes tables
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         check_packages()
-        check_limits()
         sys.exit(commands.main(standalone_mode=False))
     except MmconvError as error:
         click.echo(visible(f"Error: {error}"), err=True)
@@ -211,13 +181,13 @@ def main() -> None:
         error.show()
         sys.exit(2)
     except OSError as error:
-        told = tell_file_error(error)
-        if told is None:
+        message = describe_file_error(error)
+        if message is None:
             raise
-        click.echo(f"Error: {told}", err=True)
+        click.echo(f"Error: {message}", err=True)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
-        # asyncio comes with it, which would be two fifths of what every command takes to start
+        # imported late: it imports asyncio, two fifths of the start-up time of every command
         from model_zoo.loading_threads import end_with_loads
 
         click.echo("interrupted", err=True)

@@ -1,4 +1,4 @@
-"""`mmconv chat`: talk to a model, to see what it says before paying for a run."""
+"""`mmconv chat`: chat with a model, to try it before a run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 
 from images import Library
-from mmconv.cli.shared.option_values import FILE
-from mmconv.cli.shared.visible_text import visible
+from mmconv.cli.shared.basics import FILE, visible
 from mmconv.core.config import ModelSpec, SamplingSpec, load_model
 from mmconv.core.errors import ConfigError, ImageError
 from mmconv.core.run_stats import SeatTally
@@ -18,55 +17,58 @@ from mmconv.core.types import Failure, Message, Part, Reply, Sampling, Text
 from mmconv.engine import Seat
 from mmconv.engine.setup import build_model, build_seat, check_key, check_sight
 
-UNLESS_TOLD = Sampling(max_tokens=512, temperature=0.0)
-"""How a model is asked where neither its file nor the command line says."""
+DEFAULT = Sampling(max_tokens=512, temperature=0.0)
+"""The sampling if neither the model's file nor the command line sets it."""
 
 HELP = """\
-/image PATH  shows a picture with the next turn
-/help        tells this
-A line with a blank before its slash is said. Ctrl-C stops a reply; an empty line or Ctrl-D ends."""
+/image PATH  shows an image with the next turn
+/help        lists these commands
+To send a line that starts with a slash, put a space before it.
+Ctrl-C stops a reply; an empty line or Ctrl-D ends the chat."""
 
 
 @click.command(name="chat")
 @click.argument("model")
-@click.option("--image", "pictures", type=FILE, multiple=True, help="Shown with the first turn.")
+@click.option(
+    "--image", "images", type=FILE, multiple=True, help="Shown with the first turn. Repeatable."
+)
 @click.option(
     "--max-tokens",
     type=click.IntRange(min=1),
-    help=f"The model file's own unless set, or {UNLESS_TOLD.max_tokens}.",
+    help=f"[default: the model file's, or {DEFAULT.max_tokens}]",
 )
 @click.option(
     "--temperature",
     type=click.FloatRange(min=0),
-    help=f"The model file's own unless set, or {UNLESS_TOLD.temperature:g}.",
+    help=f"[default: the model file's, or {DEFAULT.temperature:g}]",
 )
-def command(
-    model: str, pictures: tuple[Path, ...], max_tokens: int | None, temperature: float | None
+def chat_command(
+    model: str, images: tuple[Path, ...], max_tokens: int | None, temperature: float | None
 ) -> None:
-    """Talk to MODEL; an empty line or Ctrl-D ends.  /image PATH shows it another picture.
+    """Chat with MODEL; an empty line or Ctrl-D ends.  /image PATH shows it another image.
 
-    A line that begins with a slash is a command (/help tells them), and with a blank before the
-    slash it is said. Ctrl-C stops a reply, and the chat goes on.
+    A line that starts with a slash is a command (/help lists them); with a space before the slash
+    it is sent. Ctrl-C stops a reply, and the chat continues.
     """
-    told = {"max_tokens": max_tokens, "temperature": temperature}
+    values = {"max_tokens": max_tokens, "temperature": temperature}
     sampling = SamplingSpec.model_validate(
-        {name: value for name, value in told.items() if value is not None}
+        {name: value for name, value in values.items() if value is not None}
     )
-    # A person who waits would rather be told of a failure than wait for it to pass.
+    # a person would rather see a failure than wait for retries
     spec = load_model(model).model_copy(update={"attempts": 1})
     check_key(spec)
-    if pictures:
+    if images:
         _check_sight(spec)
-    # A line is read outside of the event loop, so that Ctrl-C ends the program at once.
+    # lines are read outside the event loop, so that Ctrl-C at the prompt ends the program at once
     with asyncio.Runner() as runner:
-        _chat(runner, spec, pictures, sampling)
+        _chat(runner, spec, images, sampling)
 
 
 def _chat(
-    runner: asyncio.Runner, spec: ModelSpec, pictures: tuple[Path, ...], sampling: SamplingSpec
+    runner: asyncio.Runner, spec: ModelSpec, images: tuple[Path, ...], sampling: SamplingSpec
 ) -> None:
     library = Library()
-    shown: list[Part] = [library.add_file(str(path)) for path in pictures]
+    shown: list[Part] = [library.add_file(str(path)) for path in images]
     history: list[Message] = []
     seat = build_seat(spec, build_model(spec, library), sampling)
     try:
@@ -74,21 +76,21 @@ def _chat(
             if line.startswith("/"):
                 shown += _obey(library, spec, line)
                 continue
-            said = Message(role="user", parts=(*shown, Text(text=line)))
+            message = Message(role="user", parts=(*shown, Text(text=line)))
             try:
-                reply = runner.run(_answer(seat, (*history, said)))
+                reply = runner.run(_answer(seat, (*history, message)))
             except KeyboardInterrupt:
-                click.echo("(stopped: the turn does not count)", err=True)
+                click.echo("(stopped: this turn does not count)", err=True)
                 continue
             if reply is not None:
-                history += [said, Message(role="assistant", parts=(Text(text=reply.text),))]
+                history += [message, Message(role="assistant", parts=(Text(text=reply.text),))]
                 shown = []
     finally:
         runner.run(seat.model.aclose())
 
 
 def _check_sight(spec: ModelSpec) -> None:
-    """Raise `ConfigError` for a model that is known, before it is loaded, to take no images."""
+    """Raise `ConfigError`, before loading, for a model that is known to take no images."""
     try:
         check_sight(spec)
     except ConfigError as error:
@@ -96,12 +98,12 @@ def _check_sight(spec: ModelSpec) -> None:
 
 
 def _obey(library: Library, spec: ModelSpec, line: str) -> list[Part]:
-    """The picture that a command shows, or none: what is wrong is told, and one can go on."""
+    """The image that a command shows, if any; errors are printed, and the chat continues."""
     command, _, path = line.partition(" ")
     if line.strip() == "/help":
         click.echo(HELP, err=True)
     elif command != "/image" or not path.strip():
-        click.echo(f"({line!r} is not said: /help tells what a slash can begin)", err=True)
+        click.echo(f"({line!r} is not a command and was not sent: see /help)", err=True)
     else:
         try:
             _check_sight(spec)
@@ -111,11 +113,11 @@ def _obey(library: Library, spec: ModelSpec, line: str) -> list[Part]:
     return []
 
 
-async def _answer(seat: Seat, said: tuple[Message, ...]) -> Reply | None:
-    """Ask once; a failure is told and leaves the history as it was."""
-    messages, sampling = seat.prompt(said, UNLESS_TOLD)
+async def _answer(seat: Seat, messages: tuple[Message, ...]) -> Reply | None:
+    """Request a reply and print it; after a failure, print that and return None."""
+    prompt, sampling = seat.prompt(messages, DEFAULT)
     reply = await seat.model.ask(
-        messages, sampling, priority=0, affinity="chat", pinned=None, tally=SeatTally()
+        prompt, sampling, priority=0, affinity="chat", pinned=None, tally=SeatTally()
     )
     if isinstance(reply, Failure):
         click.echo(visible(f"({reply.kind}: {reply.message})"), err=True)
@@ -129,7 +131,7 @@ async def _answer(seat: Seat, said: tuple[Message, ...]) -> Reply | None:
 
 
 def _read_line() -> str:
-    """What is said next, nothing at the end; only a person is prompted for it."""
+    """The next line, empty at the end; the prompt is for terminals only."""
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\r\n")
     try:

@@ -1,40 +1,50 @@
-"""`mmconv show`: the transcript of a sample, as it was sent to the models.
+"""`mmconv show`: the transcript of a sample: prompts as they were sent, and what came back.
 
-That is before a model's own processor, which may scale or crop a picture, and its chat template;
-with `--raw` it is what these make of it.
+A prompt is printed before a model's processor, which may scale or crop an image, and before its
+chat template. With `--raw` the model's provider makes the text of the tokenizer again, from what
+its checkpoint and its options are today. No request is sent, and nothing is written.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import click
 
-from mmconv.cli.shared.option_values import FILE
+from mmconv.cli.shared.basics import FILE, visible
 from mmconv.cli.shared.progress import counted
-from mmconv.cli.shared.run_folders import open_made
-from mmconv.cli.shared.sent_prompts import (
-    INDENT,
-    PromptPrinter,
-    about_raw,
-    as_messages,
-    as_raw,
-    open_renderers,
-)
-from mmconv.cli.shared.visible_text import visible
-from mmconv.core.errors import ConfigError
-from mmconv.core.plans import Finished
+from mmconv.cli.shared.run_folders import open_existing
+from mmconv.core.errors import ConfigError, ImageError, Refused
+from mmconv.core.plans import Asked, Finished, Origin
+from mmconv.core.protocols import Renderer
+from mmconv.core.raw_prompts import RawImage, RawPrompt
 from mmconv.core.trials import read_trial
-from mmconv.core.types import Call, Failure, Outcome, Reply, Skipped
+from mmconv.core.turns import without_oldest
+from mmconv.core.types import Call, Failure, Image, Outcome, Reply, Skipped, Text
 from mmconv.core.validation import nearest
 from mmconv.engine.run import Evaluation
 from mmconv.report.changed_inputs import check_shown, check_there, tell_gone
 from mmconv.run_folder.transcripts import judged_as
+from model_zoo.providers import provider_of
 
 Kept = TypeVar("Kept")
+
+PromptPrinter: TypeAlias = Callable[[Asked, Outcome], Iterator[str]]
+"""The lines of one prompt."""
+
+INDENT = "    "
+_BREAK = "\N{DOWNWARDS ARROW WITH CORNER LEFTWARDS}"
+_SPACE = "\N{OPEN BOX}"
+_ORIGINS: Mapping[Origin, str] = {
+    "given": "",
+    "own": ", the model's own turn",
+    "reference": ", reference turn",
+    "prompt_file": ", from the prompt file",
+    "model_file": ", from the model file",
+}
 
 
 @click.command(name="show")
@@ -42,105 +52,82 @@ Kept = TypeVar("Kept")
 @click.argument("sample", default="")
 @click.option("--condition", default="", help="Only this condition.")
 @click.option("--judge", "with_judge", is_flag=True, help="Print the judges' prompts in full too.")
-@click.option("--raw", is_flag=True, help="Print prompts as their tokenizer gets them.")
-def command(run: Path, sample: str, condition: str, *, with_judge: bool, raw: bool) -> None:
-    """Show what was sent and what came back for SAMPLE of RUN (a run's folder).
+@click.option("--raw", is_flag=True, help="Print prompts as the tokenizer receives them.")
+def show_command(run: Path, sample: str, condition: str, *, with_judge: bool, raw: bool) -> None:
+    """Show the prompts and replies of SAMPLE of RUN (a run's folder).
 
-    Without SAMPLE, list the samples with how far they are. Nothing is asked: prompts are planned
-    again and replies read from the store.
+    Without SAMPLE, list the samples and how many of their calls are answered. No request is sent:
+    prompts are planned again, and replies come from the cache.
 
-    With --raw a prompt is the text that the model's chat template makes of the messages today,
-    with its number of tokens and what the processor makes of pictures: for checkpoints of the
-    providers hf and vllm that are on this machine. No weights are loaded.
+    With --raw a prompt is the text that the model's chat template makes today, with its number of
+    tokens and what the processor makes of images. This works for checkpoints of the providers hf
+    and vllm on this machine, and loads no weights.
     """
     if raw and not sample:
-        raise click.UsageError(f"--raw is for one sample: `mmconv show {run}` lists them")
+        raise click.UsageError(f"--raw needs a SAMPLE: `mmconv show {run}` lists them")
     asyncio.run(_show(run.absolute(), sample, condition, with_judge=with_judge, raw=raw))
 
 
 async def _show(folder: Path, sample: str, condition: str, *, with_judge: bool, raw: bool) -> None:
-    async with open_made(folder) as evaluation:
+    async with open_existing(folder) as evaluation:
         known = evaluation.benchmark.conditions
         if condition and condition not in known:
             raise ConfigError(f"{folder} has no condition {condition!r}{nearest(condition, known)}")
         if not sample:
-            # A line of each is kept: all prompts and replies of a run may not fit into memory.
-            lines = await _finished(evaluation, sample, condition, _how_far)
+            # one line of each is kept: a run's prompts and replies may not fit into memory
+            lines = await _finished(evaluation, sample, condition, _summarize)
             for line in (*lines, *tell_gone(evaluation.manifest().gone)):
                 click.echo(visible(line))
             return
-        found = await _finished(evaluation, sample, condition, lambda finished: finished)
+        finished = await _finished(evaluation, sample, condition, lambda plan: plan)
         prompts: PromptPrinter = as_messages
         if raw:
-            prompts = await asyncio.to_thread(_open_raw, evaluation, found, with_judge)
-    if not found:
+            prompts = await asyncio.to_thread(_open_raw, evaluation, finished, with_judge)
+    if not finished:
         check_there(folder, read_trial(sample).key, evaluation.manifest())
         raise ConfigError(f"{folder} has no sample {sample!r}; `mmconv show {folder}` lists them")
-    for finished in found:
-        told = "\n".join(transcript(finished, prompts, with_judge=with_judge))
-        click.echo(visible(told))
+    for each in finished:
+        click.echo(visible("\n".join(transcript(each, prompts, with_judge=with_judge))))
 
 
-def _how_far(finished: Finished) -> str:
-    """How many calls are answered, however often they were asked, of those that had to be."""
+def _summarize(finished: Finished) -> str:
+    """How many calls are answered, of those that are necessary."""
     plan = finished.plan
     outcomes = [finished.outcomes[call.id] for call in plan.calls]
-    answered = sum(isinstance(each, Reply) for each in outcomes)
-    needless = sum(isinstance(each, Skipped) and each.reason == "same_text" for each in outcomes)
-    count = len(outcomes) - needless
+    answered = sum(isinstance(outcome, Reply) for outcome in outcomes)
+    skipped = sum(isinstance(each, Skipped) and each.reason == "same_text" for each in outcomes)
+    count = len(outcomes) - skipped
     return f"{plan.sample}  {plan.condition}: {answered} of {count} calls answered"
 
 
 async def _finished(
     evaluation: Evaluation, sample: str, condition: str, keep: Callable[[Finished], Kept]
 ) -> list[Kept]:
-    """What `keep` makes of the chosen calls as the store holds them, in the run's order.
+    """What `keep` makes of the selected plans and their cached replies, in the run's order.
 
     Raises `DataError` as `check_shown` does.
     """
-    chosen = (
+    plans = (
         plan
         for plan, _ in evaluation.plans()
         if sample in ("", plan.sample) and condition in ("", plan.condition)
     )
-    found: dict[int, Kept] = {}
+    kept: dict[int, Kept] = {}
 
     def take(finished: Finished) -> None:
-        found[finished.plan.order] = keep(finished)
+        kept[finished.plan.order] = keep(finished)
 
     runner = evaluation.runner(offline=True)
-    await runner.run(chosen, take)
+    await runner.run(plans, take)
     store = evaluation.place.absolute_store
     check_shown(evaluation.folder, evaluation.manifest(), runner.tally.unasked, store)
-    return [found[order] for order in sorted(found)]
-
-
-def _open_raw(evaluation: Evaluation, found: Sequence[Finished], with_judge: bool) -> PromptPrinter:
-    """What prints the raw prompts of these; tells at once of which seats it cannot, and why."""
-    seats = dict.fromkeys(
-        asked.call.seat
-        for finished in found
-        for asked in finished.asked.values()
-        if _is_printed(asked.call, with_judge)
-    )
-    models = {seat: evaluation.spec.seats[seat] for seat in seats}
-    renderers = open_renderers(models, evaluation.equipment.library)
-    for seat, renderer in renderers.items():
-        model = models[seat]
-        for line in about_raw(model.provider, renderer):
-            click.echo(visible(f"{seat} ({model.label}): {line}"))
-    return as_raw(renderers)
-
-
-def _is_printed(call: Call, with_judge: bool) -> bool:
-    """Whether its prompt is printed in full, which those of prompt files are if asked for."""
-    return call.prompt is None or with_judge
+    return [kept[order] for order in sorted(kept)]
 
 
 def transcript(
-    finished: Finished, prompts: PromptPrinter = as_messages, *, with_judge: bool = False
+    finished: Finished, prompts: PromptPrinter | None = None, *, with_judge: bool = False
 ) -> Iterator[str]:
-    """The lines that tell one sample under one condition, call by call."""
+    """The lines of one sample under one condition, call by call."""
     yield f"=== sample {finished.plan.sample}, condition {finished.plan.condition}"
     for each in finished.exchanges():
         call, outcome = each.call, each.outcome
@@ -150,36 +137,143 @@ def transcript(
             hidden = "" if with_judge else " (--judge prints it filled in)"
             yield f"prompt file {call.prompt}{hidden}"
         if each.asked is not None and _is_printed(call, with_judge):
-            yield from prompts(each.asked, outcome)
-        yield from _came_back(outcome)
+            yield from (prompts or as_messages)(each.asked, outcome)
+        yield from _outcome(outcome)
         if call.parser is not None and isinstance(outcome, Reply):
             yield f"read as: {judged_as(call, outcome)}"
 
 
-def _came_back(outcome: Outcome) -> Iterator[str]:
+def _is_printed(call: Call, with_judge: bool) -> bool:
+    """Whether the call's prompt is printed in full; prompts of prompt files only on request."""
+    return call.prompt is None or with_judge
+
+
+def _outcome(outcome: Outcome) -> Iterator[str]:
     if isinstance(outcome, Failure):
         yield f"FAILED ({outcome.kind}, {outcome.attempts} attempts): {outcome.message}"
-    elif isinstance(outcome, Skipped):
+        return
+    if isinstance(outcome, Skipped):
         yield f"SKIPPED: {outcome.because}"
+        return
+    if outcome.reasoning is not None:
+        yield "[reasoning, kept apart]"
+        yield from (INDENT + row for row in outcome.reasoning.split("\n"))
+    yield "[reply]"
+    yield from (INDENT + row for row in outcome.text.split("\n"))
+    facts = [f"{outcome.seconds:.2f} s"]
+    if outcome.output_tokens is not None:
+        tokens = counted(outcome.input_tokens or 0, "token")
+        facts.insert(0, f"{tokens} in, {outcome.output_tokens} out")
+    if outcome.finish != "stop":
+        facts.append("CUT OFF at max_tokens" if outcome.finish == "length" else outcome.finish)
+    if outcome.dropped:
+        facts.append(f"{outcome.dropped} oldest messages dropped")
+    if outcome.answered_by is not None:
+        facts.append(f"by {outcome.answered_by}")
+    yield ", ".join(facts)
+
+
+def as_messages(asked: Asked, outcome: Outcome) -> Iterator[str]:
+    """The lines of the messages that were sent, and the form in which images were sent."""
+    for message, origin in zip(asked.messages, asked.origins, strict=True):
+        yield f"[{message.role}{_ORIGINS[origin]}]"
+        for part in message.parts:
+            if isinstance(part, Text):
+                yield from (INDENT + row for row in part.text.split("\n"))
+            elif isinstance(part, Image):
+                yield f"{INDENT}<{_name(part)}{_sent_as(part, outcome)}>"
+
+
+def _name(image: Image) -> str:
+    return f"image {image.sha256[:12]}, {image.media_type}, {image.width}x{image.height}"
+
+
+def _sent_as(image: Image, outcome: Outcome) -> str:
+    for seen in outcome.seen if isinstance(outcome, Reply) else ():
+        if seen.sha256 == image.sha256:
+            kind = f"{seen.media_type}, " if seen.media_type else ""
+            return f", sent as {kind}{seen.width}x{seen.height}"
+    return ""
+
+
+def _open_raw(
+    evaluation: Evaluation, finished: Sequence[Finished], with_judge: bool
+) -> PromptPrinter:
+    """What prints raw prompts; says first which model roles have none, and the reason. Blocks.
+
+    Raises `ConfigError` as `open_renderer` of `Provider` does.
+    """
+    roles = dict.fromkeys(
+        asked.call.seat
+        for each in finished
+        for asked in each.asked.values()
+        if _is_printed(asked.call, with_judge)
+    )
+    renderers: dict[str, Renderer | None] = {}
+    for role in roles:
+        model = evaluation.spec.seats[role]
+        renderer = provider_of(model).open_renderer(model, evaluation.equipment.library)
+        renderers[role] = renderer
+        note = f"no raw prompts: the provider {model.provider} does not write them"
+        if renderer is not None:
+            note = renderer.note
+        if note:
+            click.echo(visible(f"{role} ({model.label}): {note}"))
+    return as_raw(renderers)
+
+
+def as_raw(renderers: Mapping[str, Renderer | None]) -> PromptPrinter:
+    """Prints raw prompts, and messages if there is no renderer or it refuses them."""
+
+    def lines(asked: Asked, outcome: Outcome) -> Iterator[str]:
+        renderer = renderers[asked.call.seat]
+        if renderer is None:
+            yield from as_messages(asked, outcome)
+            return
+        messages = asked.messages
+        for _ in range(outcome.dropped if isinstance(outcome, Reply) else 0):
+            messages = without_oldest(messages, asked.call.pinned) or messages
+        try:
+            prompt = renderer(messages)
+        except (Refused, ImageError) as error:
+            yield from as_messages(asked, outcome)
+            yield f"no raw prompt: {error}"
+            return
+        yield f"[raw prompt; {_BREAK} is a line break, {_SPACE} a space at its end]"
+        *rows, last = prompt.text.split("\n")
+        yield from (f"{INDENT}{row}{_BREAK}" for row in rows)
+        if last:
+            text = last.rstrip(" ")
+            yield INDENT + text + _SPACE * (len(last) - len(text))
+        yield _tokens(prompt, outcome)
+        images = [image for message in messages for image in message.images]
+        for image, made in zip(images, prompt.images, strict=True):
+            yield _processed(image, made, prompt.image_tokens)
+        if prompt.tensors:
+            yield f"tensors of images: {_shapes(prompt.tensors)}"
+
+    return lines
+
+
+def _tokens(prompt: RawPrompt, outcome: Outcome) -> str:
+    recorded = outcome.input_tokens if isinstance(outcome, Reply) else None
+    if recorded is None:
+        remark = "none recorded"
+    elif recorded == prompt.tokens:
+        remark = "as recorded"
     else:
-        if outcome.reasoning is not None:
-            yield "[thought aloud, kept apart]"
-            yield from (INDENT + row for row in outcome.reasoning.split("\n"))
-        yield "[reply]"
-        yield from (INDENT + row for row in outcome.text.split("\n"))
-        yield _facts(outcome)
+        remark = f"but {recorded} were recorded: the model received a different prompt"
+    added = f"; the tokenizer adds {' '.join(prompt.added)}" if prompt.added else ""
+    return f"{prompt.tokens} tokens in, {remark}{added}"
 
 
-def _facts(reply: Reply) -> str:
-    parts = [f"{reply.seconds:.2f} s"]
-    if reply.output_tokens is not None:
-        parts.insert(
-            0, f"{counted(reply.input_tokens or 0, 'token')} in, {reply.output_tokens} out"
-        )
-    if reply.finish != "stop":
-        parts.append("CUT OFF at max_tokens" if reply.finish == "length" else reply.finish)
-    if reply.dropped:
-        parts.append(f"{reply.dropped} oldest messages dropped")
-    if reply.answered_by is not None:
-        parts.append(f"by {reply.answered_by}")
-    return ", ".join(parts)
+def _processed(image: Image, made: RawImage, of_all: int) -> str:
+    """One image: what its processor received, and what it made of it."""
+    tokens = str(made.tokens or (f"some of {of_all}" if of_all else "unknown number of"))
+    sizes = f", {_shapes(made.sizes)}" if made.sizes else ""
+    received = f"received by the processor as {made.width}x{made.height}"
+    return f"<{_name(image)}, {received}>: {tokens} tokens{sizes}"
+
+
+def _shapes(shapes: Mapping[str, tuple[int, ...]]) -> str:
+    return ", ".join(f"{name} {'x'.join(map(str, shape))}" for name, shape in shapes.items())

@@ -19,7 +19,7 @@ from statistics import fmean, stdev
 import pytest
 
 from mmconv.benchmarks.convbench.quantities import DELTAS, GRADINGS, Grading
-from mmconv.cli.shared.run_options import read_spec
+from mmconv.cli.shared.options import read_spec
 from mmconv.core.types import Score
 from mmconv.engine.run import Place, open_evaluation
 from mmconv.run_folder.layout import SCORES

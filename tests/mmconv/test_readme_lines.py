@@ -1,12 +1,11 @@
-"""README's lines of the text benchmarks, typed as they stand over the authors' complete files.
+"""The pages' commands of the text benchmarks run over the authors' complete files.
 
-Only the models are exchanged for fakes, and the paths for where the authors' files lie.
+Only the models are replaced by fakes, and the paths by those of the authors' files.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 
 import orjson
@@ -14,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from mmconv.cli import commands
+from tests.doc_pages import commands_of
 
 HERE = Path(__file__).parents[2]
 AUTHORS = HERE.parent / "shared" / "data"
@@ -30,10 +30,9 @@ CALLS = {
 
 
 def readme_line(benchmark: str) -> list[str]:
-    """What README tells to type after `mmconv`, with fakes and the authors' paths in it."""
-    readme = (HERE / "README.md").read_text(encoding="utf-8").replace("\\\n", " ")
-    [line] = re.findall(rf"^mmconv (run {benchmark} .*)$", readme, re.MULTILINE)
-    words = shlex.split(line)
+    """The command after `mmconv` in the benchmarks' page, with fakes and the authors' paths."""
+    page = HERE / "mmconv" / "benchmarks" / "README.md"
+    [words] = [words for words in commands_of(page) if words[:2] == ["run", benchmark]]
     for option, value in (("--candidate", "fake/echo"), ("--judge", "fake/judge")):
         words[words.index(option) + 1] = value
     place = words.index("--data") + 1

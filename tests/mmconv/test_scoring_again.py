@@ -265,13 +265,13 @@ def test_a_list_of_samples_holds_none_of_their_texts(
 ) -> None:
     desk.run()
     held: list[int] = []
-    how_far = show._how_far
+    how_far = show._summarize
 
     def counting(finished: Finished) -> str:
         held.append(sum(isinstance(each, Finished) for each in gc.get_objects()))
         return how_far(finished)
 
-    monkeypatch.setattr(show, "_how_far", counting)
+    monkeypatch.setattr(show, "_summarize", counting)
     typed("show", str(desk.folder))
     assert held == [1] * ROWS
 

@@ -1,1 +1,1 @@
-"""What commands are built from: options and what these open, and how results are told."""
+"""What commands share: options, run folders, progress, costs, and the printing of results."""

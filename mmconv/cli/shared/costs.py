@@ -1,4 +1,4 @@
-"""`--dry-run` and `--max-cost`: what calls would cost, told or bounded before they are asked."""
+"""`--dry-run` and `--max-cost`: the cost of calls, estimated or limited."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from itertools import islice
 
 import click
 
-from mmconv.cli.shared.option_values import Command
 from mmconv.cli.shared.table_output import print_tables
-from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.config import RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.plans import Plan
 from mmconv.core.run_stats import Tally
@@ -19,39 +18,32 @@ from mmconv.engine import Runner
 from mmconv.report.costs import cost, session_cost, tell_dollars
 from mmconv.report.forecast import Forecast
 
-EXAMPLE = "{input: 2.5, output: 10}"
-
-AT_ONCE = 500
-"""How many plans are looked up in the store together."""
-
-
-def cost_options(command: Command) -> Command:
-    """Add the options that tell what calls would cost, and that bound it."""
-    dry_run = click.option(
-        "--dry-run", is_flag=True, help="Count calls that are to be asked, and tokens; ask nothing."
-    )
-    max_cost = click.option(
+COST_OPTIONS = (
+    click.option(
+        "--dry-run", is_flag=True, help="Count calls, tokens and dollars; send no request."
+    ),
+    click.option(
         "--max-cost",
         type=click.FloatRange(0),
         metavar="DOLLARS",
-        help="Stop when what was asked in this session costs more; the models' files need prices.",
-    )
-    return dry_run(max_cost(command))
+        help="Stop when this session has cost more; every model's file needs a price.",
+    ),
+)
+
+BATCH = 500
+"""How many plans are looked up in the cache at once."""
 
 
 async def print_forecast(
     spec: RunSpec, runner: Runner, plans: Iterator[Plan], check: Callable[[], None]
 ) -> None:
-    """Print what asking these plans would cost, without what the runner's store holds.
-
-    What `check` raises as a `ConfigError` is told as what stands in the way.
-    """
-    found = Forecast(spec)
-    while some := [*islice(plans, AT_ONCE)]:
-        held = await asyncio.gather(*map(runner.recall, some))
-        for plan, replies in zip(some, held, strict=True):
-            found.add(plan, replies)
-    print_tables([found.table], "table")
+    """Print the cost of the calls that are not cached, and any `ConfigError` of `check`."""
+    forecast = Forecast(spec)
+    while batch := [*islice(plans, BATCH)]:
+        cached = await asyncio.gather(*map(runner.recall, batch))
+        for plan, replies in zip(batch, cached, strict=True):
+            forecast.add(plan, replies)
+    print_tables([forecast.table], "table")
     try:
         check()
     except ConfigError as error:
@@ -60,7 +52,7 @@ async def print_forecast(
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """So many US dollars for the calls of a run that are asked in one session.
+    """The US dollars that the calls of one session may cost.
 
     Raises `ConfigError` that names every model without a price.
     """
@@ -70,33 +62,31 @@ class Budget:
 
     def __post_init__(self) -> None:
         unpriced = [
-            f"{seat} ({model.label})"
-            for seat, model in self.spec.seats.items()
+            f"{role} ({model.label})"
+            for role, model in self.spec.seats.items()
             if model.price is None
         ]
         if unpriced:
             raise ConfigError(
-                f"--max-cost: no price is known of {', '.join(unpriced)}; write `price: {EXAMPLE}` "
-                "into the model's file, in US dollars per million tokens (0 and 0 where it costs "
-                "nothing)"
+                f"--max-cost: no price for {', '.join(unpriced)}; add `price: {{input: 2.5, "
+                "output: 10}` to the model's file, in US dollars per million tokens (0 and 0 if it "
+                "is free)"
             )
 
     def spent(self, tally: Tally) -> str | None:
-        """Why a run has to stop by what it has asked; None where it may go on."""
-        for name, seat in tally.seats.items():
-            model = self.spec.seats[name]
-            if seat.unmetered and cost(model, 1, 1):
-                return _untold(name, model)
+        """The reason why a run must stop; None if it may go on."""
+        for role, stats in tally.seats.items():
+            model = self.spec.seats[role]
+            if stats.unmetered and cost(model, 1, 1):
+                return (
+                    f"--max-cost: the cost of {role} ({model.label}) is unknown, since its replies "
+                    "do not report their tokens; leave out --max-cost, or write `price: {input: 0, "
+                    "output: 0}` into the model's file if it is free"
+                )
         dollars = session_cost(self.spec, tally) or 0.0
         if dollars <= self.dollars:
             return None
-        spent = tell_dollars(dollars)
-        return f"--max-cost {self.dollars:g}: the calls of this session have cost ${spent}"
-
-
-def _untold(seat: str, model: ModelSpec) -> str:
-    return (
-        f"--max-cost: what {seat} ({model.label}) costs is not known: its replies do not tell how "
-        "many tokens they take; leave out --max-cost, or write `price: {input: 0, output: 0}` into "
-        "the model's file where it costs nothing"
-    )
+        return (
+            f"--max-cost {self.dollars:g}: the calls of this session have cost "
+            f"${tell_dollars(dollars)}"
+        )

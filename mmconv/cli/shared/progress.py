@@ -1,4 +1,4 @@
-"""How a run's progress is told: a live line on a terminal, plain log lines elsewhere."""
+"""The progress of a run: a live line on a terminal, plain log lines elsewhere."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ LINE_SECONDS = 10.0
 
 @asynccontextmanager
 async def progress(spec: RunSpec, tally: Tally, total: int) -> AsyncIterator[None]:
-    """Tell progress on standard error until the block ends; `total` counts plans."""
-    teller = _live if sys.stderr.isatty() else _log
-    task = asyncio.create_task(teller(spec, tally, total))
+    """Print progress on standard error until the block ends; `total` counts plans."""
+    show = _live if sys.stderr.isatty() else _log
+    task = asyncio.create_task(show(_Line(spec, tally, total)))
     try:
         yield
     finally:
@@ -29,13 +29,16 @@ async def progress(spec: RunSpec, tally: Tally, total: int) -> AsyncIterator[Non
             await task
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """A number with its noun; `many` is the plural, by default `one` with an s."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
 def line(spec: RunSpec, tally: Tally, seconds: float, planned: int = 0) -> str:
-    """What has happened so far, in one line: calls, rate, what was lost and why lately, cost.
+    """What has happened so far, in one line: calls (of those `planned`), rate, losses, cost.
 
-    Calls are out of those `planned`, if that number is known.
-
-    Replies are reused that the store held, or that an equal call of this run brought. Why a call is
-    asked again is told in full as long as its model has answered nothing: its address may be wrong.
+    A reply is reused if it was cached, or if an equal call of this run brought it. As long as a
+    model has answered nothing, the reason of a retry is given in full: its address may be wrong.
     """
     seats = tally.seats.values()
     calls = f"{tally.ended:,}/{planned:,} calls" if planned else counted(tally.ended, "call")
@@ -43,11 +46,14 @@ def line(spec: RunSpec, tally: Tally, seconds: float, planned: int = 0) -> str:
     if stored := sum(seat.stored for seat in seats):
         parts.append(f"{counted(stored, 'reply', 'replies')} reused")
     if retried := sum(seat.retried for seat in seats):
-        reasons = dict.fromkeys(filter(None, map(_why_again, seats)))
+        reasons = dict.fromkeys(filter(None, map(_retry_reason, seats)))
         latest = "latest: " if retried > 1 else ""
         parts.append(f"{retried:,} retried ({latest}{', '.join(reasons)})")
     if failures := sum((seat.failures for seat in seats), Counter[str]()):
-        parts.append(f"{failures.total():,} failed ({_kinds(failures)})")
+        kinds = [f"{kind} {count:,}" for kind, count in failures.most_common()]
+        if len(failures) == 1:
+            kinds = [*failures]
+        parts.append(f"{failures.total():,} failed ({', '.join(kinds)})")
     if skipped := sum(seat.skipped for seat in seats):
         parts.append(f"{skipped:,} skipped")
     if price := tell_session_cost(spec, tally):
@@ -55,67 +61,54 @@ def line(spec: RunSpec, tally: Tally, seconds: float, planned: int = 0) -> str:
     return ", ".join(parts)
 
 
+def _retry_reason(seat: SeatTally) -> str:
+    if not seat.retried or seat.asked or seat.stored:
+        return seat.last_retry
+    return f"{seat.last_retry}: {seat.retried_for}"
+
+
 class _Line:
-    """The line of a run of so many plans, which may wait long for its first reply."""
+    """The line of a run of `total` plans."""
 
     def __init__(self, spec: RunSpec, tally: Tally, total: int) -> None:
-        self._spec, self._tally, self._total = spec, tally, total
+        self._spec, self._total = spec, total
+        self.tally = tally
         self._started = time.monotonic()
         self._pace = Pace()
         self._pace.mark(self._started, tally)
 
     @property
     def planned(self) -> int:
-        return self._tally.planned_in(self._total)
+        return self.tally.planned_in(self._total)
 
     def read(self) -> str:
         now = time.monotonic()
-        self._pace.mark(now, self._tally)
-        text = line(self._spec, self._tally, now - self._started, self.planned)
-        if not self._tally.ended:
-            return f"{text}; no reply yet: what runs here is loaded first"
-        left = self._pace.seconds_left(self._tally, self._total)
+        self._pace.mark(now, self.tally)
+        text = line(self._spec, self.tally, now - self._started, self.planned)
+        if not self.tally.ended:
+            return f"{text}; no reply yet: local models are loaded first"
+        left = self._pace.seconds_left(self.tally, self._total)
         return text if left is None else f"{text}, about {left:.0f} s left"
 
 
-def counted(count: int, one: str, many: str = "") -> str:
-    """A number with its noun; `many` is the plural where that is not `one` with an s."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
-def _why_again(seat: SeatTally) -> str:
-    if not seat.retried or seat.asked or seat.stored:
-        return seat.last_retry
-    return f"{seat.last_retry}: {seat.retried_for}"
-
-
-def _kinds(failures: Counter[str]) -> str:
-    """The kinds of failures, with how many there are of each if there are several."""
-    if len(failures) == 1:
-        return next(iter(failures))
-    return ", ".join(f"{kind} {count:,}" for kind, count in failures.most_common())
-
-
-async def _live(spec: RunSpec, tally: Tally, total: int) -> None:
-    # rich takes a tenth of a second to import, which a job without a terminal need not pay
+async def _live(current: _Line) -> None:
+    # rich takes a tenth of a second to import; a job without a terminal does not need it
     from rich.console import Console, Group
     from rich.live import Live
     from rich.progress import BarColumn, Progress
     from rich.text import Text
 
-    current = _Line(spec, tally, total)
     bar = Progress(BarColumn())
     task = bar.add_task("", total=None)
     with Live(console=Console(stderr=True)) as live:
         while True:
-            bar.update(task, completed=tally.ended, total=current.planned or None)
-            # on a line of its own, which wraps, nothing of it is cropped in a narrow terminal
+            bar.update(task, completed=current.tally.ended, total=current.planned or None)
+            # on its own line it wraps; in the bar's line a narrow terminal would cut it
             live.update(Group(bar, Text(current.read())))
             await asyncio.sleep(0.2)
 
 
-async def _log(spec: RunSpec, tally: Tally, total: int) -> None:
-    current = _Line(spec, tally, total)
+async def _log(current: _Line) -> None:
     while True:
         await asyncio.sleep(LINE_SECONDS)
         sys.stderr.write(f"{current.read()}\n")

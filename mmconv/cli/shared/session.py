@@ -13,12 +13,11 @@ from pathlib import Path
 
 import click
 
+from mmconv.cli.shared.basics import visible, writing
 from mmconv.cli.shared.costs import Budget
-from mmconv.cli.shared.file_errors import writing
 from mmconv.cli.shared.progress import counted, line, progress
 from mmconv.cli.shared.run_folders import open_new
 from mmconv.cli.shared.table_output import print_tables
-from mmconv.cli.shared.visible_text import visible
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import OwnCodeError
 from mmconv.core.run_stats import Halt, Tally

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import orjson
 
-from mmconv.cli.shared.option_values import FILE, Command
+from mmconv.cli.shared.basics import FILE, Command
 from mmconv.core.types import Table
 from mmconv.report.tables.formats import FORMATS, as_printed, write_tables
 from mmconv.report.tables.text import all_to_text, fold

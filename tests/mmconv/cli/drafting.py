@@ -13,7 +13,7 @@ from PIL import Image as Picture
 from images import Library
 from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES
 from mmconv.benchmarks.convbench.data import Row, Source, load_rows, survey
-from mmconv.cli.annotate import command
+from mmconv.cli.annotate import annotate_command as command
 from tests.mmconv.benchmarks.convbench.data_files import write_lines
 
 SCRIPT = {

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 
-from mmconv.cli.agree import command
+from mmconv.cli.judging import agree_command as command
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.types import Score
 from mmconv.run_folder.transcripts import score_record
@@ -111,13 +111,6 @@ def test_every_column_is_over_the_units_that_the_judge_rated(desk: Desk) -> None
     assert "Units that people rated and no judge did: 14." in output
     assert "20 draws of 6 whole dialogues (seed 0)" in output
     assert "Every column is" not in desk.run(judge, *few).stdout
-
-
-def test_a_metric_without_a_common_unit_stands_empty_beside_another(desk: Desk) -> None:
-    judge = desk.scores(*(rated(name, 2, metric) for name, metric in (("a", "x"), ("b", "y"))))
-    person = desk.csv("ann.csv", "sample,metric,value", "a,x,2", "c,y,1")
-    cell = desk.document(judge, person)["agreement-y"]["agreement"][EACH]
-    assert (cell["value"], cell["n"], cell["missing"]) == (None, 0, {"no judgement": 1})
 
 
 def test_each_metric_has_a_table_of_its_own(desk: Desk) -> None:
@@ -220,27 +213,6 @@ def test_a_rating_off_the_scale_of_a_run_is_told_with_its_record(desk: Desk) -> 
         assert told in written.stderr
 
 
-def test_an_id_is_read_as_by_the_benchmark(desk: Desk) -> None:
-    """pandas writes 2.0 for 2 as soon as a cell of the column is empty."""
-    judge = desk.scores(*(rated(sample, int(sample)) for sample in "123"))
-    plain = desk.csv("ann.csv", "sample,value", "1,1", "2,3", "3,3")
-    table = desk.document(judge, plain)
-    odd = desk.csv("ann.csv", "sample,value", "1.0,1", " 2 ,3", "0003,3")
-    assert desk.document(judge, odd) == table
-    twice = desk.csv("ben.csv", "sample,value", "2,1", "2.0,3")
-    told = desk.refusal(judge, twice)
-    assert "ben.csv row 3: 1 problem\n  'ben' rates 2 again, after ben.csv row 2" in told
-
-
-def test_what_finds_nothing_to_choose_by_is_refused(desk: Desk) -> None:
-    judge = desk.csv("judge.csv", "sample,value", "a,1", "b,2")
-    person = desk.csv("ann.csv", "sample,condition,value", "a,free,1", "b,free,2")
-    assert desk.run(judge, person, more=["--condition", "free"]).exit_code == 0
-    told = desk.refusal(judge, person, more=["--turn", "2"])
-    assert "--turn 2: no rating has a turn to choose by" in told
-    assert told.endswith("there is: condition")
-
-
 def test_different_scales_are_told_above_the_table_and_in_the_files(desk: Desk) -> None:
     judge = desk.csv(
         "judge.csv", "sample,value", *(f"{sample},{sample % 10 + 1}" for sample in range(20))
@@ -257,9 +229,3 @@ def test_different_scales_are_told_above_the_table_and_in_the_files(desk: Desk) 
     assert told in written.stdout
     assert told in written.stderr
     assert "WARNING" not in desk.run(judge, judge).output
-
-
-def test_help_says_how_a_trial_is_named() -> None:
-    told = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
-    assert "sample 1 is named 1#2 in its second trial" in told
-    assert "a rating of 1 meets the first trial alone" in told

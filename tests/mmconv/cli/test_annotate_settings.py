@@ -79,7 +79,7 @@ class TestWhatItCosts:
         assert sorted(desk.lines()) == [1, 2, 3]
 
     def test_a_limit_needs_a_price(self, desk: Desk) -> None:
-        with pytest.raises(ConfigError, match=r"no price is known of annotator \(model\)"):
+        with pytest.raises(ConfigError, match=r"no price for annotator \(model\)"):
             desk.annotate("--max-cost=1")
 
 
@@ -95,7 +95,7 @@ class TestSettings:
 
     @pytest.mark.parametrize("field", ["limit", "seats.judge", "sampling.candidate.seed", "trials"])
     def test_what_no_draft_depends_on_is_refused(self, desk: Desk, field: str) -> None:
-        with pytest.raises(ConfigError, match=r"what can be set here is seats\.annotator\.FIELD"):
+        with pytest.raises(ConfigError, match=r"annotate takes only seats\.annotator\.FIELD"):
             desk.annotate(f"--set={field}=1")
 
 
@@ -120,14 +120,14 @@ class TestNothingToDo:
         desk.rows(HUMAN, HUMAN)
         result = desk.annotate()
         assert result.exit_code == 0
-        assert "Nothing is lacking: 2 rows with all columns." in result.stdout
+        assert "Nothing is missing: 2 rows with all columns." in result.stdout
         assert "drafts written" not in result.stdout
         assert not desk.out.exists()
 
 
 class TestWhichRows:
     def test_named_rows_alone_are_drafted(self, desk: Desk) -> None:
-        assert desk.annotate("--samples=3,1").exit_code == 0
+        assert desk.annotate("--sample-id=3,1").exit_code == 0
         assert [*desk.lines()] == [1, 3]
 
     def test_drawn_rows_are_those_that_a_run_draws(self, desk: Desk) -> None:
@@ -146,4 +146,4 @@ class TestWhichRows:
 
     def test_a_row_that_is_not_there_is_named(self, desk: Desk) -> None:
         with pytest.raises(ConfigError, match="samples: no sample has the key 9"):
-            desk.annotate("--samples=9")
+            desk.annotate("--sample-id=9")

@@ -15,7 +15,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from mmconv.cli.chat import HELP, command
+from mmconv.cli.chat import HELP
+from mmconv.cli.chat import chat_command as command
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import Refused
 from mmconv.core.protocols import ImageSource
@@ -133,7 +134,7 @@ def test_a_picture_is_shown_from_within(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ["/imagine x.png", "/image", "/image ", "/quit"])
 def test_a_command_that_there_is_not_is_told_and_not_said(tmp_path: Path, line: str) -> None:
     told = chat(tmp_path, f"{line}\n /quit is a word\n")
-    assert f"({line!r} is not said: /help tells what" in told.output
+    assert f"({line!r} is not a command and was not sent" in told.output
     [(messages, _)] = asked
     assert messages[-1].parts == (Text(text=" /quit is a word"),)
 

@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
-from mmconv.cli.check import command
+from mmconv.cli.evaluating import check_command as command
 from mmconv.core.errors import ConfigError
 from model_zoo.pocket import WEIGHTS
 from tests.mock_server import Behaviour, mock_server

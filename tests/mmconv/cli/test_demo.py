@@ -1,4 +1,4 @@
-"""The whole demo on a few scenes."""
+"""The whole demo on a few scenes, and the dataset that `mmconv scenes` writes."""
 
 from __future__ import annotations
 
@@ -8,27 +8,54 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mmconv.cli.demo import command
+from mmconv.cli import commands
+from mmconv.core.errors import ConfigError
 
 
-def test_the_demo_ends_with_tables_sentence_and_report(tmp_path: Path) -> None:
-    pytest.importorskip("transformers", reason="needs the extra hf")
-    result = CliRunner().invoke(command, ["--out", str(tmp_path / "demo"), "--samples", "6"])
-    assert result.exit_code == 0, result.output
-    assert "With perfect perception, reasoning " in result.output
-    report = Path(result.output.split("The report: ")[1].splitlines()[0])
-    assert report.is_file()
-    assert "What perfect earlier turns change" in result.output
-
-
-def test_the_demo_s_transcript_is_shown_by_a_command_that_can_be_run(
+def test_the_demo_ends_with_tables_findings_report_and_a_command_for_a_transcript(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("transformers", reason="needs the extra hf")
     monkeypatch.setattr("sys.argv", ["/somewhere/mmconv/__main__.py", "demo"])
     out = tmp_path / "my demo"
-    result = CliRunner().invoke(command, ["--out", str(out), "--samples", "1"])
-    told = shlex.split(result.output.split("A transcript: ")[1].splitlines()[0])
+    result = CliRunner().invoke(commands, ["demo", "--out", str(out), "--limit", "6"])
+    assert result.exit_code == 0, result.output
+    assert "What perfect earlier turns change" in result.output
+    assert "With perfect perception, reasoning " in result.output
+    assert Path(result.output.split("The report: ")[1].splitlines()[0]).is_file()
+    command = shlex.split(result.output.split("A transcript: ")[1].splitlines()[0])
     [folder] = out.glob("convbench-*")
-    assert told == ["python", "-m", "mmconv", "show", str(folder), "1"]
-    assert "reasoning" in result.output.split("(n = 1; no interval)")[0].splitlines()[-1]
+    assert command == ["python", "-m", "mmconv", "show", str(folder), "1"]
+
+
+def scenes(out: Path, *options: str) -> str:
+    result = CliRunner().invoke(commands, ["scenes", "--out", str(out), *options])
+    if result.exception is not None:
+        raise result.exception
+    return result.output
+
+
+def test_scenes_are_written_with_the_command_that_runs_them(tmp_path: Path) -> None:
+    out = tmp_path / "set"
+    output = scenes(out, "--n", "4", "--seed", "7")
+    assert "4 rows" in output
+    assert f"--data {out / 'data.jsonl'} --images {out / 'images'}" in output
+    assert len((out / "data.jsonl").read_text().splitlines()) == 4
+    assert len(list((out / "images").iterdir())) == 4
+
+
+def test_difficulty_and_seed_change_the_images(tmp_path: Path) -> None:
+    images = set()
+    for name, options in {"a": [], "b": ["--seed", "1"], "c": ["--difficulty", "hard"]}.items():
+        scenes(tmp_path / name, "--n", "1", *options)
+        images.add((tmp_path / name / "images" / "scene_00001.png").read_bytes())
+    assert len(images) == 3
+
+
+def test_a_folder_with_files_and_a_file_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="the folder is not empty"):
+        scenes(tmp_path)
+    with pytest.raises(ConfigError):
+        scenes(tmp_path / "mine.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from mmconv.cli import commands, export
+from mmconv.cli import commands, results
 from mmconv.core.errors import DataError
 from tests.mmconv.riddle_desk import ROWS, Desk, riddles
 from tests.mmconv.test_scoring_again import desk
@@ -33,7 +33,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
     sample = SimpleNamespace(
         Setting=SimpleNamespace, eval_sample=lambda _, finished, _record: finished.plan.sample
     )
-    monkeypatch.setattr(export, "find_spec", lambda _: True)
+    monkeypatch.setattr(results, "find_spec", lambda _: True)
     monkeypatch.setitem(sys.modules, "mmconv.report.inspect_export.log", log)
     monkeypatch.setitem(sys.modules, "mmconv.report.inspect_export.sample", sample)
     return logs

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mmconv.cli.leaderboard import command
+from mmconv.cli.comparing import leaderboard_command as command
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.run_folder.tables import read_tables
 from mmconv.stats import INTERVALS

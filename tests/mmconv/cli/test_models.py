@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from mmconv.cli import commands
-from mmconv.cli.models import IMAGES, MODEL, NEED_NO_FILE, PARAMETERS, TERMS
+from mmconv.cli.listing import IMAGES, MODEL, NEED_NO_FILE, PARAMETERS, TERMS
 from mmconv.core.config import AboutSpec, ModelSpec, load_model, model_files
 from mmconv.core.errors import ConfigError
 from model_zoo.openai_api.client import _DEFAULT_CONCURRENCY
@@ -59,7 +59,7 @@ def test_every_field_of_a_model_file_is_told_with_its_default() -> None:
         for name, field in ModelSpec.model_fields.items()
         if name != "about"
     )
-    for facts in ("[a whole number above 0; default: 8]", "[a text; needed]", "default: 600.0]"):
+    for facts in ("[an integer above 0; default: 8]", "[a text; required]", "default: 600.0]"):
         assert facts in told
     for facts in ("[a mapping; default: not set]", "[true or false; default: not set]"):
         assert facts in told
@@ -93,10 +93,7 @@ def test_every_option_of_a_provider_is_told_with_its_meaning(provider: str) -> N
 
 def test_an_option_is_told_as_a_benchmarks_are() -> None:
     told = " ".join(fields("hf").split())
-    assert (
-        "options.max_batch Prompts in a batch at most. [a whole number above 0; default: 64]"
-        in told
-    )
+    assert "options.max_batch Prompts in a batch at most. [an integer above 0; default: 64]" in told
     assert "[auto|image-text|text|encoder-decoder; default: auto]" in told
     assert "[a mapping from a text to a text;" in (" ".join(fields("vllm").split()))
 
@@ -110,7 +107,7 @@ def test_the_options_of_a_provider_of_ones_own_are_told(
     own = "from pydantic import BaseModel\nclass Options(BaseModel):\n    words: int\n"
     (tmp_path / "own_zoo" / "mine.py").write_text(needed + own)
     (tmp_path / "own_zoo" / "bare.py").write_text(needed)
-    assert "options.words  -\n                 [a whole number; needed]" in fields("own_zoo.mine")
+    assert "options.words  -\n                 [an integer; required]" in fields("own_zoo.mine")
     result = CliRunner().invoke(commands, ["models", "--fields", "own_zoo.bare"])
     assert "own_zoo.bare has no pydantic model" in str(result.exception)
 

@@ -39,23 +39,23 @@ def test_every_seat_condition_and_option_is_listed(benchmark: str) -> None:
 @pytest.mark.parametrize(
     ("benchmark", "name", "facts"),
     [
-        ("convbench", "data", "--data; a path; needed"),
+        ("convbench", "data", "--data; a path; required"),
         (
             "convbench",
             "grading",
             "--grading; a list, each direct|pairwise; default: direct, pairwise",
         ),
-        ("convbench", "denominator", "a whole number above 0; default: not set"),
+        ("convbench", "denominator", "an integer above 0; default: not set"),
         ("convbench", "failure_rating", "a number from 1 to 10; default: 6.0"),
         ("convbench", "skip_bad_records", "--skip-bad-records; true or false; default: false"),
         ("botchat", "dup_detect.threshold", "a number from 0 to 1; default: 0.9"),
         ("botchat", "opponents", "a list, each a path; default: none"),
-        ("botchat", "judge_retries", "a whole number from 0 to 5; default: 1"),
+        ("botchat", "judge_retries", "an integer from 0 to 5; default: 1"),
         ("cmteval", "subsets", "a list, each standard|hard|long-text; default: not set"),
         (
             "cmteval",
             "data",
-            "--data; a path or a mapping from standard|hard|long-text to a path; needed",
+            "--data; a path or a mapping from standard|hard|long-text to a path; required",
         ),
         ("mtbench101", "candidate_system", "a text; default: not set"),
     ],
@@ -72,7 +72,7 @@ def test_what_is_needed_comes_first() -> None:
 def test_a_benchmark_of_ones_own_is_listed(tmp_path: Path) -> None:
     name = "tests.example_benchmark:Riddles"
     text = told(name)
-    assert entry(text, "data").endswith("[--data; a path; needed]")
+    assert entry(text, "data").endswith("[--data; a path; required]")
     assert entry(text, "free")
     assert "records need id, riddle" in entry(text, "NAME")
     run = tmp_path / "riddles.yaml"
@@ -87,9 +87,9 @@ def test_a_benchmark_of_ones_own_is_listed(tmp_path: Path) -> None:
     [
         ("riddles", "no options of 'riddles' are known; there are: botchat"),
         ("tests.gone:Riddles", "there is no module 'tests.gone'"),
-        ("mmconv.benchmarks.botchat.benchmark:build", "is no FileBenchmark"),
+        ("mmconv.benchmarks.botchat.benchmark:build", "is not a FileBenchmark"),
         ("gone.yaml", "gone.yaml: No such file"),
-        ("seats.yaml", "seats.yaml: benchmark is needed and not set"),
+        ("seats.yaml", "seats.yaml: benchmark is required and not set"),
     ],
 )
 def test_what_has_no_options_to_list_is_told(

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import orjson
 import pytest
 
 from mmconv import cli
@@ -16,6 +17,7 @@ from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands, main
 from mmconv.core.errors import ConfigError, StoreError
 from mmconv.report.writing.ordered_lines import OrderedLines
+from tests.mmconv.benchmarks.few_records import DATA as RECORDS
 from tests.mmconv.processes import typed
 from tests.mmconv.store.conftest import small_disk
 
@@ -67,13 +69,41 @@ class TestSight:
         assert typed("run", *DATA, *seats).exit_code == 0
 
     def test_of_the_demo_before_the_store_knows_of_a_run(self) -> None:
-        told = refused("demo", "--samples", "1", "--candidate", "qwen2.5-7b")
+        told = refused("demo", "--limit", "1", "--candidate", "qwen2.5-7b")
         assert told.startswith("candidate (qwen2.5-7b): its model file says that it takes no image")
         with closing(sqlite3.connect("runs/demo/store.sqlite")) as store:
             assert store.execute("SELECT count(*) FROM runs").fetchone() == (0,)
 
     def test_what_is_not_known_goes_on(self) -> None:
         assert typed("check", *DATA, *FAKES).exit_code == 0
+
+
+@pytest.mark.parametrize("judge", ["reference/chrf", "scenes/facts"])
+class TestOfflineJudges:
+    """Judges that are not models read ConvBench's own prompts alone."""
+
+    @WAYS
+    @pytest.mark.parametrize("benchmark", ["mtbench101", "fbbench"])
+    def test_another_benchmark_refuses_it(
+        self, here: Path, way: tuple[str, ...], benchmark: str, judge: str
+    ) -> None:
+        data = RECORDS[benchmark](here)["data"]
+        seats = ("--candidate", "fake/echo", "--judge", judge)
+        told = refused(*way, benchmark, "--data", data, *seats)
+        assert told.startswith(f"judge ({judge.partition('/')[2]}): ")
+        assert "no system message names a task" in told
+
+    def test_a_custom_benchmark_refuses_it(self, here: Path, judge: str) -> None:
+        (here / "riddles.jsonl").write_bytes(orjson.dumps({"id": 1, "riddle": "Who?"}))
+        (here / "riddles.yaml").write_text("benchmark: tests.example_benchmark:Riddles\n")
+        seats = ("--candidate", "fake/echo", "--judge", judge)
+        told = refused("run", "riddles.yaml", "--data", "riddles.jsonl", *seats)
+        assert told.startswith("judge (")
+
+    def test_it_judges_convbench_and_answers_nothing_there(self, judge: str) -> None:
+        told = refused("run", *DATA, "--candidate", judge, "--judge", "fake/judge")
+        assert told.startswith("candidate (")
+        assert typed("check", *DATA, "--candidate", "fake/echo", "--judge", judge).exit_code == 0
 
 
 class TestSeats:
@@ -155,7 +185,7 @@ class TestFullDisk:
             patch.setattr(OrderedLines, "append", raising(full))
             told = refused("run", *DATA, *FAKES)
         assert told.startswith("cannot write into runs/convbench-echo-")
-        assert "No space left on device; what was answered before is kept: make room" in told
+        assert "No space left on device; earlier replies are cached: make room" in told
         assert typed("run", *DATA, *FAKES).exit_code == 0
 
 
@@ -196,8 +226,8 @@ class TestClosedFolder:
             (OSError(errno.ENOSPC, "No space left on device"), "Error: No space left on device\n"),
             (
                 FileNotFoundError(errno.ENOENT, "No such file or directory", cli.__file__),
-                f"Error: {cli.__file__}: No such file or directory; it lies among mmconv's own: "
-                "unless you named it, install mmconv again\n",
+                f"Error: {cli.__file__}: No such file or directory; the file belongs to mmconv: "
+                "unless you named it, reinstall mmconv\n",
             ),
         ],
     )

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mmconv.benchmarks.registry import RESCORED, TITLES
-from mmconv.cli.rescore import command
+from mmconv.cli.judging import rescore_command as command
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Cell, Table
 
@@ -36,7 +36,7 @@ def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> tuple[Table, ..
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mmconv.cli.rescore.RESCORED", (*RESCORED, "made"))
+    monkeypatch.setattr("mmconv.cli.judging.RESCORED", (*RESCORED, "made"))
     monkeypatch.setitem(sys.modules, "mmconv.benchmarks.made.rescore", sys.modules[__name__])
 
 

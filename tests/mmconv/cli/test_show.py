@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
-from mmconv.cli.shared.sent_prompts import as_raw
-from mmconv.cli.show import transcript
+from mmconv.cli.show import as_raw, transcript
 from mmconv.core.errors import DataError, Refused
 from mmconv.core.plans import Asked, Finished, Plan
 from mmconv.core.protocols import Renderer
@@ -92,9 +91,9 @@ def test_a_raw_prompt_shows_all_of_its_text_and_what_became_of_its_picture() -> 
         "    What? ↵",
         "    Answer:␣␣",
         "150 tokens in, as recorded",
-        "<image abababababab, image/png, 1000x750, given to the processor as 500x375>: "
+        "<image abababababab, image/png, 1000x750, received by the processor as 500x375>: "
         "144 tokens, image_grid_thw 1x24x24",
-        "tensors of pictures: pixel_values 576x1176",
+        "tensors of images: pixel_values 576x1176",
         "[reply]",
         "    A star.",
         "150 tokens in, 3 out, 0.00 s",
@@ -104,7 +103,10 @@ def test_a_raw_prompt_shows_all_of_its_text_and_what_became_of_its_picture() -> 
 @pytest.mark.parametrize(
     ("outcome", "told"),
     [
-        (Reply(text="", input_tokens=149), "but 149 were recorded: the model was not given quite"),
+        (
+            Reply(text="", input_tokens=149),
+            "but 149 were recorded: the model received a different prompt",
+        ),
         (Reply(text=""), "none recorded"),
         (Failure(kind="context", message="too long", attempts=1), "none recorded"),
     ],
@@ -120,7 +122,9 @@ def test_what_the_tokenizer_adds_is_told() -> None:
     assert lines[4:6] == ["    What?↵", "150 tokens in, as recorded; the tokenizer adds <s> [CLS]"]
 
 
-@pytest.mark.parametrize(("of_all", "told"), [(144, "some of 144 tokens"), (0, "no known tokens")])
+@pytest.mark.parametrize(
+    ("of_all", "told"), [(144, "some of 144 tokens"), (0, "unknown number of tokens")]
+)
 def test_placeholders_that_cannot_be_told_are_not(of_all: int, told: str) -> None:
     made = replace(MADE, tokens=None, sizes={})
     prompt = replace(PROMPT, image_tokens=of_all, images=(made,))
@@ -161,7 +165,7 @@ def run(candidate: str, *options: str) -> None:
     data = ("--data", "data/data.jsonl", "--images", "data/images", "--limit", "1", "--no-page")
     short = ("--set", "sampling.candidate.max_tokens=4", "--conditions", "free")
     done = typed(
-        "run", "convbench", *data, "--candidate", candidate, *short, "--generate-only", *options
+        "run", "convbench", *data, "--candidate", candidate, *short, "--no-judge", *options
     )
     assert done.exit_code == 0, done.output
 
@@ -170,11 +174,13 @@ def test_of_other_providers_it_says_that_it_does_not_know(here: Path) -> None:
     run("fake/echo")
     [folder] = (here / "runs").glob("convbench-*")
     told = typed("show", str(folder), "1", "--raw").output
-    assert told.startswith("candidate (echo): no raw prompts: the provider fake writes none, and")
+    assert told.startswith(
+        "candidate (echo): no raw prompts: the provider fake does not write them"
+    )
     assert "[user]\n    <image " in told
     listing = typed("show", str(folder), "--raw")
     assert listing.exit_code == 2
-    assert "--raw is for one sample: `mmconv show" in listing.output
+    assert "--raw needs a SAMPLE: `mmconv show" in listing.output
 
 
 def test_what_was_said_is_shown_to_the_letter_and_not_obeyed(here: Path) -> None:
@@ -214,7 +220,7 @@ def test_a_checkpoint_of_this_machine_writes_them_without_its_weights(
     assert told.startswith("=== sample 1, condition free")
     assert told.count("[raw prompt; ") == told.count(" tokens in, as recorded\n") == 3
     assert "    <|begin|><|user|><image>What is left" in told
-    assert "given to the processor as 256x256>: 16 tokens\n" in told
+    assert "received by the processor as 256x256>: 16 tokens\n" in told
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
 

@@ -198,7 +198,7 @@ def test_a_run_started_nowhere_still_has_a_page(typed: Type, run: Path) -> None:
     drop(run / "spec.json", "started_in")
     (run / "report.html").unlink()
     told = done(typed("report", run))
-    assert "The page has no pictures and references: " in told.err
+    assert "The page has no images and references: " in told.err
     assert "started_in is needed and not set" in told.err
 
 
@@ -210,10 +210,10 @@ def test_the_results_of_a_run_are_not_shown_beside_other_data(typed: Type, run: 
     told = typed("report", run)
     assert told.code == 2
     assert "data.jsonl is not the file that the run was made from" in told.err
-    assert f"{run.absolute() / 'report.html'} may have them: move it away" in told.err
+    assert f"{run.absolute() / 'report.html'} exists and may contain them: move it away" in told.err
     assert (run / "report.html").read_bytes() == page
     (run / "report.html").unlink()
-    assert "The page has no pictures and references: " in done(typed("report", run)).err
+    assert "The page has no images and references: " in done(typed("report", run)).err
 
 
 def test_a_page_with_pictures_is_not_replaced_by_one_without(typed: Type, run: Path) -> None:
@@ -222,7 +222,7 @@ def test_a_page_with_pictures_is_not_replaced_by_one_without(typed: Type, run: P
     page = (folder / "report.html").read_bytes()
     told = typed("report", folder)
     assert told.code == 2
-    assert "give its command again there: what the store holds is not asked again" in told.err
+    assert "run the same command there: cached replies are not requested again" in told.err
     assert (folder / "report.html").read_bytes() == page
 
 
@@ -315,7 +315,7 @@ def test_a_spoilt_summary_is_told(typed: Type, run: Path) -> None:
 
 
 NO_RUNS = [
-    ("nowhere", "no run lies here: there is no such folder"),
+    ("nowhere", "no run found (folder does not exist)"),
     ("data", "no run lies here: it has no spec.json"),
     ("data/data.jsonl", "no run lies here: it is a file; name the run's folder"),
     ("runs", "no run lies here: it holds runs; name one of them, as "),

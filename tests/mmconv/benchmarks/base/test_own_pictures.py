@@ -280,7 +280,7 @@ def test_the_folder_of_pictures_must_be_there(desk: Desk, images: str | None, to
 
 def test_the_option_is_listed_where_there_are_pictures() -> None:
     listed = CliRunner().invoke(commands, ["options", f"{__name__}:Album"]).output
-    assert "[--images; a path; needed]" in listed
+    assert "[--images; a path; required]" in listed
     assert "records need id, question, picture, more." in " ".join(listed.split())
     other = CliRunner().invoke(commands, ["options", "tests.example_benchmark:Riddles"]).output
     assert "--images" not in other

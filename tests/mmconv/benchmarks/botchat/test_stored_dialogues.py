@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from mmconv.benchmarks.botchat.stored_dialogues import stored_dialogues
-from mmconv.cli.calibrate import command
+from mmconv.cli.judging import calibrate_command as command
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.run_folder.records import CallRecord
 from tests.mmconv.benchmarks.botchat.samples import (

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from mmconv.benchmarks.cmteval.confusables import Confusable, read_confusables
 from mmconv.benchmarks.cmteval.perturbation import VARIANTS, Perturbation, Rates, Variant
 from mmconv.benchmarks.data_files.records import read_records
-from mmconv.cli.perturb import command
+from mmconv.cli.datasets import perturb_command as command
 from mmconv.core.errors import ConfigError, DataError
 from tests.mmconv.benchmarks.cmteval.dialogues import REAL, long_record, record, write
 
@@ -187,7 +187,7 @@ class TestCommand:
             assert len(list(read_records(tmp_path / name))) == 2
         assert len((tmp_path / "out.jsonl").read_bytes().splitlines()) == 2
         result = self.run(file, tmp_path / "out.csv", look_alikes, "--field", "user")
-        assert "name a .json or .jsonl file" in str(result.exception)
+        assert "must end with .json or .jsonl" in str(result.exception)
 
     def test_a_file_that_is_there_is_not_overwritten(
         self, tmp_path: Path, look_alikes: Path
@@ -200,7 +200,7 @@ class TestCommand:
             before = out.read_bytes()
             result = self.run(file, out, look_alikes)
             assert isinstance(result.exception, ConfigError)
-            assert "something is there already; name a new file" in str(result.exception)
+            assert "the file exists; name a new one" in str(result.exception)
             assert out.read_bytes() == before
 
     def test_of_a_file_that_could_not_be_written_nothing_is_left(
@@ -225,7 +225,7 @@ class TestCommand:
         assert result.exit_code == 0
         assert "0 of 1 queries changed" in result.stdout
         assert "WARNING" in result.stderr
-        assert "does user hold any?" in result.stderr
+        assert "does user contain any?" in result.stderr
         assert (
             "WARNING"
             not in self.run(

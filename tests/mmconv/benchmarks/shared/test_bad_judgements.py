@@ -6,7 +6,7 @@ table says so, as those of a run do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,14 @@ from mmconv.benchmarks.botchat.rescore import rescore as rescore_botchat
 from mmconv.benchmarks.cmteval.rescore import rescore as rescore_cmteval
 from mmconv.benchmarks.fbbench.published import rescore as rescore_fbbench
 from mmconv.benchmarks.readers.mtbench101 import rescore as rescore_mtbench101
-from mmconv.cli.rescore import Rescorer, command
+from mmconv.cli.judging import rescore_command as command
 from mmconv.core.errors import DataError
 from mmconv.core.types import Table
 from tests.mmconv.benchmarks.botchat import samples as botchat
 from tests.mmconv.benchmarks.cmteval import dialogues as cmteval
 from tests.mmconv.benchmarks.fbbench import samples as fbbench
 
-RESCORERS: Mapping[str, Rescorer] = {
+RESCORERS: Mapping[str, Callable[..., tuple[Table, ...]]] = {
     "botchat": rescore_botchat,
     "cmteval": rescore_cmteval,
     "fbbench": rescore_fbbench,

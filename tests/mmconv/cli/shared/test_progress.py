@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from mmconv.cli.shared.costs import Budget
 from mmconv.cli.shared.progress import counted, line, progress
 from mmconv.core.config import ModelSpec, PriceSpec, RunSpec
 from mmconv.core.errors import FailureKind
@@ -88,6 +89,19 @@ def test_the_price_is_told_as_far_as_it_is_known(counts: SeatTally, told: str) -
     assert line(spec, Tally(seats=seats), 10.0).endswith(f"/s, {told}")
 
 
+@pytest.mark.parametrize(
+    ("tokens", "spent"),
+    [(1_110, "$0.0011"), (9, "$0.000009"), (50_000, "$0.05"), (12_345_678, "$12.35")],
+)
+def test_little_money_has_as_many_digits_as_it_takes(tokens: int, spent: str) -> None:
+    model = MODEL.model_copy(update={"price": PriceSpec(input=0, output=1)})
+    spec = RunSpec(benchmark="riddles", seats={"candidate": model})
+    tally = Tally(seats={"candidate": SeatTally(asked=24, output_tokens=tokens)})
+    reason = Budget(spec, 0.000001).spent(tally)
+    assert reason == f"--max-cost 1e-06: the calls of this session have cost {spent}"
+    assert line(spec, tally, 1.0).endswith(f", {spent}")
+
+
 async def test_progress_counts_calls_before_any_conversation_has_ended(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -117,7 +131,7 @@ async def test_why_nothing_comes_at_first_is_told(
     async with progress(SPEC, Tally(), 3):
         for _ in range(9):
             await asyncio.sleep(0)
-    told = "0 calls, 0.0/s; no reply yet: what runs here is loaded first"
+    told = "0 calls, 0.0/s; no reply yet: local models are loaded first"
     assert told in capsys.readouterr().err.splitlines()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from mmconv.cli import commands, merge
+from mmconv.cli import commands, results
 from mmconv.cli.shared.session import EXIT_FAILURES, MORE_ROOM, exit_code, tell_stopped, typed
 from mmconv.core.errors import FailureKind
 from mmconv.core.run_stats import Halt, Tally
@@ -51,10 +51,11 @@ def test_a_command_without_a_password_is_repeated_as_it_is(
 
 def test_merging_does_not_repeat_a_password(monkeypatch: pytest.MonkeyPatch) -> None:
     unlike = MergeReport(added=0, present=1, conflicts=1)
-    monkeypatch.setattr(merge, "merge", lambda *_stores: unlike)
+    monkeypatch.setattr(results, "merge", lambda *_stores: unlike)
     result = CliRunner().invoke(commands, ["merge", "postgres://ann:s3cr@db/mm", "one.sqlite"])
     assert (
-        result.stderr == "1 keys hold other texts; those of postgresql+psycopg://ann@db/mm stand\n"
+        result.stderr
+        == "1 keys have different texts; those of postgresql+psycopg://ann@db/mm were kept\n"
     )
 
 
@@ -74,7 +75,7 @@ def test_a_command_that_is_told_to_end_was_interrupted(tmp_path: Path, moments: 
         f"{moments} = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
         "mmconv.cli.main()"
     )
-    arguments = ("demo", "--samples", "1", "--out", str(tmp_path))
+    arguments = ("demo", "--limit", "1", "--out", str(tmp_path))
     command = [sys.executable, "-c", code, *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (ended.returncode, ended.stderr.splitlines()[-1:]) == (130, ["interrupted"])
@@ -167,4 +168,4 @@ class TestDemo:
 
 
 def demo(folder: Path, *more: str) -> Result:
-    return CliRunner().invoke(commands, ["demo", "--samples", "1", "--out", str(folder), *more])
+    return CliRunner().invoke(commands, ["demo", "--limit", "1", "--out", str(folder), *more])

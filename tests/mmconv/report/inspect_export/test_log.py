@@ -14,7 +14,7 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from mmconv.cli.export import command
+from mmconv.cli.results import export_command as command
 from mmconv.core.keys import hash_bytes
 from mmconv.core.types import Score
 from mmconv.run_folder.tables import read_tables

@@ -1,0 +1,161 @@
+"""`mmconv compare` and `leaderboard`: several runs of one benchmark."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from mmconv.cli.shared.basics import FILE, comma_list
+from mmconv.cli.shared.options import Renamed
+from mmconv.cli.shared.run_folders import data_of
+from mmconv.cli.shared.table_output import folded, print_warnings, show_tables, table_options
+from mmconv.core.errors import ConfigError
+from mmconv.core.types import Table
+from mmconv.report.comparison.differences import Comparison, compare
+from mmconv.report.comparison.leaderboard import Leaderboard, make_leaderboard
+from mmconv.report.comparison.mismatches import KINDS
+from mmconv.report.comparison.runs import finished_among, tell_shortfall
+from mmconv.report.tables.cells import tell_counts_once
+from mmconv.report.tables.convbench_names import mark_raised
+from mmconv.run_folder.layout import TABLES
+from mmconv.stats import INTERVALS
+
+PAGE = "comparison.html"
+
+
+def _runs(ctx: click.Context, parameter: click.Parameter, runs: Sequence[Path]) -> list[Path]:
+    """The folders without the cache, which a pattern like runs/* also matches."""
+    for folder in runs:
+        if not folder.exists():
+            raise ConfigError(f"{folder}: no run found (folder does not exist)")
+    return [run for run in runs if not (run.name.startswith("store.sqlite") and run.is_file())]
+
+
+RUNS = click.argument("runs", type=FILE, nargs=-1, required=True, callback=_runs)
+
+ALLOW_MISMATCH = click.option(
+    "--allow-mismatch",
+    cls=Renamed,
+    old="--despite",
+    type=click.Choice(KINDS),
+    multiple=True,
+    help="Accept runs that differ in this; the output says so first. Repeatable.",
+)
+
+
+def take_finished(runs: Sequence[Path], *, needed: Path | None = None) -> tuple[Path, ...]:
+    """The folders that take part; prints on standard error which do not, and the reason.
+
+    Raises as `mmconv.report.comparison.runs.finished_among` does.
+    """
+    finished, left_out = finished_among(runs, needed=needed)
+    for message in left_out:
+        click.echo(message, err=True)
+    return finished
+
+
+@click.command(name="compare")
+@RUNS
+@click.option("--baseline", type=FILE, help="The run to compare with.  [default: the first]")
+@ALLOW_MISMATCH
+@table_options
+def compare_command(
+    runs: Sequence[Path],
+    baseline: Path | None,
+    allow_mismatch: Sequence[str],
+    form: str,
+    out: Path | None,
+) -> None:
+    """Compare RUNS (folders of finished runs of one benchmark) with the first of them.
+
+    Prints scores side by side, and differences to the baseline: paired per sample, with 95 %
+    intervals, the number of pairs, and why samples have no pair. `mmconv leaderboard` ranks runs.
+
+    Runs over other data or trials, or judged differently (judge, prompts, judging options), are
+    refused unless --allow-mismatch names the difference. A run with many missing scores is named
+    first. Of more than two runs, unfinished ones and shards are left out.
+
+    --out also writes a page with the conversations side by side.
+    """
+    ordered = tuple(runs)
+    if baseline is not None:
+        others = (run for run in runs if run.resolve() != baseline.resolve())
+        ordered = (baseline, *others)
+    comparison = compare(take_finished(ordered, needed=ordered[0]), despite=allow_mismatch)
+    missing = (message for run in comparison.runs for message in tell_shortfall(run))
+    print_warnings((*comparison.warnings, *missing), form)
+    printed = [table for table in comparison.tables if form != "table" or not table.detail]
+    if form in {"table", "md"}:
+        printed = [mark_raised(table) for table in printed]
+    folder = None if out is None else out / TABLES
+    show_tables(comparison.tables, form, folder, printed=printed, intervals=True)
+    if out is not None:
+        page = asyncio.run(_write_page(comparison, out.absolute() / PAGE))
+        click.echo(f"The page is {page}", err=True)
+
+
+async def _write_page(comparison: Comparison, page: Path) -> Path:
+    from mmconv.report.page import write_comparison
+
+    # opening a run's data changes the working directory
+    runs = tuple(replace(run, folder=run.folder.absolute()) for run in comparison.runs)
+    comparison = replace(comparison, runs=runs)
+    async with data_of(runs[0].folder) as evaluation:
+        if evaluation is None:
+            return write_comparison(page, comparison)
+        library = evaluation.equipment.library
+        return write_comparison(page, comparison, library, evaluation.about())
+
+
+@click.command(name="leaderboard")
+@RUNS
+@click.option("--sort", metavar="COLUMN", help="Sort by this column.  [default: the main score]")
+@click.option("--columns", metavar="LIST", help="Columns, separated by commas.  [default: all]")
+@ALLOW_MISMATCH
+@table_options
+def leaderboard_command(
+    runs: Sequence[Path],
+    sort: str | None,
+    columns: str | None,
+    allow_mismatch: Sequence[str],
+    form: str,
+    out: Path | None,
+) -> None:
+    """Rank RUNS (folders of finished runs of one benchmark), one row each, the best first.
+
+    Every grading has its own tables: scores with 95 % intervals, and the ranks that paired
+    differences allow; for ConvBench also deltas, and the levels that failures come from. Tables at
+    the end show how answers ended, tokens and prices.
+
+    Runs over other data, samples or trials, or judged differently (judge, prompts, judging
+    options), are refused unless --allow-mismatch names the difference. A run with many missing
+    scores is marked. Unfinished runs and shards are left out and named.
+    """
+    chosen = () if columns is None else comma_list(columns, "--columns")
+    board = make_leaderboard(take_finished(runs), sort=sort, columns=chosen, despite=allow_mismatch)
+    if form == "table":
+        lines = [*map(folded, board.brief)]
+        if board.brief != board.warnings:
+            lines.append("All of it: --format json, or the pages of these runs.")
+        if lines:
+            click.echo("\n".join([*lines, ""]))
+    else:
+        print_warnings(board.warnings, form)
+    show_tables(board.tables, form, out, printed=_for_readers(board, form), intervals=True)
+
+
+def _for_readers(board: Leaderboard, form: str) -> Sequence[Table]:
+    """The tables with counts and the note on intervals once, without warnings printed above."""
+    if form not in {"table", "md"}:
+        return board.tables
+    said = {*(board.warnings if form == "table" else ())}
+    shown: list[Table] = []
+    for table in reversed(board.tables):
+        notes = tuple(note for note in table.notes if note not in said)
+        said.update({INTERVALS}.intersection(notes))
+        shown.insert(0, tell_counts_once(replace(table, notes=notes)))
+    return shown

@@ -1,0 +1,117 @@
+"""`mmconv scenes` and `perturb`: the commands that write datasets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import orjson
+
+from images.scenes import DIFFICULTIES, Difficulty
+from mmconv.benchmarks.cmteval.confusables import read_confusables
+from mmconv.benchmarks.cmteval.perturbation import VARIANTS, Perturbation
+from mmconv.benchmarks.convbench.scenes import write_scenes
+from mmconv.cli.shared.basics import FILE, writing_option
+from mmconv.core.atomic_writes import whole
+from mmconv.core.errors import ConfigError
+
+SEED = click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
+
+
+@click.command(name="scenes")
+@click.option(
+    "--n",
+    "count",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    help="Number of images.",
+)
+@SEED
+@click.option(
+    "--difficulty",
+    type=click.Choice(DIFFICULTIES),
+    default="normal",
+    show_default=True,
+    help="Number of shapes; noise, overlap and shades.",
+)
+@click.option("--out", type=FILE, required=True, help="The folder to write: new, or empty.")
+def scenes_command(count: int, seed: int, difficulty: Difficulty, out: Path) -> None:
+    """Draw a dataset: images of coloured shapes, three turns about each, and references.
+
+    It is complete, so it runs without annotations: the judge scenes/facts checks every answer
+    fact by fact. Results on it do not predict results on ConvBench itself.
+    """
+    with writing_option("--out", out):
+        if out.exists() and any(out.iterdir()):
+            raise ConfigError(f"--out {out}: the folder is not empty; name a new one")
+        data, images = write_scenes(out, count, seed, difficulty)
+    click.echo(f"{count} rows: {data}, images in {images}")
+    click.echo(
+        f"Run it: mmconv run convbench --data {data} --images {images} --judge scenes/facts "
+        "--candidate pocket"
+    )
+
+
+@click.command(name="perturb")
+@click.argument("file", type=FILE)
+@click.option("--out", type=FILE, required=True, help="The new .json or .jsonl file to write.")
+@click.option(
+    "--confusables",
+    type=FILE,
+    required=True,
+    help="Look-alike and sound-alike characters, such as the authors' char_confuse.data.",
+)
+@SEED
+@click.option(
+    "--variant",
+    type=click.Choice(list(VARIANTS)),
+    default="paper",
+    show_default=True,
+    help="Rates, wrong characters and punctuation of the paper, or of the authors' script.",
+)
+@click.option(
+    "--field",
+    "fields",
+    metavar="NAME",
+    multiple=True,
+    help="A field with a user's text, anywhere in a record.  [default: CMT-Eval's layout]",
+)
+def perturb_command(
+    file: Path, out: Path, confusables: Path, seed: int, variant: str, fields: tuple[str, ...]
+) -> None:
+    """Write FILE, dialogues with Chinese users, with typing errors in the users' messages.
+
+    Run the benchmark over both files to see what the errors cost a model. CMT-Eval's released
+    queries already contain errors; this adds more. Other files need --field, such as --field
+    feedback for FB-Bench.
+    """
+    if out.exists():
+        raise ConfigError(f"--out {out}: the file exists; name a new one")
+    suffix = out.suffix.lower()
+    if suffix not in (".json", ".jsonl"):
+        raise ConfigError(f"--out {out}: the name must end with .json or .jsonl")
+    perturbation = Perturbation(
+        variant=VARIANTS[variant], confusables=read_confusables(confusables), seed=seed
+    )
+    records, changes = (
+        perturbation.perturb_fields(file, fields) if fields else perturbation.perturb_file(file)
+    )
+    if suffix == ".json":
+        content = orjson.dumps(records, option=orjson.OPT_INDENT_2) + b"\n"
+    else:
+        content = b"".join(orjson.dumps(record) + b"\n" for record in records)
+    with writing_option("--out", out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with whole(out) as part:
+            part.write_bytes(content)
+    click.echo(
+        f"{changes.dialogues} dialogues, {changes.changed_queries} of {changes.queries} queries "
+        f"changed: {changes.characters} wrong characters, {changes.pinyin} in pinyin"
+    )
+    if not changes.changed_queries:
+        click.echo(
+            f"WARNING: {out} equals {file}. Only Chinese texts are changed; does "
+            f"{' or '.join(fields) or 'a query'} contain any?",
+            err=True,
+        )

@@ -1,0 +1,203 @@
+"""`mmconv run`, `check`, `score` and `demo`: the commands that evaluate."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mmconv.cli.shared.basics import FILE, writing
+from mmconv.cli.shared.costs import COST_OPTIONS, Budget, print_forecast
+from mmconv.cli.shared.options import (
+    BENCHMARKS,
+    PLACE_OPTIONS,
+    SPEC_OPTIONS,
+    TARGET,
+    Renamed,
+    read_spec,
+    with_options,
+)
+from mmconv.cli.shared.run_folders import open_existing, open_new, place
+from mmconv.cli.shared.session import MAX_FAILURES, evaluate, exit_code, run_new
+from mmconv.cli.shared.table_output import folded, print_tables
+from mmconv.core.config import ModelSpec, RunSpec, validate
+from mmconv.core.errors import ConfigError
+from mmconv.core.protocols import ImageSource
+from mmconv.engine.run import Place
+from mmconv.engine.setup import about_models, check_ready, is_served
+from mmconv.run_folder.layout import Shard
+from model_zoo.providers import provider_of
+
+
+@click.command(name="run", epilog=BENCHMARKS)
+@TARGET
+@with_options(*SPEC_OPTIONS, *PLACE_OPTIONS)
+@click.option("--shard", default="1/1", metavar="I/N", help="Run only part I of N equal parts.")
+@click.option("--page/--no-page", default=True, help="Write report.html at the end.")
+@with_options(*COST_OPTIONS)
+@click.option(
+    "--max-failures",
+    type=click.FloatRange(0, 1),
+    default=MAX_FAILURES,
+    show_default=True,
+    metavar="SHARE",
+    help="Exit with code 1 if a larger share of calls failed, or of verdicts is incomplete.",
+)
+def run_command(target: str, out: Path, store: str, shard: str, **values: Any) -> None:
+    """Run a benchmark from a run file, or by name with options. The same command resumes it.
+
+    `mmconv options BENCHMARK` lists a benchmark's model roles, conditions and options.
+
+    A MODEL is a .yaml file, a name listed by `mmconv models`, or provider/model:
+    hf//checkpoints/llava, vllm//checkpoints/x, openai/gpt-4o, reference/chrf.
+    """
+    spec, where, part = read_spec(target, values), place(out, store), Shard.parse(shard)
+    budget = None if values["max_cost"] is None else Budget(spec, values["max_cost"])
+    if values["dry_run"]:
+        asyncio.run(_forecast(spec, where, part))
+        return
+    result = asyncio.run(run_new(spec, where, part, page=values["page"], budget=budget))
+    sys.exit(exit_code(result, store, values["max_failures"]))
+
+
+async def _forecast(spec: RunSpec, where: Place, part: Shard) -> None:
+    async with open_new(spec, where, part) as evaluation:
+        plans = (plan for plan, _ in evaluation.plans())
+        runner = evaluation.runner(offline=True)
+        await print_forecast(spec, runner, plans, evaluation.check_keys)
+
+
+@click.command(name="score")
+@click.argument("run", type=FILE)
+def score_command(run: Path) -> None:
+    """Score RUN (a run's folder) again from the cache, with the current parsers and tables.
+
+    No request is sent.
+    """
+    asyncio.run(_score(run.absolute()))
+
+
+async def _score(folder: Path) -> None:
+    async with open_existing(folder) as evaluation:
+        with writing(folder):
+            await evaluate(evaluation, offline=True)
+
+
+@click.command(name="check", epilog=BENCHMARKS)
+@TARGET
+@with_options(*SPEC_OPTIONS, *PLACE_OPTIONS)
+@click.option(
+    "--models",
+    is_flag=True,
+    help="Open the configuration, tokenizer and processor of checkpoints, without their weights.",
+)
+@click.option("--servers", is_flag=True, help="Check that the servers serve the models.")
+def check_command(
+    target: str, *, out: Path, store: str, models: bool, servers: bool, **values: Any
+) -> None:
+    """Check options, models, keys, prompts, data and images, without a call to a model."""
+    spec = read_spec(target, values)
+    asyncio.run(_check(spec, place(out, store), models=models, servers=servers))
+
+
+async def _check(spec: RunSpec, where: Place, *, models: bool, servers: bool) -> None:
+    async with open_new(spec, where) as evaluation:
+        conditions = ", ".join(evaluation.benchmark.conditions)
+        click.echo(f"{evaluation.samples} samples under {conditions}: data in order")
+        if (data_table := getattr(evaluation.benchmark, "data_table", None)) is not None:
+            print_tables([data_table()], "table")
+        facts = about_models(spec)
+        for role, model in spec.seats.items():
+            click.echo(f"  {role}: {model.label} ({model.provider})")
+            for name, fact in facts.get(role, {}).items():
+                click.echo(f"    {name}: {fact}")
+        for note in evaluation.notes:
+            click.echo(f"  note: {note}")
+        others = "" if models else ", tokenizers and processors (--models)"
+        others += "" if servers else ", servers (--servers)"
+        click.echo(f"Not checked: weights{others}; `mmconv chat MODEL` tries a model.")
+        click.echo(f"A run would be written to {evaluation.folder}")
+        evaluation.check_keys()
+    check_ready(spec)
+    await _check_models(spec, evaluation.equipment.library, models=models, servers=servers)
+
+
+async def _check_models(spec: RunSpec, images: ImageSource, *, models: bool, servers: bool) -> None:
+    """Open checkpoints and ask servers; raises one `ConfigError` for all that fail."""
+    faults = []
+    for role, model in spec.seats.items():
+        try:
+            if models and provider_of(model).open_renderer(model, images) is not None:
+                click.echo(f"{role}: {model.label}: configuration, tokenizer and processor open")
+            if servers and await is_served(model):
+                click.echo(f"{role}: {model.label} is served")
+        except ConfigError as error:
+            faults.append(f"{role}: {error}")
+    if faults:
+        raise ConfigError("\n".join(faults))
+
+
+@click.command(name="demo")
+@click.option(
+    "--out",
+    type=FILE,
+    default=Path("runs/demo"),
+    show_default=True,
+    help="Folder of the images and the run.",
+)
+@click.option(
+    "--limit",
+    cls=Renamed,
+    old="--samples",
+    type=click.IntRange(1),
+    default=80,
+    show_default=True,
+    metavar="N",
+    help="Draw N images.",
+)
+@click.option(
+    "--candidate",
+    default="pocket",
+    show_default=True,
+    help="The model to evaluate: pocket-blind and pocket-confused are damaged on purpose.",
+)
+def demo_command(out: Path, limit: int, candidate: str) -> None:
+    """Evaluate a small model on drawn images: CPU only, no key, no download.
+
+    The model really sees the images, and makes mistakes. The demo compares its reasoning and
+    creation with what it does after perfect perception: the question that mmconv answers.
+    """
+    # neither is needed by a run, which must start fast
+    from mmconv.benchmarks.convbench.scenes import write_scenes
+    from mmconv.report.page import lead_sentences
+
+    # a series of its own: neither training nor `mmconv scenes` draws from it
+    data, images = write_scenes(out / "data", limit, series="demo")
+    document = {
+        "benchmark": "convbench",
+        "options": {
+            "data": str(data),
+            "images": str(images),
+            # not pairwise: an answer as good as the reference ties with it
+            "grading": ["direct"],
+            # only an exact answer is rated 10, so that any mistake counts in the attribution
+            "failure_rating": 10,
+        },
+        "seats": {
+            "candidate": candidate,
+            "judge": ModelSpec(provider="scenes", model="facts", name="judge of scenes"),
+        },
+    }
+    spec = validate(RunSpec, document, "command line")
+    result = asyncio.run(run_new(spec, Place(out=out)))
+    if result.complete:
+        click.echo("\n".join(["", *map(folded, lead_sentences(result.tables))]))
+        started = [sys.argv[0]]
+        if Path(started[0]).name == "__main__.py":
+            started = ["python", "-m", "mmconv"]
+        click.echo(f"A transcript: {shlex.join([*started, 'show', str(result.folder), '1'])}")
+    sys.exit(exit_code(result, store=""))

@@ -1,0 +1,253 @@
+"""`mmconv models` and `options`: what can be named, and what can be set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import click
+from pydantic import BaseModel
+
+from mmconv.benchmarks.base import Benchmark
+from mmconv.benchmarks.registry import TITLES
+from mmconv.benchmarks.shared.options import Description, describe
+from mmconv.cli.shared.options import BENCHMARKS, SHORT_FORMS
+from mmconv.cli.shared.table_output import form_option, print_tables, terminal_width
+from mmconv.core.config import YAML_FILES, ModelSpec, load_model, model_files, read_document
+from mmconv.core.errors import ConfigError
+from mmconv.core.types import Cell, Table
+from mmconv.engine.setup import find_benchmark
+from model_zoo.providers import PROVIDERS, find_provider
+from model_zoo.simulated.fake import STAND_INS
+from model_zoo.simulated.reference import METRICS
+from model_zoo.simulated.scenes import MODEL as FACTS
+
+Entry: TypeAlias = tuple[str, ...]
+"""A name, and its texts."""
+
+PARAMETERS = "parameters (billions)"
+IMAGES = "images"
+TERMS = "licence, or price per million tokens"
+MODEL = "model"
+
+NEED_NO_FILE = {
+    **{
+        f"reference/{metric}": f"offline judge of ConvBench: overlap of texts by {name}"
+        for metric, name in METRICS.items()
+    },
+    f"scenes/{FACTS}": "offline judge of drawn scenes: fact by fact",
+    "simulated/candidate": "simulated: answers with planted mistakes, at known rates",
+    "simulated/judge": "simulated: marks simulated/candidate",
+    **{f"fake/{name}": f"stand-in: {text}" for name, text in STAND_INS.items()},
+}
+"""Names that are not models and need no file -> what they do."""
+
+WIDEST = 100
+"""The longest line of a list, in columns, however wide the terminal is."""
+
+PREFIX = "options."
+"""The start of the names of options in run files and in model files."""
+
+_OPTION_OF = {field.removeprefix(PREFIX): option for option, field in SHORT_FORMS.items()}
+_BOUNDS = {"minimum": "from {}", "exclusiveMinimum": "above {}", "maximum": "to {}"}
+_TYPES = {"boolean": "true or false", "integer": "an integer", "number": "a number"}
+
+
+@click.command(name="models")
+@click.argument("word", default="")
+@click.option("--images", is_flag=True, help="Only models that take images.")
+@click.option(
+    "--fields",
+    is_flag=True,
+    help="List the fields of a model file, or with WORD the options of that provider.",
+)
+@form_option
+def models_command(word: str, images: bool, fields: bool, form: str) -> None:
+    """List the models that ship, or those with WORD in their name, model, provider or licence.
+
+    An empty cell is unknown, or changes often. Names that need no file are at the end. Any other
+    model is named provider/model, or by a .yaml file of yours.
+    """
+    if fields:
+        print_sections(_provider_options(word) if word else _model_fields())
+        return
+    rows = {
+        name: cells
+        for name, cells in _model_rows()
+        if (not images or cells[IMAGES].value == "yes")
+        and any(
+            word.lower() in str(text).lower()
+            for text in (name, cells[TERMS].value, cells[MODEL].value)
+        )
+    }
+    if not rows:
+        raise ConfigError(f"no shipped model has {word!r} in its name, model, provider or licence")
+    count = len(model_files()) + len(NEED_NO_FILE)
+    title = f"{len(rows)} of {count} models" if word or images else "Models"
+    columns = PARAMETERS, IMAGES, TERMS, MODEL
+    print_tables([Table(name="models", title=title, columns=columns, rows=rows, digits=1)], form)
+
+
+def _model_rows() -> Iterator[tuple[str, Mapping[str, Cell]]]:
+    for name in model_files():
+        model = load_model(name)
+        about, price = model.about, model.price
+        size = {} if about.parameters is None else {PARAMETERS: Cell(value=about.parameters)}
+        terms = about.licence if price is None else f"${price.input:g} in, ${price.output:g} out"
+        yield (
+            name,
+            {
+                **size,
+                IMAGES: Cell(value={True: "yes", False: "no", None: "?"}[about.images]),
+                TERMS: Cell(value=terms),
+                MODEL: Cell(value=f"{model.provider}/{model.model}"),
+            },
+        )
+    for name, text in NEED_NO_FILE.items():
+        cells = {IMAGES: "unseen", TERMS: text, MODEL: name}
+        yield name, {column: Cell(value=value) for column, value in cells.items()}
+
+
+def _model_fields() -> Iterator[tuple[str, Sequence[Entry]]]:
+    heading = (
+        "Fields of a model file; in a run file under seats.NAME, or --set seats.NAME.FIELD=VALUE"
+    )
+    yield heading, list_fields(ModelSpec)
+    providers = [(f"mmconv models --fields {name}", PROVIDERS[name]) for name in sorted(PROVIDERS)]
+    yield "The options of a provider", providers
+
+
+def _provider_options(provider: str) -> list[tuple[str, Sequence[Entry]]]:
+    """A provider's options, from the classes that read them.
+
+    Raises `ConfigError` for a module of the user that has no such class.
+    """
+    classes = find_provider(provider).options
+    if not classes:
+        raise ConfigError(f"{provider} has no pydantic model whose name ends in Options to list")
+    return [
+        ((kind.__doc__ or kind.__name__).splitlines()[0], list_fields(kind, PREFIX))
+        for kind in classes
+    ]
+
+
+@click.command(name="options", epilog=BENCHMARKS)
+@click.argument("benchmark", metavar="BENCHMARK|MODULE:CLASS|RUN.yaml")
+def options_command(benchmark: str) -> None:
+    """List a benchmark's model roles, conditions and options, with values and defaults.
+
+    A run file stands for its benchmark, MODULE:CLASS for a benchmark of yours. `mmconv run --help`
+    lists what every run has (limit, trials, seed, sampling).
+    """
+    description = _describe(benchmark)
+    print_sections(
+        [
+            ("Model roles, --set seats.NAME=MODEL", list(description.seats.items())),
+            (
+                f"Conditions, --conditions LIST  [default: {description.unnamed}]",
+                list(description.conditions.items()),
+            ),
+            (
+                "Options, --set options.NAME=VALUE, or options: in a run file",
+                list_fields(description.options),
+            ),
+        ]
+    )
+
+
+def _describe(target: str) -> Description:
+    """Raises `ConfigError` if the benchmark is unknown, or is not a `Benchmark`."""
+    name = target
+    if target.endswith(YAML_FILES):
+        document = read_document(Path(target))
+        if "benchmark" not in document:
+            raise ConfigError(f"{target}: benchmark is required and not set")
+        name = str(document["benchmark"])
+    if name in TITLES or ":" not in name:
+        return describe(name)
+    builder = find_benchmark(name)
+    if isinstance(builder, type) and issubclass(builder, Benchmark):
+        return builder.describe()
+    raise ConfigError(f"{name} is not a subclass of mmconv.benchmarks.base.Benchmark")
+
+
+def print_sections(sections: Iterable[tuple[str, Iterable[Entry]]]) -> None:
+    """Print each heading with its entries: names on the left, their texts on the right."""
+    from rich.console import Console
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    width = int(min(terminal_width(), WIDEST))
+    console = Console(width=width, highlight=False)
+    with console.capture() as capture:
+        for number, (heading, entries) in enumerate(sections):
+            console.print(Text("\n" * (number > 0) + heading))
+            grid = Grid.grid(padding=(0, 2))
+            grid.add_column(no_wrap=True)
+            for name, *texts in entries:
+                grid.add_row(Text(f"  {name}"), Text("\n".join(texts)))
+            console.print(grid)
+    # rich fills each line with spaces
+    click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
+
+
+def list_fields(kind: type[BaseModel], prefix: str = "") -> list[Entry]:
+    """Each field with its docstring and its facts, required fields first.
+
+    `prefix` goes before the names.
+    """
+    schema = kind.model_json_schema()
+    fields = sorted(_fields(schema, schema.get("$defs", {}), prefix), key=lambda field: field[0])
+    return [entry for _, entry in fields]
+
+
+def _fields(
+    schema: Mapping[str, Any], groups: Mapping[str, Any], prefix: str
+) -> Iterator[tuple[bool, Entry]]:
+    """Each entry, and whether the field is optional. Groups are flattened unless optional."""
+    required = schema.get("required", ())
+    for field, rule in schema["properties"].items():
+        name = prefix + field
+        if "$ref" in rule:
+            group = groups[rule["$ref"].rpartition("/")[2]]
+            yield from _fields(group, groups, f"{name}.")
+            continue
+        facts = [f"--{_OPTION_OF[name].replace('_', '-')}"] if name in _OPTION_OF else []
+        facts.append(_values(rule))
+        default = _default(rule.get("default"))
+        facts.append("required" if field in required else f"default: {default}")
+        yield field not in required, (name, rule.get("description", "-"), f"[{'; '.join(facts)}]")
+
+
+def _values(rule: Mapping[str, Any]) -> str:
+    """The values that a field takes, from its JSON schema."""
+    if "anyOf" in rule:
+        return " or ".join(_values(part) for part in rule["anyOf"] if part.get("type") != "null")
+    if "enum" in rule:
+        return "|".join(rule["enum"])
+    if "$ref" in rule:
+        return "a mapping"
+    match rule["type"]:
+        case "array":
+            return f"a list, each {_values(rule['items'])}"
+        case "object" if rule["additionalProperties"] is True:
+            return "a mapping"
+        case "object":
+            keys = _values(rule.get("propertyNames", {"type": "string"}))
+            return f"a mapping from {keys} to {_values(rule['additionalProperties'])}"
+        case "string":
+            return "a path" if rule.get("format") == "path" else "a text"
+    bounds = [text.format(rule[bound]) for bound, text in _BOUNDS.items() if bound in rule]
+    return " ".join([_TYPES[rule["type"]], *bounds])
+
+
+def _default(value: Any) -> str:
+    """A default as a user would type it."""
+    if value is None or value == "":
+        return "not set"
+    if value == []:
+        return "none"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)

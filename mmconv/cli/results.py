@@ -1,0 +1,147 @@
+"""`mmconv report`, `export` and `merge`: what is made of finished runs and their caches."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mmconv.cli.shared.basics import FILE, writing
+from mmconv.cli.shared.run_folders import data_of, open_existing
+from mmconv.core.errors import ConfigError, StoreError
+from mmconv.core.plans import Finished
+from mmconv.engine.run import Evaluation
+from mmconv.report.changed_inputs import check_exported
+from mmconv.report.page import write_page
+from mmconv.run_folder.layout import MANIFEST, PAGE
+from mmconv.run_folder.saved_run import read_finished
+from mmconv.store.address import require_folder, without_password
+from mmconv.store.merging import merge
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalSample
+
+
+@click.command(name="report")
+@click.argument("run", type=FILE)
+def report_command(run: Path) -> None:
+    """Write the page of RUN (the folder of a finished run) and print its path.
+
+    Images and references come from the run's data. If the data are gone or have changed, a new
+    page does without them, and an existing page is not replaced.
+    """
+    folder = run.absolute()
+    with writing(folder):
+        click.echo(asyncio.run(_report(folder)))
+
+
+async def _report(folder: Path) -> Path:
+    read_finished(folder)  # a damaged run is refused; one without its data still has a page
+    page = folder / PAGE
+    async with data_of(folder) as evaluation:
+        if evaluation is not None:
+            return evaluation.write_page()
+        if page.exists():
+            raise ConfigError(
+                f"{page} exists and may contain them: move it away to write a page without"
+            )
+        return write_page(folder)
+
+
+@click.command(name="export")
+@click.argument("run", type=FILE)
+@click.option("--to", "tool", type=click.Choice(["inspect"]), required=True, help="The tool.")
+@click.option("--out", type=FILE, required=True, help="The .eval file to write.")
+def export_command(run: Path, tool: str, out: Path) -> None:
+    """Write RUN (a run's folder) as a log for `inspect view`.
+
+    A sample under a condition becomes a sample there, a trial an epoch. The transcript has every
+    call with its prompt, and the file contains the images. No request is sent. The package
+    inspect-ai is needed (pip install 'mmconv[inspect]').
+    """
+    if find_spec("inspect_ai") is None:
+        raise ConfigError("--to inspect needs a package: pip install inspect-ai, and run again")
+    if out.suffix != ".eval":
+        raise ConfigError(f"--out {out}: the name of an Inspect log must end with .eval")
+    target = out.absolute()
+    samples = asyncio.run(_export(run.absolute(), target))
+    click.echo(f"{samples} samples are in {out}; `inspect view --log-dir {out.parent}` shows them")
+
+
+async def _export(folder: Path, out: Path) -> int:
+    from mmconv.report.inspect_export.log import Heading, write_log
+
+    run = read_finished(folder)
+    async with open_existing(folder) as evaluation:
+        heading = Heading(
+            run=folder.name,
+            spec=evaluation.spec,
+            manifest=run.manifest,
+            written=datetime.fromtimestamp((folder / MANIFEST).stat().st_mtime, tz=UTC),
+            # a run that was only scored does not know how long its last session took
+            seconds=0.0 if run.summary is None else run.summary.seconds,
+        )
+        samples = await _samples(evaluation, heading.written)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    await asyncio.to_thread(write_log, out, heading, samples)
+    return len(samples)
+
+
+async def _samples(evaluation: Evaluation, written: datetime) -> list[EvalSample]:
+    """All samples of the run in its order.
+
+    Raises `StoreError` if the cache holds no reply, `DataError` as `check_exported` does.
+    """
+    from mmconv.report.inspect_export.log import data_uris
+    from mmconv.report.inspect_export.sample import Setting, eval_sample
+
+    setting = Setting(
+        benchmark=evaluation.benchmark,
+        labels={role: model.label for role, model in evaluation.spec.seats.items()},
+        pictures=data_uris(evaluation.equipment.library),
+        written=written,
+    )
+    samples: dict[int, EvalSample] = {}
+
+    def finish(finished: Finished, sample: Any) -> None:
+        samples[finished.plan.order] = eval_sample(setting, finished, sample)
+
+    runner = evaluation.runner(offline=True)
+    await evaluation.carry_out(runner, finish)
+    store = evaluation.place.absolute_store
+    if not runner.tally.replies:
+        raise StoreError(f"{store} has no reply of {evaluation.run_id}")
+    check_exported(evaluation.folder, evaluation.manifest(), runner.tally.unasked, store)
+    return [samples[order] for order in sorted(samples)]
+
+
+@click.command(name="merge")
+@click.argument("target", metavar="INTO")
+@click.argument("sources", nargs=-1, required=True, metavar="FROM...")
+def merge_command(target: str, sources: tuple[str, ...]) -> None:
+    """Copy all replies of the caches FROM into the cache INTO. Replies of INTO are never replaced.
+
+    Caches are paths or database URLs. Afterwards run the whole benchmark with --store INTO: it
+    finds every reply and writes the tables.
+    """
+    require_folder(target, target)
+    report = merge(target, sources)
+    click.echo(f"{report.added} replies added, {report.present} were there already")
+    for source in report.damaged:
+        click.echo(
+            f"{source} is damaged: what could be read was copied; the next run requests the rest",
+            err=True,
+        )
+    if report.changed:
+        message = f"{report.changed} replies were changed after they were written: not copied"
+        click.echo(message, err=True)
+    if report.conflicts:
+        click.echo(
+            f"{report.conflicts} keys have different texts; those of {without_password(target)} "
+            "were kept",
+            err=True,
+        )

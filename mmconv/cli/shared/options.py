@@ -1,0 +1,184 @@
+"""Options that several commands have, and the run specification that they lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import click
+
+from mmconv.benchmarks.registry import TITLES
+from mmconv.benchmarks.shared.options import describe, without_idle_judge
+from mmconv.cli.shared.basics import FILE, Command, comma_list
+from mmconv.core.config import YAML_FILES, RunSpec, override, read_document, set_field, validate
+from mmconv.core.errors import ConfigError
+from mmconv.core.validation import nearest
+
+Option: TypeAlias = Callable[[Command], Command]
+
+BENCHMARKS = f"Benchmarks: {', '.join(TITLES)}."
+"""The last line of the help of commands that take a benchmark's name."""
+
+SHORT_FORMS = {
+    "candidate": "seats.candidate",
+    "judge": "seats.judge",
+    "data": "options.data",
+    "images": "options.images",
+    "annotations": "options.annotations",
+    "positions": "options.positions",
+    "grading": "options.grading",
+    "order": "options.order",
+    "no_judge": "options.generate_only",
+    "skip_bad_records": "options.skip_bad_records",
+    "allow_drafts": "options.allow_drafts",
+    "judge_sees_image": "options.judge_sees_image",
+    "conditions": "conditions",
+    "limit": "limit",
+    "shuffle": "shuffle",
+    "sample_id": "samples",
+    "trials": "trials",
+    "seed": "seed",
+    "prompts": "prompts",
+}
+"""Option -> the field of a run file that it sets."""
+
+LISTS = ("grading", "conditions", "sample_id")
+
+
+class Renamed(click.Option):
+    """An option with an old name, which still works and is not listed in help."""
+
+    def __init__(self, declarations: Sequence[str], *, old: str, **settings: Any) -> None:
+        super().__init__([*declarations, old], **settings)
+        self._old = old
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The line of help without the old name."""
+        record = super().get_help_record(ctx)
+        return record and (record[0].replace(f", {self._old}", ""), record[1])
+
+
+def _flag(name: str, text: str, **settings: Any) -> Option[Command]:
+    """A switch that keeps the run file's value unless it is given."""
+    return click.option(name, is_flag=True, default=None, help=text, **settings)
+
+
+SAMPLE_OPTIONS: tuple[Option[Any], ...] = (
+    click.option("--limit", type=int, metavar="N", help="Run only the first N samples."),
+    click.option(
+        "--shuffle",
+        type=int,
+        metavar="SEED",
+        help="Draw the samples that --limit counts at random, by this seed.",
+    ),
+    click.option(
+        "--sample-id",
+        cls=Renamed,
+        old="--samples",
+        metavar="LIST",
+        help="Run only the samples with these keys, separated by commas.",
+    ),
+)
+
+SPEC_OPTIONS: tuple[Option[Any], ...] = (
+    click.option("--candidate", metavar="MODEL", help="The model to evaluate."),
+    click.option("--judge", metavar="MODEL", help="The model that judges."),
+    click.option("--data", type=FILE, help="The dataset's file or folder."),
+    click.option("--images", type=FILE, help="The folder of its images."),
+    click.option("--annotations", type=FILE, help="A file of missing columns, joined by ID."),
+    click.option("--positions", type=FILE, help="The authors' pairwise.npy (for --order authors)."),
+    click.option("--grading", metavar="LIST", help="direct, pairwise, or direct,pairwise."),
+    click.option(
+        "--order",
+        type=click.Choice(["authors", "random", "both"]),
+        help="The candidate's side in pairwise grading.",
+    ),
+    click.option("--conditions", metavar="LIST", help="Conditions, separated by commas."),
+    *SAMPLE_OPTIONS,
+    click.option("--trials", type=int, metavar="N", help="Run each sample N times."),
+    click.option("--seed", type=int, help="Seed of everything random.  [default: 0]"),
+    click.option("--prompts", type=FILE, help="Folder with prompt files that replace mmconv's."),
+    _flag(
+        "--no-judge", "Only request the candidate's answers.", cls=Renamed, old="--generate-only"
+    ),
+    _flag("--skip-bad-records", "Continue without incomplete records; tables say so."),
+    _flag("--allow-drafts", "Use unverified annotations; tables say so."),
+    _flag("--judge-sees-image", "Send the image to the judge too."),
+    click.option(
+        "--wait-for-servers",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        help="Wait this long for the first connection to each server.  [default: 10]",
+    ),
+    click.option(
+        "--set",
+        "overrides",
+        multiple=True,
+        metavar="FIELD=VALUE",
+        help="Set any field of the run file, such as sampling.candidate.max_tokens=256.",
+    ),
+)
+
+PLACE_OPTIONS: tuple[Option[Any], ...] = (
+    click.option(
+        "--out", type=FILE, default=Path("runs"), show_default=True, help="Folder of the runs."
+    ),
+    click.option(
+        "--store",
+        default="",
+        help="Cache of replies: a path or a database URL.  [default: OUT/store.sqlite]",
+    ),
+)
+
+TARGET = click.argument("target", metavar="RUN.yaml|BENCHMARK|MODULE:CLASS")
+
+
+def with_options(*options: Option[Any]) -> Option[Any]:
+    """A decorator that adds the options to a command, in this order."""
+    return lambda command: reduce(lambda done, option: option(done), reversed(options), command)
+
+
+def read_spec(target: str, values: Mapping[str, Any]) -> RunSpec:
+    """The specification of a run file or of a benchmark, with the command's options on top.
+
+    Raises `ConfigError` that names the file, lists the benchmarks, or names a model role that the
+    benchmark does not have.
+    """
+    document: dict[str, Any]
+    if target.endswith(YAML_FILES):
+        document, where = read_document(Path(target)), target
+    elif target in TITLES or ":" in target:
+        document, where = {"benchmark": target}, "command line"
+    else:
+        raise ConfigError(
+            f"{target!r} is neither a .yaml file nor a benchmark ({', '.join(TITLES)}, or your "
+            "own as MODULE:CLASS)"
+        )
+    spec = validate(RunSpec, _with_values(document, values), where)
+    if spec.benchmark in TITLES:
+        known = describe(spec.benchmark)
+        for role in spec.seats:
+            if not known.has_seat(role):
+                hint = nearest(role, list(known.seats))
+                raise ConfigError(f"{where}: {spec.benchmark} has no seat {role!r}{hint}")
+    return without_idle_judge(spec)
+
+
+def _with_values(document: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with the command's options: those with a name, and `--set` after them."""
+    document.setdefault("seats", {})
+    for name, field in SHORT_FORMS.items():
+        if (value := values.get(name)) is not None:
+            option = f"--{name.replace('_', '-')}"
+            if name in LISTS:
+                value = comma_list(value, option)
+            elif isinstance(value, Path):
+                value = str(value)
+            set_field(document, field, value, option)
+    document = override(document, values.get("overrides") or ())
+    if (seconds := values.get("wait_for_servers")) is not None:
+        for role in document["seats"]:
+            set_field(document, f"seats.{role}.wait_for_server", seconds, "--wait-for-servers")
+    return document
