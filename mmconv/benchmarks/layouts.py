@@ -35,6 +35,9 @@ class Labels:
 Split: TypeAlias = Mapping[str, Sequence[str | int] | Labels | None]
 """Tag, `condition` or `turn` -> the values that get a row or column each; None: all, sorted."""
 
+Values: TypeAlias = Mapping[str, str | int]
+"""The value of each tag in one part of a `Split`."""
+
 Rows: TypeAlias = dict[str, dict[str, Cell]]
 
 Build: TypeAlias = Callable[[ScoreFrame], Table]
@@ -49,17 +52,18 @@ class Layout:
     """A table: which metrics it shows, and what its rows and columns are.
 
     The metrics are those of the table `of` (its own name if empty); `names` picks some by name and
-    `groups` by the title of their group, in this order. `rows` is `name`, `candidate` (a row for
-    each) or a `Split`, and `columns` is `group`, `name` or a `Split`. A split table measures its
-    metrics on the scores with each combination of values; `row_label` and `column_label` write the
-    name of a row or column from these values. `remarks` gives notes that depend on the rows,
-    `findings` short sentences about the numbers. Of a leaderboard's table `rank` names the metric
-    that it is sorted by. A title may contain {candidate} and {judge}.
+    `groups` by the title of their group, in this order. `rows` is `name`, `group`, `candidate` (a
+    row for each) or a `Split`, and `columns` is `group`, `name` or a `Split`. A split table
+    measures its metrics on the scores with each combination of values; `row_label` and
+    `column_label` write the name of a row or column from these values, and from `{name}` and
+    `{group}` of the metric. `remarks` gives notes that depend on the rows, `findings` short
+    sentences about the numbers. Of a leaderboard's table `rank` names the metric that it is sorted
+    by. A title may contain {candidate} and {judge}.
     """
 
     name: str
     title: str
-    rows: Literal["name", "candidate"] | Split = "name"
+    rows: Literal["name", "group", "candidate"] | Split = "name"
     columns: Literal["group", "name"] | Split = "group"
     of: str = ""
     names: Sequence[str] = ()
@@ -123,7 +127,7 @@ def _make(
 ) -> Table:
     chosen = _choose(layout, metrics)
     is_by_group = layout.rows == "name" and layout.columns == "group"
-    rows: Rows = {metric.name: {} for metric in chosen} if is_by_group else {}
+    rows: Rows = {metric.name: {} for metric in chosen} if layout.rows == "name" else {}
     known = [MEANING]
     for candidate, frame in frames.items():
         prefix = _prefix(candidate, frames) if layout.rows != "candidate" else ""
@@ -162,13 +166,17 @@ def _cells(
     layout: Layout, chosen: Sequence[Metric], frame: ScoreFrame, candidate: str
 ) -> Iterator[tuple[str, str, Metric, Cell]]:
     """Each cell with its row, its column and its metric."""
-    for row_label, part in _split(layout.rows, layout.row_label, frame):
-        for column_label, cut in _split(layout.columns, layout.column_label, part):
+    for row, part in _split(layout.rows, frame):
+        for column, cut in _split(layout.columns, part):
             for metric in chosen:
                 cell = metric.measure(cut)
                 if cell is not None:
-                    named = candidate if layout.rows == "candidate" else metric.name
-                    yield row_label or named, column_label or _column(layout, metric), metric, cell
+                    yield (
+                        _row(layout, metric, row, candidate),
+                        _column(layout, metric, column),
+                        metric,
+                        cell,
+                    )
 
 
 def _choose(layout: Layout, metrics: Sequence[Metric]) -> list[Metric]:
@@ -183,36 +191,52 @@ def _choose(layout: Layout, metrics: Sequence[Metric]) -> list[Metric]:
     return [each for each in chosen if not layout.groups or each.group.title in layout.groups]
 
 
-def _column(layout: Layout, metric: Metric) -> str:
+def _row(layout: Layout, metric: Metric, values: Values, candidate: str) -> str:
+    if not isinstance(layout.rows, str):
+        return _label(layout.row_label, metric, values)
+    if layout.rows == "candidate":
+        return candidate
+    return metric.name if layout.rows == "name" else metric.group.title
+
+
+def _column(layout: Layout, metric: Metric, values: Values) -> str:
+    if not isinstance(layout.columns, str):
+        return _label(layout.column_label, metric, values)
     return metric.name if layout.columns == "name" else metric.group.title
 
 
-def _column_names(layout: Layout, chosen: Sequence[Metric], frame: ScoreFrame) -> Iterable[str]:
+def _label(label: str, metric: Metric, values: Values) -> str:
+    """The label of a part; without one the values are listed."""
+    if label:
+        return label.format(**values, name=metric.name, group=metric.group.title)
+    return ", ".join(map(str, values.values()))
+
+
+def _column_names(layout: Layout, chosen: Sequence[Metric], frame: ScoreFrame) -> Iterator[str]:
     """The columns in the layout's order, whether any row has them or not."""
-    if isinstance(layout.columns, str):
-        return (_column(layout, metric) for metric in chosen)
-    return (text for text, _ in _labelled(layout.columns, layout.column_label, frame))
+    parts = [{}] if isinstance(layout.columns, str) else _combinations(layout.columns, frame)
+    return (_column(layout, metric, values) for values in parts for metric in chosen)
 
 
-def _split(split: str | Split, label: str, frame: ScoreFrame) -> Iterator[tuple[str, ScoreFrame]]:
-    """The frame's parts, each with its label; the frame itself, unlabelled, if it is not split."""
+def _split(split: str | Split, frame: ScoreFrame) -> Iterator[tuple[Values, ScoreFrame]]:
+    """The frame's parts with their values; the frame itself if it is not split."""
     if isinstance(split, str):
-        yield "", frame
+        yield {}, frame
         return
-    for text, where in _labelled(split, label, frame):
-        turn = where.pop("turn", None)
-        tags = {tag: _matching(tag, split[tag], str(value), frame) for tag, value in where.items()}
-        yield text, frame.only(turn=None if turn is None else int(turn), **tags)
+    for values in _combinations(split, frame):
+        turn = values.get("turn")
+        tags = {
+            tag: _matching(tag, split[tag], str(value), frame)
+            for tag, value in values.items()
+            if tag != "turn"
+        }
+        yield values, frame.only(turn=None if turn is None else int(turn), **tags)
 
 
-def _labelled(
-    split: Split, label: str, frame: ScoreFrame
-) -> Iterator[tuple[str, dict[str, str | int]]]:
-    """Each combination of values with its label."""
+def _combinations(split: Split, frame: ScoreFrame) -> Iterator[Values]:
     choices = [_values(tag, values, frame) for tag, values in split.items()]
     for combination in product(*choices):
-        where = dict(zip(split, combination, strict=True))
-        yield label.format(**where) if label else ", ".join(map(str, combination)), where
+        yield dict(zip(split, combination, strict=True))
 
 
 def _matching(tag: str, values: object, value: str, frame: ScoreFrame) -> str | list[str]:

@@ -210,8 +210,8 @@ class Mean:
 class MeanOf:
     """The plain mean of means over samples of their own, such as tasks.
 
-    Those parts that a run has are averaged. If one of them has no interval, neither has the mean
-    (`mmconv.stats.cautious_means`).
+    Those parts that a run has are averaged, if there are at least `fewest`. If one of them has no
+    interval, neither has the mean (`mmconv.stats.cautious_means`).
     """
 
     name: str
@@ -221,6 +221,7 @@ class MeanOf:
     table: str = "scores"
     meaning: str = ""
     compare: Kind | None = "score"
+    fewest: int = 1
 
     def measure(self, frame: ScoreFrame) -> Cell | None:
         """The mean with its interval."""
@@ -249,9 +250,10 @@ class MeanOf:
         )
 
     def _columns(self, frame: ScoreFrame) -> dict[str, Column]:
-        """The columns of the parts that the run has, by their names."""
-        found = {part.name: part.of(frame) for part in self.of}
-        return {name: column for name, column in found.items() if len(column)}
+        """The columns of the parts that the run has, by their names; none if they are too few."""
+        columns = {part.name: part.of(frame) for part in self.of}
+        columns = {name: column for name, column in columns.items() if len(column)}
+        return columns if len(columns) >= self.fewest else {}
 
     def _parts(self, columns: Mapping[str, Column]) -> list[Mean]:
         return [part for part in self.of if part.name in columns]

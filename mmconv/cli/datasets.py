@@ -8,8 +8,7 @@ import click
 import orjson
 
 from images.scenes import DIFFICULTIES, Difficulty
-from mmconv.benchmarks.cmteval.confusables import read_confusables
-from mmconv.benchmarks.cmteval.perturbation import VARIANTS, Perturbation
+from mmconv.benchmarks.cmteval.perturbation import VARIANTS, Perturbation, read_confusables
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli.shared.basics import FILE, writing_option
 from mmconv.core.atomic_writes import whole

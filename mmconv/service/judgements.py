@@ -14,7 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.responses import Response
 
 from mmconv.benchmarks.botchat.judgements import BotChatJudgement
-from mmconv.benchmarks.cmteval.judgements import CMTEvalJudgement
+from mmconv.benchmarks.cmteval.benchmark import CMTEvalJudgement
 from mmconv.benchmarks.convbench.judgements import ConvBenchJudgement
 from mmconv.benchmarks.fbbench.judgements import FBBenchJudgement
 from mmconv.benchmarks.shared.judgements import (

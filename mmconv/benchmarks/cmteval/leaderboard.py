@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mmconv.benchmarks.cmteval.fields import SUBSETS
-from mmconv.benchmarks.cmteval.quantities import OVERALL
-from mmconv.benchmarks.cmteval.tables import MAIN
+from mmconv.benchmarks.cmteval.data import SUBSETS
+from mmconv.benchmarks.cmteval.metrics import MAIN, OVERALL
 from mmconv.benchmarks.shared.leaderboard import (
     CANDIDATE_LABEL,
     Board,

@@ -1,31 +1,114 @@
 """CMT-Eval's text perturbation: wrong characters and pinyin in what users say (Appendix C.3).
 
 A share of a dialogue's queries gets one wrong character each, the same wrong one wherever the
-dialogue repeats it; a Chinese character before a punctuation mark becomes its pinyin with a
+dialogue repeats it. A Chinese character before a punctuation mark becomes its pinyin with a
 probability. Both rates depend on the persona. Everything is drawn by a seed and the dialogue's
 identifier. The authors' released queries are perturbed already; nothing is undone here.
 """
 
 from __future__ import annotations
 
+import pickle
 import random
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from mmconv.benchmarks.cmteval.confusables import Confusable
-from mmconv.benchmarks.cmteval.data import read_dialogue, split_long_text, turn_records
-from mmconv.benchmarks.cmteval.fields import PERSONA, QUERY, TURNS
-from mmconv.benchmarks.cmteval.subset_files import subset_of
+from mmconv.benchmarks.cmteval.data import (
+    PERSONA,
+    QUERY,
+    TURNS,
+    read_dialogue,
+    split_long_text,
+    subset_of,
+    turn_records,
+)
 from mmconv.benchmarks.data_files.bad_records import refusal
 from mmconv.benchmarks.data_files.records import read_records
 from mmconv.core.errors import ConfigError, DataError
 
+SOUND = "同音"
+SHAPE = "形近"
+
+# What a damaged pickle may raise, besides its own error.
+_DAMAGE = (
+    pickle.UnpicklingError,
+    EOFError,
+    AttributeError,
+    ImportError,
+    IndexError,
+    KeyError,
+    OverflowError,
+    TypeError,
+    ValueError,
+)
+
 _ADVICE = (
     "Give a file in CMT-Eval's layout, or name the fields that hold the users' texts (--field)."
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confusable:
+    """What one character may be mistaken for: `sounds` in the file's order, `shapes` sorted."""
+
+    sounds: tuple[str, ...]
+    shapes: tuple[str, ...]
+
+
+def read_confusables(path: Path) -> dict[str, Confusable]:
+    """The confusable characters in a file like the authors' char_confuse.data.
+
+    That is a pickle of plain containers: character -> {"同音": [...], "形近": {...}, ...}. It is
+    read without loading any class or function, so that no code can come with it. Entries of more
+    than one character are skipped. Raises `DataError` for a missing file or another layout.
+    """
+    try:
+        with path.open("rb") as file:
+            entries = _PlainUnpickler(file).load()
+    except OSError as error:
+        raise DataError(str(path), [error.strerror or str(error)], "Check the path.") from error
+    except _DAMAGE as error:
+        raise DataError(
+            str(path),
+            [f"not a pickle of plain lists and dictionaries: {error}"],
+            "Give the authors' char_confuse.data, or a file of its layout.",
+        ) from error
+    if not isinstance(entries, dict) or not entries:
+        raise DataError(str(path), ["holds no dictionary of characters"])
+    return {name: _confusable(path, name, fields) for name, fields in entries.items()}
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Reads numbers, texts and containers only."""
+
+    def find_class(self, module_name: str, global_name: str) -> NoReturn:
+        raise pickle.UnpicklingError(f"it names {module_name}.{global_name}, which is never loaded")
+
+
+def _confusable(path: Path, name: Any, fields: Any) -> Confusable:
+    if not isinstance(name, str) or len(name) != 1:
+        raise DataError(str(path), [f"{name!r} must be one character"])
+    kinds = (list, tuple, set, frozenset)
+    if not isinstance(fields, Mapping) or not all(
+        isinstance(fields.get(kind), kinds) for kind in (SOUND, SHAPE)
+    ):
+        raise DataError(str(path), [f"{name!r} has no collections {SOUND} and {SHAPE}"])
+    sounds, shapes = (
+        tuple(
+            sign
+            for sign in fields[kind]
+            if isinstance(sign, str) and len(sign) == 1 and sign != name
+        )
+        for kind in (SOUND, SHAPE)
+    )
+    # a set has no order, and a draw by a seed must not depend on one
+    is_ranked = isinstance(fields[SOUND], list | tuple)
+    return Confusable(
+        sounds=sounds if is_ranked else tuple(sorted(sounds)), shapes=tuple(sorted(shapes))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +123,8 @@ class Rates:
 class Variant:
     """One reading of the method, where paper and script differ.
 
-    `personas` have rates of their own, the others `rates`. Wrong characters are the first `sounds`
-    homophones (None: all) and, with `shapes`, look-alikes. `marks` None takes every punctuation
-    mark.
+    `personas` have other rates than `rates`. Wrong characters are the first `sounds` homophones
+    (None: all) and, with `shapes`, look-alikes. `marks` None takes every punctuation mark.
     """
 
     rates: Rates
@@ -117,7 +199,7 @@ class Perturbation:
     def perturb_file(self, path: Path) -> tuple[list[dict[str, Any]], Changes]:
         """The records of a dialogue file with perturbed queries, all else as it was.
 
-        Of Long-Text's opening only the question is touched: the text is none of the user's typing.
+        Of Long-Text's opening only the question is changed, since the user did not type the text.
         Raises `DataError` with all problems of the file in one message.
         """
         subset = subset_of(path)
@@ -144,7 +226,7 @@ class Perturbation:
     ) -> tuple[list[dict[str, Any]], Changes]:
         """The records of any file of dialogues, with the texts perturbed that are named so.
 
-        The fields may lie anywhere in a record; a persona is looked for as in CMT-Eval's files. A
+        The fields may be anywhere in a record, the persona where CMT-Eval's files have it. A
         record with too few texts for a share of them gets a wrong character with that probability.
         Raises `DataError` where no record has such a text.
         """
@@ -172,8 +254,8 @@ class Perturbation:
     ) -> list[Query]:
         """The queries of one dialogue, perturbed; the same arguments give the same result.
 
-        `at_least` so many get a wrong character, as one does in the authors' script. With 0 the
-        rest of a share counts as a probability.
+        `at_least` this many get a wrong character: one in the authors' script. With 0 the
+        fraction of a query that the share leaves counts as a probability.
         """
         writer = _Writer(
             variant=self.variant,
@@ -221,8 +303,8 @@ class _Writer:
         return Query(text="".join(signs), characters=characters, pinyin=replaced)
 
     def _choices(self, sign: str) -> tuple[str, ...]:
-        found = self.confusables.get(sign)
-        return () if found is None else self.variant.wrong_characters(found)
+        confusable = self.confusables.get(sign)
+        return () if confusable is None else self.variant.wrong_characters(confusable)
 
     def _mistake(self, sign: str) -> str:
         if sign not in self.mistakes:
@@ -254,16 +336,16 @@ def _is_chinese(sign: str) -> bool:
 
 
 def _texts(value: Any, names: Collection[str]) -> Iterator[tuple[dict[str, Any], str]]:
-    """Where the texts of these names are: the object that holds each, and its name there."""
+    """The texts of these names, each as its object and its name there."""
     if isinstance(value, list):
-        for each in value:
-            yield from _texts(each, names)
+        for item in value:
+            yield from _texts(item, names)
     elif isinstance(value, dict):
-        for name, each in value.items():
-            if name in names and isinstance(each, str):
+        for name, item in value.items():
+            if name in names and isinstance(item, str):
                 yield value, name
             else:
-                yield from _texts(each, names)
+                yield from _texts(item, names)
 
 
 def _changes(dialogues: int, queries: list[tuple[str, Query]]) -> Changes:

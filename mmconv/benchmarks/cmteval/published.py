@@ -1,125 +1,144 @@
-"""The authors' published judgements (`eval_<subset>_<model>.json`) and what is odd about them.
+"""The authors' published judgements (`eval_<subset>_<model>.json`), scored again.
 
 A published dialogue holds replies and scores by turn, merged judgements already spread over their
-turns. Here the judge's reply is put together again, so that the parser of a live run reads it, and
-all that the file hides is told. Scores and tables are made in `mmconv.benchmarks.cmteval.rescore`.
+turns. Here the judge's reply is put together again, and goes through the parser, scores and tables
+of a live run. Two more tables have what is wrong with the files.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import orjson
 
-from mmconv.benchmarks.cmteval.data import Dialogue, foreign_fields, read_dialogue, turn_records
-from mmconv.benchmarks.cmteval.fields import (
+from judges.parsers.cmteval import is_on_scale, turn_scores
+from mmconv.benchmarks.cmteval.benchmark import JUDGEMENT, score_judgement
+from mmconv.benchmarks.cmteval.data import (
     ACT,
-    ADAPTABILITY,
-    DIALOGUE_SCORE,
-    DRAFT_REPLY,
     IDS,
     NUMBER,
     PATTERN,
     PERSONA,
     QUERY,
-    REASONS,
-    REPLY,
     STRATEGY,
-    SYNTHESIS,
-    TURN_SCORE,
     TURNS,
+    Dialogue,
     Subset,
+    foreign_fields,
+    model_of,
+    read_dialogue,
+    subset_of,
+    turn_records,
 )
-from mmconv.benchmarks.cmteval.subset_files import model_of, subset_of
+from mmconv.benchmarks.cmteval.metrics import build_tables
 from mmconv.benchmarks.data_files.records import Record, scan_records
+from mmconv.benchmarks.layouts import Context
 from mmconv.benchmarks.shared.rescore import Rescoring
 from mmconv.core.errors import DataError
+from mmconv.core.types import Call, Cell, Reply, Score, Table
 
-REPLIES_MISSING = "missing replies"
-SCORES_MISSING = "missing scores"
-SCORES_OFF = "scores off the scale"
-FIELDS_UNKNOWN = "unknown or renamed fields"
-AVERAGES_DIFFER = "stored averages that differ"
-DIALOGUE_FAULTS = "other faults of dialogues"
-KINDS = (
-    REPLIES_MISSING,
-    SCORES_MISSING,
-    SCORES_OFF,
-    FIELDS_UNKNOWN,
-    AVERAGES_DIFFER,
-    DIALOGUE_FAULTS,
-)
-"""What can be wrong with a published file, by the name of its column."""
-
-_TURN_FIELDS = {
-    NUMBER,
-    QUERY,
-    ACT,
-    DRAFT_REPLY,
-    STRATEGY,
-    REPLY,
-    SYNTHESIS,
-    ADAPTABILITY,
-    REASONS,
-    TURN_SCORE,
+SIZES: Mapping[Subset, tuple[int, int]] = {
+    "standard": (271, 2058),
+    "hard": (262, 1941),
+    "long-text": (63, 432),
 }
+"""Dialogues and turns of each subset as published (Table 2)."""
+
+REPLY = "模型回复"
+REASONS = "评分理由"
+TURN_SCORE = "本轮评分"
+DIALOGUE_SCORE = "整体评分"
+_SCORES = ("统筹能力", "适应能力")
+_JUDGED = (*_SCORES, REASONS)
 _DIALOGUE_FIELDS = {*IDS, PATTERN, PERSONA, TURNS, DIALOGUE_SCORE}
-_SCORES = (SYNTHESIS, ADAPTABILITY)
-_JUDGED: tuple[str, ...] = (*_SCORES, REASONS)
+# 预设回复 is a draft by the authors' generator, which no model and no judge reads
+_TURN_FIELDS = {NUMBER, QUERY, ACT, "预设回复", STRATEGY, REPLY, *_JUDGED, TURN_SCORE}
+
+Kind: TypeAlias = Literal[
+    "missing replies",
+    "missing scores",
+    "scores off the scale",
+    "unknown or renamed fields",
+    "stored averages that differ",
+    "other faults of dialogues",
+]
+"""What can be wrong with a published file, each with a column of its own."""
+
 _ROUNDING = 0.005 + 1e-9
 _ADVICE = "Give the authors' files as they are: eval_<subset>_<model>.json."
+_CALL = Call(id=JUDGEMENT, seat="judge", messages=(), parser=turn_scores)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """One oddity: its kind, where it is, and what it is."""
+class Fault(NamedTuple):
+    """What is wrong somewhere in a file."""
 
-    kind: str
+    kind: Kind
     where: str
-    what: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """A published dialogue, and the judge's reply that its scores were read from."""
-
-    dialogue: Dialogue
-    reply: str
+    problem: str
 
 
 @dataclass(slots=True, kw_only=True)
 class Published:
-    """One file: whose replies of which subset it holds, its judgements, and its faults."""
+    """One file: its model and subset, each dialogue with the judge's reply, and all faults."""
 
     path: Path
     model: str
     subset: Subset
-    judged: list[Judged] = field(default_factory=list)
+    judged: list[tuple[Dialogue, str]] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
 
     @property
     def turns(self) -> int:
         """How many turns its dialogues have."""
-        return sum(len(each.dialogue.turns) for each in self.judged)
+        return sum(len(dialogue.turns) for dialogue, _ in self.judged)
 
-    def counts(self) -> Counter[str]:
+    def counts(self) -> Counter[Kind]:
         """How many faults of each kind it has."""
         return Counter(fault.kind for fault in self.faults)
+
+    def scores(self) -> Iterator[Score]:
+        """What the parser of a live run reads in the judgements."""
+        for dialogue, reply in self.judged:
+            outcomes = {JUDGEMENT: Reply(text=reply)}
+            yield from score_judgement(dialogue, _CALL, outcomes, self.model)
+
+
+def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> tuple[Table, ...]:
+    """The tables of one or more files, of any models and subsets, and what is wrong with them.
+
+    Raises `DataError` for a file that cannot be read, for two with one model's same subset, and for
+    records that are not dialogues of the subset, unless `skip_bad` leaves those out.
+    """
+    rescoring = Rescoring(skip_bad=skip_bad)
+    published: dict[tuple[str, str], Published] = {}
+    for path in files:
+        read = read_published(path, rescoring)
+        first = published.setdefault((read.model, read.subset), read)
+        if first is not read:
+            raise DataError(
+                str(path),
+                [f"{first.path} holds {read.model}, {read.subset} already"],
+                "Give each file once; the name eval_<subset>_<model>.json says which one it is.",
+            )
+    scores = [score for file in published.values() for score in file.scores()]
+    context = Context(candidate="", judge="the judge of the files")
+    faults = _fault_tables([*published.values()])
+    return rescoring.rescored((*build_tables(scores, context), *faults))
 
 
 def read_published(path: Path, rescoring: Rescoring) -> Published:
     """Read one file; raises `DataError` for one without any score.
 
-    A record is bad that is no dialogue at all, stands twice, or is of another subset than the file.
+    Bad records: without a dialogue, with an earlier identifier, or of another subset.
     """
     subset = subset_of(path)
-    found = Published(path=path, model=model_of(path), subset=subset)
-    seen: dict[str, str] = {}
+    published = Published(path=path, model=model_of(path), subset=subset)
+    places: dict[str, str] = {}
 
     def read(record: Record) -> None:
         dialogue, faults = read_dialogue(record, subset)
@@ -127,42 +146,40 @@ def read_published(path: Path, rescoring: Rescoring) -> Published:
             raise DataError(record.where, faults)
         if foreign := foreign_fields(record, subset):
             raise DataError(record.where, foreign)
-        if dialogue.id in seen:
-            raise DataError(record.where, [f"{seen[dialogue.id]} has the same identifier"])
-        seen[dialogue.id] = record.where
-        found.judged.append(Judged(dialogue=dialogue, reply=_judge_reply(record)))
-        found.faults += [
-            Fault(kind=DIALOGUE_FAULTS, where=record.where, what=fault) for fault in faults
-        ]
-        found.faults += _faults(record)
+        if dialogue.id in places:
+            raise DataError(record.where, [f"{places[dialogue.id]} has the same identifier"])
+        places[dialogue.id] = record.where
+        published.judged.append((dialogue, _judge_reply(record)))
+        published.faults += (
+            Fault("other faults of dialogues", record.where, fault) for fault in faults
+        )
+        published.faults += _faults(record)
 
     rescoring.take(path, scan_records(path), read, _ADVICE)
-    if found.counts()[SCORES_MISSING] == found.turns * len(_SCORES):
+    if published.counts()["missing scores"] == published.turns * len(_SCORES):
         raise DataError(str(path), [f"no turn has a score: {' or '.join(_SCORES)}"], _ADVICE)
-    return found
+    return published
 
 
 def _judge_reply(record: Record) -> str:
-    """JSON as the judge was asked for; neighbours with the same scores and reasons are one entry.
+    """JSON as the judge is asked for; neighbours with the same scores and reasons are one entry.
 
     Turns go by their position, as in the authors' scripts.
     """
-    numbered = list(enumerate((turn.fields for turn in turn_records(record)), start=1))
-    entries: list[dict[str, Any]] = []
-    for _, group in groupby(numbered, key=_judgement):
-        run = list(group)
-        first, last = run[0][0], run[-1][0]
-        turn = run[0][1]
-        scores = {name: turn[name] for name in _JUDGED if name in turn}
+    entries = []
+    for _, group in groupby(enumerate(turn_records(record), start=1), key=_judgement):
+        (first, turn), *others = group
+        last = others[-1][0] if others else first
+        scores = {name: turn.fields[name] for name in _JUDGED if name in turn.fields}
         entries.append({NUMBER: str(first) if first == last else f"{first}-{last}", **scores})
     return orjson.dumps({"评估结果": entries}).decode()
 
 
-def _judgement(numbered: tuple[int, Mapping[str, Any]]) -> tuple[str, str, str]:
-    """What merged turns share; a turn without reasons shares nothing with any other."""
+def _judgement(numbered: tuple[int, Record]) -> tuple[str, ...]:
+    """What merged turns share; a turn without reasons shares it with no other."""
     number, turn = numbered
-    reasons = turn.get(REASONS) or f"turn {number}"
-    return str(reasons), str(turn.get(SYNTHESIS)), str(turn.get(ADAPTABILITY))
+    reasons = turn.fields.get(REASONS) or f"turn {number}"
+    return str(reasons), *(str(turn.fields.get(name)) for name in _SCORES)
 
 
 def _faults(record: Record) -> Iterator[Fault]:
@@ -172,45 +189,35 @@ def _faults(record: Record) -> Iterator[Fault]:
         where = f"{record.where}, {turn.where}"
         yield from _unknown_fields(turn.fields, _TURN_FIELDS, where)
         if not turn.fields.get(REPLY):
-            yield Fault(kind=REPLIES_MISSING, where=where, what=f"no {REPLY}")
-        yield from _score_faults(turn.fields, where)
-        mean = _turn_mean(turn.fields)
-        if mean is not None:
-            means.append(mean)
-            yield from _difference(turn.fields, TURN_SCORE, mean, where)
+            yield Fault("missing replies", where, f"no {REPLY}")
+        scores = {name: _number(turn.fields.get(name)) for name in _SCORES}
+        for name, score in scores.items():
+            if score is None:
+                yield Fault("missing scores", where, f"no number in {name}")
+            elif not is_on_scale(score):
+                yield Fault("scores off the scale", where, f"{name} is {score:g}")
+        numbers = [score for score in scores.values() if score is not None]
+        if len(numbers) == len(_SCORES):
+            means.append(sum(numbers) / len(numbers))
+            yield from _difference(turn.fields, TURN_SCORE, means[-1], where)
     if means:
         yield from _difference(record.fields, DIALOGUE_SCORE, sum(means) / len(means), record.where)
-
-
-def _score_faults(turn: Mapping[str, Any], where: str) -> Iterator[Fault]:
-    for name in _SCORES:
-        score = _number(turn.get(name))
-        if score is None:
-            yield Fault(kind=SCORES_MISSING, where=where, what=f"no number in {name}")
-        elif score not in (1, 2, 3, 4, 5):
-            yield Fault(kind=SCORES_OFF, where=where, what=f"{name} is {score:g}")
 
 
 def _unknown_fields(fields: Mapping[str, Any], known: set[str], where: str) -> Iterator[Fault]:
     for name in fields:
         if name not in known:
-            yield Fault(kind=FIELDS_UNKNOWN, where=where, what=f"unknown field {name!r}")
+            yield Fault("unknown or renamed fields", where, f"unknown field {name!r}")
 
 
 def _difference(fields: Mapping[str, Any], name: str, mean: float, where: str) -> Iterator[Fault]:
-    """A stored average that is not there, or not the mean of the scores to two decimals."""
+    """A stored average that is missing, or is not the mean of the scores to two decimals."""
     stored = _number(fields.get(name))
     if stored is None:
-        yield Fault(kind=AVERAGES_DIFFER, where=where, what=f"no number in {name}")
+        yield Fault("stored averages that differ", where, f"no number in {name}")
     elif abs(stored - mean) > _ROUNDING:
-        what = f"{name} is {stored:g}, but the scores give {mean:.4g}"
-        yield Fault(kind=AVERAGES_DIFFER, where=where, what=what)
-
-
-def _turn_mean(turn: Mapping[str, Any]) -> float | None:
-    scores = [_number(turn.get(name)) for name in _SCORES]
-    numbers = [score for score in scores if score is not None]
-    return sum(numbers) / 2 if len(numbers) == 2 else None
+        problem = f"{name} is {stored:g}, but the scores give {mean:.4g}"
+        yield Fault("stored averages that differ", where, problem)
 
 
 def _number(value: Any) -> float | None:
@@ -219,3 +226,46 @@ def _number(value: Any) -> float | None:
         return None if value is None or isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
         return None
+
+
+def _fault_tables(published: Sequence[Published]) -> Iterator[Table]:
+    """How many faults of each kind every file has, what it lacks, and the list of all faults."""
+    rows = {}
+    for file in published:
+        dialogues, turns = SIZES[file.subset]
+        counts = {
+            "missing dialogues": dialogues - len(file.judged),
+            "missing turns": turns - file.turns,
+            **{kind: file.counts()[kind] for kind in get_args(Kind)},
+        }
+        rows[f"{file.model}, {file.subset}"] = {
+            name: Cell(value=float(count)) for name, count in counts.items()
+        }
+    yield Table(
+        name="faults",
+        title="What the files hide",
+        columns=tuple(next(iter(rows.values()))),
+        rows=rows,
+        notes=(
+            "Missing dialogues and turns: against the subset as published (Table 2). The table of "
+            "judgements counts merged turns: neighbours with equal scores and reasons.",
+            "Only a file's name says which model it is, and nothing says who judged. Subsets are "
+            "checked by the fields of records.",
+        ),
+        digits=0,
+    )
+    listed = {
+        f"{file.path.name} #{number}": {
+            "where": Cell(value=fault.where),
+            "what": Cell(value=fault.problem),
+        }
+        for file in published
+        for number, fault in enumerate(file.faults, start=1)
+    }
+    if listed:
+        yield Table(
+            name="fault_list",
+            title="Where the faults are",
+            columns=("where", "what"),
+            rows=listed,
+        )

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
-
-from judges import PromptSet
 from mmconv.benchmarks.convbench.chains import candidate_calls
 from mmconv.benchmarks.convbench.grading import Grader, build_judges
+
+from judges import PromptSet
 from mmconv.benchmarks.convbench.options import GradingOptions
 from mmconv.core.graph import check, dependencies, resolve
 from mmconv.core.keys import content_key

@@ -1,4 +1,4 @@
-"""Made-up dialogues in the layout of CMT-Eval's files, and where the authors' own files lie."""
+"""Made-up dialogues in the layout of CMT-Eval's files, a benchmark of them, the authors' files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+
+from mmconv.benchmarks.cmteval.benchmark import CMTEval, build
+from mmconv.core.config import ModelSpec, RunSpec
 
 REAL = Path(__file__).parents[5] / "shared" / "data" / "cmteval"
 
@@ -92,3 +95,21 @@ def published(made: Mapping[str, Any], *scores: tuple[int, int]) -> list[dict[st
         )
     mean = sum(each["本轮评分"] for each in turns) / len(turns)
     return [{**made, "会话内容": turns, "整体评分": round(mean, 2)}]
+
+
+class NoImages:
+    def add_file(self, path: str) -> Any:
+        raise AssertionError(f"no image belongs here: {path}")
+
+
+def spec(data: Path | Mapping[str, Path], **options: Any) -> RunSpec:
+    model = ModelSpec(provider="fake", model="echo")
+    return RunSpec(
+        benchmark="cmteval",
+        options={"data": data, **options},
+        seats={"candidate": model, "judge": model},
+    )
+
+
+def built(data: Path | Mapping[str, Path], **options: Any) -> CMTEval:
+    return build(spec(data, **options), NoImages())

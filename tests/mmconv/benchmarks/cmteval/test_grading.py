@@ -9,39 +9,29 @@ from typing import Any
 import pytest
 
 from judges import is_settled, read_verdict
-from mmconv.benchmarks.cmteval.benchmark import build
+from mmconv.benchmarks.cmteval.benchmark import JUDGEMENT_TOKENS, build
 from mmconv.benchmarks.cmteval.data import Dialogue
-from mmconv.benchmarks.cmteval.grading import JUDGEMENT_TOKENS
 from mmconv.benchmarks.cmteval.published import read_published
 from mmconv.benchmarks.shared.rescore import Rescoring
-from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.graph import resolve
 from mmconv.core.types import Call, Ref, Reply, Sampling
 from mmconv.report.forecast import estimate_tokens
-from tests.mmconv.benchmarks.cmteval.dialogues import REAL, write_folder
+from tests.mmconv.benchmarks.cmteval.dialogues import (
+    REAL,
+    NoImages,
+    built,
+    spec,
+    write_folder,
+)
 
 PUBLISHED = REAL / "eval_long-text_llama3.1-8b.json"
 SLOTS = ("conversation", "summary", "qa_pairs")
 REPLIES = {f"turn_{number}": Reply(text=f"答{number}") for number in (1, 2, 3)}
 
 
-class NoImages:
-    def add_file(self, path: str) -> Any:
-        raise AssertionError(f"no image belongs here: {path}")
-
-
-def spec(folder: Path, **options: Any) -> RunSpec:
-    model = ModelSpec(provider="fake", model="echo")
-    return RunSpec(
-        benchmark="cmteval",
-        options={"data": str(folder), **options},
-        seats={"candidate": model, "judge": model},
-    )
-
-
 def plans(folder: Path, **options: Any) -> dict[str, tuple[Dialogue, tuple[Call, ...]]]:
-    benchmark = build(spec(folder, **options), NoImages())
+    benchmark = built(folder, **options)
     return {
         benchmark.key(sample): (sample, benchmark.plan(sample, "free"))
         for sample in benchmark.load()
@@ -62,20 +52,20 @@ def test_the_history_is_the_models_own_without_a_system_prompt(tmp_path: Path) -
 def test_a_long_text_is_for_the_model_and_not_for_the_judge(tmp_path: Path) -> None:
     _, calls = plans(write_folder(tmp_path))["long-text/1"]
     assert calls[0].messages[0].text == "很长的文章\n文章讲了什么？"
-    told = "".join(message.text for message in resolve(calls[-1].messages, REPLIES))
-    assert "很长的文章" not in told
-    assert "轮次 1 - 用户: 文章讲了什么？\n模型: 答1\n言语行为: 初始问题\n轮次 2" in told
-    assert "一篇文章的摘要" in told
-    assert '"answer": "风筝。"' in told
+    text = "".join(message.text for message in resolve(calls[-1].messages, REPLIES))
+    assert "很长的文章" not in text
+    assert "轮次 1 - 用户: 文章讲了什么？\n模型: 答1\n言语行为: 初始问题\n轮次 2" in text
+    assert "一篇文章的摘要" in text
+    assert '"answer": "风筝。"' in text
 
 
 def test_the_judge_reads_every_turn_with_its_speech_acts(tmp_path: Path) -> None:
     _, calls = plans(write_folder(tmp_path))["hard/1"]
-    told = resolve(calls[-1].messages, REPLIES)[-1].text
-    assert told.count("\n模型: 答") == 3
-    assert told.count("言语行为: ") == 3
-    assert "言语行为: 建议+反馈\n⟦会话结束⟧" in told
-    assert "难度" not in told
+    text = resolve(calls[-1].messages, REPLIES)[-1].text
+    assert text.count("\n模型: 答") == 3
+    assert text.count("言语行为: ") == 3
+    assert "言语行为: 建议+反馈\n⟦会话结束⟧" in text
+    assert "难度" not in text
 
 
 def test_the_judge_draws_as_the_paper_says_or_as_the_scripts_do(tmp_path: Path) -> None:
@@ -154,7 +144,7 @@ def test_a_judgement_is_expected_to_be_as_long_as_its_turns(tmp_path: Path) -> N
 @pytest.mark.skipif(not PUBLISHED.is_file(), reason="the authors' data are not here")
 def test_the_expected_length_is_that_of_published_judgements() -> None:
     found = read_published(PUBLISHED, Rescoring())
-    tokens = sum(estimate_tokens(each.reply) for each in found.judged)
+    tokens = sum(estimate_tokens(reply) for _, reply in found.judged)
     assert round(tokens / found.turns) == JUDGEMENT_TOKENS
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 import pytest
 
-from mmconv.benchmarks.cmteval.fields import ACTS, PATTERN, PATTERNS, PERSONA, PERSONAS
-from mmconv.benchmarks.cmteval.rescore import rescore
+from mmconv.benchmarks.cmteval.data import ACTS, PATTERN, PATTERNS, PERSONA, PERSONAS
+from mmconv.benchmarks.cmteval.published import rescore
 from mmconv.core.errors import DataError
 from mmconv.core.types import Cell
 from mmconv.report.tables.text import to_text
@@ -103,8 +103,8 @@ def test_oddities_are_counted_and_listed(
 ) -> None:
     made = one(tmp_path, lambda found: change(found["会话内容"][1]))
     assert oddities(made)[kind] == 1
-    told = [row["what"].value for row in made["fault_list"].values()]
-    assert any(isinstance(each, str) and each.startswith(what) for each in told)
+    listed = [str(row["what"].value) for row in made["fault_list"].values()]
+    assert any(text.startswith(what) for text in listed)
 
 
 def test_a_missing_reply_does_not_unscore_its_turn(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_missing_score_is_unscored_and_three_for_the_authors(tmp_path: Path) -
     }
 
 
-def test_a_lost_turn_is_told(tmp_path: Path) -> None:
+def test_a_lost_turn_is_counted(tmp_path: Path) -> None:
     made = one(tmp_path, lambda found: found["会话内容"].pop(1))
     assert oddities(made)["other faults of dialogues"] == 1
     assert made["faults"]["m, standard"]["missing turns"].value == 2056
@@ -143,7 +143,7 @@ def test_neighbours_with_equal_scores_and_reasons_were_merged(tmp_path: Path) ->
     assert oddities(made) == {}
 
 
-def test_equal_reasons_for_different_scores_are_no_merger(tmp_path: Path) -> None:
+def test_equal_reasons_for_different_scores_are_not_a_merger(tmp_path: Path) -> None:
     def repeat(found: dict[str, Any]) -> None:
         for turn in found["会话内容"]:
             turn["评分理由"] = "同样的话"
@@ -175,12 +175,18 @@ def test_one_model_and_subset_twice_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "records",
-    [[{"origin_id": "1"}], [], [published(record(), *SCORES)] * 2],
-    ids=["no turns", "no records", "one dialogue twice"],
+    ("records", "problem"),
+    [
+        ([{"origin_id": "1"}], "会话内容 must be a list"),
+        ([], "holds no records"),
+        ([published(record(), *SCORES)] * 2, "item 1 has the same identifier"),
+        ([record("1"), record("2")], "no turn has a score: 统筹能力 or 适应能力"),
+    ],
 )
-def test_what_is_no_dialogue_is_refused(tmp_path: Path, records: list[Any]) -> None:
-    with pytest.raises(DataError):
+def test_a_file_without_good_judgements_is_refused(
+    tmp_path: Path, records: list[Any], problem: str
+) -> None:
+    with pytest.raises(DataError, match=problem):
         rescore([write(tmp_path / "eval_standard_a.json", records)])
 
 
@@ -196,17 +202,11 @@ def test_the_subset_of_a_files_name_is_checked_by_its_records(tmp_path: Path) ->
             with pytest.raises(DataError) as refused:
                 rescore([path])
             [problem] = refused.value.problems
-            told = f"9 records: has the fields of {own}, but the file is taken for {named} ("
-            assert problem.startswith(told)
+            start = f"9 records: has the fields of {own}, but the file is taken for {named} ("
+            assert problem.startswith(start)
 
 
-def test_a_file_that_nobody_judged_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path / "hard_data.json", [hard_record("1"), hard_record("2")])
-    with pytest.raises(DataError, match="no turn has a score: 统筹能力 or 适应能力"):
-        rescore([path])
-
-
-def test_a_file_whose_name_tells_no_subset_is_taken_by_its_layout(tmp_path: Path) -> None:
+def test_a_file_without_a_subset_in_its_name_is_taken_by_its_fields(tmp_path: Path) -> None:
     made = tables(write(tmp_path / "mine.json", [published(hard_record(), *SCORES)]))
     assert list(made["scores"]) == ["mine, hard"]
 
@@ -236,32 +236,17 @@ class TestPublished:
         assert mean_of(found, "personas", "patterns") == means(wholes)
         assert (len(dialogues), len(wholes), len(acts)) == (63, 9, 36)
 
-    def test_the_authors_round_ties_to_the_even_digit(self) -> None:
-        """A tie in their own file: the mean of its turns is 3.125, and 3.12 is stored."""
-        dialogues = [made for [made] in orjson.loads(PUBLISHED.read_bytes().removeprefix(BOM))]
-        stored = {
-            sum(turn["本轮评分"] for turn in made["会话内容"]) / len(made["会话内容"]): made[
-                "整体评分"
-            ]
-            for made in dialogues
+    def test_table_8_is_matched_to_the_digit(self) -> None:
+        made = {table.name: to_text(table) for table in rescore([PUBLISHED])}
+        rows = {
+            name: next(line for line in text.splitlines() if line.startswith("llama"))
+            for name, text in made.items()
+            if name in ("paper_scores", "scores", "faults")
         }
-        assert stored[3.125] == round(3.125, 2) == 3.12
-        assert stored[3.375] == round(3.375, 2) == 3.38
-
-    @pytest.fixture
-    def made(self) -> dict[str, str]:
-        found = rescore([REAL / "eval_long-text_llama3.1-8b.json"])
-        return {table.name: to_text(table) for table in found}
-
-    def test_table_8_is_matched_to_the_digit(self, made: dict[str, str]) -> None:
-        [row] = [line for line in made["paper_scores"].splitlines() if line.startswith("llama")]
-        assert row.split() == ["llama3.1-8b", "3.84", "n=63", "3.99", "n=63", "3.91", "n=63"]
-        [row] = [line for line in made["scores"].splitlines() if line.startswith("llama")]
-        assert row.count("n=63") == 4
+        means = ["3.84", "n=63", "3.99", "n=63", "3.91", "n=63"]
+        assert rows["paper_scores"].split() == ["llama3.1-8b", *means]
+        assert rows["scores"].count("n=63") == 4
         for number in (" 3.84 [", " 3.99 [", " 3.91 ["):
-            assert number in row
-
-    def test_nothing_is_odd_about_this_file(self, made: dict[str, str]) -> None:
-        [row] = [line for line in made["faults"].splitlines() if line.startswith("llama")]
-        assert set(row.split()[2:]) == {"0"}
+            assert number in rows["scores"]
+        assert set(rows["faults"].split()[2:]) == {"0"}
         assert "fault_list" not in made

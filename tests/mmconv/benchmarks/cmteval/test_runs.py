@@ -98,7 +98,7 @@ async def test_a_run_in_two_parts_equals_an_uninterrupted_one(tmp_path: Path) ->
     assert (judge.stored, judge.asked) == (15, 15)
 
 
-async def test_a_judgement_that_lacks_a_turn_is_asked_again_and_told(
+async def test_a_judgement_without_a_turn_is_requested_again_and_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = {

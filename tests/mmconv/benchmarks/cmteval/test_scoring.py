@@ -10,11 +10,11 @@ import orjson
 import pytest
 
 from judges.parsers.cmteval import turn_scores
-from mmconv.benchmarks.cmteval.data import Dialogue, read_dialogue
-from mmconv.benchmarks.cmteval.fields import Subset
-from mmconv.benchmarks.cmteval.scoring import MISSING, OFF_SCALE, score_dialogue
-from mmconv.benchmarks.cmteval.tables import build_tables
+from mmconv.benchmarks.cmteval.benchmark import OFF_SCALE, score_dialogue
+from mmconv.benchmarks.cmteval.data import MISSING, Dialogue, Subset, read_dialogue
+from mmconv.benchmarks.cmteval.metrics import build_tables
 from mmconv.benchmarks.data_files.records import Record
+from mmconv.benchmarks.layouts import Context
 from mmconv.core.types import Call, Cell, Failure, Outcome, Reply, Score, Skipped, Table
 from tests.mmconv.benchmarks.cmteval.dialogues import hard_record, record
 
@@ -55,8 +55,11 @@ def values(scores: list[Score], metric: str) -> dict[int | None, float | str | N
 
 
 def tables(*scores: Score) -> dict[str, Mapping[str, Mapping[str, Cell]]]:
-    made = build_tables(scores, judge="j")
-    return {table.name: table.rows for table in made}
+    return {name: table.rows for name, table in whole_tables(*scores).items()}
+
+
+def whole_tables(*scores: Score) -> dict[str, Table]:
+    return {table.name: table for table in build_tables(scores, Context(candidate="m", judge="j"))}
 
 
 class TestScores:
@@ -135,7 +138,7 @@ class TestScores:
         assert by_turn[5]["act Suggestion"] == "2"
         assert by_turn[5]["strategy"] == "none"
 
-    def test_how_replies_ended_is_told(self) -> None:
+    def test_how_replies_ended_is_scored(self) -> None:
         scores = scored(dialogue(), [entry("1-3", 4, 4)])
         assert values(scores, "truncated") == {1: 1, 2: 1, 3: 1}
         assert values(scores, "tokens") == {1: 4, 2: 4, 3: 4}
@@ -224,7 +227,7 @@ class TestTables:
         deviation = made["paper_scores"]["Standard Deviation"]["standard DLS"].value
         assert deviation == pytest.approx(3.5 / 3**0.5)
 
-    def test_what_the_judge_left_out_is_told(self) -> None:
+    def test_what_the_judge_left_out_is_counted(self) -> None:
         found = [
             *scored(dialogue(key="1"), [entry("1-2", 4, 4), entry("4", 1, 1)]),
             *scored(dialogue(key="2"), Reply(text="?")),
@@ -248,7 +251,7 @@ class TestTables:
         synthesis, adaptability = (float(row[name].value or 0) for name in ("IS", "Adp"))
         assert row["DLS"].value == pytest.approx((synthesis + adaptability) / 2)
 
-    def test_the_papers_table_tells_what_is_made_of_threes(self) -> None:
+    def test_the_papers_table_counts_what_is_made_of_threes(self) -> None:
         """Of four judgements two score no turn and one lacks a turn; a fifth was never made."""
         found = [
             *scored(dialogue(key="1"), [entry("1-3", 4, 4)]),
@@ -257,7 +260,7 @@ class TestTables:
             *scored(dialogue(key="4"), [entry("7", 5, 5)]),
             *scored(dialogue(key="5"), Skipped(because="turn_2")),
         ]
-        [table] = [each for each in build_tables(found, judge="j") if "paper" in each.name]
+        table = whole_tables(*found)["paper_scores"]
         cell = table.rows["m"]["standard DLS"]
         assert cell.value == pytest.approx((4 + 13 / 3 + 3 + 3) / 4)
         assert cell.n == 2
@@ -282,12 +285,12 @@ class TestTables:
 
     def test_without_defaults_the_papers_table_speaks_of_none(self) -> None:
         found = scored(dialogue(), [entry("1-3", 4, 4)])
-        [table] = [each for each in build_tables(found, judge="j") if "paper" in each.name]
+        table = whole_tables(*found)["paper_scores"]
         assert (table.rows["m"]["standard IS"].n, len(table.notes)) == (1, 1)
 
-    def test_a_run_without_a_judge_tells_how_replies_ended(self) -> None:
+    def test_a_run_without_a_judge_has_how_replies_ended(self) -> None:
         sample = dialogue()
         outcomes = {f"turn_{turn.number}": Reply(text="答") for turn in sample.turns}
-        made: list[Table] = build_tables(score_dialogue(sample, {}, outcomes, "m"), judge="")
-        assert [table.name for table in made] == ["replies"]
-        assert made[0].rows["m, standard"]["tokens"].missing == {"not told by the server": 3}
+        made = tables(*score_dialogue(sample, {}, outcomes, "m"))
+        assert [*made] == ["replies"]
+        assert made["replies"]["m, standard"]["tokens"].missing == {"not told by the server": 3}

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from mmconv.benchmarks.convbench.grading import Grader
+
 from judges import Judge, PromptSet, parsers
 from mmconv.benchmarks.convbench.data import Row
-from mmconv.benchmarks.convbench.grading import Grader
 from mmconv.benchmarks.convbench.options import ConvBenchOptions
 from mmconv.core.types import Image, Message, Sampling
 

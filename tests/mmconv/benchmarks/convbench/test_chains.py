@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
 from mmconv.benchmarks.convbench.chains import candidate_calls
+
 from mmconv.benchmarks.convbench.options import CONDITIONS
 from mmconv.core.graph import check, resolve
 from mmconv.core.types import Reply, Sampling

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-from judges import PromptSet
 from mmconv.benchmarks.convbench.chains import candidate_calls
 from mmconv.benchmarks.convbench.grading import CUT_OFF_HERE, NOT_JUDGED
+
+from judges import PromptSet
 from mmconv.benchmarks.convbench.options import ALONE, GIVEN
 from mmconv.core.graph import check, resolve
 from mmconv.core.types import Call, Reply, Sampling

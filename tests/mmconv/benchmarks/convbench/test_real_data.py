@@ -3,12 +3,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from mmconv.benchmarks.convbench.sides import read_sides
 
 from images.library import Library
 from mmconv.benchmarks.convbench.categories import CREATION, PERCEPTION, REASONING
 from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, REFERENCES
 from mmconv.benchmarks.convbench.data import Source, load_rows, survey
-from mmconv.benchmarks.convbench.sides import read_sides
 from mmconv.core.errors import DataError
 
 REAL = Path(__file__).parents[5] / "shared" / "data" / "convbench"

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from mmconv.benchmarks.mtbench101.benchmark import build
 from mmconv.benchmarks.mtbench101.data import load_dialogues, survey
 from mmconv.benchmarks.mtbench101.taxonomy import MEANS, TASKS
+
 from mmconv.cli.evaluating import check_command as check
 from mmconv.core.errors import DataError
 from tests.mmconv.benchmarks.mtbench101.dialogues import REAL, needs_real, records, spec, write

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from mmconv.benchmarks.convbench.judgements import ConvBenchJudgement
 from mmconv.benchmarks.mtbench101.judgements import MTBench101Judgement
 from mmconv.benchmarks.mtbench101.taxonomy import REFERENCED, TASKS
 
 from mmconv.benchmarks.botchat.judgements import BotChatJudgement
-from mmconv.benchmarks.cmteval.judgements import CMTEvalJudgement
-from mmconv.benchmarks.convbench.judgements import ConvBenchJudgement
+from mmconv.benchmarks.cmteval.benchmark import CMTEvalJudgement
 from mmconv.benchmarks.fbbench.judgements import FBBenchJudgement
 from mmconv.benchmarks.shared.judgements import JudgementRequest
 

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mmconv.benchmarks.botchat.rescore import rescore as rescore_botchat
-from mmconv.benchmarks.cmteval.rescore import rescore as rescore_cmteval
+from mmconv.benchmarks.cmteval.published import rescore as rescore_cmteval
 from mmconv.benchmarks.fbbench.published import rescore as rescore_fbbench
 from mmconv.benchmarks.readers.mtbench101 import rescore as rescore_mtbench101
 from mmconv.cli.judging import rescore_command as command

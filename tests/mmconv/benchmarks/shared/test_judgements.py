@@ -17,10 +17,10 @@ from pydantic import ValidationError
 from judges import PromptSet
 from judges.parsers.fbbench import REASON, RESULT, WEIGHT
 from mmconv.benchmarks.botchat.grading import Grader as BotChatGrader
+from mmconv.benchmarks.cmteval.benchmark import GradingOptions as CMTEvalGrading
+from mmconv.benchmarks.cmteval.benchmark import judge_call
 from mmconv.benchmarks.cmteval.data import Dialogue as SpokenDialogue
 from mmconv.benchmarks.cmteval.data import UserTurn
-from mmconv.benchmarks.cmteval.grading import Grader as CMTEvalGrader
-from mmconv.benchmarks.cmteval.options import GradingOptions as CMTEvalGrading
 from mmconv.benchmarks.shared.judgements import (
     Judgement,
     JudgementRequest,
@@ -133,11 +133,11 @@ def test_mtbench101_asks_what_a_run_asks(code: str) -> None:
 
 def test_cmteval_asks_what_a_run_asks() -> None:
     turns = tuple(
-        UserTurn(number=number, query=turn["user"], label=turn["act"], acts=(), strategy=None)
+        UserTurn(number=number, query=turn["user"], label=turn["act"])
         for number, turn in enumerate(CMTEVAL["turns"], start=1)
     )
-    dialogue = SpokenDialogue(subset="standard", id="1", pattern="", persona="", turns=turns)
-    run = CMTEvalGrader(prompts=PromptSet("cmteval"), options=CMTEvalGrading()).call(dialogue)
+    dialogue = SpokenDialogue(subset="standard", id="1", turns=turns)
+    run = judge_call(dialogue, PromptSet("cmteval"), CMTEvalGrading())
     said = {"turn_1": Reply(text="《活着》。"), "turn_2": Reply(text="那就《边城》。")}
     assert key(made(CMTEVAL)) == key(run, said)
 

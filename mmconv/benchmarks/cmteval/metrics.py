@@ -1,0 +1,366 @@
+"""What CMT-Eval measures: scores by subset, TLS by speech act and strategy, DLS by persona.
+
+A mean over dialogues takes each dialogue's mean over its turns. Overall is the plain mean of the
+subsets, not weighted by their sizes (paper, Table 8).
+
+The authors' own aggregation is `Official`: a turn that the judge left out counts 3, and a score off
+the scale counts as it is. A cell's n counts the dialogues with any score by the judge. Those
+without one enter the mean as 3 and are counted as missing.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from typing import Any, TypeAlias
+
+from judges.parsers.cmteval import DIMENSIONS, HIGHEST, LOWEST
+from mmconv.benchmarks.cmteval.data import (
+    ACTS,
+    AUTHORS_DEFAULT,
+    DEFAULTED,
+    PATTERNS,
+    PERSONAS,
+    STRATEGIES,
+    SUBSETS,
+    act_tag,
+)
+from mmconv.benchmarks.layouts import Build, Context, Layout, make_tables
+from mmconv.benchmarks.metrics import (
+    ColumnOf,
+    Group,
+    Mean,
+    MeanOf,
+    Metric,
+    Official,
+    Select,
+    endings_metrics,
+)
+from mmconv.benchmarks.shared.scoring import Scores
+from mmconv.core.types import Cell, Table
+from mmconv.stats import Column, ScoreFrame
+
+MAIN = {"IS": "IS", "Adp": "Adp", "DLS": "DLS", "DLS by the lowest turn": "DLS_min"}
+"""Column -> score of the main table."""
+
+OVERALL = "overall"
+MEAN = "Mean"
+DEVIATION = "Standard Deviation"
+
+PAPER: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    f"{subset} {name}": ((subset,), DIMENSIONS if name == "DLS" else (name,))
+    for subset in SUBSETS
+    for name in (*DIMENSIONS, "DLS")
+} | {OVERALL: (SUBSETS, DIMENSIONS)}
+"""Column of the paper's Table 8 -> the subsets and the scores that it is the mean of."""
+
+UNSPLIT = ("scores", "speech_act_counts", "replies")
+"""The tables whose metrics are the same for one model and for several."""
+
+SCORES_NOTES = (
+    "Means over dialogues, of each dialogue's mean over its turns. The TLS of a turn is the mean "
+    "of its IS and Adp, and the DLS of a dialogue is the mean of its TLS.",
+    "Overall is the plain mean of the subsets that were judged. It has no interval if one of them "
+    "has none.",
+    "A dialogue with an unscored turn is missing, since its other turns may be easier and the "
+    "lowest of fewer turns is higher. Its scored turns count by speech act and by strategy.",
+)
+CONVENTION = (
+    f"As in the authors' scripts, a turn that the judge left out counts {AUTHORS_DEFAULT:g} and a "
+    "score off the scale counts as it is. n counts dialogues with a score by the judge. Standard "
+    "deviation: over all dialogues of all models."
+)
+COUNTS_NOTE = (
+    "A label that names an act twice counts twice. The caption of the paper's Table 11 names "
+    "Standard, but the table counts all three subsets."
+)
+
+
+def metrics(options: Mapping[str, Any]) -> Iterator[Metric]:
+    """All metrics of a run; a run has a part of them."""
+    for title, score in MAIN.items():
+        subsets = [
+            Mean(name, of=Select(score, where={"subset": name}), group=_group(title))
+            for name in SUBSETS
+        ]
+        yield from subsets
+        yield MeanOf(OVERALL, of=subsets, group=_group(title), fewest=2)
+    yield from breakdowns()
+    yield from _paper_row("authors' scripts", _mean_of_means)
+    yield from _paper_row(DEVIATION, _deviation)
+    yield from _act_counts()
+    yield from endings_metrics("replies")
+
+
+def breakdowns() -> Iterator[Mean]:
+    """The means that tables split: of turns with a speech act, of all turns, of dialogues."""
+    for act in ACTS.values():
+        of = partial(_turns_with, act)
+        yield Mean(act, of=of, group=_group("TLS"), table="speech_acts", compare=None)
+    for score, table in (("TLS", "turns"), ("DLS", "dialogues")):
+        rows = Select(score, reduce="rows")
+        yield Mean(score, of=rows, group=_group(score), table=table, compare=None)
+
+
+def _group(title: str) -> Group:
+    return Group(title=title, lowest=LOWEST, highest=HIGHEST)
+
+
+def _turns_with(act: str, frame: ScoreFrame) -> Column:
+    """The TLS of each turn with the act; a turn with several acts counts for each."""
+    # the tag's value is how often the label names the act
+    return Select("TLS", where={act_tag(act): frame.distinct(act_tag(act))}, reduce="rows")(frame)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Dialogues:
+    """A model's dialogues of one subset: the `values` that the authors' scripts give them.
+
+    `judged` of them have a score by the judge, and `mixed` of these have defaults too. `missing`
+    counts the reasons of the others, and of dialogues without a value.
+    """
+
+    values: tuple[float, ...]
+    judged: int
+    mixed: int
+    missing: Mapping[str, int]
+
+
+_Reduce: TypeAlias = Callable[[Sequence[_Dialogues]], float | None]
+
+
+def _paper_row(title: str, reduce: _Reduce, models: Sequence[str] = ()) -> Iterator[Official]:
+    """A row of the paper's Table 8, of these models or all; only a model has an overall score."""
+    for name, (subsets, scores) in PAPER.items():
+        if name != OVERALL or title not in (MEAN, DEVIATION):
+            compute = partial(_paper_cell, reduce, models, subsets, scores)
+            yield Official(name, compute=compute, group=Group(title=title), table="paper_scores")
+
+
+def _paper_cell(
+    reduce: _Reduce,
+    models: Sequence[str],
+    subsets: Sequence[str],
+    scores: Sequence[str],
+    frame: ScoreFrame,
+) -> Cell | None:
+    """One number of each model's dialogues of each subset; overall takes at least two subsets."""
+    places = product(models or frame.distinct("model"), subsets)
+    parts = [part for place in places if (part := _dialogues(frame, *place, scores))]
+    if len(parts) < min(2, len(subsets)):
+        return None
+    missing: Counter[str] = Counter()
+    for part in parts:
+        missing.update(part.missing)
+    return Cell(value=reduce(parts), n=sum(part.judged for part in parts), missing=missing)
+
+
+def _mean_of_means(parts: Sequence[_Dialogues]) -> float | None:
+    """The plain mean of the parts' means; None if one has no value."""
+    if not all(part.values for part in parts):
+        return None
+    return _mean([_mean(part.values) for part in parts])
+
+
+def _deviation(parts: Sequence[_Dialogues]) -> float | None:
+    """The sample standard deviation of all dialogues of all models, not of the models' means."""
+    values = [value for part in parts for value in part.values]
+    return statistics.stdev(values) if len(values) > 1 else None
+
+
+def _dialogues(
+    frame: ScoreFrame, model: str, subset: str, scores: Sequence[str]
+) -> _Dialogues | None:
+    """Each dialogue's mean of these scores, with the default for what the judge left out."""
+    frame = frame.only(model=model, subset=subset)
+    ours = Column.joined([frame.select(metric=name) for name in scores])
+    if not len(ours):
+        return None
+    defaulted: dict[str, str] = {}
+    scored: set[str] = set()
+    for sample, reason in zip(ours.samples, ours.reasons, strict=True):
+        if reason in DEFAULTED:
+            defaulted.setdefault(sample, reason)
+        else:
+            scored.add(sample)
+    unjudged = [reason for sample, reason in defaulted.items() if sample not in scored]
+    theirs = [frame.select(metric=f"authors_{name}").per_sample("mean") for name in scores]
+    rows = zip(*(column.values for column in theirs), strict=True)
+    values = [_mean(row) for row in rows if None not in row]
+    taken = Counter(f"{reason} (taken as {AUTHORS_DEFAULT:g})" for reason in unjudged)
+    return _Dialogues(
+        values=tuple(values),
+        judged=len(values) - len(unjudged),
+        mixed=len(defaulted) - len(unjudged),
+        missing=taken + theirs[0].missing,
+    )
+
+
+def _mean(values: Iterable[float | None]) -> float:
+    numbers = [value for value in values if value is not None]
+    return math.fsum(numbers) / len(numbers)
+
+
+def _act_counts() -> Iterator[Official]:
+    """How many turns have a speech act (paper, Table 11)."""
+    places: dict[str, tuple[str, ...]] = {subset: (subset,) for subset in SUBSETS}
+    for act, (name, subsets) in product(ACTS.values(), [*places.items(), ("all", SUBSETS)]):
+        compute = partial(_count, act_tag(act), subsets)
+        group = Group(title="turns")
+        yield Official(f"{act}, {name}", compute=compute, group=group, table="speech_act_counts")
+
+
+def _count(tag: str, subsets: tuple[str, ...], frame: ScoreFrame) -> Cell | None:
+    """How often labels of one turn name the act. Models and trials repeat the same turns."""
+    turns = {
+        times: Select("TLS", where={"subset": subsets, tag: times}, reduce="rows")(frame)
+        for times in frame.distinct(tag)
+    }
+    count = sum(int(times) * len({*column.clusters}) for times, column in turns.items())
+    return Cell(value=float(count)) if count else None
+
+
+def build_tables(scores: Scores, context: Context) -> list[Table]:
+    """All tables that the scores have something for, of one model or of several."""
+    frame = ScoreFrame.of(scores)
+    models = frame.distinct("model")
+    shown = [metric for metric in metrics({}) if metric.table in UNSPLIT]
+    for metric in (*breakdowns(), *_by_turn(frame.turns())):
+        shown += _by_model(metric, models)
+    for model in models:
+        shown += _paper_row(model, _mean_of_means, (model,))
+    if len(models) > 1:
+        shown += _paper_row(MEAN, _mean_of_means)
+    shown += _paper_row(DEVIATION, _deviation)
+    return make_tables(_layouts(frame, context), shown, {context.candidate: frame}, context)
+
+
+def _by_turn(turns: Iterable[int]) -> Iterator[Mean]:
+    """The speech acts, turn by turn."""
+    acts = [metric for metric in breakdowns() if metric.table == "speech_acts"]
+    for act, turn in product(acts, turns):
+        of = partial(_in_part, act.of, turn=turn)
+        yield replace(act, name=f"{act.name}, turn {turn}", of=of, table="speech_acts_by_turn")
+
+
+def _by_model(metric: Mean, models: Sequence[str]) -> Iterator[Mean | MeanOf]:
+    """The metric of each model, and the plain mean over several."""
+    parts = [
+        replace(metric, name=model, of=partial(_in_part, metric.of, model=model))
+        for model in models
+    ]
+    for part in parts:
+        yield replace(part, name=metric.name, group=_group(part.name))
+    over_models = _group("mean over models")
+    yield MeanOf(metric.name, of=parts, group=over_models, table=metric.table, fewest=2)
+
+
+def _in_part(of: ColumnOf, frame: ScoreFrame, *, turn: int | None = None, **tags: str) -> Column:
+    return of(frame.only(turn=turn, **tags))
+
+
+def _layouts(frame: ScoreFrame, context: Context) -> Iterator[Layout | Build]:
+    """The tables in their order."""
+    models = frame.distinct("model")
+    yield Layout(
+        "scores",
+        f"CMT-Eval scores, judged by {context.judge}",
+        rows={"model": models},
+        row_label="{model}, {name}",
+        notes=SCORES_NOTES,
+    )
+    yield Layout(
+        "paper_scores",
+        "The paper's Table 8, by the authors' conventions",
+        rows="group",
+        columns="name",
+        notes=(CONVENTION, *_default_notes(frame)),
+    )
+    split = partial(
+        Layout,
+        columns={"subset": SUBSETS},
+        column_label="{group}, {subset}",
+        notes=("In a mean over models n counts dialogues.",) if len(models) > 1 else (),
+    )
+    yield split("speech_acts", "TLS by speech act")
+    yield split("speech_acts_by_turn", "TLS by speech act and turn", detail=True)
+    tags = {
+        "persona": tuple(dict.fromkeys((*PERSONAS.values(), *frame.distinct("persona")))),
+        "strategy": (*STRATEGIES.values(), "none"),
+        "pattern": tuple(PATTERNS.values()),
+    }
+    for name, title, of, tag in (
+        ("personas", "DLS by user persona", "dialogues", "persona"),
+        ("strategies", "TLS by challenge strategy", "turns", "strategy"),
+        ("patterns", "DLS by speech act pattern", "dialogues", "pattern"),
+    ):
+        yield split(name, title, of=of, rows={tag: tags[tag]})
+    yield Layout(
+        "speech_act_counts",
+        "Turns by speech act",
+        columns={"turn": None},
+        column_label="turn {turn}",
+        notes=(COUNTS_NOTE,),
+        digits=0,
+        detail=True,
+    )
+    yield _judgements
+    ended = {"model": models, "subset": SUBSETS}
+    yield Layout("replies", "How the replies ended", rows=ended, columns="name")
+
+
+def _default_notes(frame: ScoreFrame) -> Iterator[str]:
+    """How much of each model's subset is made of defaults, if any is."""
+    for model, subset in product(frame.distinct("model"), SUBSETS):
+        part = _dialogues(frame, model, subset, DIMENSIONS)
+        if part is not None and (part.mixed or part.judged < len(part.values)):
+            yield (
+                f"{model}, {subset}: of {len(part.values)} dialogues "
+                f"{len(part.values) - part.judged} are {AUTHORS_DEFAULT:g} throughout, without any "
+                f"score by the judge, and {part.mixed} in part."
+            )
+
+
+def _judgements(frame: ScoreFrame) -> Table:
+    """What the judge left out, merged, or scored although the dialogue has no such turn."""
+    rows = {}
+    for model, subset in product(frame.distinct("model"), SUBSETS):
+        part = frame.only(model=model, subset=subset)
+        turns, merged, surplus = (
+            part.select(metric=metric) for metric in ("TLS", "merged", "surplus")
+        )
+        if not len(turns):
+            continue
+        complete, judged = (
+            int(turns.per_sample("mean", partial=is_partial).present.sum())
+            for is_partial in (False, True)
+        )
+        counts = {
+            "dialogues": len(surplus),
+            "dialogues scored in part": judged - complete,
+            "dialogues not scored": len(surplus) - judged,
+            "turns": len(turns),
+            "scored turns": int(turns.present.sum()),
+            "merged turns": _total(merged),
+            "dialogues with merged turns": _total(merged.per_sample("max", partial=True)),
+            "turns scored that are not there": _total(surplus),
+        }
+        cells = {name: Cell(value=float(count)) for name, count in counts.items()}
+        cells["scored turns"] = replace(cells["scored turns"], missing=turns.missing)
+        rows[f"{model}, {subset}"] = cells
+    return Table(
+        name="judgements",
+        title="What the judge scored",
+        columns=tuple(next(iter(rows.values()), ())),
+        rows=rows,
+        digits=0,
+    )
+
+
+def _total(column: Column) -> float:
+    return sum(value for value in column.values if value is not None)
