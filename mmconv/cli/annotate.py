@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -14,9 +13,9 @@ from typing import Any
 import click
 
 from judges import PromptSet
-from mmconv.benchmarks.choosing import choose
+from mmconv.benchmarks.base.dataset import Dataset
 from mmconv.benchmarks.convbench.annotation import SEAT, Annotator
-from mmconv.benchmarks.convbench.data import Row, Source, Survey, load_rows, source_keys, survey
+from mmconv.benchmarks.convbench.data import Row, Source, load_rows
 from mmconv.benchmarks.convbench.drafts import DraftFile, Drafting, held
 from mmconv.cli.shared.basics import FILE, comma_list
 from mmconv.cli.shared.costs import COST_OPTIONS, Budget, print_forecast
@@ -129,15 +128,11 @@ async def _annotate(args: SimpleNamespace) -> int:
             annotations=args.annotations,
             skip_bad=args.skip_bad_records,
         )
-        source = replace(source, choice=choose(spec, source_keys(source)))
-        checked = await equipment.read_data(partial(survey, source))
-
-        def rows() -> Iterator[Row]:
-            return load_rows(source, equipment.library, checked)
-
-        check_calls(spec, (call for row in rows() for call in annotator.calls(row)))
+        checked = await equipment.read_data(partial(load_rows, source, spec))
+        rows = checked.samples
+        check_calls(spec, (call for row in rows for call in annotator.calls(row)))
         if args.dry_run:
-            plans, runner = drafting().plans(rows()), equipment.runner(offline=True)
+            plans, runner = drafting().plans(rows), equipment.runner(offline=True)
             await print_forecast(spec, runner, plans, partial(check_keys, spec, [SEAT]))
             return 0
         with held(args.out):
@@ -151,18 +146,18 @@ async def _annotate(args: SimpleNamespace) -> int:
 async def _draft(
     drafting: Drafting,
     equipment: Equipment,
-    rows: Callable[[], Iterator[Row]],
+    rows: Sequence[Row],
     budget: Budget | None,
 ) -> tuple[bool, Halt | None]:
     """Request the drafts; returns whether all were requested, and why the run stopped by itself."""
     started = time.monotonic()
-    drafting.settle(rows())
+    drafting.settle(rows)
     runner = equipment.runner(before_asking=partial(check_keys, equipment.spec, [SEAT]))
     if budget is not None:
         runner.enough = budget.spent
     async with progress(equipment.spec, runner.tally, drafting.lacking):
         with stopped_by_interrupt(runner):
-            complete = await runner.run(drafting.plans(rows()), drafting.finish)
+            complete = await runner.run(drafting.plans(rows), drafting.finish)
     if complete and budget is not None and (spent := budget.spent(runner.tally)):
         click.echo(spent, err=True)
     click.echo(line(equipment.spec, runner.tally, time.monotonic() - started))
@@ -170,7 +165,7 @@ async def _draft(
     return complete, runner.tally.halt
 
 
-def _summary(args: SimpleNamespace, drafting: Drafting, checked: Survey) -> Iterator[str]:
+def _summary(args: SimpleNamespace, drafting: Drafting, checked: Dataset[Row]) -> Iterator[str]:
     """What was done, what was not, and what a person has to do now."""
     if drafting.lacking or drafting.copied or drafting.present:
         yield f"{counted(drafting.written, 'draft')} written to {args.out}"
@@ -191,11 +186,11 @@ def _summary(args: SimpleNamespace, drafting: Drafting, checked: Survey) -> Iter
             f"Categories are empty in {_listed(drafting.unreadable)}: neither of two replies could "
             "be read."
         )
-    if checked.intake.bad:
-        yield f"{counted(len(checked.intake.bad), 'bad record')} left out (--skip-bad-records)"
-    if checked.unused_annotations:
-        unused = counted(len(checked.unused_annotations), "annotation")
-        yield f"{unused} not used: bad, or without a row"
+    if checked.bad:
+        yield f"{counted(len(checked.bad), 'bad record')} left out (--skip-bad-records)"
+    if checked.other_problems:
+        unused = counted(len(checked.other_problems), "annotation or column")
+        yield f"{unused} not used, or bad"
     if drafting.written:
         yield (
             "No person has checked the drafts: read them, correct them, and set status to "
