@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Literal, TypeAlias
 
-from mmconv.benchmarks.metrics import Delta, Metric
+from mmconv.benchmarks.metrics import Delta, Mean, Metric
 from mmconv.core.types import Cell, Table
 from mmconv.stats import ScoreFrame
 
@@ -48,12 +48,19 @@ MEANING = "meaning"
 
 
 @dataclass(frozen=True, slots=True)
+class Parts:
+    """Rows that are listed one by one: name -> the tags, and the condition, of its scores."""
+
+    where: Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
     """A table: which metrics it shows, and what its rows and columns are.
 
     The metrics are those of the table `of` (its own name if empty); `names` picks some by name and
     `groups` by the title of their group, in this order. `rows` is `name`, `group`, `candidate` (a
-    row for each) or a `Split`, and `columns` is `group`, `name` or a `Split`. A split table
+    row for each), a `Split` or `Parts`, and `columns` is `group`, `name` or a `Split`. A split table
     measures its metrics on the scores with each combination of values; `row_label` and
     `column_label` write the name of a row or column from these values, and from `{name}` and
     `{group}` of the metric. `remarks` gives notes that depend on the rows, `findings` short
@@ -63,7 +70,7 @@ class Layout:
 
     name: str
     title: str
-    rows: Literal["name", "group", "candidate"] | Split = "name"
+    rows: Literal["name", "group", "candidate"] | Split | Parts = "name"
     columns: Literal["group", "name"] | Split = "group"
     of: str = ""
     names: Sequence[str] = ()
@@ -202,7 +209,9 @@ def _row(layout: Layout, metric: Metric, values: Values, candidate: str) -> str:
 def _column(layout: Layout, metric: Metric, values: Values) -> str:
     if not isinstance(layout.columns, str):
         return _label(layout.column_label, metric, values)
-    return metric.name if layout.columns == "name" else metric.group.title
+    if layout.columns != "name":
+        return metric.group.title
+    return (metric.label if isinstance(metric, Mean) else "") or metric.name
 
 
 def _label(label: str, metric: Metric, values: Values) -> str:
@@ -218,10 +227,15 @@ def _column_names(layout: Layout, chosen: Sequence[Metric], frame: ScoreFrame) -
     return (_column(layout, metric, values) for values in parts for metric in chosen)
 
 
-def _split(split: str | Split, frame: ScoreFrame) -> Iterator[tuple[Values, ScoreFrame]]:
+def _split(split: str | Split | Parts, frame: ScoreFrame) -> Iterator[tuple[Values, ScoreFrame]]:
     """The frame's parts with their values; the frame itself if it is not split."""
     if isinstance(split, str):
         yield {}, frame
+        return
+    if isinstance(split, Parts):
+        yield from (
+            ({"part": name}, frame.only(turn=None, **where)) for name, where in split.where.items()
+        )
         return
     for values in _combinations(split, frame):
         turn = values.get("turn")

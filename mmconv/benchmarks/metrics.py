@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from itertools import groupby, product
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -79,6 +80,8 @@ class Select:
 
     `where` maps tags to the texts to match. A sample with a missing score is missing; with
     `partial` only a sample without any number is. `value` is applied to each number at the end.
+    Scores with different values of the tag `apart` count as samples of their own, in one cluster,
+    such as both orders of a comparison.
     """
 
     score: str
@@ -89,11 +92,20 @@ class Select:
     reduce: Literal["mean", "min", "max", "rows"] = "mean"
     partial: bool = False
     value: Callable[[float], float] | None = None
+    apart: str = ""
 
     def __call__(self, frame: ScoreFrame) -> Column:
         """The column of a run's scores; empty if the run has no such scores."""
-        condition = {} if self.condition is None else {"condition": self.condition}
-        column = frame.select(turn=self.turn, metric=self.score, **condition, **self.where)
+        where = {"metric": self.score, **self.where}
+        where |= {} if self.condition is None else {"condition": self.condition}
+        column = frame.select(turn=self.turn, **where)
+        if self.apart:
+            parts = []
+            for text in frame.distinct(self.apart):
+                part = frame.select(turn=self.turn, **where, **{self.apart: text})
+                samples = tuple(f"{sample}, {self.apart} {text}" for sample in part.samples)
+                parts.append(replace(part, samples=samples))
+            column = Column.joined(parts)
         if self.reduce != "rows":
             column = column.per_sample(self.reduce, partial=self.partial)
         return column if self.value is None else mapped(column, self.value)
@@ -165,6 +177,8 @@ class Mean:
     """The mean over samples of a score, or of any column with one number per sample.
 
     `compare` names the table of differences in which runs are compared by it; None: they are not.
+    `label` is a shorter name for the columns of a table. With `tags`, runs are compared by it for
+    each combination of the tags' values, which replace the tags in braces in the name.
     """
 
     name: str
@@ -174,6 +188,8 @@ class Mean:
     table: str = "scores"
     meaning: str = ""
     compare: Kind | None = "score"
+    label: str = ""
+    tags: tuple[str, ...] = ()
 
     def measure(self, frame: ScoreFrame) -> Cell | None:
         """The mean with its interval."""
@@ -263,7 +279,7 @@ class MeanOf:
 class Delta:
     """The paired difference of two means, goal - start, over the samples that have both.
 
-    `signed` numbers are printed with their sign.
+    `signed` numbers are printed with their sign. `sides` name start and goal in missing reasons.
     """
 
     name: str
@@ -275,6 +291,7 @@ class Delta:
     meaning: str = ""
     signed: bool = True
     compare: Kind | None = "change"
+    sides: tuple[str, str] | None = None
 
     def measure(self, frame: ScoreFrame) -> Cell | None:
         """The mean difference with its interval: Agresti and Min's if both means are shares."""
@@ -287,7 +304,7 @@ class Delta:
     def column(self, frame: ScoreFrame) -> Column:
         """The difference of each sample."""
         start, goal = self.start.of(frame), self.goal.of(frame)
-        difference = pair(start, goal)
+        difference = pair(start, goal, self.sides)
         if start.samples == goal.samples and start.reasons == goal.reasons:
             # what is missing is missing on both sides: the reason is not that a side lacks it
             return replace(difference, reasons=start.reasons)
@@ -425,11 +442,25 @@ def default_metrics(
 
 def quantities(metrics: Iterable[Metric], frame: ScoreFrame) -> Iterator[Quantity]:
     """What runs are compared in, sample by sample, as far as the run has it."""
-    for metric in metrics:
-        if isinstance(metric, Mean | MeanOf | Delta):
-            quantity = metric.quantity(frame)
-            if quantity is not None:
-                yield quantity
+    compared = (metric for metric in metrics if isinstance(metric, Mean | MeanOf | Delta))
+    for tags, group in groupby(compared, key=_tags):
+        with_these_tags = [*group]
+        for values in product(*map(frame.distinct, tags)):
+            where = dict(zip(tags, values, strict=True))
+            part = frame.only(turn=None, **where) if tags else frame
+            for metric in with_these_tags:
+                quantity = _named(metric, where).quantity(part)
+                if quantity is not None:
+                    yield quantity
+
+
+def _tags(metric: Mean | MeanOf | Delta) -> tuple[str, ...]:
+    return metric.tags if isinstance(metric, Mean) else ()
+
+
+def _named(metric: Mean | MeanOf | Delta, where: Mapping[str, str]) -> Mean | MeanOf | Delta:
+    """The metric with the values of its tags in its name."""
+    return replace(metric, name=metric.name.format(**where)) if where else metric
 
 
 def _counted(over: Column, under: Column) -> tuple[Column, Column]:

@@ -54,9 +54,12 @@ def find_rescorer(benchmark: str) -> Any:
 
 
 def find_part(benchmark: str, part: str) -> Any:
-    """A part of a shipped benchmark, such as `options:DESCRIPTION`, imported when asked for."""
+    """A part of a shipped benchmark, such as `options:DESCRIPTION`, imported when it is needed.
+
+    A benchmark without such a module has the part in its module `benchmark`.
+    """
     module, _, name = part.partition(":")
     package = f"{__package__}.{benchmark}"
     if find_spec(f"{package}.{module}") is None:
-        module = _ELSEWHERE[module]
+        module = _ELSEWHERE.get(module, "benchmark")
     return getattr(import_module(f"{package}.{module}"), name)

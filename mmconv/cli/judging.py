@@ -15,10 +15,13 @@ from mmconv.agreement.rating_files import read_ratings
 from mmconv.agreement.ratings import FIELDS, choose, require_fields
 from mmconv.agreement.scales import read_scale, warn_of_scales
 from mmconv.agreement.tables import agreement_table
-from mmconv.benchmarks.botchat.dialogue_files import HUMAN, StoredDialogue
-from mmconv.benchmarks.botchat.loops import calibrate, highest_similarity
-from mmconv.benchmarks.botchat.options import UTTERANCES, Similarity
-from mmconv.benchmarks.botchat.stored_dialogues import stored_dialogues
+from mmconv.benchmarks.botchat.dialogues import (
+    HUMAN,
+    UTTERANCES,
+    StoredDialogue,
+    stored_dialogues,
+)
+from mmconv.benchmarks.botchat.judging import Similarity, calibrate, highest_similarity
 from mmconv.benchmarks.registry import RESCORED, find_rescorer
 from mmconv.benchmarks.shared.rescore import as_published
 from mmconv.cli.shared.basics import FILE

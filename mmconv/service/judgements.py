@@ -13,7 +13,7 @@ from fastapi import APIRouter, Body, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.responses import Response
 
-from mmconv.benchmarks.botchat.judgements import BotChatJudgement
+from mmconv.benchmarks.botchat.judging import BotChatJudgement
 from mmconv.benchmarks.cmteval.benchmark import CMTEvalJudgement
 from mmconv.benchmarks.convbench.judgements import ConvBenchJudgement
 from mmconv.benchmarks.fbbench.judgements import FBBenchJudgement

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from judges.template import Slot
-from mmconv.benchmarks.botchat.chains import Speaker
-from mmconv.benchmarks.botchat.grading import conversation
-from mmconv.core.types import Text
+from mmconv.benchmarks.botchat.dialogues import Participant, Sample, as_lines
+from mmconv.benchmarks.botchat.judging import conversation
 
 PAIR = frozenset({"conversation_1", "conversation_2"})
 
@@ -27,10 +26,12 @@ HUMAN = (
     "Take mine. I'm staying in anyway.",
 )
 
+GENERATED = Participant(name="", seat="candidate").lines(Sample(index="", human=HUMAN), 4)
+
 VALUES: dict[str, Slot] = {
     "title": "Umbrellas left behind",
     "text": "About 80,000 umbrellas are handed in as lost property every year.",
-    "conversation": conversation(Speaker(seat="candidate").lines(HUMAN[:2], 4)),
-    "conversation_1": conversation(Speaker(seat="candidate").lines(HUMAN[:2], 4)),
-    "conversation_2": conversation([Text(text=each) for each in HUMAN]),
+    "conversation": conversation(GENERATED),
+    "conversation_1": conversation(GENERATED),
+    "conversation_2": conversation(as_lines(HUMAN)),
 }

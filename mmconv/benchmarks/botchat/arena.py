@@ -1,9 +1,10 @@
 """The arena's ratings: Elo and Bradley-Terry by evalica, with intervals by bootstrap.
 
 Elo starts from 1000 with K = 32 and a scale of 400, as the authors' does; the order of their games
-is not public, and Elo hangs on it. So games are played in random orders, over dialogues drawn with
-replacement: a rating is the median of the draws. Bradley-Terry knows no order; its ratings are
-those of the data itself, put on Elo's scale with a mean of 1000. Ties are half a win for each.
+is not public, and Elo depends on it. So games are played in random orders, over dialogues drawn
+with replacement: a rating is the median of the draws. Bradley-Terry ratings do not depend on the
+order; they are those of the data itself, put on Elo's scale with a mean of 1000. Ties are half a
+win for each.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mmconv.benchmarks.botchat.scoring import BAD_TIE, GOOD_TIE, LOSS, WIN
-from mmconv.core.types import Cell
-from mmconv.stats import Column
-from mmconv.stats.estimates import FEWEST_CLUSTERS
+from mmconv.benchmarks.botchat.dialogues import PAIREVAL, named
+from mmconv.benchmarks.botchat.judging import BAD_TIE, GOOD_TIE, LOSS, OURS, WIN
+from mmconv.core.types import Cell, Table
+from mmconv.stats import FEWEST_CLUSTERS, ScoreFrame
 
 Places: TypeAlias = NDArray[np.intp]
 
@@ -32,6 +33,14 @@ START = 1000.0
 SCALE = 400.0
 K = 32.0
 DRAWS = 200
+
+NOT_INSTALLED = "Elo and Bradley-Terry ratings need the package evalica, which is not installed."
+RATINGS = (
+    "Elo: from 1000, K = 32, scale 400; the median over draws of dialogues, played in random "
+    "orders (the authors' order is not public). Bradley-Terry: on Elo's scale with a mean of 1000. "
+    "A tie is half a win for each. Computed by evalica.",
+    "Brackets hold the middle 95 % of the draws of dialogues.",
+)
 
 _UNBOUNDED = (
     "A Bradley-Terry rating that is not there: no finite one fits, since somebody never wins or "
@@ -50,7 +59,7 @@ _ITERATIONS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Game:
-    """One comparison: its points for the left player, and the dialogue that it belongs to."""
+    """One comparison: its points for the left model, and the dialogue that it belongs to."""
 
     left: str
     right: str
@@ -58,110 +67,151 @@ class Game:
     cluster: str
 
 
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """The table of all models' ratings, by the length and condition that they are compared at.
+
+    `matches` are the pairs that are compared, each by the tags of its scores.
+    """
+
+    name: str
+    title: str
+    dup: str
+    matches: Mapping[str, Mapping[str, str]]
+    notes: tuple[str, ...]
+
+    def __call__(self, frame: ScoreFrame) -> Table:
+        """A row for each model; none without the package that computes ratings."""
+        rows: dict[str, dict[str, Cell]] = {}
+        remarks: dict[str, None] = {}
+        for group, games in self._games(frame).items() if is_available() else ():
+            ratings = rate_models(games)
+            remarks |= dict.fromkeys(describe_ratings(games, ratings))
+            for model, cells in ratings.items():
+                row = {f"{name}, {group}": cell for name, cell in cells.items()}
+                rows.setdefault(model, {}).update(row)
+        return Table(
+            name=self.name,
+            title=self.title,
+            columns=tuple(dict.fromkeys(name for row in rows.values() for name in row)),
+            rows=rows,
+            digits=1,
+            notes=(*RATINGS, *remarks, *self.notes),
+        )
+
+    def _games(self, frame: ScoreFrame) -> dict[str, list[Game]]:
+        """The comparisons that have points, by length and condition."""
+        by_group: dict[str, list[Game]] = {}
+        for where in self.matches.values():
+            column = frame.select(
+                turn=None, metric="duel", protocol=PAIREVAL, reading=OURS, dup=self.dup, **where
+            )
+            games = by_group.setdefault(named(f"N={where['length']}", where["condition"]), [])
+            games += [
+                Game(left=where["model"], right=where["opponent"], points=points, cluster=cluster)
+                for points, cluster in zip(column.values, column.clusters, strict=True)
+                if points is not None
+            ]
+        return by_group
+
+
 def is_available() -> bool:
     """Whether the package that computes ratings is installed."""
     return find_spec("evalica") is not None
 
 
-def games(left: str, right: str, column: Column) -> list[Game]:
-    """The comparisons of two players that have points."""
-    return [
-        Game(left=left, right=right, points=points, cluster=cluster)
-        for points, cluster in zip(column.values, column.clusters, strict=True)
-        if points is not None
-    ]
-
-
-def rate_players(
-    played: Sequence[Game], draws: int = DRAWS, seed: int = 0
+def rate_models(
+    games: Sequence[Game], draws: int = DRAWS, seed: int = 0
 ) -> dict[str, dict[str, Cell]]:
-    """Player -> `Elo` and `Bradley-Terry` -> cell.
+    """Model -> `Elo` and `Bradley-Terry` -> cell.
 
     Intervals are those between the 2.5 % and 97.5 % percentiles of the draws; there is none over
     fewer dialogues than any interval needs. A draw that has no finite Bradley-Terry ratings counts
-    as one below the low end and above the high one: there is none where either is infinite.
+    as one below the low end and above the high one: there is none if either is infinite.
     """
-    if not played:
+    if not games:
         return {}
-    arena = _Arena.of(played)
+    played = _Games.of(games)
     elo, terry = [], []
     for number in range(draws):
-        drawn = arena.draw(np.random.default_rng([seed, number]))
+        drawn = played.draw(np.random.default_rng([seed, number]))
         elo.append(_elo(drawn))
-        if (found := _bradley_terry(drawn)) is not None:
-            terry.append(found)
-    fitted = _bradley_terry(arena)
-    unbounded = draws - len(terry)
-    spread = len(arena.dialogues) >= FEWEST_CLUSTERS
-    counts = Counter(name for game in played for name in (game.left, game.right))
-    rated = {}
-    for place, player in enumerate(arena.players):
-        by_elo = [each[place] for each in elo]
-        by_terry = [each[place] for each in terry]
+        if (ratings := _bradley_terry(drawn)) is not None:
+            terry.append(ratings)
+    fitted = _bradley_terry(played)
+    has_interval = len(played.dialogues) >= FEWEST_CLUSTERS
+    counts = Counter(name for game in games for name in (game.left, game.right))
+    cells = {}
+    for place, model in enumerate(played.models):
+        by_elo, by_terry = ([each[place] for each in ratings] for ratings in (elo, terry))
         value = None if fitted is None else fitted[place]
-        rated[player] = {
-            ELO: _cell(float(np.median(by_elo)), by_elo if spread else (), counts[player]),
-            TERRY: _cell(value, by_terry if spread else (), counts[player], unbounded),
+        cells[model] = {
+            ELO: _cell(float(np.median(by_elo)), by_elo if has_interval else (), counts[model]),
+            TERRY: _cell(
+                value, by_terry if has_interval else (), counts[model], draws - len(terry)
+            ),
         }
-    return rated
+    return cells
 
 
-def tell_ratings(played: Sequence[Game], rated: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
-    """What a reader of these players' ratings must know: which are not finite, or say little."""
-    terry = [(cells[ELO], cells[TERRY]) for cells in rated.values()]
-    if any(cell.value is None for _, cell in terry):
+def describe_ratings(
+    games: Sequence[Game], ratings: Mapping[str, Mapping[str, Cell]]
+) -> Iterator[str]:
+    """What a reader of these ratings must know: which are not finite, or say little."""
+    cells = [(row[ELO], row[TERRY]) for row in ratings.values()]
+    if any(terry.value is None for _, terry in cells):
         yield _UNBOUNDED
     if any(
-        cell.value is not None and cell.low is None and elo.low is not None for elo, cell in terry
+        terry.value is not None and terry.low is None and elo.low is not None
+        for elo, terry in cells
     ):
         yield _UNBOUNDED_DRAWS
-    for points, did in ((LOSS, "never win or tie"), (WIN, "never lose or tie")):
-        others = {player for game in played for player, won in _points(game) if won != points}
-        if players := [player for player in rated if player not in others]:
+    # each model with the points from its own side
+    sides = [
+        side for game in games for side in ((game.left, game.points), (game.right, -game.points))
+    ]
+    for points, verbs in ((LOSS, "never win or tie"), (WIN, "never lose or tie")):
+        others = {model for model, own in sides if own != points}
+        if models := [model for model in ratings if model not in others]:
             yield (
-                f"Of players who {did} ({', '.join(players)}), Elo tells how far K = {K:.0f} gets "
-                "in their games, and not how strong they are; nor does its interval, which is as "
+                f"Of models that {verbs} ({', '.join(models)}), Elo shows how far K = {K:.0f} gets "
+                "in their games, not how strong they are; nor does its interval, which is as "
                 "narrow as it is because all their games ended alike."
             )
 
 
-def _points(game: Game) -> tuple[tuple[str, float], tuple[str, float]]:
-    """The game's players, each with the points from their own side."""
-    return (game.left, game.points), (game.right, -game.points)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Arena:
-    """Games as arrays, a place for each: players by their place in `players`, and who won.
+class _Games:
+    """Games as arrays: models by their place in `models`, and evalica's `winners`.
 
     `dialogues` holds the places of each dialogue's games.
     """
 
-    players: tuple[str, ...]
+    models: tuple[str, ...]
     lefts: Places
     rights: Places
     winners: Places
     dialogues: tuple[Places, ...]
 
     @staticmethod
-    def of(played: Sequence[Game]) -> _Arena:
+    def of(games: Sequence[Game]) -> _Games:
         from evalica import Winner
 
-        won = {WIN: Winner.X, GOOD_TIE: Winner.Draw, BAD_TIE: Winner.Draw, LOSS: Winner.Y}
-        names = dict.fromkeys(name for game in played for name in (game.left, game.right))
+        winners = {WIN: Winner.X, GOOD_TIE: Winner.Draw, BAD_TIE: Winner.Draw, LOSS: Winner.Y}
+        names = dict.fromkeys(name for game in games for name in (game.left, game.right))
         place_of = {name: place for place, name in enumerate(names)}
-        members: dict[str, list[int]] = {}
-        for place, game in enumerate(played):
-            members.setdefault(game.cluster, []).append(place)
-        return _Arena(
-            players=tuple(names),
-            lefts=np.array([place_of[game.left] for game in played]),
-            rights=np.array([place_of[game.right] for game in played]),
-            winners=np.array([won[game.points] for game in played]),
-            dialogues=tuple(map(np.array, members.values())),
+        dialogues: dict[str, list[int]] = {}
+        for place, game in enumerate(games):
+            dialogues.setdefault(game.cluster, []).append(place)
+        return _Games(
+            models=tuple(names),
+            lefts=np.array([place_of[game.left] for game in games]),
+            rights=np.array([place_of[game.right] for game in games]),
+            winners=np.array([winners[game.points] for game in games]),
+            dialogues=tuple(map(np.array, dialogues.values())),
         )
 
-    def draw(self, random: np.random.Generator) -> _Arena:
+    def draw(self, random: np.random.Generator) -> _Games:
         """The games of as many dialogues, drawn with replacement, in random order."""
         chosen = random.integers(len(self.dialogues), size=len(self.dialogues))
         drawn = np.concatenate([self.dialogues[place] for place in chosen.tolist()])
@@ -175,69 +225,65 @@ class _Arena:
         )
 
 
-def _elo(arena: _Arena) -> Sequence[float]:
+def _elo(games: _Games) -> list[float]:
     # pandas comes with it, and only the end of a run with an arena needs it
     import evalica
 
-    found = evalica.elo(
-        arena.lefts,
-        arena.rights,
-        arena.winners.tolist(),
-        index=_index(arena),
+    result = evalica.elo(
+        games.lefts,
+        games.rights,
+        games.winners.tolist(),
+        index=_index(games),
         initial=START,
         scale=SCALE,
         k=K,
     )
-    return _in_order(found.scores)
+    ratings: list[float] = result.scores.sort_index().tolist()
+    return ratings
 
 
-def _bradley_terry(arena: _Arena) -> Sequence[float] | None:
-    """The ratings; None where the likelihood has no maximum."""
+def _bradley_terry(games: _Games) -> list[float] | None:
+    """The ratings; None if the likelihood has no maximum."""
     import evalica
 
     # equal games with a weight fit as fast for thousands as for a few
-    kinds = len(arena.players), len(arena.players), len(evalica.Winner)
-    counts = np.bincount(np.ravel_multi_index((arena.lefts, arena.rights, arena.winners), kinds))
+    kinds = len(games.models), len(games.models), len(evalica.Winner)
+    counts = np.bincount(np.ravel_multi_index((games.lefts, games.rights, games.winners), kinds))
     different = np.flatnonzero(counts)
     lefts, rights, winners = np.unravel_index(different, kinds)
-    if not _is_bounded(lefts, rights, winners, len(arena.players)):
+    if not _is_bounded(lefts, rights, winners, len(games.models)):
         return None
-    found = evalica.bradley_terry(
+    result = evalica.bradley_terry(
         lefts,
         rights,
         winners.tolist(),
-        index=_index(arena),
+        index=_index(games),
         weights=counts[different].astype(float),
         tolerance=_TOLERANCE,
         limit=_ITERATIONS,
     )
-    strengths = [math.log10(each) for each in _in_order(found.scores)]
+    strengths = [math.log10(score) for score in result.scores.sort_index()]
     centre = math.fsum(strengths) / len(strengths)
     return [START + SCALE * (strength - centre) for strength in strengths]
 
 
-def _is_bounded(lefts: Places, rights: Places, winners: Places, players: int) -> bool:
-    """Whether every player is reached from every other by wins and ties (Ford, 1957)."""
+def _is_bounded(lefts: Places, rights: Places, winners: Places, models: int) -> bool:
+    """Whether every model is reached from every other by wins and ties (Ford, 1957)."""
     from evalica import Winner
-    from scipy.sparse.csgraph import connected_components
 
-    beats: NDArray[np.bool_] = np.zeros((players, players), dtype=np.bool_)
-    beats[lefts[winners != Winner.Y], rights[winners != Winner.Y]] = True
-    beats[rights[winners != Winner.X], lefts[winners != Winner.X]] = True
-    components, _ = connected_components(beats, directed=True, connection="strong")
-    return bool(components == 1)
+    reached = np.eye(models, dtype=np.bool_)
+    reached[lefts[winners != Winner.Y], rights[winners != Winner.Y]] = True
+    reached[rights[winners != Winner.X], lefts[winners != Winner.X]] = True
+    for _ in range(models.bit_length()):
+        reached = reached @ reached
+    return bool(reached.all())
 
 
-def _index(arena: _Arena) -> Any:
-    """The players' places as evalica has them."""
+def _index(games: _Games) -> Any:
+    """The models' places as evalica has them."""
     import evalica
 
-    return evalica.indexing(range(len(arena.players)), ())[-1]
-
-
-def _in_order(scores: Any) -> list[float]:
-    """Scores that evalica has sorted, by the players' places."""
-    return [float(score) for _, score in sorted(scores.items())]
+    return evalica.indexing(range(len(games.models)), ())[-1]
 
 
 def _cell(value: float | None, draws: Sequence[float], n: int, unbounded: int = 0) -> Cell:

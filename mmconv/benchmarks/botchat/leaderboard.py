@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mmconv.benchmarks.botchat.compared import UNIT
-from mmconv.benchmarks.botchat.options import CONDITIONS, UNCON
-from mmconv.benchmarks.botchat.players import GTEVAL, PAIREVAL
-from mmconv.benchmarks.botchat.quantities import RATES
-from mmconv.benchmarks.botchat.table_rows import AUTHORS_COLUMN, named
+from mmconv.benchmarks.botchat.dialogues import CONDITIONS, GTEVAL, PAIREVAL, UNCON, named
+from mmconv.benchmarks.botchat.metrics import AUTHORS_COLUMN, PERCENT, RATES
 from mmconv.benchmarks.shared.leaderboard import (
     CANDIDATE_LABEL,
     Board,
@@ -33,7 +30,7 @@ def _board(runs: Sequence[Tables], condition: str) -> Board:
     row = named(CANDIDATE_LABEL, condition)
 
     def place(table: str, column: str, name: str) -> CellPlace:
-        return CellPlace(table=table, row=row, column=column, quantity=(name, UNIT))
+        return CellPlace(table=table, row=row, column=column, quantity=(name, PERCENT.title))
 
     found = [name for tables in runs if "unieval" in tables for name in tables["unieval"].columns]
     lengths = [name for name in dict.fromkeys(found) if not name.startswith(AUTHORS_COLUMN)]
@@ -80,7 +77,7 @@ def _wins(runs: Sequence[Tables], condition: str) -> dict[str, CellPlace]:
             table="paireval",
             row=named(f"{CANDIDATE_LABEL} - {opponent}", condition),
             column="win",
-            quantity=(f"{named(f'{PAIREVAL} against {opponent}', condition)}: win", UNIT),
+            quantity=(f"{named(f'{PAIREVAL} against {opponent}', condition)}: win", PERCENT.title),
         )
         for opponent in dict.fromkeys(opponents)
     }

@@ -1,46 +1,45 @@
 """BotChat rescored: published judgements through the parsers, scores and tables of a live run.
 
-What the files hide is in one more table. Files are read in `published`; nothing is asked.
+`UniEval.tsv` has one row per model and dialogue, `GTEval.tsv` and files like it one per comparison;
+the judge's reply is in a column named after the judge. What the files hide is in one more table.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from judges.parsers.botchat import UniEvalParser, comparison
-from mmconv.benchmarks.botchat.chains import written
-from mmconv.benchmarks.botchat.dialogue_files import HUMAN, record_dialogues
-from mmconv.benchmarks.botchat.grading import UNIEVAL
-from mmconv.benchmarks.botchat.options import CHECKPOINTS, SEED, UNCON, UTTERANCES, DupDetect
-from mmconv.benchmarks.botchat.players import GTEVAL, PAIREVAL, Duel
-from mmconv.benchmarks.botchat.published import (
-    ADVICE,
-    EXACT_MATCH,
-    Alone,
-    Compared,
-    Judgements,
-    read_alone,
-    read_compared,
-    recognise,
+from mmconv.benchmarks.botchat.dialogues import (
+    GTEVAL,
+    HUMAN,
+    INDEX,
+    PAIREVAL,
+    SEED,
+    UNCON,
+    UTTERANCES,
+    Comparison,
+    as_lines,
+    checkpoints,
+    from_json,
+    model_columns,
+    record_dialogues,
 )
-from mmconv.benchmarks.botchat.scoring import (
-    Scored,
-    score_alone,
-    score_duel,
-    score_length,
-    score_loop,
-)
-from mmconv.benchmarks.botchat.table_rows import TableContext
-from mmconv.benchmarks.botchat.tables import build_tables
-from mmconv.benchmarks.data_files.records import Record, scan_records
+from mmconv.benchmarks.botchat.judging import END, UNIEVAL, DupDetect, Scorer, speaker
+from mmconv.benchmarks.botchat.metrics import Provenance, build_tables
+from mmconv.benchmarks.data_files.records import Record, scan_records, text
+from mmconv.benchmarks.layouts import Context
 from mmconv.benchmarks.shared.rescore import Rescoring
 from mmconv.core.errors import DataError
 from mmconv.core.score_rows import ScoreRows
 from mmconv.core.types import Call, Cell, Outcome, Reply, Score, Skipped, Table
 from mmconv.stats import ScoreFrame
+
+EXACT_MATCH = "EM"
+"""The judge's reply if both dialogues are the same."""
 
 PUBLISHED = {UNIEVAL: 547, GTEVAL: 444}
 """How many judgements of each kind the authors publish per model."""
@@ -51,7 +50,10 @@ SHORT, OPAQUE = "dialogues of fewer utterances", "conversations in no known form
 FAULTS = (ROWS, MISSING, EMPTY, EXACT, UNEQUAL, SHORT, OPAQUE)
 """What is counted of every model's rows, by the name of its column."""
 
-_JUDGED = Call(id=UNIEVAL, seat="judge", messages=(), parser=UniEvalParser(utterances=UTTERANCES))
+_UNIEVAL = ("model", INDEX, "conversation")
+_COMPARISON = ("cmp_index", "A", "B", "conversation1", "conversation2")
+_OTHER_COLUMNS = {"qidx", INDEX, "nround", "result", "match", "winner"}
+_ADVICE = "Give the authors' files as they are."
 
 
 def rescore(
@@ -59,138 +61,211 @@ def rescore(
 ) -> tuple[Table, ...]:
     """The tables of the authors' files: UniEval, GTEval, comparisons of models, dialogues.
 
-    Raises `DataError` for a file that is none of these, and for rows that are none of its kind or
-    repeat another; `skip_bad` leaves those out.
+    Raises `DataError` for a file of another kind, and for rows that are malformed or repeat
+    another; `skip_bad` leaves those out.
     """
-    settings = dup_detect or DupDetect()
     rescoring = Rescoring(skip_bad=skip_bad)
-    reading = _Reading(settings=settings)
+    reader = _Reader(settings=dup_detect or DupDetect())
     for path in files:
-        reading.read(recognise(path), rescoring)
-    judges = ", ".join(dict.fromkeys(reading.judges)) or "nobody"
-    compared = f"{len(reading.compared)} in the files"
-    context = TableContext(judge=f"judged by {judges}", dup_detect=settings, compared=compared)
-    tables = build_tables(ScoreFrame(reading.rows), context)
-    return rescoring.rescored((*tables, *_faults(reading.counts)))
+        read, judge = reader.recognise(path)
+        rescoring.take(path, scan_records(path), read, _ADVICE)
+        reader.judges += [judge] if judge else []
+    judges = ", ".join(dict.fromkeys(reader.judges))
+    provenance = Provenance(
+        dup_detect=reader.settings, compared=f"{len(reader.compared)} in the files"
+    )
+    context = Context(
+        candidate="the files", judge=f"judged by {judges}" if judges else "not judged"
+    )
+    tables = build_tables(ScoreFrame(reader.rows), {}, provenance, context)
+    return rescoring.rescored((*tables, *_faults_table(reader.counts)))
 
 
 @dataclass(slots=True, kw_only=True)
-class _Reading:
-    """What has been read so far: scores, judges, and counts of oddities by protocol and model.
+class _Reader:
+    """Scores of the rows read so far, the judges, and counts of oddities by protocol and model.
 
-    `compared` are the indexes of the samples that comparisons are of.
+    `places` says where each judgement or dialogue was read, `models` which of a pair is the model
+    and not the opponent; `compared` are the indexes of the samples that comparisons are of.
     """
 
     settings: DupDetect
     rows: ScoreRows = field(default_factory=ScoreRows)
     judges: list[str] = field(default_factory=list)
     counts: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
-    seen: dict[tuple[str, ...], str] = field(default_factory=dict)
-    pairs: dict[frozenset[str], str] = field(default_factory=dict)
+    places: dict[tuple[str, ...], str] = field(default_factory=dict)
+    models: dict[frozenset[str], str] = field(default_factory=dict)
     compared: set[str] = field(default_factory=set)
 
-    def read(self, file: Judgements, rescoring: Rescoring) -> None:
-        """Take in one file."""
-        indexes: dict[str, str] = {}
+    def recognise(self, path: Path) -> tuple[Callable[[Record], None], str]:
+        """What reads the file's rows, by its columns, and the column of the judge's replies."""
+        first = next((row for row in scan_records(path) if isinstance(row, Record)), None)
+        if first is None:
+            raise DataError(str(path), ["holds no rows"], _ADVICE)
+        columns = tuple(first.fields)
+        kinds = ((_COMPARISON, self._read_comparison), (_UNIEVAL, self._read_unieval))
+        for needed, read in kinds:
+            if set(needed) <= set(columns):
+                judge = _judge_column(path, columns, needed)
+                return partial(read, judge=judge), judge
+        if INDEX in columns and model_columns(first):
+            return partial(self._read_dialogues, places={}), ""
+        raise DataError(
+            str(path),
+            [f"has the columns {', '.join(columns)}"],
+            f"UniEval needs {', '.join(_UNIEVAL)}, comparisons {', '.join(_COMPARISON)}, each with "
+            "the judge's column; dialogues need index and a column per model.",
+        )
 
-        def add(record: Record) -> None:
-            match file.kind:
-                case "alone":
-                    alone = read_alone(record, file.judge)
-                    self._once(record.where, (UNIEVAL, alone.model, alone.index))
-                    self._add(self._alone(alone))
-                case "compared":
-                    compared = read_compared(record, file.judge)
-                    name = (compared.left, compared.right, compared.index)
-                    self._once(record.where, name)
-                    self.compared.add(compared.index)
-                    self._add(self._compared(compared))
-                case "dialogues":
-                    self._add(self._dialogues(record, indexes))
+    def _read_unieval(self, record: Record, judge: str) -> None:
+        model, index, conversation = _texts(record, _UNIEVAL)
+        reply = text(record, judge)
+        self._once(record.where, (UNIEVAL, model, index))
+        utterances = _utterances(conversation)
+        self._count(UNIEVAL, model, reply).update(
+            {OPAQUE: len(utterances) < SEED, SHORT: SEED <= len(utterances) < UTTERANCES}
+        )
+        parser = UniEvalParser(utterances=UTTERANCES)
+        call = Call(id=UNIEVAL, seat="judge", messages=(), parser=parser)
+        outcomes = {UNIEVAL: _outcome(reply)}
+        lengths = checkpoints(UTTERANCES)
+        self._add(self._scorer(index, model).unieval(call, outcomes, lengths, None))
 
-        rescoring.take(file.path, scan_records(file.path), add, ADVICE)
-        if file.judge:
-            self.judges.append(file.judge)
+    def _read_comparison(self, record: Record, judge: str) -> None:
+        name, left, right, first, second = _texts(record, _COMPARISON)
+        index, *names = name.rsplit(";", 2)
+        if sorted(names) != sorted((left, right)):
+            raise DataError(
+                record.where,
+                [f"cmp_index {name!r} does not name {left} and {right}: it is <index>;<A>;<B>"],
+            )
+        reply = text(record, judge)
+        self._once(record.where, (left, right, index))
+        self.compared.add(index)
+        conversations = (_utterances(first), _utterances(second))
+        compared = self._comparison(left, right, conversations)
+        is_match = (reply or "").strip() == EXACT_MATCH
+        self._count(compared.protocol, compared.model, reply).update(
+            {
+                EXACT: is_match,
+                UNEQUAL: is_match and conversations[0] != conversations[1],
+                OPAQUE: min(map(len, conversations)) < SEED,
+            }
+        )
+        call = Call(id=compared.call_id, seat="judge", messages=(), parser=comparison)
+        judged = None if is_match or first == second else call
+        outcomes = {call.id: _outcome(reply)}
+        self._add(self._scorer(index, compared.model).comparison(compared, judged, outcomes))
 
-    def _add(self, scores: Iterator[Score]) -> None:
-        for score in scores:
-            self.rows.append(score)
-
-    def _once(self, where: str, *names: tuple[str, ...]) -> None:
-        """Raise `DataError` for what was read before, or take down that it was read here."""
-        if told := [
-            f"{', '.join(name)} is that of {self.seen[name]}" for name in names if name in self.seen
-        ]:
-            raise DataError(where, told)
-        self.seen |= dict.fromkeys(names, where)
-
-    def _alone(self, row: Alone) -> Iterator[Score]:
-        counts = self.counts.setdefault((UNIEVAL, row.model), Counter())
-        counts[ROWS] += 1
-        counts[EMPTY] += row.reply is None
-        counts[OPAQUE] += len(row.utterances) < SEED
-        counts[SHORT] += SEED <= len(row.utterances) < UTTERANCES
-        scored = Scored(sample=row.index, condition=UNCON, model=row.model)
-        outcomes = {UNIEVAL: _outcome(row.reply)}
-        yield from score_alone(scored, _JUDGED, outcomes, CHECKPOINTS, None)
-
-    def _compared(self, row: Compared) -> Iterator[Score]:
-        duel = self._duel(row)
-        counts = self.counts.setdefault((duel.protocol, duel.model), Counter())
-        counts[ROWS] += 1
-        counts[EMPTY] += row.reply is None
-        matched = (row.reply or "").strip() == EXACT_MATCH
-        first, second = row.conversations
-        counts[EXACT] += matched
-        counts[UNEQUAL] += matched and first != second
-        counts[OPAQUE] += min(len(first), len(second)) < SEED
-        call = Call(id=duel.call_id, seat="judge", messages=(), parser=comparison)
-        outcomes = {duel.call_id: _outcome(row.reply)}
-        scored = Scored(sample=row.index, condition=UNCON, model=duel.model)
-        judged = None if row.same else call
-        yield from score_duel(scored, duel, judged, outcomes, self.settings)
-
-    def _duel(self, row: Compared) -> Duel:
-        """The row as a comparison of the model that is not the human, or of the pair's first."""
-        names = frozenset((row.left, row.right))
-        first = row.right if row.left == HUMAN else row.left
-        model = self.pairs.setdefault(names, first)
-        is_left = model == row.left
-        own, other = map(written, row.conversations if is_left else row.conversations[::-1])
-        return Duel(
+    def _comparison(
+        self, left: str, right: str, conversations: tuple[tuple[str, ...], tuple[str, ...]]
+    ) -> Comparison:
+        """A comparison of the model that is not the human, or of the pair's first."""
+        names = frozenset((left, right))
+        model = self.models.setdefault(names, right if left == HUMAN else left)
+        is_left = model == left
+        own, other = map(as_lines, conversations if is_left else conversations[::-1])
+        return Comparison(
             protocol=GTEVAL if HUMAN in names else PAIREVAL,
             model=model,
-            opponent=row.right if is_left else row.left,
-            length=max(map(len, row.conversations)),
+            opponent=right if is_left else left,
+            length=max(map(len, conversations)),
             order="1" if is_left else "2",
             own=own,
             other=other,
             searched=(own, other),
         )
 
-    def _dialogues(self, record: Record, indexes: dict[str, str]) -> Iterator[Score]:
-        found = record_dialogues(record, indexes)
-        self._once(record.where, *(("dialogue", each.model, each.index) for each in found))
-        for dialogue in found:
-            scored = Scored(sample=dialogue.index, condition=UNCON, model=dialogue.model)
-            yield from score_loop(scored, dialogue.utterances, self.settings)
-            for number, each in enumerate(dialogue.utterances[SEED:], start=SEED + 1):
-                yield from score_length(scored, number, each)
+    def _read_dialogues(self, record: Record, places: dict[str, str]) -> None:
+        dialogues = record_dialogues(record, places)
+        self._once(record.where, *(("dialogue", each.model, each.index) for each in dialogues))
+        for dialogue in dialogues:
+            scorer = self._scorer(dialogue.index, dialogue.model)
+            self._add(scorer.loop(dialogue.utterances))
+            for number, utterance in enumerate(dialogue.utterances[SEED:], start=SEED + 1):
+                self._add(scorer.length(number, utterance))
+
+    def _once(self, where: str, *names: tuple[str, ...]) -> None:
+        """Note where these were read; raises `DataError` if one was read before."""
+        if problems := [
+            f"{', '.join(name)} is that of {self.places[name]}"
+            for name in names
+            if name in self.places
+        ]:
+            raise DataError(where, problems)
+        self.places |= dict.fromkeys(names, where)
+
+    def _count(self, protocol: str, model: str, reply: str | None) -> Counter[str]:
+        counts = self.counts.setdefault((protocol, model), Counter())
+        counts.update({ROWS: 1, EMPTY: reply is None})
+        return counts
+
+    def _scorer(self, index: str, model: str) -> Scorer:
+        return Scorer(sample=index, condition=UNCON, model=model, settings=self.settings)
+
+    def _add(self, scores: Iterable[Score]) -> None:
+        for score in scores:
+            self.rows.append(score)
+
+
+def _judge_column(path: Path, columns: Iterable[str], known: Sequence[str]) -> str:
+    others = [column for column in columns if column not in {*known, *_OTHER_COLUMNS}]
+    if "gpt4" in others:
+        return "gpt4"
+    if len(others) == 1:
+        return others[0]
+    raise DataError(
+        str(path),
+        [f"which column holds the judge's replies: {', '.join(others) or 'there is none'}?"],
+        "Leave one column beside the authors' own.",
+    )
+
+
+def _texts(record: Record, names: Sequence[str]) -> list[str]:
+    values = {name: text(record, name) for name in names}
+    if missing := [f"{name} is missing" for name, value in values.items() if value is None]:
+        raise DataError(record.where, missing)
+    return [value for value in values.values() if value is not None]
+
+
+def _utterances(conversation: str) -> tuple[str, ...]:
+    """A conversation's utterances; one in no known form is one utterance."""
+    return split_conversation(conversation) or (conversation,)
+
+
+def split_conversation(conversation: str) -> tuple[str, ...]:
+    """The utterances of a JSON list, or of a dialogue as judges read it; none if it is neither.
+
+    There `A: ...<chat_end>` and `B: ...<chat_end>` take turns, a line each. Speakers must
+    alternate, A first, so that other texts are not taken for a dialogue.
+    """
+    items = from_json(conversation)
+    if isinstance(items, list):
+        return tuple(items) if all(isinstance(item, str) for item in items) else ()
+    chats = [chat.strip() for chat in conversation.split(END)]
+    if chats and not chats[-1]:
+        chats.pop()
+    starts = [f"{speaker(place)}:" for place in range(len(chats))]
+    if not all(chat.startswith(start) for chat, start in zip(chats, starts, strict=True)):
+        return ()
+    return tuple(
+        chat.removeprefix(start).strip() for chat, start in zip(chats, starts, strict=True)
+    )
 
 
 def _outcome(reply: str | None) -> Outcome:
     return Skipped(because="a judgement") if reply is None else Reply(text=reply)
 
 
-def _faults(counts: dict[tuple[str, str], Counter[str]]) -> Iterator[Table]:
+def _faults_table(counts: Mapping[tuple[str, str], Counter[str]]) -> Iterator[Table]:
     """How many oddities of each kind every model's rows have."""
     if not counts:
         return
     rows = {}
-    for (protocol, model), found in counts.items():
-        row = {name: Cell(value=float(found[name])) for name in FAULTS if name != MISSING}
+    for (protocol, model), counter in counts.items():
+        row = {name: Cell(value=float(counter[name])) for name in FAULTS if name != MISSING}
         if protocol in PUBLISHED:
-            row[MISSING] = Cell(value=float(PUBLISHED[protocol] - found[ROWS]))
+            row[MISSING] = Cell(value=float(PUBLISHED[protocol] - counter[ROWS]))
         rows[f"{model}, {protocol}"] = row
     yield Table(
         name="faults",

@@ -14,10 +14,10 @@ from mmconv.benchmarks.metrics import default_metrics, quantities
 from mmconv.benchmarks.registry import CLASSES, TITLES, find_class, find_part
 from mmconv.benchmarks.shared.endings import METRICS
 from mmconv.benchmarks.shared.scoring import Scale, ends_of
-from mmconv.core.config import RunSpec
+from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.stats import Quantity, ScoreFrame
 
-_DESCRIBED = frozenset({"cmteval", "fbbench"})
+_DESCRIBED = frozenset({"botchat", "cmteval", "fbbench"})
 """The benchmarks whose metrics say in what runs are compared."""
 
 ComparedQuantities: TypeAlias = Callable[[ScoreFrame, RunSpec], Iterator[Quantity]]
@@ -49,4 +49,7 @@ def _of_class(benchmark: str, scale: Scale, frame: ScoreFrame, spec: RunSpec) ->
 
 
 def _of_metrics(benchmark: str, frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
+    if benchmark == "botchat" and frame.distinct("model"):
+        # scores of opponents are not the run's own
+        frame = frame.only(model=spec.seats[CANDIDATE].label)
     return quantities(find_part(benchmark, "metrics:metrics")(spec.options), frame)

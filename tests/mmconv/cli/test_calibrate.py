@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mmconv.benchmarks.botchat.dialogue_files import read_dialogues
-from mmconv.benchmarks.botchat.loops import first_repeat
-from mmconv.benchmarks.botchat.options import DupDetect
 from mmconv.cli import judging
 from mmconv.cli.judging import calibrate_command as command
+from mmconv.benchmarks.botchat.dialogues import stored_dialogues
+from mmconv.benchmarks.botchat.judging import DupDetect, first_repeat
 from mmconv.core.errors import ConfigError, DataError
 from tests.mmconv.benchmarks.botchat.samples import dialogue, opponents
 
@@ -50,7 +49,7 @@ def test_the_threshold_gives_the_wanted_rate(path: Path) -> None:
     match = re.search(r"^threshold (\S+): 80\.0% of 10 without a loop$", output, re.MULTILINE)
     assert match is not None, output
     settings = DupDetect(threshold=float(match[1]))
-    own = [each.utterances for each in read_dialogues(path) if each.model == "gpt"]
+    own = [each.utterances for each in stored_dialogues(path) if each.model == "gpt"]
     assert sum(first_repeat(each, settings) is None for each in own) == 8
     assert f"options.dup_detect={{similarity: characters, threshold: {match[1]}}}" in output
     assert re.search(r"^next below, \S+: 70\.0%$", output, re.MULTILINE)
@@ -86,7 +85,7 @@ def test_a_run_without_the_model_is_answered_with_those_it_has(
 ) -> None:
     with pytest.raises(ConfigError, match="of claude; it has those of: gpt, vic, GT"):
         calibrated(path, "--non-loop-rate", "0.9", "--model", "claude")
-    others = [each for each in read_dialogues(path) if each.model == "gpt"]
+    others = [each for each in stored_dialogues(path) if each.model == "gpt"]
     monkeypatch.setattr(judging, "stored_dialogues", lambda _: iter(others))
     with pytest.raises(ConfigError, match=r"those of: gpt; a run's folder has no human ones"):
         calibrated(tmp_path, "--non-loop-rate", "0.9", "--model", "GT")

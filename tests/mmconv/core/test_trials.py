@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmconv.benchmarks.botchat.stored_dialogues import stored_dialogues
+from mmconv.benchmarks.botchat.dialogues import stored_dialogues
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.trials import Trial, name_trial, read_trial
 from mmconv.core.types import Reply

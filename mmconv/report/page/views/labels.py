@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from mmconv.benchmarks.botchat.options import CON, UNCON
+from mmconv.benchmarks.botchat.dialogues import CON, UNCON
 from mmconv.benchmarks.fbbench.benchmark import CONDITION as PRESET
 from mmconv.benchmarks.fbbench.metrics import ODDITIES
 from mmconv.benchmarks.mtbench101 import GOLDEN, SELF

@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("evalica", reason="the arena's ratings need it")
 
 from mmconv.benchmarks.botchat import arena
-from mmconv.benchmarks.botchat.arena import TERRY, Game, rate_players, tell_ratings
-from mmconv.benchmarks.botchat.scoring import BAD_TIE, GOOD_TIE, LOSS, WIN
+from mmconv.benchmarks.botchat.arena import TERRY, Game, describe_ratings, rate_models
+from mmconv.benchmarks.botchat.judging import BAD_TIE, GOOD_TIE, LOSS, WIN
 
 
 def played(left: str, right: str, *, wins: int, ties: int = 0, losses: int = 0) -> list[Game]:
@@ -24,7 +24,7 @@ def played(left: str, right: str, *, wins: int, ties: int = 0, losses: int = 0) 
 
 
 def test_bradley_terry_of_two_players_is_their_odds() -> None:
-    rated = rate_players(played("a", "b", wins=60, ties=20, losses=20), draws=20)
+    rated = rate_models(played("a", "b", wins=60, ties=20, losses=20), draws=20)
     gap = float(rated["a"]["Bradley-Terry"].value or 0) - float(
         rated["b"]["Bradley-Terry"].value or 0
     )
@@ -44,14 +44,14 @@ def test_strengths_of_three_players_are_recovered() -> None:
         + played("b", "c", wins=40, losses=20)
         + played("a", "c", wins=48, losses=12)
     )
-    rated = rate_players(games, draws=10)
+    rated = rate_models(games, draws=10)
     values = [float(rated[player]["Bradley-Terry"].value or 0) for player in "abc"]
     step = 400 * math.log10(2)
     assert values == pytest.approx([1000 + step, 1000, 1000 - step], abs=1e-2)
 
 
 def test_elo_of_one_game() -> None:
-    rated = rate_players([Game(left="a", right="b", points=WIN, cluster="MT-1")], draws=3)
+    rated = rate_models([Game(left="a", right="b", points=WIN, cluster="MT-1")], draws=3)
     assert (rated["a"]["Elo"].value, rated["b"]["Elo"].value) == (1016.0, 984.0)
     assert rated["a"]["Elo"].low is None
 
@@ -63,32 +63,32 @@ def test_few_dialogues_have_no_interval(dialogues: int, told: bool) -> None:
         for number in range(dialogues)
         for points in [WIN] * (number + 1) + [LOSS] * 3
     ]
-    rated = rate_players(games, draws=20)["a"]
+    rated = rate_models(games, draws=20)["a"]
     assert (rated["Elo"].low is not None) == (rated["Bradley-Terry"].low is not None) == told
 
 
 def test_who_always_wins_has_no_finite_strength() -> None:
     games = played("a", "b", wins=30)
-    rated = rate_players(games, draws=5)
+    rated = rate_models(games, draws=5)
     cell = rated["a"]["Bradley-Terry"]
     assert (cell.value, cell.low, cell.n, cell.missing) == (None, None, 30, {})
     assert float(rated["a"]["Elo"].value or 0) > 1100
-    unbounded, loser, winner = tell_ratings(games, rated)
+    unbounded, loser, winner = describe_ratings(games, rated)
     assert unbounded.startswith("A Bradley-Terry rating that is not there: no finite one fits")
-    assert loser.startswith("Of players who never win or tie (b), Elo tells how far K = 32 gets")
-    assert winner.startswith("Of players who never lose or tie (a), Elo")
+    assert loser.startswith("Of models that never win or tie (b), Elo shows how far K = 32 gets")
+    assert winner.startswith("Of models that never lose or tie (a), Elo")
 
 
 @pytest.mark.parametrize(("losses", "told"), [(3, False), (6, True)])
 def test_draws_without_finite_strengths_lie_beyond_the_interval(losses: int, told: bool) -> None:
     """Of 40 dialogues b wins 3, which 8 of these 200 draws lack: more than a tail of 2.5 %."""
     games = played("a", "b", wins=40 - losses, losses=losses)
-    rated = rate_players(games, seed=1)
+    rated = rate_models(games, seed=1)
     for player in "ab":
         cell = rated[player]["Bradley-Terry"]
         assert cell.value is not None
         assert (cell.low is not None, cell.high is not None) == (told, told)
-    notes = [*tell_ratings(games, rated)]
+    notes = [*describe_ratings(games, rated)]
     assert [note.startswith("A Bradley-Terry rating without") for note in notes] == [True] * (
         not told
     )
@@ -103,17 +103,17 @@ def test_a_few_draws_without_finite_strengths_move_the_ends_outwards() -> None:
 
 
 def test_nobody_is_rated_where_nothing_was_played() -> None:
-    assert rate_players([], draws=2) == {}
+    assert rate_models([], draws=2) == {}
 
 
 def test_ordinary_ratings_need_no_word() -> None:
     games = played("a", "b", wins=20, losses=20)
-    assert [*tell_ratings(games, rate_players(games, draws=20))] == []
+    assert [*describe_ratings(games, rate_models(games, draws=20))] == []
 
 
 def test_ratings_hang_on_nothing_but_the_games() -> None:
     games = played("a", "b", wins=20, ties=5, losses=10)
-    assert rate_players(games, draws=20) == rate_players(games, draws=20)
+    assert rate_models(games, draws=20) == rate_models(games, draws=20)
 
 
 def test_elo_is_that_of_the_drawn_games_one_after_another() -> None:
@@ -121,7 +121,7 @@ def test_elo_is_that_of_the_drawn_games_one_after_another() -> None:
         *played("a", "b", wins=20, ties=5, losses=10),
         *played("c", "a", wins=9, ties=2, losses=30),
     ]
-    rated = rate_players(games, draws=3, seed=7)
+    rated = rate_models(games, draws=3, seed=7)
     finals = [_plain_elo(games, np.random.default_rng([7, number])) for number in range(3)]
     for player in "abc":
         middle = sorted(final[player] for final in finals)[1]
@@ -157,7 +157,7 @@ def test_who_never_wins_has_a_finite_strength_by_ties_of_either_kind(
         Game(left=left, right=right, points=each, cluster=f"MT-{place}")
         for place, each in enumerate([points] * 30 + [tie] * 10)
     ]
-    rated = rate_players(games, draws=5)
+    rated = rate_models(games, draws=5)
     better, worse = (rated[player][TERRY].value for player in "ab")
     assert isinstance(better, float)
     assert isinstance(worse, float)

@@ -9,11 +9,12 @@ from typing import Any
 import orjson
 import pytest
 
-from mmconv.benchmarks.botchat.data import load_samples, survey
-from mmconv.benchmarks.botchat.dialogue_files import read_dialogues, take_apart
+from mmconv.benchmarks.botchat.dialogues import stored_dialogues
+from mmconv.benchmarks.botchat.rescore import split_conversation
 from mmconv.core.errors import DataError
 from tests.mmconv.benchmarks.botchat.samples import (
     MUTUAL,
+    built,
     dialogue,
     lay_out,
     needs_mutual,
@@ -25,12 +26,13 @@ from tests.mmconv.benchmarks.botchat.samples import (
 
 @needs_mutual
 def test_the_authors_file() -> None:
-    found = survey(MUTUAL, documents=False, skip_bad=False)
-    samples = list(load_samples(MUTUAL, found.intake))
+    benchmark = built(MUTUAL)
+    samples = list(benchmark.load())
     lengths = Counter(len(sample.human) for sample in samples)
-    assert (len(samples), len(found.paired), found.documented) == (547, 222, False)
+    assert (len(samples), benchmark.facts["compared"]) == (547, 222)
+    assert benchmark.conditions == ("uncon",)
     assert (min(lengths), max(lengths)) == (2, 15)
-    long = [len(sample.human) for sample in samples if sample.paired]
+    long = [len(sample.human) for sample in samples if sample.is_compared]
     assert round(sum(long) / len(long), 2) == 7.40
     assert samples[0].index == "MT-1"
     assert samples[0].seed[0] == "You look rather pale. Are you feeling well?"
@@ -38,28 +40,27 @@ def test_the_authors_file() -> None:
 
 def test_a_record_is_read_whole(tmp_path: Path) -> None:
     rows = [record(1, 4, title="Tea", text="About tea."), record(2, 3, text="About rain.")]
-    path = write(tmp_path / "data.jsonl", rows)
-    found = survey(path, documents=True, skip_bad=False)
-    first, second = load_samples(path, found.intake)
+    benchmark = built(write(tmp_path / "data.jsonl", rows))
+    first, second = benchmark.load()
     assert first.human == tuple(dialogue("Human 1", 4))
     assert first.document is not None
     assert (first.document.title, first.document.text) == ("Tea", "About tea.")
-    assert (first.paired, second.paired) == (True, False)
-    assert found.documented
+    assert (first.is_compared, second.is_compared) == (True, False)
+    assert benchmark.conditions == ("uncon", "con")
 
 
 def test_utterances_may_be_a_plain_list(tmp_path: Path) -> None:
     path = write(tmp_path / "data.jsonl", [record(1) | {"conv-GT": ["Hi.", "Hello."], "nround": 2}])
-    [sample] = load_samples(path, survey(path, documents=False, skip_bad=False).intake)
+    [sample] = built(path).load()
     assert sample.human == ("Hi.", "Hello.")
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"conv-GT": None}, "conv-GT is missing"),
-    ({"conv-GT": "['a', 'b']"}, "conv-GT is no JSON list of utterances"),
-    ({"conv-GT": "[]"}, "conv-GT is no JSON list of utterances"),
+    ({"conv-GT": "['a', 'b']"}, "conv-GT is not a JSON list of utterances"),
+    ({"conv-GT": "[]"}, "conv-GT is not a JSON list of utterances"),
     ({"conv-GT": '["a", "", "b"]'}, "conv-GT: utterance 2 is empty"),
-    ({"conv-GT": '["a", 3]'}, "conv-GT: utterance 2 is no text: 3"),
+    ({"conv-GT": '["a", 3]'}, "conv-GT: utterance 2 is not a text: 3"),
     ({"conv-GT": '["a"]', "nround": 1}, "conv-GT has 1 utterance; the seed alone takes 2"),
     ({"index": " "}, "index is empty"),
     ({"index": True}, "index holds True, which is not text"),
@@ -73,7 +74,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 def test_a_malformed_record_is_named(tmp_path: Path, fields: dict[str, Any], told: str) -> None:
     path = write(tmp_path / "data.jsonl", [record(1), record(2) | fields])
     with pytest.raises(DataError) as refused:
-        survey(path, documents=False, skip_bad=False)
+        built(path)
     message = str(refused.value)
     assert "data.jsonl line 2: " in message
     assert told in message
@@ -82,31 +83,30 @@ def test_a_malformed_record_is_named(tmp_path: Path, fields: dict[str, Any], tol
 
 def test_bad_records_can_be_left_out(tmp_path: Path) -> None:
     path = write(tmp_path / "data.jsonl", [record(1), record(2, nround=9), record(3)])
-    found = survey(path, documents=False, skip_bad=True)
-    assert tuple(found.lengths) == ("MT-1", "MT-3")
-    assert list(found.intake.bad) == ["data.jsonl line 2"]
-    assert [sample.index for sample in load_samples(path, found.intake)] == ["MT-1", "MT-3"]
+    benchmark = built(path, skip_bad_records=True)
+    assert [bad["where"] for bad in benchmark.facts["left_out"]] == ["data.jsonl line 2"]
+    assert [sample.index for sample in benchmark.load()] == ["MT-1", "MT-3"]
 
 
 def test_nothing_is_left_to_run(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="holds no records"):
-        survey(write(tmp_path / "none.jsonl", []), documents=False, skip_bad=True)
+        built(write(tmp_path / "none.jsonl", []), skip_bad_records=True)
     with pytest.raises(DataError, match="nround is 9"):
         bad = write(tmp_path / "bad.jsonl", [record(1, nround=9)])
-        survey(bad, documents=False, skip_bad=True)
+        built(bad, skip_bad_records=True)
 
 
 def test_conditioned_dialogues_need_their_documents(tmp_path: Path) -> None:
     path = write(tmp_path / "data.jsonl", [record(1, text="Tea."), record(2)])
     with pytest.raises(DataError, match="line 2: text is missing, and the condition con needs it"):
-        survey(path, documents=True, skip_bad=False)
-    assert not survey(path, documents=False, skip_bad=False).documented
+        built(path, conditions=("con",))
+    assert built(path).conditions == ("uncon",)
 
 
 def test_tab_separated_files_hold_long_dialogues(tmp_path: Path) -> None:
     long = [*dialogue("A", 15), "word " * 60000]
     path = opponents(tmp_path / "convs.tsv", {"gpt": [long], "claude": [dialogue("B\t", 16)]})
-    found = {each.model: each.utterances for each in read_dialogues(path)}
+    found = {each.model: each.utterances for each in stored_dialogues(path)}
     assert found == {"gpt": tuple(long), "claude": tuple(dialogue("B\t", 16))}
 
 
@@ -116,7 +116,7 @@ def test_tab_separated_files_hold_long_dialogues(tmp_path: Path) -> None:
         ("index\tgpt\nMT-1\n", "1 cells, but the header has 2"),
         ("index\tindex\nMT-1\t2\n", "row 1 names 'index' twice"),
         ("index\tgpt\n\t[]\n", "no index"),
-        ("index\tgpt\nMT-1\thello\n", "gpt is no JSON list of utterances: 'hello'"),
+        ("index\tgpt\nMT-1\thello\n", "gpt is not a JSON list of utterances: 'hello'"),
         ('index\tgpt\nMT-1\t["a"]\nMT-1\t["a"]\n', "index 'MT-1' is that of convs.tsv row 2"),
         ("index\tnround\nMT-1\t3\n", "holds no dialogues"),
     ],
@@ -125,13 +125,13 @@ def test_what_holds_no_dialogues_is_refused(tmp_path: Path, text: str, told: str
     path = tmp_path / "convs.tsv"
     path.write_text(text.replace('["a"]', '"[""a""]"'), encoding="utf-8")
     with pytest.raises(DataError) as refused:
-        list(read_dialogues(path))
+        list(stored_dialogues(path))
     assert told in str(refused.value)
 
 
 def test_conversations_are_taken_apart_as_they_were_laid_out() -> None:
     said = ("Hi.", "Two\nlines: B: no.", "Bye.")
-    assert take_apart(lay_out(said)) == said
-    assert take_apart(orjson.dumps(said).decode()) == said
-    assert take_apart("A: Hi.<chat_end>\nA: Hello.<chat_end>") == ()
-    assert take_apart("Hi there.") == ()
+    assert split_conversation(lay_out(said)) == said
+    assert split_conversation(orjson.dumps(said).decode()) == said
+    assert split_conversation("A: Hi.<chat_end>\nA: Hello.<chat_end>") == ()
+    assert split_conversation("Hi there.") == ()

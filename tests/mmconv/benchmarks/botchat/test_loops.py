@@ -7,8 +7,13 @@ from random import Random
 
 import pytest
 
-from mmconv.benchmarks.botchat.loops import calibrate, first_repeat, highest_similarity
-from mmconv.benchmarks.botchat.options import DupDetect, Similarity
+from mmconv.benchmarks.botchat.judging import (
+    DupDetect,
+    Similarity,
+    calibrate,
+    first_repeat,
+    highest_similarity,
+)
 
 SETTINGS = DupDetect(threshold=0.9)
 FRESH = tuple("abcdefghijklmnop"[place] * 10 for place in range(16))
@@ -100,9 +105,9 @@ def test_ties_cannot_be_split() -> None:
 
 
 def test_nothing_to_calibrate() -> None:
-    with pytest.raises(ValueError, match="wanted share"):
+    with pytest.raises(ValueError, match="a rate above 0"):
         calibrate([], 0.9)
-    with pytest.raises(ValueError, match="wanted share"):
+    with pytest.raises(ValueError, match="a rate above 0"):
         calibrate([0.1], 0.0)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from judges import is_settled
-from mmconv.benchmarks.botchat.chains import UTTERANCE_TOKENS
+from mmconv.benchmarks.botchat.benchmark import UTTERANCE_TOKENS
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import ConfigError, DataError, PromptError
 from mmconv.core.graph import check, refs
@@ -180,7 +180,7 @@ def test_generate_only_asks_the_candidate_alone(data: Path) -> None:
         ({"dup_detect": {"similarity": "bleu"}}, r"dup_detect\.similarity"),
         (
             {"seats": {"candidate": SPEAKER, "judge": JUDGE, "rival": SPEAKER}},
-            "several players are named first",
+            "several opponents are named first",
         ),
     ],
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.benchmarks.botchat.options import DupDetect
+from mmconv.benchmarks.botchat.judging import DupDetect
 from mmconv.benchmarks.botchat.rescore import rescore
 from mmconv.core.errors import DataError
 from mmconv.core.types import Table

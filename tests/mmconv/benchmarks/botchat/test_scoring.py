@@ -8,22 +8,12 @@ from typing import Any
 import pytest
 
 from judges.parsers.botchat import UniEvalParser, comparison
-from mmconv.benchmarks.botchat.options import DupDetect
-from mmconv.benchmarks.botchat.players import Duel
-from mmconv.benchmarks.botchat.scoring import (
-    DUP,
-    JUDGE,
-    Scored,
-    score_alone,
-    score_duel,
-    score_loop,
-    score_utterance,
-)
-from mmconv.core.types import Call, Failure, Outcome, Ref, Reply, Score, Skipped, Text
+from mmconv.benchmarks.botchat.dialogues import Comparison, as_lines
+from mmconv.benchmarks.botchat.judging import DUP, JUDGE, DupDetect, Scorer
+from mmconv.core.types import Call, Failure, Outcome, Ref, Reply, Score, Skipped
 from tests.mmconv.benchmarks.botchat.samples import dialogue
 
-SCORED = Scored(sample="MT-1", condition="uncon", model="m")
-SETTINGS = DupDetect()
+SCORER = Scorer(sample="MT-1", condition="uncon", model="m", settings=DupDetect())
 LOOP = (*dialogue("l", 2), "the same again", "what?", "the same again")
 FRESH = tuple(dialogue("f", 5))
 OTHER = tuple(dialogue("o", 5))
@@ -38,7 +28,7 @@ def alone(*replies: Outcome, human_length: int | None = None) -> dict[tuple[Any,
         id="u0", seat="judge", messages=(), parser=calls[0].parser, rescues=tuple(calls[1:])
     )
     outcomes = {f"u{number}": reply for number, reply in enumerate(replies)}
-    scores = score_alone(SCORED, first, outcomes, (4, 8, 16), human_length)
+    scores = SCORER.unieval(first, outcomes, (4, 8, 16), human_length)
     return {(score.metric, score.turn, score.tags["reading"]): score for score in scores}
 
 
@@ -71,25 +61,22 @@ def duel(
     own: tuple[str, ...], other: tuple[str, ...], reply: Outcome | None, order: str = "1"
 ) -> dict[tuple[str, str], Score]:
     """The four scores of a comparison by reading and `dup`."""
-    compared = Duel(
+    compared = Comparison(
         protocol="PairEval",
         model="m",
         opponent="o",
         length=len(own),
         order=order,
-        own=(*(Text(text=each) for each in own[:-1]), Ref(call="last")),
-        other=tuple(Text(text=each) for each in other),
-        searched=(
-            tuple(Text(text=each) for each in own),
-            tuple(Text(text=each) for each in other),
-        ),
+        own=(*as_lines(own[:-1]), Ref(call="last")),
+        other=as_lines(other),
+        searched=(as_lines(own), as_lines(other)),
     )
     outcomes: Mapping[str, Outcome] = {"last": Reply(text=own[-1])}
     call = None
     if reply is not None:
         call = Call(id=compared.call_id, seat="judge", messages=(), parser=comparison)
         outcomes = {**outcomes, call.id: reply}
-    scores = score_duel(SCORED, compared, call, outcomes, SETTINGS)
+    scores = SCORER.comparison(compared, call, outcomes)
     return {(score.tags["reading"], score.tags["dup"]): score for score in scores}
 
 
@@ -147,15 +134,15 @@ def test_a_comparison_that_failed_says_why() -> None:
 
 
 def test_the_repeating_utterance_is_the_last_that_does_not_loop() -> None:
-    looped = {score.metric: score.value for score in score_loop(SCORED, LOOP, SETTINGS)}
+    looped = {score.metric: score.value for score in SCORER.loop(LOOP)}
     assert looped == {"non_loop": 0, "non_loop_utterances": 5}
-    free = {score.metric: score.value for score in score_loop(SCORED, FRESH, SETTINGS)}
+    free = {score.metric: score.value for score in SCORER.loop(FRESH)}
     assert free == {"non_loop": 1, "non_loop_utterances": 5}
 
 
 def test_an_utterance_is_measured() -> None:
     reply = Reply(text="Well, bye.", finish="length", dropped=2)
-    scores = {score.metric: score for score in score_utterance(SCORED, 7, reply)}
+    scores = {score.metric: score for score in SCORER.utterance(7, reply)}
     values = {metric: score.value for metric, score in scores.items()}
     assert values == {
         "characters": 10,
@@ -168,5 +155,5 @@ def test_an_utterance_is_measured() -> None:
     }
     assert scores["tokens"].why == "not told by the server"
     assert {score.turn for score in scores.values()} == {7}
-    lost = list(score_utterance(SCORED, 7, Skipped(because="utterance_5")))
+    lost = list(SCORER.utterance(7, Skipped(because="utterance_5")))
     assert {(score.value, score.why) for score in lost} == {(None, "skipped: utterance_5")}

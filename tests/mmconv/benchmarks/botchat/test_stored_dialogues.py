@@ -11,8 +11,8 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from mmconv.benchmarks.botchat.stored_dialogues import stored_dialogues
 from mmconv.cli.judging import calibrate_command as command
+from mmconv.benchmarks.botchat.dialogues import stored_dialogues
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.run_folder.records import CallRecord
 from tests.mmconv.benchmarks.botchat.samples import (

@@ -86,7 +86,7 @@ NO_OBJECT = "holds a list, not an object"
 BAD: dict[str, Bad] = {
     "botchat, no index": talk("a.jsonl line 3: index is empty", index=None),
     "botchat, wrong JSON in a cell": talk(
-        "a.jsonl line 3: conv-GT is no JSON list of utterances", **{"conv-GT": '["Hi", '}
+        "a.jsonl line 3: conv-GT is not a JSON list of utterances", **{"conv-GT": '["Hi", '}
     ),
     "botchat, an empty utterance": talk(
         "a.jsonl line 3: conv-GT: utterance 2 is empty", **{"conv-GT": '["Hi", " ", "So?"]'}

@@ -143,7 +143,7 @@ BAD: Mapping[str, Bad] = {
         file="convs.jsonl",
         good=(talk(1), talk(2)),
         bad=talk(3, vic="hello"),
-        told="convs.jsonl line 2: vic is no JSON list of utterances",
+        told="convs.jsonl line 2: vic is not a JSON list of utterances",
     ),
     "fbbench": CHECKED,
     "fbbench, not JSON": replace(CHECKED, bad=b"{", told="judged.jsonl line 2: not JSON"),
