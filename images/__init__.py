@@ -1,11 +1,19 @@
-"""Image bytes: safe decoding, what a model is shown, and a library by content.
+"""Image bytes: safe decoding, what a model is shown, and a store by content.
 
-Names are taken from where they are defined (`images.door`, `images.policy`, `images.library`,
-`images.scenes`) or from here. The package knows no model, no benchmark and no network.
+The package knows no model, no benchmark and no network.
 """
 
-from images.door import Facts, Limits
-from images.library import Library
+from images.decode import Facts, Limits
 from images.policy import Policy, Prepared, fit, prepare, prepare_pixels
+from images.store import ImageStore
 
-__all__ = ["Facts", "Library", "Limits", "Policy", "Prepared", "fit", "prepare", "prepare_pixels"]
+__all__ = [
+    "Facts",
+    "ImageStore",
+    "Limits",
+    "Policy",
+    "Prepared",
+    "fit",
+    "prepare",
+    "prepare_pixels",
+]

@@ -1,8 +1,8 @@
 """What a model is shown: its bounds, and the bytes or pixels that obey them.
 
-The original bytes go out untouched wherever they may. Where they may not, the picture is resized
-here and nowhere else, so that a served model and one in this process see the same. The grids of
-patches that a model cuts a picture into are its processor's matter.
+The original bytes are sent untouched if the bounds allow it. Otherwise the image is resized here
+and nowhere else, so that a served model and one in this process see the same. How a model cuts an
+image into patches is left to its processor. Images made worse on purpose are made here too.
 """
 
 from __future__ import annotations
@@ -13,18 +13,20 @@ from dataclasses import dataclass
 from math import isqrt
 
 import PIL.Image
+import PIL.ImageFilter
+import PIL.ImageStat
 
-from images.door import PASSED, decode, is_plain
+from images.decode import PASSED, decode, is_plain, read_media_type
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Image
 
 LEAST_BYTES = 1000
-"""The least that may be asked of a file: a picture of one pixel is smaller in either encoding."""
+"""The smallest limit for a file: an image of one pixel is smaller in either encoding."""
 
 _LOSSY = ("image/jpeg", "image/webp")
 
 _LONGEST_OF_JPEG = 65_500
-"""Pixels of a side that the library writes."""
+"""Pixels of a side that Pillow's encoder accepts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +34,7 @@ class Policy:
     """A model's bounds: pixels in all, pixels of the longer side, media types its server takes.
 
     The upper bounds win: an image of extreme aspect may stay below `min_pixels`. Raises
-    `ConfigError` for bounds that no picture, or not every usual one, could obey.
+    `ConfigError` for bounds that no image, or not every usual one, could obey.
     """
 
     max_pixels: int | None = None
@@ -52,7 +54,7 @@ class Policy:
                 f"({self.max_pixels}); leave that much room for whole pixels"
             )
         if "image/png" not in self.media_types and "image/jpeg" not in self.media_types:
-            raise ConfigError("image policy: media_types holds neither image/png nor image/jpeg")
+            raise ConfigError("image policy: media_types must have image/png or image/jpeg")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +85,10 @@ def fit(policy: Policy, width: int, height: int) -> tuple[int, int]:
 def prepare(data: bytes, image: Image, policy: Policy, max_bytes: int | None = None) -> Prepared:
     """The file to send to a model's server, of `max_bytes` at most; `data` is that of `image`.
 
-    The very bytes, where their number, size and media type are allowed and every server shows them
-    alike (see `images.door.is_plain`); else PNG, or JPEG of quality 95 for what was lossy. A PNG of
-    too many bytes becomes such a JPEG, where the server takes that; what is still too large is made
-    nine tenths as wide and high, then nine tenths of that, until it fits, whatever `min_pixels`
+    The original bytes, if their number, size and media type are allowed and every server shows them
+    alike (see `images.decode.is_plain`); else PNG, or JPEG of quality 95 for a lossy original. A
+    PNG of too many bytes becomes such a JPEG if the server takes that. A file that is still too
+    large is scaled to nine tenths of its sides again and again until it fits, whatever `min_pixels`
     says. `max_bytes` is at least `LEAST_BYTES`. Raises `ImageError`.
     """
     size = image.width, image.height
@@ -119,14 +121,14 @@ def prepare_pixels(data: bytes, image: Image, policy: Policy) -> PIL.Image.Image
 
 
 def encode(pixels: PIL.Image.Image, media_type: str) -> bytes:
-    """A file of any media type that `images.door` reads, of quality 95 where that is lossy."""
+    """A file of any media type that `images.decode` reads, of quality 95 if that is lossy."""
     file = io.BytesIO()
     pixels.save(file, media_type.removeprefix("image/"), quality=95)
     return file.getvalue()
 
 
 def _shrink(pixels: PIL.Image.Image, media_type: str, most: int) -> tuple[PIL.Image.Image, bytes]:
-    """The largest of the sizes that `prepare` tries whose file has at most so many bytes."""
+    """The largest of the sizes that `prepare` tries whose file has at most `most` bytes."""
     shown, side = pixels, max(pixels.size)
     longest = _LONGEST_OF_JPEG if media_type == "image/jpeg" else side
     while side > longest or len(file := encode(shown, media_type)) > most:
@@ -161,11 +163,30 @@ def _with_pixels(most: int, width: int, height: int) -> tuple[int, int]:
 
 
 def _encoding(original: str, accepted: tuple[str, ...]) -> str:
-    wanted, other = "image/png", "image/jpeg"
+    preferred, other = "image/png", "image/jpeg"
     if original in _LOSSY:
-        wanted, other = other, wanted
-    return wanted if wanted in accepted else other
+        preferred, other = other, preferred
+    return preferred if preferred in accepted else other
 
 
 def _name(image: Image) -> str:
     return f"image {image.sha256[:12]}"
+
+
+def blur(data: bytes, share: float) -> bytes:
+    """The image blurred (Gauss) by a radius of `share` of its longer side, in its own format."""
+    picture = decode(data, PASSED, "the image to blur")
+    blurred = picture.filter(PIL.ImageFilter.GaussianBlur(share * max(picture.size)))
+    return _file(blurred, data)
+
+
+def blank(data: bytes) -> bytes:
+    """An image of the same size and format in the image's mean colour."""
+    picture = decode(data, PASSED, "the image to blank")
+    red, green, blue = (round(channel) for channel in PIL.ImageStat.Stat(picture).mean)
+    return _file(PIL.Image.new("RGB", picture.size, (red, green, blue)), data)
+
+
+def _file(picture: PIL.Image.Image, original: bytes) -> bytes:
+    """The image in the format of the original, as its media type stays."""
+    return encode(picture, read_media_type(original, "the original"))

@@ -1,9 +1,7 @@
-"""Pictures for pages that people read: WebP of a few kilobytes, and one to enlarge them to.
+"""Images for pages that people read: a WebP of a few kilobytes, and a larger one to enlarge it to.
 
-Both are upright; thumbnails, and what was fitted, are on white.
-
-No model is ever shown one: what models see is `images.policy`'s matter. The bytes are taken to have
-passed the door (`images.door.inspect`), as those in a library have.
+Both are upright; thumbnails and resized images are on white. Models never see them (see
+`images.policy`). The bytes must have passed `images.decode.inspect`, as those in a store have.
 """
 
 from __future__ import annotations
@@ -15,32 +13,32 @@ import PIL.Image
 import PIL.ImageOps
 from PIL.JpegImagePlugin import JpegImageFile
 
-from images.door import PASSED, decode
+from images.decode import PASSED, decode
 from mmconv.core.errors import ImageError
 
 SIDE = 192
 """Pixels of the longer side."""
 
 MAX_BYTES = 4096
-"""A thumbnail of an ordinary picture stays below."""
+"""The limit that a thumbnail of an ordinary image stays below."""
 
 LARGER_SIDE = 1024
-"""Pixels of the longer side of a picture that was fitted to be looked at closely."""
+"""Pixels of the longer side of the larger image."""
 
 AS_IS_BYTES = 131_072
-"""A JPEG or PNG file of no more bytes, and with nothing but a picture, is looked at as it is."""
+"""A JPEG or PNG file up to this size and without metadata is its own larger image."""
 
 _JPEG = b"\xff\xd8\xff"
 _PNG = b"\x89PNG\r\n\x1a\n"
 
-# Comments, what applications add (EXIF and XMP among it; neither JFIF's, Adobe's nor colour
-# profiles' segments), and what stands behind the picture's end. Among pixels 0xFF is escaped.
+# Comments, segments of applications (such as EXIF and XMP; not those of JFIF, Adobe and colour
+# profiles), and bytes behind the image's end. Among pixels 0xFF is escaped.
 _BESIDE_JPEG = re.compile(
     rb"\xff(?:[\xe1\xe3-\xed\xef\xfe]|\xe0..(?!JFIF)|\xe2..(?!ICC_PROFILE)|\xee..(?!Adobe)|\xd9.)",
     re.DOTALL,
 )
 
-# The chunks that say how a still picture looks: none has a text, a time or a place.
+# The chunks that define how a still image looks: none has a text, a time or a place.
 _PNG_PICTURE = frozenset(
     b"IHDR PLTE IDAT IEND tRNS bKGD sBIT hIST pHYs gAMA cHRM sRGB iCCP cICP".split()
 )
@@ -58,11 +56,11 @@ def thumbnail(data: bytes, where: str) -> bytes:
 
 
 def renditions(data: bytes, where: str) -> tuple[bytes, bytes]:
-    """The thumbnail, and a picture to look at closely: raises `ImageError` as `thumbnail` does.
+    """The thumbnail and the larger image; raises `ImageError` as `thumbnail` does.
 
-    That one is the file itself, if it is a JPEG or PNG of at most `AS_IS_BYTES` that holds nothing
-    beside the picture, else a JPEG of at most `LARGER_SIDE` pixels a side. Pages are handed on, so
-    neither tells when, where or by whom a photograph was taken.
+    The larger one is the file itself, if it is a JPEG or PNG of at most `AS_IS_BYTES` without
+    metadata, else a JPEG of at most `LARGER_SIDE` pixels a side. Pages are passed on, so neither
+    image says when, where or by whom a photograph was taken.
     """
     if len(data) <= AS_IS_BYTES and _is_bare(data):
         return thumbnail(data, where), data
@@ -74,7 +72,7 @@ def renditions(data: bytes, where: str) -> tuple[bytes, bytes]:
 
 
 def _is_bare(data: bytes) -> bool:
-    """Whether the file is a JPEG or PNG that holds nothing beside its picture."""
+    """Whether the file is a JPEG or PNG without metadata."""
     if not data.startswith(_PNG):
         return data.startswith(_JPEG) and _BESIDE_JPEG.search(data) is None
     at = len(_PNG)
@@ -85,7 +83,7 @@ def _is_bare(data: bytes) -> bool:
 
 
 def _small(picture: PIL.Image.Image) -> bytes:
-    """The picture is fitted where it is."""
+    """The thumbnail's file; resizes `picture` in place."""
     picture.thumbnail((SIDE, SIDE), PIL.Image.Resampling.BILINEAR, reducing_gap=None)
     for quality in _QUALITIES:
         file = io.BytesIO()
@@ -96,7 +94,7 @@ def _small(picture: PIL.Image.Image) -> bytes:
 
 
 def _decoded(data: bytes, side: int, where: str) -> PIL.Image.Image:
-    """The picture with at least so many pixels a side, if it has them."""
+    """The image with at least `side` pixels a side, if it has them."""
     return _jpeg(data, side, where) if data.startswith(_JPEG) else decode(data, PASSED, where)
 
 

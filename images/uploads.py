@@ -1,8 +1,8 @@
-"""Images that clients send, on disk under the SHA-256 of their bytes; the same twice is one.
+"""Images that clients send, on disk under the SHA-256 of their bytes; duplicates are stored once.
 
-Kept images count as their owners', and stay until the last of them lets go of his. Held ones are
-there while a request needs them. Memory holds the facts of the images last used and nothing else.
-All methods block; they may be called from several threads, and processes may share a folder.
+Kept images belong to owners, and stay until the last owner discards them. Held images stay while a
+request needs them. Memory holds only the facts of the images last used. All methods block; they may
+be called from several threads, and processes may share a folder.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from itertools import count
 from pathlib import Path
 from threading import Lock
 
-from images.door import Facts, Limits, inspect
-from images.library import Library
+from images.decode import Facts, Limits, inspect
+from images.store import ImageStore
 from mmconv.core.keys import hash_bytes
 
 FACTS_KEPT = 4096
-"""Of how many images the facts are kept in memory, some 400 bytes each."""
+"""Images whose facts are kept in memory, some 400 bytes each."""
 
 STALE_SECONDS = 86_400
 """The age at which held images of a process that was killed are removed."""
@@ -33,7 +33,7 @@ STALE_SECONDS = 86_400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """An image that is kept as somebody's: its SHA-256, bytes of its file, and since when (UTC)."""
+    """An owner's image: its SHA-256, bytes of its file, and since when it is kept (UTC)."""
 
     sha256: str
     byte_count: int
@@ -41,9 +41,9 @@ class Claim:
 
 
 class Uploads:
-    """An `ImageSource` of what clients sent, in a folder that is made where it is missing.
+    """An `ImageSource` of clients' images, in a folder that is created if it is missing.
 
-    `limits` bound what is let in.
+    `limits` bound the images that are accepted.
     """
 
     def __init__(self, folder: Path, limits: Limits) -> None:
@@ -70,40 +70,40 @@ class Uploads:
         claims = self._owners / owner
         claims.mkdir(parents=True, exist_ok=True)
         with self._entered(fcntl.LOCK_SH):
-            Library(self._kept, limits=self._limits, facts=known).add_bytes(data, where)
+            ImageStore(self._kept, limits=self._limits, facts=known).add_bytes(data, where)
             (claims / _claim(facts.sha256, len(data))).touch()
         return facts
 
     def discard(self, sha256: str, owner: str | None = None) -> bool:
-        """Keep an image as `owner`'s no longer, or as nobody's; whether it was.
+        """Discard `owner`'s image, or everyone's; whether there was one.
 
-        Its file goes when nobody is left who keeps it.
+        Its file is removed with its last owner.
         """
         with self._entered(fcntl.LOCK_EX):
             claims = list(self._owners.glob(f"*/{sha256}-*"))
-            own = [claim for claim in claims if owner in (None, claim.parent.name)]
-            for claim in own:
+            discarded = [claim for claim in claims if owner in (None, claim.parent.name)]
+            for claim in discarded:
                 claim.unlink()
-            if len(own) == len(claims):
-                self._library().remove(sha256)
-        return bool(own)
+            if len(discarded) == len(claims):
+                self._store().remove(sha256)
+        return bool(discarded)
 
     def used(self, owner: str) -> int:
         """The bytes of the images that are `owner`'s."""
-        # Told by names alone: this is asked before every image that is kept.
+        # From names alone: this is computed before every image that is kept.
         return sum(int(path.name.partition("-")[2]) for path in self._claims(owner))
 
     def claims(self, owner: str) -> list[Claim]:
         """The images that are `owner`'s, the newest first."""
-        found = []
+        claims = []
         for path in self._claims(owner):
-            # It may have been let go of meanwhile.
+            # It may have been discarded meanwhile.
             with suppress(FileNotFoundError):
-                found.append(_read_claim(path))
-        return sorted(found, key=lambda claim: (claim.since, claim.sha256), reverse=True)
+                claims.append(_read_claim(path))
+        return sorted(claims, key=lambda claim: (claim.since, claim.sha256), reverse=True)
 
     def owns(self, owner: str, data: bytes) -> bool:
-        """Whether this image is `owner`'s already, so that keeping it again takes no room."""
+        """Whether this image is `owner`'s already, so that keeping it again takes no space."""
         return (self._owners / owner / _claim(hash_bytes(data), len(data))).exists()
 
     def hold(self, data: bytes, where: str) -> Facts:
@@ -114,7 +114,7 @@ class Uploads:
             if self._holders[sha256]:
                 self._holders[sha256] += 1
                 return facts
-        # Outside the lock, for which `recall` must never wait long; two may write one image.
+        # Outside the lock: `recall` must never wait long for it. Two threads may write one image.
         part = self._part()
         try:
             part.write_bytes(data)
@@ -126,13 +126,13 @@ class Uploads:
         return facts
 
     def release(self, sha256: str) -> None:
-        """Let go of a held image."""
+        """Release a held image."""
         with self._lock:
             self._holders[sha256] -= 1
             if self._holders[sha256]:
                 return
             del self._holders[sha256]
-            # By another name, so that whoever holds the same image meanwhile does not lose it.
+            # Under another name, so that a thread which holds the same image meanwhile keeps it.
             part = self._part()
             with suppress(FileNotFoundError):
                 (self._held / sha256).rename(part)
@@ -140,10 +140,10 @@ class Uploads:
 
     def holds(self, sha256: str) -> bool:
         """Whether the image is here, kept or held."""
-        return sha256 in self._holders or self._library().holds(sha256)
+        return sha256 in self._holders or self._store().holds(sha256)
 
     def find(self, sha256: str) -> Facts | None:
-        """What is known of an image that is here, or None.
+        """The facts of an image that is here, or None.
 
         Raises `ImageError` for one whose file was damaged.
         """
@@ -153,39 +153,39 @@ class Uploads:
         return facts
 
     def recall(self, sha256: str) -> Facts | None:
-        """The same for an image whose facts are in memory, else None; it needs no thread."""
+        """The same if the facts are in memory, else None; fast enough for an event loop."""
         with self._lock:
             facts = self._facts.get(sha256)
         return facts if facts is not None and self.holds(sha256) else None
 
     def read(self, sha256: str) -> bytes:
-        """The original bytes, proved by their hash; raises `ImageError`."""
+        """The original bytes, verified by their hash; raises `ImageError`."""
         with suppress(OSError):
             data = (self._held / sha256).read_bytes() if sha256 in self._holders else b""
             if hash_bytes(data) == sha256:
                 return data
-        return self._library().read(sha256)
+        return self._store().read(sha256)
 
     def close(self) -> None:
-        """Remove what is held; what is kept stays."""
+        """Remove held images; kept ones stay."""
         shutil.rmtree(self._held, ignore_errors=True)
 
     def _part(self) -> Path:
-        """A new name beside the held images."""
-        # Another process may have taken an idle one's folder for a killed one's.
+        """A new path next to the held images."""
+        # Another process may have removed the folder of an idle process as stale.
         self._held.mkdir(exist_ok=True)
         return self._held / f"part-{next(self._parts)}"
 
-    def _library(self) -> Library:
-        """The kept images; a library remembers what it has seen, so each use has one of its own."""
-        return Library(self._kept, limits=self._limits)
+    def _store(self) -> ImageStore:
+        """The kept images; a store remembers paths that it has seen, so each use has a new one."""
+        return ImageStore(self._kept, limits=self._limits)
 
     def _claims(self, owner: str) -> Iterator[Path]:
         return (self._owners / owner).glob("*-*")
 
     @contextmanager
     def _entered(self, how: int) -> Iterator[None]:
-        """With the others who keep images (`LOCK_SH`), or alone to remove one (`LOCK_EX`)."""
+        """Hold the folder's lock, shared to keep images (`LOCK_SH`) or alone to remove one."""
         with self._turnstile.open("a") as file:
             fcntl.flock(file, how)
             yield

@@ -3,14 +3,7 @@
 No model is called here, and no benchmark's scores are computed.
 """
 
-from judges.judging import (
-    Extraction,
-    Judge,
-    Reading,
-    is_settled,
-    read_reply,
-    read_verdict,
-)
+from judges.judging import Extraction, Judge, Reading, is_settled, read_reply, read_verdict
 from judges.template import Data, Prompt, PromptSet, Slot, parse_prompt
 
 __all__ = [

@@ -1,8 +1,8 @@
 """How a judge is put into a plan, and how its replies are read afterwards.
 
-A judgement is one call with its rescues: the same request again, then a prompt that asks what the
-first reply decided. Which prompt is filled with what belongs to the benchmark; asking, to the
-runner. No verdict is ever made up: what cannot be read is None, with the reason.
+A judgement is one call with its fallbacks: the same request again, then a prompt that asks what the
+first reply decided. The benchmark chooses prompts and slots; the runner makes the requests. No
+verdict is ever made up: an unreadable one is None, with the reason.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LAST_NUMBER = re.compile(r"\d[\d.,]*\Z")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """How an unreadable judgement is asked for its verdict: a prompt and the answer's parser.
+    """How a verdict is extracted from an unreadable judgement: a prompt and a parser.
 
     The prompt has the one slot `judgement`; any other raises `PromptError`.
     """
@@ -50,11 +50,11 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judge:
-    """How one kind of judgement is asked: by whom, how often, and how it is read.
+    """How one kind of judgement is requested, repeated and read.
 
-    `retries` counts repeats of a judgement that is unreadable or lacks something, each drawn with
-    the next `trial`. `image` says whether the judge is shown the picture beside its description;
-    `verdict_last`, whether it was asked to close with the verdict.
+    `retries` counts repeats of a judgement that is unreadable or incomplete, each with the next
+    `trial`. `image` says whether the judge gets the image with its description; `verdict_last`,
+    whether the prompt asks to close with the verdict.
     """
 
     parser: Parser
@@ -67,16 +67,12 @@ class Judge:
     _made: dict[str, Call] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def call(
-        self,
-        call_id: str,
-        prompt: Prompt,
-        slots: Mapping[str, Slot],
-        picture: Image | None = None,
+        self, call_id: str, prompt: Prompt, slots: Mapping[str, Slot], picture: Image | None = None
     ) -> Call:
-        """The call for a judgement; its rescues are `{call_id}~retry_1`, ..., `{call_id}~extract`.
+        """The call for a judgement; its fallbacks are `{call_id}~retry_1`, ..., `~extract`.
 
-        The picture goes before the text of the last message, if this judge is shown pictures.
-        Raises `PromptError` if the slots are not the prompt's.
+        The image goes before the text of the last message, if this judge gets images. Raises
+        `PromptError` if the slots are not the prompt's.
         """
         messages = prompt.fill(slots)
         if self.image and picture is not None:
@@ -106,7 +102,7 @@ class Judge:
             )
 
     def _extractions(self, call_id: str) -> tuple[Call, ...]:
-        """The extraction's call, if there is one: of all samples the same, and made once."""
+        """The extraction's call, if there is one: the same for all samples, and made once."""
         if self.extraction is None:
             return ()
         if call_id not in self._made:
@@ -123,9 +119,9 @@ class Judge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What came of a judgement: a verdict, or None and why not.
+    """The outcome of a judgement: a verdict, or None and the reason.
 
-    `call` is the id of the call whose reply was read; without a verdict it is the first one's.
+    `call` is the id of the call whose reply was read; without a verdict it is the first call's.
     """
 
     call: str
@@ -134,22 +130,23 @@ class Reading:
 
 
 def read_verdict(call: Call, outcomes: Mapping[str, Outcome]) -> Reading:
-    """Read the replies to the call and its rescues: the first verdict of those that lack least.
+    """Read the replies to the call and its fallbacks: the first of the most complete verdicts.
 
-    Without one, `why` is what became of the call itself: `failed: kind`, `skipped: call` or
+    Without one, `why` is the reason for the call itself: `failed: kind`, `skipped: call` or
     `unparsed`. A call that has no outcome raises `KeyError`: it was never in the run.
     """
-    asked = [call, *(rescue for rescue in call.rescues if rescue.id in outcomes)]
-    read = [_read(each, outcomes[each.id]) for each in asked]
-    lacks = {place: each.verdict.lacks for place, each in enumerate(read) if each.verdict}
-    return read[min(lacks, key=lacks.__getitem__, default=0)]
+    calls = [call, *(rescue for rescue in call.rescues if rescue.id in outcomes)]
+    readings = [_read(one, outcomes[one.id]) for one in calls]
+    missing = {place: read.verdict.lacks for place, read in enumerate(readings) if read.verdict}
+    return readings[min(missing, key=missing.__getitem__, default=0)]
 
 
 def read_reply(call: Call, reply: Reply) -> Verdict:
-    """What the reply to a judge's call is read as; raises `Unparsed`.
+    """The verdict of a reply to a judge's call; raises `Unparsed`.
 
-    A reply that was cut off or held back has a verdict only where the format says that it stands
-    (see `Call.verdict_last`), and no number at its very end. `ValueError`: the call has no parser.
+    A reply that was cut off or held back has a verdict only if that stands where the format expects
+    it (see `Call.verdict_last`), and not a number at its very end. Raises `ValueError` for a call
+    without a parser.
     """
     if call.parser is None:
         raise ValueError(f"call {call.id!r} has no parser, so it holds no verdict")
@@ -164,21 +161,21 @@ def read_reply(call: Call, reply: Reply) -> Verdict:
 
 
 def _parse(parser: Parser, text: str) -> Verdict:
-    """What the parser makes of it; the scores are the reader's own."""
+    """The parser's verdict, with scores that the caller may change."""
     if not isinstance(parser, FunctionType):  # which may have no hash
         return parser(text)
-    kept = _parsed_once(parser, text)
-    return replace(kept, scores=dict(kept.scores))
+    verdict = _cached(parser, text)
+    return replace(verdict, scores=dict(verdict.scores))
 
 
 @lru_cache(maxsize=1024)
-def _parsed_once(parser: Parser, text: str) -> Verdict:
-    """Kept, since a reply is read when it comes, when it is scored and when it is recorded."""
+def _cached(parser: Parser, text: str) -> Verdict:
+    """A reply is read when it arrives, when it is scored and when it is recorded."""
     return parser(text)
 
 
 def is_settled(call: Call, reply: Reply) -> bool:
-    """Whether a reply to a judge's call holds a verdict that lacks nothing, so no rescue is due."""
+    """Whether a reply to a judge's call holds a complete verdict, so that no fallback is due."""
     try:
         return read_reply(call, reply).lacks == 0
     except Unparsed:
@@ -186,7 +183,7 @@ def is_settled(call: Call, reply: Reply) -> bool:
 
 
 def _ends_with_verdict(parser: Parser, text: str) -> bool:
-    """Whether the last line holds a verdict, and no longer does without its last word."""
+    """Whether the last line holds a verdict, and not without its last word."""
     line = text.rstrip().rpartition("\n")[2]
     words = line.split()
     while words and not any(character.isalnum() for character in words.pop()):

@@ -46,7 +46,7 @@ class Data:
 
 
 Slot: TypeAlias = str | Part | Data | Sequence[str | Part]
-"""What fills a slot: a text, a reply to come, an image, data, or a whole dialogue of texts."""
+"""The value of a slot: a text, a reply to come, an image, data, or a whole dialogue of texts."""
 
 _OF_DATA: dict[str, Callable[[Any], str]] = {
     "repr": repr,
@@ -57,7 +57,7 @@ _ENCODINGS = (*_OF_DATA, _ESCAPED)
 
 Other = TypeVar("Other")
 
-# `str | Part`, which `isinstance` would make anew for every piece of every prompt.
+# `str | Part`, which `isinstance` would rebuild for every piece of every prompt.
 _ONE_PIECE = (str, Text, Image, Ref)
 
 _HEADING = re.compile(r"# (system|user|assistant)")
@@ -68,14 +68,14 @@ _BLANK = r"[ \t]"
 _WORD_LIKE = r"[ \t]*[A-Za-z][A-Za-z0-9_]*[ \t]*"
 _SLOT_LIKE = re.compile(rf"(\\*)\{{\{{({_WORD_LIKE}(?:\|{_WORD_LIKE})?)\}}\}}")
 _NAMED = 5
-"""So many files are named of a folder without prompts."""
+"""Files that are named of a folder without prompts."""
 
 _LEAVES_OUT = re.compile(r"leaves out:(.*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """The place in a prompt where the slot of this name is filled in, in an encoding if any."""
+    """The place of a slot in a prompt, with its encoding if it has one."""
 
     name: str
     encoding: str = ""
@@ -93,8 +93,8 @@ class Template:
 class Prompt:
     """A prompt file as read; `digest` is the SHA-256 (hex) of the file's bytes.
 
-    A message without slots stands in it as it is sent. `slots` are filled; those that its note
-    leaves out are among them, and go nowhere.
+    A message without slots is kept as it is sent. `slots` must be filled; they include those that
+    the file's note leaves out, whose values are dropped.
     """
 
     name: str
@@ -131,7 +131,7 @@ class Prompt:
         return Message(role=template.role, parts=_without_empty(join_texts(pieces)))
 
     def _encoded(self, gap: Gap, value: Slot) -> Sequence[str | Part]:
-        """What the slot is filled with, piece by piece."""
+        """The value of a slot, piece by piece."""
         if isinstance(value, Data):
             if gap.encoding in _OF_DATA:
                 return (_OF_DATA[gap.encoding](value.value),)
@@ -150,9 +150,9 @@ class Prompt:
 class PromptSet:
     """The prompts of one benchmark: shipped files, some replaced by those of a user's folder.
 
-    Shipped files are read when asked for; a benchmark that is not shipped brings its `own` prompts.
-    Raises `PromptError` if the folder does not exist or holds no .md file, if one of these replaces
-    no prompt, or has other slots than the one it replaces.
+    Shipped files are read at first use; a custom benchmark brings its `own` prompts. Raises
+    `PromptError` if the folder does not exist or has no .md file, if one of these replaces no
+    prompt, or has other slots than the one it replaces.
     """
 
     def __init__(
@@ -186,8 +186,8 @@ class PromptSet:
             raise PromptError(f"{folder}: no such folder of prompts")
         files = _listed(folder)
         if not files:
-            found = ", ".join(sorted(each.name for each in folder.iterdir())[:_NAMED])
-            but = f" (but {found})" if found else ""
+            others = ", ".join(sorted(file.name for file in folder.iterdir())[:_NAMED])
+            but = f" (but {others})" if others else ""
             raise PromptError(
                 f"{folder} holds no .md file{but}, so no prompt would be replaced; "
                 f"the prompts of {self._benchmark} are {', '.join(self.names)}"
@@ -235,10 +235,7 @@ def parse_prompt(text: str, name: str) -> Prompt:
     if both := sorted(used & left_out):
         raise PromptError(f"prompt {name!r}: it leaves out {', '.join(both)}, and uses it")
     return Prompt(
-        name=name,
-        digest=hash_bytes(text.encode()),
-        messages=tuple(messages),
-        slots=used | left_out,
+        name=name, digest=hash_bytes(text.encode()), messages=tuple(messages), slots=used | left_out
     )
 
 
@@ -261,8 +258,8 @@ def _shipped(benchmark: str) -> dict[str, Traversable]:
 def _listed(folder: Traversable) -> list[Traversable]:
     if not folder.is_dir():
         return []
-    found = (file for file in folder.iterdir() if file.name.endswith(".md"))
-    return sorted(found, key=lambda file: file.name)
+    files = (file for file in folder.iterdir() if file.name.endswith(".md"))
+    return sorted(files, key=lambda file: file.name)
 
 
 def _read_prompt(file: Traversable, name: str) -> Prompt:
@@ -279,17 +276,17 @@ def _read_prompt(file: Traversable, name: str) -> Prompt:
         raise PromptError(f"{file}: {error}") from error
 
 
-def _differences(wanted: frozenset[str], given: frozenset[str]) -> str:
+def _differences(expected: frozenset[str], names: frozenset[str]) -> str:
     lists = [
-        f"{label} {', '.join(sorted(names))}"
-        for label, names in (("missing", wanted - given), ("superfluous", given - wanted))
-        if names
+        f"{label} {', '.join(sorted(slots))}"
+        for label, slots in (("missing", expected - names), ("superfluous", names - expected))
+        if slots
     ]
     return f"slots {'; '.join(lists)}" if lists else ""
 
 
 def _advice(shipped: Prompt, replacement: Prompt) -> str:
-    """The slot that may be meant by one that there is not, or how to leave slots out on purpose."""
+    """The slot that an unknown one may mean, or how to leave slots out on purpose."""
     if superfluous := sorted(replacement.slots - shipped.slots):
         return nearest(superfluous[0], sorted(shipped.slots))
     missing = sorted(shipped.slots - replacement.slots)
@@ -304,8 +301,8 @@ def _left_out(line: str, name: str, number: int) -> set[str]:
     match = _LEAVES_OUT.fullmatch(line.strip())
     if match is None:
         return set()
-    names = [each.strip() for each in match[1].split(",")]
-    if wrong := [each for each in names if re.fullmatch(_NAME, each) is None]:
+    names = [slot.strip() for slot in match[1].split(",")]
+    if wrong := [slot for slot in names if re.fullmatch(_NAME, slot) is None]:
         raise PromptError(
             f"prompt {name!r}, line {number}: {wrong[0]!r} names no slot; "
             "expected names with commas, as in 'leaves out: answer_1, answer_2'"
@@ -314,12 +311,12 @@ def _left_out(line: str, name: str, number: int) -> set[str]:
 
 
 def _lines(text: str) -> list[str]:
-    # Editors on Windows may put a byte order mark first; it is no part of the first line.
+    # Editors on Windows may put a byte order mark first; it is not part of the first line.
     return text.removeprefix("\ufeff").removesuffix("\n").split("\n")
 
 
 def _plain_line(line: str, name: str, number: int) -> str:
-    """The line as it is sent: unescaped; an almost-heading is an error, as it would be sent."""
+    """The line as it is sent, unescaped; an almost-heading raises `PromptError`."""
     match = _HEADING_LIKE.fullmatch(line)
     if match is None:
         return line
@@ -333,7 +330,7 @@ def _plain_line(line: str, name: str, number: int) -> str:
 
 
 def _check_slots(line: str, name: str, number: int) -> None:
-    """Raise `PromptError` for an almost-slot, as it would be sent."""
+    """Raise `PromptError` for an almost-slot: it would be sent as text."""
     for backslashes, slot in _SLOT_LIKE.findall(line):
         if len(backslashes) % 2 == 0 and re.fullmatch(_SLOT, slot) is None:
             raise PromptError(
@@ -378,6 +375,6 @@ def _escaped(piece: str | Part) -> str | Part:
 
 
 def _without_empty(parts: Sequence[Text | Other]) -> tuple[Text | Other, ...]:
-    """The parts less empty texts, unless there is nothing else."""
-    kept = tuple(part for part in parts if not isinstance(part, Text) or part.text)
-    return kept or (Text(text=""),)
+    """The parts without empty texts, unless there is nothing else."""
+    filled = tuple(part for part in parts if not isinstance(part, Text) or part.text)
+    return filled or (Text(text=""),)

@@ -1,8 +1,8 @@
 """How a checkpoint wants conversations written: its chat template, by its files or by an option.
 
-Nothing is loaded, rendered or downloaded here: the providers `hf` and `vllm` do that. What is told
-serves to refuse a checkpoint that has none before it is loaded, and to say in a run's manifest by
-which template its model was asked.
+Nothing is loaded, rendered or downloaded here: the providers `hf` and `vllm` do that. It serves to
+refuse a checkpoint without a template before it is loaded, and to record the template in a run's
+manifest.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from mmconv.core.keys import hash_bytes
 from model_zoo.checkpoints import file_at_hand, is_local
 
 PLAIN = "plain"
-"""What an option says in a template's place: turns are written as a plain transcript."""
+"""The option that replaces a template by a plain transcript of the turns."""
 
 TRANSCRIPT = "plain transcript"
-"""What a manifest says of it."""
+"""How a manifest names it."""
 
-ASKED_PLAINLY = frozenset({"blip-2", "instructblip", "mt5", "t5"})
-"""Architectures, as `model_type` names them, that come without a template and are asked so."""
+WITHOUT_TEMPLATE = frozenset({"blip-2", "instructblip", "mt5", "t5"})
+"""Architectures (`model_type`) that come without a template and get a plain transcript."""
 
 _TEMPLATE = "chat_template"
 _JINJA = "chat_template.jinja"
@@ -34,109 +34,109 @@ _PLACES = ("processor_config.json", "chat_template.json", _JINJA, "tokenizer_con
 """Where transformers looks, in this order."""
 
 _CLOCK = "strftime_now"
-_CLOCK_SIGNS = (*"aAbBcdeFHIjmMpSTuwxXyYZ", "-d", "-m")
-"""The clock is a function of a format; these are what strftime knows, behind a per cent sign."""
+_CLOCK_CODES = (*"aAbBcdeFHIjmMpSTuwxXyYZ", "-d", "-m")
+"""The codes of strftime; the template's clock is a function that takes a format of these."""
 
 _FROM_CODE = frozenset({"smolvlm"})
 """Architectures whose processor has a template where the checkpoint brings none."""
 
 
-def _is_template(given: str) -> str:
-    if given != PLAIN and not given.endswith(".jinja") and "{" not in given:
-        raise ValueError(f"{given!r} is no file named *.jinja and no Jinja text")
-    return given
+def _is_template(text: str) -> str:
+    if text != PLAIN and not text.endswith(".jinja") and "{" not in text:
+        raise ValueError(f"{text!r} is neither a file named *.jinja nor a Jinja text")
+    return text
 
 
 Template = Annotated[str, AfterValidator(_is_template)]
 """A chat template as an option gives it: `PLAIN`, a file named *.jinja, or a Jinja text."""
 
 
-def read_template(given: str | None) -> str | None:
-    """The text of a `Template`, read from its file if it is one; `PLAIN` and None as they are.
+def read_template(option: str | None) -> str | None:
+    """The text of a `Template`, read from its file if it is one; `PLAIN` and None stay as they are.
 
     Raises `ConfigError` for a file that cannot be read.
     """
-    if given is None or not given.endswith(".jinja"):
-        return given
+    if option is None or not option.endswith(".jinja"):
+        return option
     try:
-        return Path(given).expanduser().read_text(encoding="utf-8")
+        return Path(option).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise ConfigError(f"{_TEMPLATE} {given}: {why}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"{_TEMPLATE} {option}: {reason}") from error
 
 
-def default_template(found: Any) -> str | None:
+def default_template(templates: Any) -> str | None:
     """The one template, or that named `default` among several, as libraries hold or save them."""
-    if isinstance(found, list):
-        found = {each["name"]: each["template"] for each in found}
-    if isinstance(found, Mapping):
-        found = found.get("default")
-    return found or None
+    if isinstance(templates, list):
+        templates = {entry["name"]: entry["template"] for entry in templates}
+    if isinstance(templates, Mapping):
+        templates = templates.get("default")
+    return templates or None
 
 
 def find_template(model: str, revision: str | None = None) -> str | None:
-    """The chat template in a checkpoint's files, a hub name's among what was downloaded before."""
+    """The chat template in a checkpoint's files; of a hub name in those downloaded before."""
     for name in _PLACES:
         file = file_at_hand(model, name, revision)
-        if file is not None and file.is_file() and (found := _template_in(file)):
-            return found
+        if file is not None and file.is_file() and (template := _template_in(file)):
+            return template
     return None
 
 
-def name_template(model: str, revision: str | None, given: str | None) -> str:
-    """What a manifest says of a checkpoint's template: its SHA-256, `TRANSCRIPT`, or `not known`.
+def name_template(model: str, revision: str | None, option: str | None) -> str:
+    """How a manifest names a checkpoint's template: its SHA-256, `TRANSCRIPT`, or `not known`.
 
-    `given` is what an option says. Raises as `read_template` does.
+    `option` replaces the template. Raises as `read_template` does.
     """
-    text = read_template(given) or find_template(model, revision)
-    if text == PLAIN or (text is None and model_type(model, revision) in ASKED_PLAINLY):
+    text = read_template(option) or find_template(model, revision)
+    if text == PLAIN or (text is None and model_type(model, revision) in WITHOUT_TEMPLATE):
         return TRANSCRIPT
     return "not known" if text is None else hash_bytes(text.encode())
 
 
 def asks_the_date(template: str | None) -> bool:
-    """Whether a template may write what day it is, by the function that transformers gives it."""
+    """Whether a template may write today's date, by the function that transformers gives it."""
     return template is not None and _CLOCK in template
 
 
 def on_day(template: str, day: datetime.date) -> str:
-    """The template with a clock of its own, which says midnight of `day` whenever it is read."""
+    """The template with a fixed clock: midnight of `day`."""
     if not asks_the_date(template):
         return template
     midnight = datetime.datetime.combine(day, datetime.time())
     written = "".join(
-        f"|replace('%{sign}', '{midnight.strftime(f'%{sign}')}')" for sign in _CLOCK_SIGNS
+        f"|replace('%{code}', '{midnight.strftime(f'%{code}')}')" for code in _CLOCK_CODES
     )
     # a plus sign keeps the line break that the template may begin with
     return f"{{% macro {_CLOCK}(format) %}}{{{{ format{written} }}}}{{% endmacro +%}}{template}"
 
 
 def lacks_template(model: str) -> bool:
-    """Whether a checkpoint's folder surely brings none, nor code that may have one.
+    """Whether a checkpoint's folder surely has none, nor code that may have one.
 
-    Of a hub name that is not known before it is loaded.
+    False for a hub name, of which nothing is known before it is loaded.
     """
     folder = Path(model).expanduser()
     if not is_local(model) or not (folder / "tokenizer_config.json").is_file():
         return False
     if (folder / "tekken.json").exists() or model_type(model) in _FROM_CODE:
         return False
-    own_code = any("auto_map" in _read(folder / name) for name in ("config.json", *_PLACES))
-    return not own_code and find_template(model) is None
+    has_code = any("auto_map" in _read(folder / name) for name in ("config.json", *_PLACES))
+    return not has_code and find_template(model) is None
 
 
 def without_template(model: str, *, plain: bool) -> str:
-    """What to say of a checkpoint that has none; `plain`: its provider can do without."""
+    """The message for a checkpoint without a template; `plain`: its provider can do without."""
     accepting = f", or accept a plain transcript by options.{_TEMPLATE}={PLAIN}" if plain else ""
     return (
-        f"model {model}: has no chat template, so that nobody knows how it wants a conversation "
-        f"written; copy {_JINJA} from the checkpoint that it was made from, or name such a file in "
+        f"model {model}: has no chat template, which says how a conversation is written; copy "
+        f"{_JINJA} from the checkpoint that it was made from, or name such a file in "
         f"options.{_TEMPLATE}{accepting}"
     )
 
 
 def model_type(model: str, revision: str | None = None) -> str | None:
-    """The architecture, as a checkpoint's configuration names it, where that is at hand."""
+    """The architecture that a checkpoint's configuration names; None if it was not downloaded."""
     file = file_at_hand(model, "config.json", revision)
     return None if file is None else _read(file).get("model_type")
 
@@ -148,7 +148,7 @@ def _template_in(file: Path) -> str | None:
 
 
 def _read(file: Path) -> Mapping[str, Any]:
-    """A JSON file's mapping; empty where there is none, which whoever loads it will tell."""
+    """A JSON file's mapping; empty if there is none, which is reported when it is loaded."""
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):

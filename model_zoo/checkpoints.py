@@ -1,9 +1,9 @@
-"""Names a checkpoint by what it holds, so that a reply is never looked up under other weights.
+"""Names a checkpoint by its content, so that a reply is never looked up under other weights.
 
-Local checkpoints are read, but not in full: small files whole, weights by size and samples. Hub
-names are taken at their word. Missing files, whether a checkpoint takes images and how its
-processor bounds them are also read here, of a hub name if it was downloaded before. No model
-library is imported and nothing is downloaded.
+Local checkpoints are read, but not in full: small files whole, weights by size and samples, and
+their headers, lengths and ends for damage. Hub names are trusted. Missing files, whether a
+checkpoint takes images and how its processor bounds them are read here too; of a hub name only if
+it was downloaded before. No model library is imported and nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import re
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
@@ -21,7 +22,16 @@ from typing import Any
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_bytes, hash_json
-from model_zoo.weight_files import POINTER, POINTER_ONLY, check_whole, safetensors_header
+
+_HEADER_BYTES = 100 * 1024 * 1024
+_NAMES = ("model.safetensors", "pytorch_model.bin")
+"""The files that transformers looks for, in this order, or an index of such a name."""
+
+_AGAIN = "copy or download it again"
+POINTER = b"version https://git-lfs"
+"""The start of a file that Git LFS has not downloaded."""
+
+POINTER_ONLY = "only Git's pointer to the file; run `git lfs pull`"
 
 _SMALL = frozenset({".json", ".txt", ".jinja", ".model", ".py"})
 _WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".gguf"})
@@ -29,7 +39,7 @@ _OF_TRAINING = re.compile(
     r"(optimizer|scheduler|scaler)\b.*|rng_state.*"
     r"|training_args\.bin|trainer_state\.json|(all|eval|train|predict)_results\.json"
 )
-"""Files that a training leaves beside the model, and that no model is loaded from."""
+"""Files that a training leaves next to the model, and that no model is loaded from."""
 
 _TRAINING = re.compile(r"(checkpoint|global_step|epoch|step)[-_]?\d+")
 _OF_RUNS = ("store.sqlite", "spec.json")
@@ -52,7 +62,7 @@ _VOCABULARY = re.compile(
 """Files that hold a tokenizer's vocabulary."""
 
 SHORTEST, LONGEST = "shortest_edge", "longest_edge"
-"""What processors call their bounds, of an edge or, in some families, of an area."""
+"""Names of processors' bounds, of an edge or, in some families, of an area."""
 
 _OLD_NAMES = {SHORTEST: "min_pixels", LONGEST: "max_pixels"}
 
@@ -61,19 +71,92 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 HUB_SECONDS = 10.0
 """How long the hub may take to answer."""
 
-_OF_PICTURES = re.compile(r"vision|visual|image|img|pixel|vit_|vq_|mm_")
-"""What the names of a configuration's fields hold, one at least, where a model sees."""
+_IMAGE_FIELD = re.compile(r"vision|visual|image|img|pixel|vit_|vq_|mm_")
+"""The configuration of a model that takes images has at least one such field."""
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The files that transformers reads a checkpoint's weights from; none for other formats.
+
+    Raises `ConfigError` for an index that cannot be read or names missing files.
+    """
+    for name in _NAMES:
+        if (folder / name).exists():
+            return [folder / name]
+        if (folder / f"{name}.index.json").exists():
+            return _indexed(folder / f"{name}.index.json")
+    return []
+
+
+def check_whole(folder: Path) -> None:
+    """Raise `ConfigError` that names a file that is missing, cut short or damaged."""
+    for file in weight_files(folder):
+        with file.open("rb") as stream:
+            if stream.read(len(POINTER)) == POINTER:
+                raise ConfigError(f"{file}: {POINTER_ONLY}")
+        if file.suffix == ".safetensors":
+            safetensors_header(file)
+        else:
+            _check_archive(file)
+
+
+def safetensors_header(file: Path) -> tuple[int, dict[str, Any]]:
+    """The offset of the tensors, in bytes, and the header (layout: the safetensors format).
+
+    Raises `ConfigError` if the header cannot be read, or if the file has another length.
+    """
+    with file.open("rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        if length > _HEADER_BYTES:
+            raise ConfigError(f"{file}: not a safetensors file; {_AGAIN}")
+        text = stream.read(length)
+    try:
+        header: dict[str, Any] = json.loads(text)
+        ends = [
+            entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"
+        ]
+        whole = 8 + length + max(ends, default=0)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{file}: cut short or damaged; {_AGAIN}") from error
+    if (size := file.stat().st_size) != whole:
+        raise ConfigError(
+            f"{file}: cut short or damaged ({size:,} bytes; its header says {whole:,}); {_AGAIN}"
+        )
+    return 8 + length, header
+
+
+def _check_archive(file: Path) -> None:
+    """Torch's files are zip archives, with a table at their end; older ones cannot be checked."""
+    with file.open("rb") as stream:
+        begin = stream.read(4)
+    if not begin or (begin == b"PK\x03\x04" and not zipfile.is_zipfile(file)):
+        raise ConfigError(f"{file}: cut short or damaged; {_AGAIN}")
+
+
+def _indexed(index: Path) -> list[Path]:
+    try:
+        names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{index}: cut short or damaged; {_AGAIN}") from error
+    missing = [name for name in names if not (index.parent / name).is_file()]
+    if missing:
+        few = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
+        raise ConfigError(
+            f"{index} names {len(names)} files, of which {len(missing)} are missing ({few}); copy "
+            "or download them too"
+        )
+    return [index.parent / name for name in names]
 
 
 def is_local(model: str) -> bool:
-    """Whether `model` is a path: one that exists, or one that can be nothing else."""
+    """Whether `model` is a path: one that exists, or one that cannot be a hub name."""
     return Path(model).expanduser().exists() or model.startswith(("/", "./", "../", "~"))
 
 
 def file_at_hand(model: str, name: str, revision: str | None = None) -> Path | None:
-    """Where a file of a checkpoint lies: in its folder, or where the hub's library keeps downloads.
+    """The path of a checkpoint's file: in its folder, or in the cache of the hub's library.
 
-    None for what was not downloaded before. In a folder the file need not be there.
+    None for a file that was not downloaded before. In a folder the file need not exist.
     """
     if is_local(model):
         return Path(model).expanduser() / name
@@ -82,24 +165,24 @@ def file_at_hand(model: str, name: str, revision: str | None = None) -> Path | N
     from huggingface_hub import try_to_load_from_cache
 
     try:
-        found = try_to_load_from_cache(model, name, revision=revision)
-    except ValueError:  # a name that the hub could not have is for the server to refuse
+        path = try_to_load_from_cache(model, name, revision=revision)
+    except ValueError:  # not a valid hub name; loading reports it
         return None
-    return Path(found) if isinstance(found, str) else None
+    return Path(path) if isinstance(path, str) else None
 
 
 def commit_at_hand(model: str, revision: str | None = None) -> str | None:
-    """The commit of a hub name that was downloaded; None for a folder, or where it is not known."""
+    """The commit of a hub name that was downloaded; None for a folder, or if it is not known."""
     file = None if is_local(model) else file_at_hand(model, "config.json", revision)
     return file.parent.name if file is not None and _COMMIT.fullmatch(file.parent.name) else None
 
 
 def check_files(model: str, *, images: bool | None = None) -> None:
-    """Raise `ConfigError` naming a file that a checkpoint's folder lacks, or that is damaged.
+    """Raise `ConfigError` for a file that is missing in a checkpoint's folder, or damaged.
 
-    That is its configuration, tokenizer and, if it takes `images` (None: if its configuration has
-    a vision part), processor. Hub names and single files are not checked, nor what code that the
-    checkpoint brings may do without.
+    Needed are its configuration, tokenizer and, if it takes `images` (None: if its configuration
+    has a vision part), processor. Hub names and single files are not checked, nor files that a
+    checkpoint with its own code may not need.
     """
     folder = Path(model).expanduser()
     if not folder.is_dir():
@@ -143,7 +226,7 @@ def _read_json(file: Path) -> dict[str, Any]:
 def area_bounds(model: str, revision: str | None = None) -> dict[str, int] | None:
     """The least and the largest area, in pixels, that the processor scales images into.
 
-    None if it bounds edges, as most do, or if its file is not at hand.
+    None if it bounds edges, as most do, or if its file was not downloaded.
     """
     for file in filter(None, (file_at_hand(model, name, revision) for name in _PROCESSORS)):
         with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
@@ -163,7 +246,7 @@ def _bounds(processor: Mapping[str, Any]) -> dict[str, int] | None:
 def require_hub(spec: ModelSpec, revision: str | None) -> None:
     """Raise `ConfigError` for a hub name that is not downloaded if the hub does not answer.
 
-    Without this its library tries for half a minute, file by file.
+    The hub's library alone would try for half a minute, file by file.
     """
     if is_local(spec.model) or file_at_hand(spec.model, "config.json", revision) is not None:
         return
@@ -173,7 +256,7 @@ def require_hub(spec: ModelSpec, revision: str | None) -> None:
     try:
         HfApi().model_info(spec.model, revision=revision, timeout=HUB_SECONDS)
     except (HfHubHTTPError, HFValidationError):
-        return  # the hub answers; loading says what is wrong with the name
+        return  # the hub answers; loading reports what is wrong with the name
     except Exception as error:  # httpx's or httpx2's, by the version of the library
         raise ConfigError(
             f"model {spec.label}: {spec.model} is not in the hub's cache on this machine, and "
@@ -183,7 +266,7 @@ def require_hub(spec: ModelSpec, revision: str | None) -> None:
 
 
 def require_pinned(spec: ModelSpec, revision: str | None) -> None:
-    """Raise `ConfigError` where the hub's code would run, of whatever commit is the latest."""
+    """Raise `ConfigError` if the latest code on the hub would run, whatever its commit."""
     if not revision and not is_local(spec.model):
         raise ConfigError(
             f"model {spec.label}: trust_remote_code runs code from the hub; pin it by options."
@@ -192,10 +275,9 @@ def require_pinned(spec: ModelSpec, revision: str | None) -> None:
 
 
 def require_sight(model: str, revision: str | None = None) -> None:
-    """Raise `ConfigError` for a checkpoint whose configuration speaks of no pictures at all.
+    """Raise `ConfigError` for a checkpoint whose configuration mentions no images.
 
-    Of a hub name that was not downloaded before, and of a model that brings code of its own,
-    nothing is known here.
+    A hub name that was not downloaded before and a model with its own code pass.
     """
     file = file_at_hand(model, "config.json", revision)
     if file is None:
@@ -205,9 +287,11 @@ def require_sight(model: str, revision: str | None = None) -> None:
     except (OSError, ValueError):
         return
     fields = set(_fields(config))
-    is_told = "model_type" in fields and "auto_map" not in fields
-    if is_told and not any(map(_OF_PICTURES.search, fields)):
-        raise ConfigError(f"it takes no images: {file} describes no part that sees")
+    is_known = "model_type" in fields and "auto_map" not in fields
+    if is_known and not any(map(_IMAGE_FIELD.search, fields)):
+        raise ConfigError(
+            f"it takes no images: {file} describes no part for images; use a vision-language model"
+        )
 
 
 def _fields(config: Any) -> Iterator[str]:
@@ -226,16 +310,16 @@ def checkpoint_fingerprint(model: str, revision: str | None = None) -> str:
 
     Of a folder count the names and contents of configuration, tokenizer, template and code files
     and, of weights, the size and samples (of safetensors: of every tensor), so that weights trained
-    further in place get another hash within a fraction of a second. The folder's own name does not
-    count, nor what a training left there (its state, earlier checkpoints), nor runs that were
-    written below it. Raises `ConfigError` where a path leads nowhere or holds no
-    checkpoint, and where files of its weights are missing or cut short.
+    further in place get another hash within a fraction of a second. The folder's name does not
+    count, nor a training's state and earlier checkpoints, nor run folders below it. Raises
+    `ConfigError` for a path that does not exist or is not a checkpoint, and for missing or cut
+    files of its weights.
     """
     if not is_local(model):
         return hash_json(["hub", model, revision])
     path = Path(model).expanduser()
     if not path.exists():
-        raise ConfigError(f"model {model}: there is no such folder; give a checkpoint's folder")
+        raise ConfigError(f"model {model}: no such folder; give a checkpoint's folder")
     files = {str(file.relative_to(path)): file for file in _files(path)}
     if not files:
         raise ConfigError(f"model {model}: holds no checkpoint (no configuration, no weights)")
@@ -254,7 +338,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _below(path: Path) -> Iterator[Path]:
-    """All files of a checkpoint, but for those in folders that are something else."""
+    """All files of a checkpoint, except those in folders that belong to something else."""
     for folder, within, names in os.walk(path):
         here = Path(folder)
         within[:] = [name for name in within if not _is_apart(here / name)]
@@ -262,7 +346,7 @@ def _below(path: Path) -> Iterator[Path]:
 
 
 def _is_apart(folder: Path) -> bool:
-    """Whether a folder within a checkpoint's is hidden, a training's, or has results of runs."""
+    """Whether a folder within a checkpoint's is hidden, a training's, or a run folder."""
     if folder.name.startswith(".") or _TRAINING.fullmatch(folder.name):
         return True
     return any((folder / name).exists() for name in _OF_RUNS)
@@ -281,7 +365,7 @@ def _file_hash(file: Path) -> str:
 
 
 def _spans(file: Path, size: int) -> Iterator[tuple[int, int]]:
-    """What is read of a large file, as (offset, length) in bytes: head, tail and some between."""
+    """The samples of a large file, as (offset, length) in bytes: head, tail and some between."""
     last = max(size - _BLOCK_BYTES, 0)
     for number in range(_BLOCKS):
         yield last * number // (_BLOCKS - 1), _BLOCK_BYTES
@@ -290,7 +374,7 @@ def _spans(file: Path, size: int) -> Iterator[tuple[int, int]]:
 
 
 def _tensor_spans(file: Path) -> Iterator[tuple[int, int]]:
-    """The beginning and the middle of every tensor: training may touch a few small ones only."""
+    """The beginning and the middle of every tensor: training may change only a few small ones."""
     begin, header = safetensors_header(file)
     for name, entry in sorted(header.items()):
         if name != "__metadata__":

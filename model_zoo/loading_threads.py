@@ -1,7 +1,7 @@
 """Threads that load models, for which a run that is stopped need not wait.
 
-A thread of the event loop's own executor would hold up its end, for the minutes that a large
-checkpoint takes. What uses such a thread's result is not known here.
+A thread of the event loop's executor would hold up its end for the minutes that a large checkpoint
+takes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _loading: set[threading.Thread] = set()
 
 
 def load_in_thread(load: Callable[[], Loaded]) -> asyncio.Future[Loaded]:
-    """Call `load` in a thread of its own; where that is cancelled, nobody gets what it returns."""
+    """Call `load` in a new thread; if the future is cancelled, its result is dropped."""
     loaded: asyncio.Future[Loaded] = asyncio.get_running_loop().create_future()
     thread = threading.Thread(target=_run, args=(load, loaded), name="mmconv-load")
     _loading.add(thread)
@@ -32,8 +32,7 @@ def load_in_thread(load: Callable[[], Loaded]) -> asyncio.Future[Loaded]:
 def end_with_loads(code: int) -> None:
     """End the process with this exit code if a load is under way; else return.
 
-    A thread cannot be ended, and the interpreter would wait for it. What is to be kept has to be
-    closed by now.
+    A thread cannot be ended, and the interpreter would wait for it. Files must be closed by now.
     """
     if _loading:
         sys.stdout.flush()
@@ -44,10 +43,10 @@ def end_with_loads(code: int) -> None:
 def _run(load: Callable[[], Any], loaded: asyncio.Future[Any]) -> None:
     try:
         settle = partial(_settle, loaded, load(), None)
-    except BaseException as error:  # noqa: BLE001 - handed to whoever waits for it
+    except BaseException as error:  # noqa: BLE001 - raised where the future is awaited
         settle = partial(_settle, loaded, None, error)
     _loading.discard(threading.current_thread())
-    with suppress(RuntimeError):  # The loop has ended, and with it whoever waited.
+    with suppress(RuntimeError):  # The loop has ended, and with it all that waited.
         loaded.get_loop().call_soon_threadsafe(settle)
     # The error's traceback holds this frame: together they would hold what was half loaded.
     del settle, loaded

@@ -1,7 +1,7 @@
-"""Splits what a model thought aloud from its answer.
+"""Splits a model's reasoning from its answer.
 
 Only reasoning that opens a reply is split off; an answer that talks about the tags keeps them.
-Servers that split for themselves put reasoning into a field of its own.
+Servers that split reasoning themselves put it into another field.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TAGS = (
 GRPO, Seed-OSS and gpt-oss."""
 
 _BETWEEN_CHANNELS = "<|end|><|start|>assistant"
-"""What stands before the closing tag of gpt-oss."""
+"""The text before the closing tag of gpt-oss."""
 
 _LONE_CLOSING = re.compile(r"(?<![`'\"])(?:</(?:think|thinking)>|◁/think▷)")
 _WHOLE_ANSWER = re.compile(r"<answer>((?:(?!</?answer>).)*)(?:</answer>)?", re.DOTALL)
@@ -36,7 +36,7 @@ def opened_by(prompt: str) -> str:
 
 
 def is_of_tag(token: str) -> bool:
-    """Whether a special token is a tag, or one of those that make up a tag of gpt-oss."""
+    """Whether a special token is a tag, or a part of a tag of gpt-oss."""
     return bool(token) and any(token in tag for tags in _TAGS for tag in tags)
 
 
@@ -44,11 +44,10 @@ def split_reasoning(text: str, *, others: bool = False, opened: str = "") -> tup
     """The reasoning that opens `text`, or None, and the answer that follows it.
 
     A closing tag alone (`</think>`, `</thinking>`, `◁/think▷`) ends reasoning whose opening tag
-    stood in the prompt, unless there is reasoning of `others` already: that the server has split
-    off. An opening tag alone, in the reply or at the end of the prompt (`opened`), means that the
-    reply was cut short while thinking: the answer is then empty. Empty reasoning is None. Of what
-    follows reasoning, `<answer>` and `</answer>` around all of it go, too (GLM-4.1V); the latter
-    may not have come.
+    was in the prompt, unless the server has split reasoning off already (`others`). An opening tag
+    alone, in the reply or at the end of the prompt (`opened`), means that the reply was cut short
+    while thinking: the answer is then empty. Empty reasoning is None. `<answer>` and `</answer>`
+    around all that follows reasoning are removed, too (GLM-4.1V), also without the closing one.
     """
     begun = text.lstrip()
     if not begun.startswith(opened):

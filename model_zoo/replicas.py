@@ -14,7 +14,7 @@ from mmconv.core.protocols import Backend
 from mmconv.core.types import Message, Reply, Sampling
 
 REMEMBERED = 65_536
-"""How many conversations keep their place; those that were idle longest are placed anew."""
+"""How many conversations keep their place; those that were idle longest are placed again."""
 
 
 class Replicas:

@@ -17,11 +17,11 @@ from pydantic import BaseModel
 from mmconv.core.config import AboutSpec, ModelSpec, RunSpec, SamplingSpec, load_model, model_files
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Image, Message, Text
-from model_zoo import vllm_options
 from model_zoo.hf import HfOptions
 from model_zoo.openai_api import request
 from model_zoo.providers import PROVIDERS, find_provider
-from model_zoo.simulated.damaged import DamagedOptions
+from model_zoo.simulated.planted import DamagedOptions
+from model_zoo.vllm.options import VllmOptions
 
 FILES = model_files()
 OPTIONS: dict[str, type[BaseModel]] = {
@@ -29,7 +29,7 @@ OPTIONS: dict[str, type[BaseModel]] = {
     "hf": HfOptions,
     "openai": request.OpenAIOptions,
     "pocket": HfOptions,
-    "vllm": vllm_options.VllmOptions,
+    "vllm": VllmOptions,
 }
 each_file = pytest.mark.parametrize("name", FILES)
 
@@ -155,7 +155,7 @@ def written(name: str, family: str, *parts: Text | Image) -> str:
     """A two-turn conversation as the file's template writes it, by a tiny model of that family."""
     pytest.importorskip("transformers", reason="needs the extra hf")
     from model_zoo.hf.loading import load_checkpoint
-    from model_zoo.hf.prompting import read_wording, render
+    from model_zoo.hf.prompts import read_wording, render
     from tests.model_zoo import hf_support
 
     spec = load_model(name)

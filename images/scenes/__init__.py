@@ -1,23 +1,27 @@
-"""Scenes: pictures of a few coloured things, dialogues about them, and a checker of answers.
+"""Scenes: images of a few coloured things, dialogues about them, and a checker of answers.
 
-Everything is drawn from a seed and true by construction. The language is small and regular; it is
-no test of what a real model can say, only of what it sees and what it makes of that.
+Everything is drawn from a seed and true by construction. The language is small and regular: it does
+not test what a real model can say, only what it sees and how it reasons about that.
 """
 
 from images.scenes.checking import Check, check
 from images.scenes.dialogue import Dialogue, Sample, answer, draw_sample, write_dialogue
-from images.scenes.picture import SIDE, draw, label_map, paint, pixels
-from images.scenes.sampling import sample_scene
-from images.scenes.values import (
+from images.scenes.scene import (
     COLOURS,
     DIFFICULTIES,
     SHAPES,
+    SIDE,
     SIZES,
     Difficulty,
     Scene,
     Thing,
+    draw,
+    label_map,
+    paint,
+    pixels,
+    sample_scene,
 )
-from images.scenes.wording import Turn
+from images.scenes.turns import Turn
 
 __all__ = [
     "COLOURS",

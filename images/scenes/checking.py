@@ -1,8 +1,8 @@
-"""Checks an answer about a scene against the reference, fact by fact, in anybody's words.
+"""Checks an answer about a scene against the reference, fact by fact, whatever its wording.
 
-A fact is a thing, with the verdict right behind it ("red circle, yes") or the group that it is told
-in ("red circle, large"), or a number, a colour, a size, a place or a "nothing" that stands alone.
-Whatever else is said is no fact here: neither style nor truth beyond the reference is judged.
+A fact is a thing, with the verdict right behind it ("red circle, yes") or the group that it belongs
+to ("red circle, large"), or a number, a colour, a size, a place or a "nothing" on its own. Nothing
+else counts: neither style nor truth beyond the reference is judged.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final
 
-from images.scenes.values import COLOURS, SHAPES, SIZES
-from images.scenes.wording import plural
+from images.scenes.scene import COLOURS, SHAPES, SIZES
+from images.scenes.turns import plural
 
 _OTHER_COLOURS = ("pink", "white", "grey", "brown", "cyan", "magenta", "gold", "silver", "teal")
 _OTHER_SHAPES = ("rectangle", "oval", "ellipse", "pentagon", "hexagon", "octagon", "heart", "ring")
@@ -64,7 +64,7 @@ _END = "."
 
 _ORDERED = "from left to right"
 _FILLED = re.compile(r"from (?:the )?left to (?:the )?right|(?:is|are) left\b(?! of)")
-_TOLD_AFTER = re.compile(
+_DESCRIBED_AFTER = re.compile(
     rf"\b({'|'.join(_SHAPES)})\s+(?:is|are)\s+(?:an?\s+)?({'|'.join(_COLOURS)})\b"
 )
 _TOKEN = re.compile(r"[a-z]+|\d+|[.,:;!?]")
@@ -72,7 +72,7 @@ _TOKEN = re.compile(r"[a-z]+|\d+|[.,:;!?]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """An answer's facts, `right` or `wrong`, and those `missing` that the reference tells."""
+    """An answer's facts, `right` or `wrong`, and those `missing` from it."""
 
     right: tuple[str, ...]
     missing: tuple[str, ...]
@@ -85,9 +85,9 @@ class Check:
 
     @property
     def share(self) -> float:
-        """Right facts among all that were wanted or told, 0 to 1; 1 only where exact."""
-        told = len(self.right) + len(self.missing) + len(self.wrong)
-        return len(self.right) / told if told else 1.0
+        """Right facts among all that were expected or stated, 0 to 1; 1 only if exact."""
+        stated = len(self.right) + len(self.missing) + len(self.wrong)
+        return len(self.right) / stated if stated else 1.0
 
 
 def check(answer: str, reference: str, instruction: str) -> Check:
@@ -96,18 +96,18 @@ def check(answer: str, reference: str, instruction: str) -> Check:
     Their order counts where the instruction asks for one ("from left to right"). A reference of
     several lines wants as many.
     """
-    wanted, told = facts(reference), facts(answer)
+    expected, stated = facts(reference), facts(answer)
     lines = len(_lines(reference))
     if lines > 1:
-        wanted.append(f"{lines} lines")
-        told.append(f"{len(_lines(answer))} lines")
+        expected.append(f"{lines} lines")
+        stated.append(f"{len(_lines(answer))} lines")
     if _ORDERED in instruction:
-        return _in_order(wanted, told)
-    both = Counter(wanted) & Counter(told)
+        return _in_order(expected, stated)
+    both = Counter(expected) & Counter(stated)
     return Check(
         right=tuple(both.elements()),
-        missing=tuple((Counter(wanted) - both).elements()),
-        wrong=tuple((Counter(told) - both).elements()),
+        missing=tuple((Counter(expected) - both).elements()),
+        wrong=tuple((Counter(stated) - both).elements()),
     )
 
 
@@ -115,14 +115,14 @@ def facts(text: str) -> list[str]:
     """The facts of a text, in its order."""
     plain = _FILLED.sub(" ", text.casefold())
     reader = _Reader()
-    tokens = _TOKEN.findall(_TOLD_AFTER.sub(r"\2 \1", plain))
+    tokens = _TOKEN.findall(_DESCRIBED_AFTER.sub(r"\2 \1", plain))
     return [fact for token in [*tokens, _END] for fact in reader.read(token)]
 
 
 class _Reader:
     """Makes facts of the tokens of a text, one after another.
 
-    `group` is what was last told to come ("large:"), `thing` what may still get a verdict, `owner`
+    `group` is the last heading ("large:"), `thing` may still get a verdict, `owner` is
     its size or group. `number`, `size` and `colour` wait for the shape that they belong to.
     """
 
@@ -152,7 +152,7 @@ class _Reader:
         self.number = self.size = self.colour = ""
 
     def _describes(self, token: str) -> bool:
-        """Whether the token tells something of a shape that may follow; if so, keep it."""
+        """Whether the token describes a shape that may follow; if so, keep it."""
         if token in _COLOURS:
             self.colour = _COLOURS[token]
         elif token in _SIZES:
@@ -166,7 +166,7 @@ class _Reader:
         return True
 
     def _close(self, token: str) -> Iterator[str]:
-        """What was told of no shape stands alone; a size or colour then heads a group."""
+        """Words without a shape are facts of their own; a size or colour then heads a group."""
         yield from filter(None, (self.number, self.size, self.colour))
         self.group = self.size or self.colour or self.group
         self.number = self.size = self.colour = ""
@@ -178,7 +178,7 @@ class _Reader:
 
 
 def _verdict(token: str) -> str:
-    """What a word right behind a thing says of it; empty if it says nothing."""
+    """The verdict in a word right behind a thing; empty if it is none."""
     return _ANSWERS.get(token) or _SIZES.get(token) or _PLACES.get(token) or _number(token)
 
 
@@ -193,13 +193,13 @@ def _lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-def _in_order(wanted: Sequence[str], told: Sequence[str]) -> Check:
-    matcher = SequenceMatcher(None, wanted, told, autojunk=False)
+def _in_order(expected: Sequence[str], stated: Sequence[str]) -> Check:
+    matcher = SequenceMatcher(None, expected, stated, autojunk=False)
     blocks = matcher.get_matching_blocks()
     kept = {block.a + step for block in blocks for step in range(block.size)}
     met = {block.b + step for block in blocks for step in range(block.size)}
     return Check(
-        right=tuple(fact for place, fact in enumerate(wanted) if place in kept),
-        missing=tuple(fact for place, fact in enumerate(wanted) if place not in kept),
-        wrong=tuple(fact for place, fact in enumerate(told) if place not in met),
+        right=tuple(fact for place, fact in enumerate(expected) if place in kept),
+        missing=tuple(fact for place, fact in enumerate(expected) if place not in kept),
+        wrong=tuple(fact for place, fact in enumerate(stated) if place not in met),
     )

@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from images.scenes import creation, perception, reasoning
-from images.scenes.perception import Seen
-from images.scenes.reasoning import Reasoned
-from images.scenes.sampling import sample_scene
-from images.scenes.values import COLOURS, SHAPES, SIZES, Difficulty, Scene, Thing
-from images.scenes.wording import Turn, a_thing, listed
+from images.scenes.scene import COLOURS, SHAPES, SIZES, Difficulty, Scene, Thing, sample_scene
+from images.scenes.turns import (
+    CREATION,
+    PERCEPTION,
+    REASONING,
+    Reasoned,
+    Seen,
+    Turn,
+    a_thing,
+    listed,
+)
 
 _DESCRIBED: Final = re.compile(
     rf"\b({'|'.join(COLOURS)}) ({'|'.join(SHAPES)}) \(({'|'.join(SIZES)}), in the (upper|lower)"
@@ -21,7 +26,7 @@ _DESCRIBED: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialogue:
-    """Three turns about one scene, what the picture shows, and what the third turn must hold."""
+    """Three turns about one scene, a caption of the image, and what the third turn must contain."""
 
     turns: tuple[Turn, Turn, Turn]
     caption: str
@@ -37,10 +42,10 @@ class Sample:
 
 
 def draw_sample(series: str, seed: int, number: int, difficulty: Difficulty = "normal") -> Sample:
-    """Sample `number` of the series that a name and a seed stand for.
+    """Sample `number` of the series with this name and seed.
 
-    Every sample has a stream of random numbers of its own, so that series of different names or
-    seeds have samples in common only by chance.
+    Every sample has its own stream of random numbers, so that series of different names or seeds
+    share samples only by chance.
     """
     random = Random(f"scenes/{series}/{seed}/{number}")
     scene = sample_scene(random, difficulty)
@@ -51,7 +56,7 @@ def write_dialogue(scene: Scene, random: Random) -> Dialogue:
     """Three turns about `scene`, their tasks drawn by lot."""
     seen = _look(scene, random)
     reasoned = _reason(seen, random)
-    created = creation.TASKS[random.choice(tuple(creation.TASKS))](reasoned)
+    created = CREATION[random.choice(tuple(CREATION))](reasoned)
     return Dialogue(
         turns=(seen.turn, reasoned.turn, created.turn),
         caption=describe(scene.things, scene.ground),
@@ -61,29 +66,29 @@ def write_dialogue(scene: Scene, random: Random) -> Dialogue:
 
 def _look(scene: Scene, random: Random) -> Seen:
     while True:
-        found = perception.TASKS[random.choice(tuple(perception.TASKS))](scene)
-        if found:
-            return random.choice(found)
+        turns = PERCEPTION[random.choice(tuple(PERCEPTION))](scene)
+        if turns:
+            return random.choice(turns)
 
 
 def _reason(seen: Seen, random: Random) -> Reasoned:
     while True:
-        found = reasoning.TASKS[random.choice(tuple(reasoning.TASKS))](seen)
-        if found:
-            return random.choice(found)
+        turns = REASONING[random.choice(tuple(REASONING))](seen)
+        if turns:
+            return random.choice(turns)
 
 
 def describe(things: tuple[Thing, ...], ground: str) -> str:
-    """All that is in a picture, in one sentence."""
-    told = [
+    """All things of an image, in one sentence."""
+    names = [
         f"{a_thing(thing)} ({thing.size}, in the {'upper' if thing.upper else 'lower'} half)"
         for thing in things
     ]
-    return f"On a plain {ground} ground there is, from left to right, {listed(told)}."
+    return f"On a plain {ground} ground there is, from left to right, {listed(names)}."
 
 
 def read_description(caption: str) -> Scene:
-    """The scene that `describe` told of, as far as questions go: nothing in it can be drawn.
+    """The scene that `describe` described, without what is needed to draw it.
 
     Raises `ValueError` for a text that names no thing in that way.
     """
@@ -106,18 +111,18 @@ def read_description(caption: str) -> Scene:
 def answer(caption: str, instructions: tuple[str, str, str]) -> tuple[str, str, str]:
     """The three true answers to a dialogue's instructions, worked out from its caption.
 
-    Raises `ValueError` where caption or instructions are not in the language of scenes.
+    Raises `ValueError` if caption or instructions are not in the language of scenes.
     """
     scene = read_description(caption)
-    for seen in (each for task in perception.TASKS.values() for each in task(scene)):
+    for seen in (turn for task in PERCEPTION.values() for turn in task(scene)):
         if seen.turn.instruction != instructions[0]:
             continue
-        for reasoned in (each for task in reasoning.TASKS.values() for each in task(seen)):
+        for reasoned in (turn for task in REASONING.values() for turn in task(seen)):
             if reasoned.turn.instruction != instructions[1]:
                 continue
-            for task in creation.TASKS.values():
+            for task in CREATION.values():
                 created = task(reasoned)
                 if created.turn.instruction == instructions[2]:
                     first, second = seen.turn.reference, reasoned.turn.reference
                     return first, second, created.turn.reference
-    raise ValueError("the instructions are not such as scenes ask of this picture")
+    raise ValueError("the instructions are not questions of scenes about this image")

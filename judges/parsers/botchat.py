@@ -13,18 +13,18 @@ from mmconv.core.errors import Unparsed
 from mmconv.core.types import Verdict
 
 HUMAN = "human"
-"""Score of a UniEval verdict: how many utterances stand before the first one taken for AI."""
+"""Score of a UniEval verdict: how many utterances precede the first one taken for AI."""
 
 FIRST, SECOND, BOTH, NEITHER = "first", "second", "both", "neither"
 """Labels of a comparison: which of the two dialogues the judge takes for a machine's."""
 
 AUTHORS_UTTERANCES = 16
-"""What the authors' code takes for the number of human utterances where it finds no index."""
+"""The number of human utterances in the authors' code if it finds no index."""
 
 # Judges put emphasis, quotes, list marks and brackets around the words that they were asked for.
 _EDGE = r"[\s*_`\"'“”#>()\[\]（）【】-]*"
 _CHOICE = rf"(?:^|[\n;；]){_EDGE}(?:(?:my|the|final){_EDGE})*choice{_EDGE}[:：]{_EDGE}"
-# An answer that only repeats what there was to choose from is none.
+# An answer that only repeats the choices does not count.
 _ALONE = r"\b(?!\s*(?:[/|&]|(?:or|and)\b|,\s*conversation))"
 _YES_NO = re.compile(rf"{_CHOICE}(yes|no){_ALONE}", re.IGNORECASE)
 # The paper prints the answer format on one line, and some judges answer so.
@@ -44,11 +44,10 @@ _REASON = re.compile(r"\breason[\s*_`\"'“”#>-]*[:：][\s*_`\"'“”#>-]*", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniEvalParser:
-    """Reads `Choice: Yes` with `Index: n`, or `Choice: No`, for a dialogue of so many utterances.
+    """Reads `Choice: Yes` with `Index: n`, or `Choice: No`, for a dialogue of `utterances`.
 
-    The verdict's score `human` is n - 1, or all `utterances` where none is taken for AI. A choice
-    that is made twice and differently, "Yes" without an index from 1 on, and "No" with one, are
-    unreadable.
+    The verdict's score `human` is n - 1, or all `utterances` if none is taken for AI. Two different
+    choices, "Yes" without an index from 1 on, and "No" with one, are unreadable.
     """
 
     utterances: int
@@ -70,7 +69,7 @@ class UniEvalParser:
             raise Unparsed(f"'Choice: Yes' with {len(indexes) or 'no'} different 'Index: n'")
         written = _ORDINAL.sub("", indexes.pop())
         if not written.isdecimal():
-            raise Unparsed(f"'Index: {written}' is no one utterance")
+            raise Unparsed(f"'Index: {written}' is not a single utterance")
         index = int(written)
         if not 1 <= index <= self.utterances:
             raise Unparsed(f"index {index} is out of range 1-{self.utterances}")
@@ -83,17 +82,17 @@ def comparison(text: str) -> Verdict:
     Raises `Unparsed` without a choice, for choices that differ, and for one conversation with the
     other's number behind it.
     """
-    found = {_label(match) for match in _WHICH.finditer(text)}
-    if len(found) != 1:
-        raise Unparsed(f"looked for one 'Choice: ...', found {len(found)} different ones")
-    return Verdict(label=found.pop(), rationale=_reason(text))
+    labels = {_label(match) for match in _WHICH.finditer(text)}
+    if len(labels) != 1:
+        raise Unparsed(f"looked for one 'Choice: ...', found {len(labels)} different ones")
+    return Verdict(label=labels.pop(), rationale=_reason(text))
 
 
 def authors_human(text: str) -> Verdict:
-    """Score `human` as the authors' `parse_output` has it: `Index: n` is n - 1, anything else 16.
+    """Score `human` as in the authors' `parse_output`: `Index: n` is n - 1, anything else 16.
 
-    So "Choice: Yes" without an index counts as a dialogue without AI. Raises `Unparsed` where
-    their code stops: an index that is neither None nor an integer.
+    So "Choice: Yes" without an index counts as a dialogue without AI. Raises `Unparsed` if their
+    code stops: for an index that is neither None nor an integer.
     """
     human = AUTHORS_UTTERANCES
     for line in text.splitlines():
@@ -107,7 +106,7 @@ def authors_human(text: str) -> Verdict:
 
 
 def authors_comparison(text: str) -> Verdict:
-    """The label as the authors' `match_answer` has it; raises `Unparsed` for their "unknown".
+    """The label as in the authors' `match_answer`; raises `Unparsed` for their "unknown".
 
     The first line that begins with `Choice:` and names anything decides, and on it the first of
     "Conversation 1", "Conversation 2", "Both", "Neither", in this order, that occurs anywhere.
@@ -129,11 +128,11 @@ _AUTHORS_WORDS = {
 }
 
 
-def _only(pattern: re.Pattern[str], text: str, wanted: str) -> str:
-    found = {match[1].lower() for match in pattern.finditer(text)}
-    if len(found) != 1:
-        raise Unparsed(f"looked for {wanted}; found {'both' if found else 'neither'}")
-    return found.pop()
+def _only(pattern: re.Pattern[str], text: str, expected: str) -> str:
+    choices = {match[1].lower() for match in pattern.finditer(text)}
+    if len(choices) != 1:
+        raise Unparsed(f"looked for {expected}; found {'both' if choices else 'neither'}")
+    return choices.pop()
 
 
 def _label(match: re.Match[str]) -> str:
@@ -148,7 +147,7 @@ def _label(match: re.Match[str]) -> str:
 
 
 def _reason(text: str) -> str:
-    """What follows `Reason:`, or the whole reply where nothing is so named."""
+    """The text after `Reason:`, or the whole reply without such a mark."""
     match = _REASON.search(text)
     return (text if match is None else text[match.end() :]).strip()
 

@@ -1,7 +1,7 @@
 """CMT-Eval's parser: a judge's JSON, one entry per turn, read as scores by turn.
 
-An entry may stand for several turns (`"轮次": "5-8"`). What cannot be read is left out or refused,
-never filled in; a number off the scale is handed on, and counts as one that lacks.
+An entry may stand for several turns (`"轮次": "5-8"`). Unreadable parts are left out or refused,
+never filled in; a number off the scale is passed on, and counts as missing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LOWEST, HIGHEST = 1, 5
 DIMENSIONS = ("IS", "Adp")
 
 MOST_TURNS = 200
-"""An entry that claims more turns than this is no entry."""
+"""An entry that claims more turns than this is refused."""
 
 _TURNS = "轮次"
 _REASONS = "评分理由"
@@ -59,17 +59,17 @@ _REASON = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnsParser:
-    """Reads the judgement of a dialogue of so many turns."""
+    """Reads the judgement of a dialogue of `turns` turns."""
 
     turns: int
 
     def __call__(self, text: str) -> Verdict:
-        """What `turn_scores` reads; a number that is not there, or off the scale, lacks."""
+        """The verdict of `turn_scores`; a number that is absent, or off the scale, is missing."""
         verdict = turn_scores(text)
-        wanted = [f"{turn}/{name}" for turn in range(1, self.turns + 1) for name in DIMENSIONS]
-        found = [verdict.scores.get(name) for name in wanted]
+        names = [f"{turn}/{name}" for turn in range(1, self.turns + 1) for name in DIMENSIONS]
+        values = [verdict.scores.get(name) for name in names]
         return replace(
-            verdict, lacks=sum(value is None or not is_on_scale(value) for value in found)
+            verdict, lacks=sum(value is None or not is_on_scale(value) for value in values)
         )
 
 
@@ -81,13 +81,13 @@ def is_on_scale(value: float) -> bool:
 def turn_scores(text: str) -> Verdict:
     """Scores `{turn}/IS` and `{turn}/Adp`, and `{turn}/merged`: 1 if its entry has other turns too.
 
-    A number that an entry lacks is not among them. JSON that is broken, by quotation marks in the
-    reasons or by the end of the reply, is read entry by entry. Entries for no turn, such as one for
-    the whole, are left out. Raises `Unparsed` where no entry has a number, where two entries score
-    one turn differently, and for a turn 0: counted from there all scores are of other turns.
+    Missing numbers of an entry are left out. JSON that is broken, by quotation marks in the reasons
+    or by the end of the reply, is read entry by entry. Entries for no turn, such as one for the
+    whole, are left out. Raises `Unparsed` if no entry has a number, if two entries score one turn
+    differently, and for a turn 0: counted from there, all scores belong to other turns.
     """
-    found = _json_entries(text) or list(_loose_entries(text))
-    entries = [entry for entry in found if re.search(rf"[\d{_ONES}十]", str(entry[_TURNS]))]
+    documents = _json_entries(text) or list(_loose_entries(text))
+    entries = [entry for entry in documents if re.search(rf"[\d{_ONES}十]", str(entry[_TURNS]))]
     scores: dict[str, float] = {}
     reasons: dict[int, str] = {}
     for entry in entries:
@@ -101,18 +101,18 @@ def turn_scores(text: str) -> Verdict:
     return Verdict(scores=scores, rationale="\n".join(lines))
 
 
-def _add(scores: dict[str, float], turn: int, found: Mapping[str, float], *, merged: bool) -> None:
+def _add(scores: dict[str, float], turn: int, new: Mapping[str, float], *, merged: bool) -> None:
     if f"{turn}/merged" in scores:
         earlier = {name: scores.get(f"{turn}/{name}") for name in _NUMBERS.values()}
-        if earlier != {name: found.get(name) for name in _NUMBERS.values()}:
+        if earlier != {name: new.get(name) for name in _NUMBERS.values()}:
             raise Unparsed(f"turn {turn} is scored twice, and differently")
     scores[f"{turn}/merged"] = float(merged)
-    for name, number in found.items():
+    for name, number in new.items():
         scores[f"{turn}/{name}"] = number
 
 
 def _json_entries(text: str) -> list[Mapping[str, Any]]:
-    """The entries of a reply whose JSON is sound, fenced or not; none if it is not."""
+    """The entries of a reply with valid JSON, fenced or not; none if it is invalid."""
     body = text[text.find("{") : text.rfind("}") + 1]
     try:
         documents = orjson.loads(f"[{body}]")
@@ -140,9 +140,9 @@ def _loose_entries(text: str) -> Iterator[Mapping[str, Any]]:
         chunk = text[match.end() : end]
         entry: dict[str, Any] = {_TURNS: match[1] or match[2] or ""}
         for name, pattern in _FIELD.items():
-            found = pattern.findall(chunk)
-            if len(found) == 1:
-                entry[name] = found[0]
+            values = pattern.findall(chunk)
+            if len(values) == 1:
+                entry[name] = values[0]
         reason = _REASON.search(chunk)
         if reason is not None:
             entry[_REASONS] = reason[1].strip()
@@ -152,8 +152,8 @@ def _loose_entries(text: str) -> Iterator[Mapping[str, Any]]:
 def _scored(entry: Mapping[str, Any]) -> dict[str, float]:
     numbers = {}
     for name, short in _NUMBERS.items():
-        given = [value for key, value in entry.items() if re.fullmatch(name + _REMARK, key)]
-        numbers[short] = _number(given[0]) if len(given) == 1 else None
+        values = [value for key, value in entry.items() if re.fullmatch(name + _REMARK, key)]
+        numbers[short] = _number(values[0]) if len(values) == 1 else None
     return {name: number for name, number in numbers.items() if number is not None}
 
 
@@ -176,6 +176,6 @@ def _turns(value: Any) -> tuple[int, ...]:
             raise Unparsed(f"{_TURNS} is {value!r}, which names no turns")
         first, last = int(span[1]), int(span[2] or span[1])
         if not 1 <= first <= last < first + MOST_TURNS:
-            raise Unparsed(f"{_TURNS} is {value!r}, which is no range of turns")
+            raise Unparsed(f"{_TURNS} is {value!r}, which is not a range of turns")
         turns += range(first, last + 1)
     return tuple(turns)

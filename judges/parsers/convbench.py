@@ -1,6 +1,6 @@
 """ConvBench's parsers: a closing line `Rating: 7` or `Response A is better`, and extracted ones.
 
-A benchmark of one's own with such a line reads it so too.
+A custom benchmark with such a line uses them too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mmconv.core.types import Verdict
 LOWEST_RATING = 1
 HIGHEST_RATING = 10
 
-# A line that begins with the verdict, as it was asked for.
+# A line that begins with the verdict, as the prompt asks.
 _MARKS = r"(?:[^\w\n]|_)"
 _VERDICT_LINE = re.compile(
     rf"^{_MARKS}*(?:(?:my|the|overall|final){_MARKS}+)*rating[^\w\n:：]*[:：]",
@@ -26,7 +26,7 @@ _WORD = r"(?<![^\W_])rating(?![^\W_])"
 _RATING = re.compile(f"{_WORD}(?:(?!{_WORD})[^:：\\n])*[:：]", re.IGNORECASE)
 _FINAL_RATING = re.compile(r"\bFinal (?:Answer|Rating)\b[^\w\n:：]*[:：]", re.IGNORECASE)
 
-# What may stand between the colon and the number, line breaks included; a minus sign may not.
+# Allowed between the colon and the number, line breaks included, but not a minus sign.
 _DECORATION = re.compile(r"(?:\\boxed|(?![-−–]\d)[\W_])*")
 _SCALE = re.compile(r"(?:/|\b(?:out )?of\b|\b1\s*(?:to|-|–)\s*)\s*10(?![\d.]*\d)", re.IGNORECASE)
 # All of a number or none: "8.5points" is not 8.
@@ -95,25 +95,25 @@ def extracted_choice(text: str) -> Verdict:
     return _chosen(text, _FINAL_CHOICE, "either 'Final Answer: Response A' or '... B'")
 
 
-def _rated(text: str, markers: Sequence[re.Match[str]], wanted: str) -> Verdict:
+def _rated(text: str, markers: Sequence[re.Match[str]], expected: str) -> Verdict:
     """The rating that stands after the last of the markers."""
     if not markers:
-        raise Unparsed(f"looked for {wanted!r}")
+        raise Unparsed(f"looked for {expected!r}")
     last = markers[-1]
-    value = _number(text[last.end() :], wanted)
+    value = _number(text[last.end() :], expected)
     if not LOWEST_RATING <= value <= HIGHEST_RATING:
         raise Unparsed(f"rating {value:g} is out of range {LOWEST_RATING}-{HIGHEST_RATING}")
     return Verdict(scores={"rating": value}, rationale=_before(text, last.start()))
 
 
-def _number(tail: str, wanted: str) -> float:
-    """The number at the start of `tail`; a scale such as `/10` is no number."""
+def _number(tail: str, expected: str) -> float:
+    """The number at the start of `tail`; a scale such as `/10` does not count."""
     line = _DECORATION.sub("", tail, count=1).partition("\n")[0]
     bare = _SCALE.sub(" ", line)
     numbers = _NUMBER.findall(bare)
     first = _NUMBER.match(bare)
     if not first:
-        raise Unparsed(f"looked for {wanted!r}, found {line.strip()[:40]!r} after the colon")
+        raise Unparsed(f"looked for {expected!r}, found {line.strip()[:40]!r} after the colon")
     if _OTHER_SCALE.match(bare, first.end()):
         raise Unparsed(f"a rating on another scale: {line.strip()[:40]!r}")
     if len({float(number) for number in numbers}) > 1:
@@ -121,11 +121,11 @@ def _number(tail: str, wanted: str) -> float:
     return float(numbers[0])
 
 
-def _chosen(text: str, pattern: re.Pattern[str], wanted: str) -> Verdict:
+def _chosen(text: str, pattern: re.Pattern[str], expected: str) -> Verdict:
     matches = list(pattern.finditer(text))
     labels = {match[1].upper() for match in matches}
     if len(labels) != 1:
-        raise Unparsed(f"looked for {wanted}; found {'both' if labels else 'neither'}")
+        raise Unparsed(f"looked for {expected}; found {'both' if labels else 'neither'}")
     return Verdict(label=labels.pop(), rationale=_before(text, matches[-1].start()))
 
 

@@ -1,7 +1,7 @@
 """FB-Bench's judgements: a JSON object with an entry per criterion, drawn and read.
 
-What the authors' code asks again for is refused here. What it does not look at is counted: renamed,
-missing, added and reweighted criteria. What a sample scores in the end is the benchmark's business.
+Replies for which the authors' code retries are refused. Faults that it ignores are counted:
+renamed, missing, added and reweighted criteria. The benchmark computes a sample's score.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ class ChecklistParser:
         """Read a reply.
 
         The verdict's scores: `criterion n` (1 or 0, absent where the reply has no entry for it),
-        `authors`, and a count for each of `FAULTS`. Raises `Unparsed` where the authors' code asks
-        again: no JSON object, an entry without a reason, a result other than 是 or 否, a weight
+        `authors`, and a count for each of `FAULTS`. Raises `Unparsed` where the authors' code
+        retries: no JSON object, an entry without a reason, a result other than 是 or 否, a weight
         that is neither null nor in (0, 1].
         """
         entries = [_entry(name, value) for name, value in _document(text).items()]
         if not entries:
             raise Unparsed("the JSON object holds no criterion")
-        matched = _match([each.text for each in self.checklist], [each.name for each in entries])
+        matched = _match([item.text for item in self.checklist], [entry.name for entry in entries])
         taken = [
             (number, criterion, entries[place])
             for number, (criterion, place) in enumerate(zip(self.checklist, matched, strict=True))
@@ -134,7 +134,7 @@ def criterion_score(number: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Entry:
-    """What the judge said of one criterion, under the name that it gave it."""
+    """The judge's result for one criterion, under the name that the judge gave it."""
 
     name: str
     reason: str
@@ -150,7 +150,7 @@ def _document(text: str) -> dict[str, Any]:
     fenced, braced = _FENCED.search(text), _BRACED.search(text)
     bodies = [text.strip(), fenced[1] if fenced else "", braced[0] if braced else "", text[start:]]
     for body in dict.fromkeys(bodies):
-        # Criteria hold LaTeX, and judges forget to escape its backslashes; no verdict hangs on it.
+        # Criteria hold LaTeX, and judges forget to escape its backslashes.
         for attempt in (body, _BACKSLASH.sub(lambda match: match[1] or r"\\", body)):
             try:
                 document, end = _DECODER.raw_decode(attempt)
@@ -164,18 +164,18 @@ def _document(text: str) -> dict[str, Any]:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object in which a criterion that stands twice was judged alike; none counts by its place.
+    """An object whose duplicate criteria have equal results; raises `Unparsed` if they differ.
 
-    What else differs between the two, such as the reasons, is the last one's, as for the authors.
+    Of other differences, such as the reasons, the last one counts, as in the authors' code.
     """
-    found: dict[str, Any] = {}
+    document: dict[str, Any] = {}
     for name, value in pairs:
-        before = found.get(name, value)
+        before = document.get(name, value)
         both = isinstance(before, dict) and isinstance(value, dict)
         if both and before.get(RESULT) != value.get(RESULT):
-            raise Unparsed(f"{name[:40]!r} stands twice, with two results")
-        found[name] = value
-    return found
+            raise Unparsed(f"{name[:40]!r} occurs twice, with two results")
+        document[name] = value
+    return document
 
 
 # Judges break lines inside strings, which only the lax mode reads.
@@ -205,19 +205,19 @@ def _is_weight(value: Any) -> bool:
 def _match(texts: Sequence[str], names: Sequence[str]) -> list[int | None]:
     """The place of each criterion's entry, by name; a renamed one by its position.
 
-    A position counts only between entries that keep their names, and only where as many entries
-    as criteria stand there: which one is missing, and which is renamed, is never guessed.
+    A position counts only between entries that keep their names, and only if there are as many
+    entries as criteria: which one is missing, and which is renamed, is never guessed.
     """
     places = {name: place for place, name in enumerate(names)}
-    found = [places.get(text) for text in texts]
+    matched = [places.get(text) for text in texts]
     matcher = SequenceMatcher(a=texts, b=names, autojunk=False)
     for change, start, end, first, last in matcher.get_opcodes():
         if change != "replace" or end - start != last - first:
             continue
         for number, place in zip(range(start, end), range(first, last), strict=True):
-            if found[number] is None and names[place] not in texts:
-                found[number] = place
-    return found
+            if matched[number] is None and names[place] not in texts:
+                matched[number] = place
+    return matched
 
 
 def _official(entries: Sequence[_Entry]) -> float:

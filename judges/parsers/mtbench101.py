@@ -28,19 +28,19 @@ def bracketed_rating(text: str) -> Verdict:
 
     Whole numbers only, as the authors' code reads them (see `first_bracketed_integer`): a fraction
     such as `[[7.5]]` is unreadable, and not rounded. The last one behind `Rating:` counts, unless
-    it is the first of two, as in `[[7]]-[[8]]`. Where none is so marked, all in double brackets
-    must be equal. Single brackets are no rating: they may be citations or years.
+    it is the first of two, as in `[[7]]-[[8]]`. If none is so marked, all in double brackets must
+    be equal. Single brackets do not count: they may be citations or years.
     """
-    value, start = _found(text)
+    value, start = _find_rating(text)
     if not LOWEST_RATING <= value <= HIGHEST_RATING:
         raise Unparsed(f"rating {value:g} is out of range {LOWEST_RATING}-{HIGHEST_RATING}")
     return Verdict(scores={"rating": value}, rationale=text[:start].strip())
 
 
 def is_out_of_range(text: str) -> bool:
-    """Whether a readable number stands where the rating should be, but none from 1 to 10."""
+    """Whether the rating is a readable number, but not from 1 to 10."""
     try:
-        value, _ = _found(text)
+        value, _ = _find_rating(text)
     except Unparsed:
         return False
     return not LOWEST_RATING <= value <= HIGHEST_RATING
@@ -50,7 +50,7 @@ def first_bracketed_integer(text: str) -> Verdict:
     """The first integer in square brackets anywhere, of any size, as score `rating`.
 
     Source: `post_process_mtbench101` in the authors' code, which takes a citation `[1]`, too, and
-    reads no `[[7.5]]`. Raises `Unparsed` beyond 15 digits, where no float is exact.
+    does not read `[[7.5]]`. Raises `Unparsed` beyond 15 digits, where no float is exact.
     """
     match = _FIRST_INTEGER.search(text)
     if match is None:
@@ -60,7 +60,7 @@ def first_bracketed_integer(text: str) -> Verdict:
     return Verdict(scores={"rating": float(match[1])}, rationale=text[: match.start()].strip())
 
 
-def _found(text: str) -> tuple[float, int]:
+def _find_rating(text: str) -> tuple[float, int]:
     """The rating, whatever its size, and where it begins in the text."""
     matches = list(_DOUBLE.finditer(text))
     if not matches:
@@ -74,5 +74,5 @@ def _found(text: str) -> tuple[float, int]:
     if other is not None and float(other["number"]) != float(last["number"]):
         raise Unparsed(f"two ratings, {last['number']} and {other['number']}")
     if "." in last["number"]:
-        raise Unparsed(f"rating {last['number']} is no whole number")
+        raise Unparsed(f"rating {last['number']} is not a whole number")
     return float(last["number"]), last.start()

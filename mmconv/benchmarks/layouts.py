@@ -60,8 +60,8 @@ class Layout:
 
     The metrics are those of the table `of` (its own name if empty); `names` picks some by name and
     `groups` by the title of their group, in this order. `rows` is `name`, `group`, `candidate` (a
-    row for each), a `Split` or `Parts`, and `columns` is `group`, `name` or a `Split`. A split table
-    measures its metrics on the scores with each combination of values; `row_label` and
+    row for each), a `Split` or `Parts`, and `columns` is `group`, `name` or a `Split`. A split
+    table measures its metrics on the scores with each combination of values; `row_label` and
     `column_label` write the name of a row or column from these values, and from `{name}` and
     `{group}` of the metric. `remarks` gives notes that depend on the rows, `findings` short
     sentences about the numbers. Of a leaderboard's table `rank` names the metric that it is sorted

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from images import Library
+from images import ImageStore
 from mmconv.cli.shared.basics import FILE, visible
 from mmconv.core.config import ModelSpec, SamplingSpec, load_model
 from mmconv.core.errors import ConfigError, ImageError
@@ -67,7 +67,7 @@ def chat_command(
 def _chat(
     runner: asyncio.Runner, spec: ModelSpec, images: tuple[Path, ...], sampling: SamplingSpec
 ) -> None:
-    library = Library()
+    library = ImageStore()
     shown: list[Part] = [library.add_file(str(path)) for path in images]
     history: list[Message] = []
     seat = build_seat(spec, build_model(spec, library), sampling)
@@ -97,7 +97,7 @@ def _check_sight(spec: ModelSpec) -> None:
         raise ConfigError(f"model {spec.label}: {error}") from error
 
 
-def _obey(library: Library, spec: ModelSpec, line: str) -> list[Part]:
+def _obey(library: ImageStore, spec: ModelSpec, line: str) -> list[Part]:
     """The image that a command shows, if any; errors are printed, and the chat continues."""
     command, _, path = line.partition(" ")
     if line.strip() == "/help":

@@ -121,7 +121,7 @@ class Provider(Protocol[Spec]):
     - `check_sight(spec)` raises it for a model that is known, unloaded, to take no images;
     - `check_prompt(messages)` raises it for prompts that no model of it reads;
     - `check_ready(spec)` raises it for what is seen, unloaded, to keep the model from opening;
-    - `facts(spec)` is a mapping of texts, which a run's manifest records beside the fingerprint;
+    - `metadata(spec)` is a mapping of texts that the run's manifest records with the fingerprint;
     - `guides_output(spec)` tells whether replies are held to a call's JSON schema;
     - `open_renderer(spec, images)` loads what writes prompts and no weights; it blocks, downloads
       nothing, and gives a `Renderer`, or None for a model whose prompts are written elsewhere; it

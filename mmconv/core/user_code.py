@@ -92,8 +92,8 @@ def told_provider(name: str, provider: Any) -> Any:
     own = {each: getattr(provider, each) for each in public}
     functions = {each: found for each, found in own.items() if isroutine(found)}
     told = {each: _told(f"{name}.{each}", found) for each, found in functions.items()}
-    if "facts" in told:
-        told["facts"] = _texts(f"{name}.facts", told["facts"])
+    if "metadata" in told:
+        told["metadata"] = _texts(f"{name}.metadata", told["metadata"])
     openers = {"fingerprint": fingerprint, "open_backend": open_backend}
     return SimpleNamespace(**own | told | openers)
 

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 
-from images import Facts, Library
+from images import Facts, ImageStore
 from mmconv.core.closing import close_all
 from mmconv.core.config import RunSpec
 from mmconv.engine import Runner, Seat
@@ -27,15 +27,15 @@ class Equipment:
 
     spec: RunSpec
     store: Store
-    library: Library
+    library: ImageStore
     seats: dict[str, Seat]
     facts: dict[str, Facts]
 
-    async def read_data(self, read: Callable[[Library], Data]) -> Data:
+    async def read_data(self, read: Callable[[ImageStore], Data]) -> Data:
         """Read data in a thread, and keep in the store what that finds out about images."""
         return await asyncio.to_thread(self._read_data, read)
 
-    def _read_data(self, read: Callable[[Library], Data]) -> Data:
+    def _read_data(self, read: Callable[[ImageStore], Data]) -> Data:
         known = set(self.facts)
         try:
             return read(self.library)
@@ -69,7 +69,7 @@ async def open_equipment(
     store = Store(store_url, create=create)
     try:
         facts = {key: Facts(**values) for key, values in store.image_facts().items()}
-        library = Library(facts=facts)
+        library = ImageStore(facts=facts)
         seats = build_seats(spec, library)
         equipment = Equipment(spec=spec, store=store, library=library, seats=seats, facts=facts)
         try:

@@ -85,7 +85,7 @@ def about_models(spec: RunSpec) -> dict[str, dict[str, str]]:
 
     A provider that tells nothing has no entry.
     """
-    told = {seat: provider_of(model).facts(model) for seat, model in spec.seats.items()}
+    told = {seat: provider_of(model).metadata(model) for seat, model in spec.seats.items()}
     return {seat: dict(facts) for seat, facts in told.items() if facts}
 
 

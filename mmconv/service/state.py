@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
-from images import Facts, Library
+from images import Facts, ImageStore
 from images.uploads import Uploads
 from mmconv.core.errors import ImageError
 from mmconv.core.protocols import ImageSource
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 class Pictures(ImageSource):
     """Images by hash, wherever they came from: uploads of clients, and files of data sets."""
 
-    def __init__(self, uploads: Uploads, library: Library) -> None:
+    def __init__(self, uploads: Uploads, library: ImageStore) -> None:
         self._uploads = uploads
         self._library = library
 
@@ -70,7 +70,7 @@ class Service:
     store: Store
     queue: Queue
     uploads: Uploads
-    library: Library
+    library: ImageStore
     facts: dict[str, Facts]
     pictures: Pictures
     models: ModelPool
@@ -113,7 +113,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         facts = {key: Facts(**values) for key, values in store.image_facts().items()}
         uploads = Uploads(settings.uploads, settings.sizes.image_limits)
         stack.callback(uploads.close)
-        library = Library(facts=facts)
+        library = ImageStore(facts=facts)
         pictures = Pictures(uploads, library)
         models = await asyncio.to_thread(ModelPool, settings.models, pictures)
         stack.push_async_callback(models.aclose)

@@ -1,13 +1,12 @@
-"""Local checkpoints, run in this process by transformers.
+"""Provider `hf`: local checkpoints, run in this process by transformers.
 
-A provider: `fingerprint` names what decides the replies, `open_backend` loads the checkpoint. Any
-architecture that transformers loads as image-text-to-text, causal or encoder-decoder model works,
-as long as its processor or tokenizer says how a conversation is written. One without a chat
-template is refused, unless its option or its architecture says that a plain transcript will do.
-Importing this package loads neither torch nor transformers.
+Any architecture works that transformers loads as an image-text-to-text, causal or encoder-decoder
+model, if its processor or tokenizer has a chat template. One without a template is refused, unless
+an option or its architecture allows a plain transcript. Importing this package loads neither torch
+nor transformers.
 
-Replies are generated in batches (see `model_zoo.hf.queue`); there is no prefix cache, so
-`affinity` has no effect. For long runs on GPUs the vLLM provider is faster.
+Replies are generated in batches (see `model_zoo.hf.backend`), without a prefix cache, so `affinity`
+has no effect. For long runs on GPUs the provider `vllm` is faster.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from model_zoo.hf.options import (
     HfOptions,
     check_ready,
     check_sight,
-    facts,
     fingerprint,
+    metadata,
     read_options,
 )
 from model_zoo.loading_threads import load_in_thread
@@ -44,8 +43,8 @@ __all__ = [
     "HfOptions",
     "check_ready",
     "check_sight",
-    "facts",
     "fingerprint",
+    "metadata",
     "open_backend",
     "open_renderer",
 ]
@@ -67,10 +66,9 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> HfBackend:
 
 
 def open_renderer(spec: ModelSpec, images: ImageSource) -> HfRenderer:
-    """Load what writes the checkpoint's prompts, and no weights; nothing is downloaded.
+    """Load the tokenizer and the processor, and no weights; nothing is downloaded.
 
-    Raises `ConfigError` as `open_backend` does, and for a hub name that was not
-    downloaded before.
+    Raises `ConfigError` as `open_backend` does, and for a hub name that was not downloaded before.
     """
     options = read_options(spec)
     if file_at_hand(spec.model, "config.json", options.revision) is None:
@@ -79,9 +77,14 @@ def open_renderer(spec: ModelSpec, images: ImageSource) -> HfRenderer:
             "it, or give a checkpoint's folder"
         )
     with _libraries(spec):
-        from model_zoo.hf.prompting import check_wording, read_wording
+        from model_zoo.hf.prompts import (
+            check_wording,
+            foreign_code,
+            load_writer,
+            naming,
+            read_wording,
+        )
         from model_zoo.hf.raw import HfRenderer
-        from model_zoo.hf.writer import foreign_code, load_writer, naming
     with foreign_code(spec, options), naming(spec):
         writer, _ = load_writer(spec.model, options, download=False)
     wording = read_wording(options)
@@ -94,12 +97,12 @@ def _policy(options: HfOptions) -> Policy:
 
 
 def _load(spec: ModelSpec, options: HfOptions) -> Checkpoint:
-    """Import the libraries and load the checkpoint, for seconds each."""
+    """Import the libraries and load the checkpoint; each takes seconds."""
     with _libraries(spec):
         require_hub(spec, options.revision)
         import_module("model_zoo.hf.backend")
         from model_zoo.hf.loading import load_checkpoint
-        from model_zoo.hf.prompting import check_wording, read_wording
+        from model_zoo.hf.prompts import check_wording, read_wording
     wording = read_wording(options)
     checkpoint = load_checkpoint(spec, options)
     check_wording(spec.label, checkpoint, wording, checkpoint.embeddings)
@@ -108,7 +111,7 @@ def _load(spec: ModelSpec, options: HfOptions) -> Checkpoint:
 
 @contextmanager
 def _libraries(spec: ModelSpec) -> Iterator[None]:
-    """Raise `ConfigError` where what is imported in here is not installed."""
+    """Raise `ConfigError` if a library that is imported inside is not installed."""
     try:
         yield
     except ImportError as error:
@@ -119,7 +122,7 @@ def _libraries(spec: ModelSpec) -> Iterator[None]:
 
 
 def _installation() -> str:
-    """The command that installs them; in a clone with its pins, torch's above all."""
+    """The command that installs the libraries; in a clone with its pins, above all torch's."""
     clone = Path(__file__).parents[2]
     pins = clone / ".ci" / "constraints.txt"
     if not pins.is_file():

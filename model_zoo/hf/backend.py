@@ -1,38 +1,144 @@
-"""The backend: prepares prompts beside the running model, and makes replies of what it says.
+"""The backend: prepares prompts while the model runs, gathers them into batches, makes replies.
 
-Images are decoded and prompts encoded in threads of their own while the model works on the batch
-before. What the model says is not interpreted, beyond splitting reasoning from the answer.
+Images are decoded and prompts encoded in other threads while the model works on the batch
+before. Requests wait in order of arrival. When the model is free, it takes the oldest and others
+that may share its batch (`model_zoo.hf.batching` says which); it waits briefly for prompts that are
+still being prepared. Output is not interpreted, beyond splitting reasoning from the answer.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import Any, TypeAlias
 
 from images.policy import Policy, prepare_pixels
-from mmconv.core.errors import Transient
+from mmconv.core.errors import Refused, Transient
 from mmconv.core.protocols import ImageSource
 from mmconv.core.types import Image, Message, Reply, Sampling, SeenImage
-from model_zoo.hf.batching import Budget, Request, company
+from model_zoo.hf.batching import Budget, Request, choose_batch, company
 from model_zoo.hf.decoding import Completion, Decoder
-from model_zoo.hf.encoding import Tensors, check_context, check_vocabulary, encode
-from model_zoo.hf.load_lock import LOAD_LOCK
-from model_zoo.hf.loading import Checkpoint, release_memory
+from model_zoo.hf.loading import LOAD_LOCK, Checkpoint, release_memory
 from model_zoo.hf.options import HfOptions
-from model_zoo.hf.prompting import check_images, images_of, read_wording, render
-from model_zoo.hf.queue import BatchQueue
+from model_zoo.hf.prompts import Tensors, check_images, encode, images_of, read_wording, render
 from model_zoo.reasoning import opened_by, split_reasoning
+
+Answer: TypeAlias = Callable[[Sequence[Request]], list[Completion | Refused]]
+
+GATHER_SECONDS = 0.005
+"""How long an idle model waits for requests that come at the same time."""
+
+PREPARING_SECONDS = 1.0
+"""How long it waits at most for prompts that are still being prepared."""
+
+
+class BatchQueue:
+    """Requests in, completions out; `answer` runs in a thread, one batch at a time."""
+
+    def __init__(self, answer: Answer, budget: Budget) -> None:
+        self.answer = answer
+        self.budget = budget
+        self.waiting: list[Request] = []
+        self.news = asyncio.Event()
+        self.preparing = 0
+        self.thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hf-model")
+        self.loop = asyncio.get_running_loop()
+        self.driver = self.loop.create_task(self._drive())
+        self.driver.add_done_callback(self._fail_waiting)
+
+    @contextmanager
+    def expecting(self) -> Iterator[None]:
+        """Announce to the queue that a request is on its way."""
+        self.preparing += 1
+        try:
+            yield
+        finally:
+            self.preparing -= 1
+            self.news.set()
+
+    async def ask(self, request: Request) -> Completion:
+        """Wait for a reply; raises `Refused` if there can be none.
+
+        Raises `Transient` ("connection") once the queue is closed. If a bug has ended the queue,
+        raises that bug's exception.
+        """
+        if self.driver.done():
+            raise _ending(self.driver)
+        self.waiting.append(request)
+        self.news.set()
+        completion: Completion = await request.answer
+        return completion
+
+    async def aclose(self) -> None:
+        """Stop after the batch in hand and fail waiting requests."""
+        self.driver.cancel()
+        await asyncio.wait([self.driver])
+        await asyncio.to_thread(self.thread.shutdown)
+
+    async def _drive(self) -> None:
+        while True:
+            await self._gather()
+            # callers that gave up while they waited cost nothing
+            self._forget_answered()
+            if self.waiting:
+                await self._run(choose_batch(self.waiting, self.budget))
+                self._forget_answered()
+
+    async def _gather(self) -> None:
+        await self._until(lambda: bool(self.waiting))
+        await asyncio.sleep(GATHER_SECONDS)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PREPARING_SECONDS):
+                await self._until(
+                    lambda: not self.preparing or len(self.waiting) >= self.budget.rows
+                )
+
+    async def _until(self, ready: Callable[[], bool]) -> None:
+        while not ready():
+            self.news.clear()
+            await self.news.wait()
+
+    async def _run(self, batch: list[Request]) -> None:
+        running = self.loop.run_in_executor(self.thread, self.answer, batch)
+        await asyncio.wait([running])
+        failure = running.exception()
+        answers = [failure] * len(batch) if failure is not None else running.result()
+        for request, answer in zip(batch, answers, strict=True):
+            _settle(request, answer)
+
+    def _forget_answered(self) -> None:
+        self.waiting = [request for request in self.waiting if not request.answer.done()]
+
+    def _fail_waiting(self, driver: asyncio.Task[None]) -> None:
+        """Fail everything that waits, the batch in hand included, when the driver ends."""
+        for request in self.waiting:
+            _settle(request, _ending(driver))
+
+
+def _settle(request: Request, answer: Completion | BaseException | None) -> None:
+    if request.answer.done():
+        return
+    if isinstance(answer, BaseException):
+        request.answer.set_exception(answer)
+    else:
+        request.answer.set_result(answer)
+
+
+def _ending(driver: asyncio.Task[None]) -> BaseException:
+    """The exception for requests to a driver that has ended."""
+    failure = None if driver.cancelled() else driver.exception()
+    return failure or Transient("connection", "the backend was closed")
 
 
 class HfBackend:
-    """A checkpoint in this process as a `Backend`; made by `open_backend`.
+    """A checkpoint in this process as a `Backend`; created by `open_backend`.
 
-    Greedy replies (temperature 0) do not depend on what else is in the batch, up to rounding (8-bit
-    weights excepted: their outliers are picked over the batch); sampled ones follow from seed,
+    Greedy replies (temperature 0) do not depend on the rest of the batch, up to rounding (except
+    with 8-bit weights, whose outliers are picked over the batch). Sampled replies follow from seed,
     trial and prompt, on the same kind of device and version of torch. A temperature of None takes
-    the checkpoint's own generation settings. `Sampling.schema` is not enforced.
+    the checkpoint's generation settings. `Sampling.schema` is not enforced.
     """
 
     def __init__(
@@ -61,14 +167,13 @@ class HfBackend:
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
     ) -> Reply:
-        """Answer once, in a batch with whatever else is asked at the time.
+        """Answer once, in a batch with other requests of the same time.
 
-        Raises `Refused`: the prompt is too long ("context"), does not fit into
-        memory even alone ("memory"), or the model's template or processor does not take it, or it
-        holds a token that the model does not know, or its scores are not finite ("rejected").
-        Raises `Transient` ("connection") where the backend is closed, and
-        `ConfigError` where the model has no use for what options or sampling say.
-        `seconds` is the batch's time divided by its prompts.
+        Raises `Refused` for a prompt that is too long ("context") or does not fit into memory even
+        alone ("memory"), that the model's template or processor does not take, that holds a token
+        which the model does not know, or whose scores are not finite ("rejected"). Raises
+        `Transient` ("connection") if the backend is closed, and `ConfigError` if the model cannot
+        obey options or sampling. `seconds` is the batch's time divided by its prompts.
         """
         checkpoint = self._open_checkpoint()
         check_images(checkpoint, messages)
@@ -101,7 +206,7 @@ class HfBackend:
         return _reply(completion, opened, length, tuple(seen))
 
     async def aclose(self) -> None:
-        """Stop at the next token, fail what waits and free the model's memory."""
+        """Stop at the next token, fail waiting requests and free the model's memory."""
         if self.checkpoint is None:
             return
         self.checkpoint = None
@@ -122,7 +227,7 @@ class HfBackend:
     def _encode(
         self, checkpoint: Checkpoint, messages: Sequence[Message], pictures: Sequence[Any]
     ) -> tuple[Tensors, str]:
-        """The inputs, and the tag by which the prompt opens the model's reasoning, or nothing."""
+        """The inputs, and the tag by which the prompt opens the model's reasoning, if any."""
         with LOAD_LOCK.running():
             rendered = render(checkpoint, messages, self.wording)
             tensors = encode(checkpoint, rendered, pictures)
@@ -143,3 +248,34 @@ def _reply(completion: Completion, opened: str, length: int, seen: tuple[SeenIma
         seconds=completion.seconds,
         seen=seen,
     )
+
+
+def check_vocabulary(checkpoint: Checkpoint, tensors: Tensors) -> None:
+    """Raise `Refused` for a token that the model has no embedding of.
+
+    Computing one ends in an error that names no token, and on a GPU ends the process. Tokens of
+    images may be outside of the table: models replace them.
+    """
+    if checkpoint.embeddings is None:
+        return
+    ids = set(tensors["input_ids"][0].tolist())
+    ids -= {getattr(checkpoint.model.config, "image_token_id", None)}
+    outside = [token for token in ids if token >= checkpoint.embeddings]
+    if outside:
+        names = ", ".join(map(repr, checkpoint.tokenizer.convert_ids_to_tokens(sorted(outside))))
+        raise Refused(
+            "rejected",
+            f"the prompt holds {names}, and the model has embeddings of its first "
+            f"{checkpoint.embeddings} tokens only",
+        )
+
+
+def check_context(checkpoint: Checkpoint, length: int, max_tokens: int) -> None:
+    """Raise `Refused` if prompt and reply do not fit the model's positions."""
+    needed = max(length, max_tokens) if checkpoint.encoder_decoder else length + max_tokens
+    if checkpoint.context is not None and needed > checkpoint.context:
+        raise Refused(
+            "context",
+            f"the prompt has {length} tokens and up to {max_tokens} are requested; "
+            f"the model has room for {checkpoint.context}",
+        )

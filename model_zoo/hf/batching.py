@@ -2,7 +2,7 @@
 
 Prompts are batched only where that cannot change what the model computes: token-wise tensors are
 padded on the prompt's side under an attention mask; image tensors are padded only if the processor
-gives sizes or masks that tell the padding from the picture, and must agree in shape otherwise. A
+gives sizes or masks that separate padding from image, and must agree in shape otherwise. A
 prompt with a tensor whose name is not known here runs alone: it may count from the batch's start.
 """
 
@@ -16,16 +16,10 @@ from typing import Any, Literal
 import torch
 
 from mmconv.core.types import Sampling
-from model_zoo.hf.encoding import Tensors
+from model_zoo.hf.prompts import Tensors
 
 _TOKENWISE = frozenset(
-    {
-        "input_ids",
-        "attention_mask",
-        "token_type_ids",
-        "mm_token_type_ids",
-        "cross_attention_mask",
-    }
+    {"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids", "cross_attention_mask"}
 )
 """Tensors of shape (1, prompt length, ...); what follows the length must agree.
 
@@ -37,7 +31,7 @@ _SELF_DESCRIBED = frozenset({"pixel_attention_mask", "qformer_input_ids", "qform
 """Tensors that are masks themselves, or are read under one: zeros may be added at their end."""
 
 _PIXEL_SIZES = frozenset({"image_sizes", "pixel_attention_mask"})
-"""Tensors that tell the model which part of `pixel_values` is picture."""
+"""Tensors that say which part of `pixel_values` is image and not padding."""
 
 _PLACES = "image_token_pooling"
 """Molmo2's places of patches, counted over the whole batch (-1: none), for each image token."""
@@ -57,7 +51,7 @@ Side = Literal["left", "right"]
 class Request:
     """A prompt that waits for its reply; `length` is in tokens.
 
-    `images` are the sha256 of its pictures. `company` is what else must agree within a batch.
+    `images` are the sha256 of its images. `company` is what else must agree within a batch.
     """
 
     tensors: Tensors
@@ -109,7 +103,7 @@ def _row_tokens(requests: Sequence[Request]) -> int:
 
 
 def company(config: Any, length: int, max_tokens: int) -> Hashable:
-    """What must agree within a batch of a model for reasons of its own; None for most.
+    """What must agree within a batch of this architecture; None for most.
 
     Models that take no notice of the mask answer one prompt at a time. Long-RoPE turns by other
     factors once the longest row is longer than the model was first trained on, for all rows: those
@@ -129,10 +123,10 @@ def company(config: Any, length: int, max_tokens: int) -> Hashable:
 
 def _long_rope(config: Any) -> int | None:
     """Where a text configuration changes its rotary factors, in tokens; None if it does not."""
-    told = getattr(config, "rope_parameters", None) or {}
-    for each in (told, *told.values()):
-        if isinstance(each, dict) and each.get("rope_type") == "longrope":
-            first = each.get("original_max_position_embeddings")
+    parameters = getattr(config, "rope_parameters", None) or {}
+    for rope in (parameters, *parameters.values()):
+        if isinstance(rope, dict) and rope.get("rope_type") == "longrope":
+            first = rope.get("original_max_position_embeddings")
             return first or getattr(config, "original_max_position_embeddings", None)
     return None
 
@@ -211,7 +205,7 @@ def _shapes(tensors: Tensors) -> Hashable:
 def _shape(name: str, value: Any, paddable: frozenset[str]) -> Hashable:
     """What must agree with the same tensor of other prompts."""
     if name not in _MERGED or not isinstance(value, torch.Tensor):
-        # unknown, or a ragged list of tensors: nobody knows how to merge it
+        # unknown, or a ragged list of tensors: how to merge it is not known
         return id(value)
     if name in _TOKENWISE:
         return tuple(value.shape[2:])

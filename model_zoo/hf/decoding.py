@@ -1,13 +1,15 @@
 """Runs the model on a batch and reads each row's reply off what it generated.
 
-Runs in one thread of its own. When memory runs out the batch is halved and the budget with it; a
-single prompt is tried once more with nothing else at work in the process, and then refused. There
-is no beam search and no prefix cache.
+Rows of a batch are independent: each draws from its own random stream and ends at its own limit.
+When memory runs out, the batch is halved and the budget with it. A single prompt is tried once more
+with nothing else at work in the process, and then refused. Beam search and prefix caches are not
+supported.
 """
 
 from __future__ import annotations
 
 import copy
+import hashlib
 import logging
 import threading
 import time
@@ -19,31 +21,176 @@ from itertools import groupby
 from typing import Any
 
 import torch
-from transformers import GenerationMixin
+from transformers import (
+    GenerationMixin,
+    MinPLogitsWarper,
+    RepetitionPenaltyLogitsProcessor,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
 
 from mmconv.core.errors import ConfigError, Refused
-from mmconv.core.types import Finish
+from mmconv.core.types import Finish, Sampling
 from model_zoo.hf.batching import Budget, Request, Side, batch_tokens, merge
-from model_zoo.hf.load_lock import LOAD_LOCK
-from model_zoo.hf.loading import Checkpoint, is_out_of_memory, release_memory
-from model_zoo.hf.sampling import (
-    RepetitionPenalty,
-    RowLimits,
-    RowSampler,
-    ScoreWatch,
-    stream_seed,
-    warpers,
-)
+from model_zoo.hf.loading import LOAD_LOCK, Checkpoint, is_out_of_memory, release_memory
 from model_zoo.reasoning import is_of_tag
+
+_SLACK_TOKENS = 4
+"""Some tokens of a stop string may have no text, such as special tokens."""
 
 log = logging.getLogger(__name__)
 
 
+def stream_seed(sampling: Sampling, prompt: Sequence[int], images: Sequence[str] = ()) -> int:
+    """The seed of a row's random stream: from seed, trial and prompt, never from the batch.
+
+    `images` are the sha256 of the prompt's images, whose placeholders in it are all alike. A `seed`
+    of None counts as 0: the same request gets the same reply.
+    """
+    name = f"{sampling.seed or 0}|{sampling.trial}|{','.join([*map(str, prompt), *images])}"
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little") >> 1
+
+
+def warpers(sampling: Sampling, settings: Any) -> list[Any] | None:
+    """What shapes the distribution before a token is drawn from it; None for greedy decoding.
+
+    `settings` are the checkpoint's, for what `sampling` leaves open. Raises `Refused` if they ask
+    for a beam search.
+    """
+    temperature = sampling.temperature
+    if temperature is None:
+        if (settings.num_beams or 1) > 1:
+            raise Refused(
+                "rejected",
+                "the checkpoint's settings ask for a beam search; set a temperature instead",
+            )
+        temperature = (settings.temperature or 1.0) if settings.do_sample else 0.0
+    if temperature == 0:
+        return None
+    top_p = settings.top_p if sampling.top_p is None else sampling.top_p
+    chosen: list[Any] = [TemperatureLogitsWarper(float(temperature))]
+    if settings.top_k:
+        chosen.append(TopKLogitsWarper(settings.top_k))
+    if top_p is not None and top_p < 1:
+        chosen.append(TopPLogitsWarper(float(top_p)))
+    if settings.min_p is not None:
+        chosen.append(MinPLogitsWarper(settings.min_p))
+    return chosen
+
+
+class ScoreWatch:
+    """Notes where a row's scores stop being numbers: by overflow, the next tokens are noise.
+
+    `spoilt` is the index of each row's first token whose scores are NaN or have no finite maximum,
+    or `NEVER`; None if the watch was not called, and so no logits processor was.
+    """
+
+    NEVER = torch.iinfo(torch.int64).max
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.spoilt: torch.Tensor | None = None
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """The scores (rows, vocabulary) as they are."""
+        finite = scores.amax(-1).isfinite()
+        now = torch.where(finite, self.NEVER, self.steps)
+        # nothing is read back here: that would make the accelerator wait at every token
+        self.spoilt = now if self.spoilt is None else torch.minimum(self.spoilt, now)
+        self.steps += 1
+        return scores
+
+
+class RowSampler:
+    """Draws each row's token from that row's own random stream (the Gumbel-max trick).
+
+    Adds Gumbel noise to the warped scores, so that the largest is a fair draw from their softmax;
+    the same seed gives the same text whatever else is in the batch.
+    """
+
+    def __init__(self, warping: Sequence[Any], seeds: Sequence[int], device: torch.device) -> None:
+        self.warping = warping
+        self.streams = [torch.Generator(device).manual_seed(seed) for seed in seeds]
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Scores (rows, vocabulary) with noise; -inf stays -inf."""
+        for warp in self.warping:
+            scores = warp(input_ids, scores)
+        noise = torch.empty_like(scores)
+        for row, stream in zip(noise, self.streams, strict=True):
+            row.exponential_(generator=stream)
+        return scores - noise.clamp_min_(torch.finfo(noise.dtype).tiny).log_()
+
+
+class RepetitionPenalty:
+    """The checkpoint's penalty on tokens seen before, which ignores padding.
+
+    transformers' own counts the padding of shorter rows as a token of the text.
+    """
+
+    def __init__(self, penalty: float, prompt_mask: torch.Tensor) -> None:
+        self.rule = RepetitionPenaltyLogitsProcessor(penalty)
+        self.prompt_mask = prompt_mask.bool()
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Scores (rows, vocabulary) after the penalty; prompts are padded on the left."""
+        seen = input_ids.clone()
+        width = self.prompt_mask.shape[1]
+        last = input_ids[:, width - 1 : width].expand(-1, width)
+        seen[:, :width] = torch.where(self.prompt_mask, input_ids[:, :width], last)
+        penalised: torch.Tensor = self.rule(seen, scores)
+        return penalised
+
+
+class RowLimits:
+    """Ends each row at its own number of tokens or at a stop string, and all rows when closing.
+
+    `begin` is where replies start in the generated ids, known after the first step: behind the
+    prompt, or behind the start token of a decoder that gets its prompt elsewhere. `limits` is the
+    tokens that each row may have; if a stop string ends a row, the tokens that it has.
+    """
+
+    def __init__(
+        self,
+        limits: Sequence[int],
+        stop: Sequence[str],
+        decode: Callable[[Any], str],
+        closing: threading.Event,
+    ) -> None:
+        self.begin: int | None = None
+        self.limits = torch.tensor(limits)
+        self.stop = tuple(stop)
+        self.decode = decode
+        self.closing = closing
+        longest = max((len(text.encode()) for text in stop), default=0)
+        self.tail = longest + _SLACK_TOKENS
+
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
+        """Which rows (rows,) are done."""
+        if self.begin is None:
+            self.begin = input_ids.shape[1] - 1
+            self.limits = self.limits.to(input_ids.device)
+        generated = input_ids.shape[1] - self.begin
+        if self.closing.is_set():
+            return torch.ones_like(self.limits, dtype=torch.bool)
+        if self.stop:
+            tails = input_ids[:, -min(self.tail, generated) :].tolist()
+            stopped = torch.tensor([self._has_stop(tail) for tail in tails])
+            ended = self.limits.clamp(max=generated)
+            self.limits = torch.where(stopped.to(ended.device), ended, self.limits)
+        return self.limits <= generated
+
+    def _has_stop(self, tail: list[int]) -> bool:
+        text = self.decode(tail)
+        return any(stop in text for stop in self.stop)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """What a row generated, as text; `tokens` counts the end token, `seconds` is its share.
+    """What a row generated, as text.
 
-    The share is the batch's wall time divided by its rows.
+    `tokens` counts the end token; `seconds` is the batch's wall time divided by its rows.
     """
 
     text: str
@@ -64,7 +211,7 @@ class Decoder:
         self.budget = budget
         self.threads = threads
         self.closing = threading.Event()
-        # preparing prompts uses the tokenizer in another thread, and it does not like company
+        # preparing prompts uses the tokenizer in another thread, and it is not thread-safe
         self.tokenizer = copy.deepcopy(checkpoint.tokenizer)
         self.tag_ids = {
             number
@@ -73,7 +220,7 @@ class Decoder:
         }
 
     def answer(self, batch: Sequence[Request]) -> list[Completion | Refused]:
-        """One completion per request, in order, or why there is none."""
+        """One completion or refusal per request, in order."""
         if self.threads is not None:
             # torch counts threads per calling thread
             torch.set_num_threads(self.threads)
@@ -86,7 +233,7 @@ class Decoder:
     def _try(
         self, batch: Sequence[Request], lock: AbstractContextManager[None]
     ) -> list[Completion | Refused] | None:
-        """The answers, or None where memory ran out."""
+        """The answers, or None if memory ran out."""
         try:
             with lock:
                 started = time.perf_counter()
@@ -107,7 +254,7 @@ class Decoder:
         return None
 
     def _answer_less(self, batch: Sequence[Request]) -> list[Completion | Refused]:
-        """The answers to a batch that memory does not hold."""
+        """The answers to a batch that does not fit into memory."""
         tokens = batch_tokens(batch)
         if len(batch) == 1:
             return [
@@ -131,7 +278,7 @@ class Decoder:
     def _generate(self, batch: Sequence[Request]) -> list[tuple[list[int], int]]:
         """The token ids of every row's reply, up to its limit or its stop string.
 
-        Beside them how many, from the first, come of scores that were numbers.
+        With each row, how many of its tokens come from finite scores.
         """
         limits = [request.sampling.max_tokens for request in batch]
         ends = RowLimits(limits, self._stops(batch[0]), self._read, self.closing)
@@ -158,7 +305,7 @@ class Decoder:
     def _generator(self) -> Callable[..., Any]:
         model = self.checkpoint.model
         if model.config.model_type == "janus":
-            # its own method, for the sake of drawing, hands on no logits processors
+            # its own method, which also draws images, passes no logits processors on
             return partial(GenerationMixin.generate, model)
         generate: Callable[..., Any] = model.generate
         return generate
@@ -177,9 +324,9 @@ class Decoder:
         return value.to(self.checkpoint.device, dtype)
 
     def _settings(self, max_new_tokens: int) -> Any:
-        """The checkpoint's settings, without what `_processors` does row by row.
+        """The checkpoint's settings without what `_processors` does row by row.
 
-        And with the cache that checkpoints saved in training go without.
+        The cache is on; checkpoints saved in training turn it off.
         """
         settings = copy.deepcopy(self.checkpoint.settings)
         settings.update(
@@ -252,7 +399,7 @@ class Decoder:
 
     def _read(self, ids: Sequence[int]) -> str:
         """The text of token ids: without special tokens, but for those that mark reasoning."""
-        runs = groupby(ids, lambda each: each in self.tag_ids)
+        runs = groupby(ids, lambda token: token in self.tag_ids)
         return "".join(
             self.tokenizer.decode(list(run), skip_special_tokens=not marks) for marks, run in runs
         )

@@ -1,6 +1,6 @@
 """Loads a checkpoint from a folder or the hub: weights and generation settings.
 
-Its tokenizer and processor are loaded by `model_zoo.hf.writer`. Nothing is generated here.
+`model_zoo.hf.prompts` loads its tokenizer and processor. Nothing is generated here.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import logging
 import math
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from pickle import UnpicklingError
+from threading import Condition
 from typing import Any
 
 import torch
@@ -23,10 +25,9 @@ from safetensors import SafetensorError
 
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError
-from model_zoo.checkpoints import file_at_hand
-from model_zoo.hf.load_lock import LOAD_LOCK
+from model_zoo.checkpoints import check_whole, file_at_hand, weight_files
 from model_zoo.hf.options import HfOptions, Kind, refuse_adapter
-from model_zoo.hf.writer import (
+from model_zoo.hf.prompts import (
     Writer,
     foreign_code,
     load_writer,
@@ -35,7 +36,6 @@ from model_zoo.hf.writer import (
     short,
     takes_one_image,
 )
-from model_zoo.weight_files import check_whole, weight_files
 
 # most of its loaders are untyped
 _library: Any = transformers
@@ -51,36 +51,85 @@ _MEMORY_SIGNS = (
     *("out of memory", "not enough memory", "can't allocate memory", "alloc_failed"),
     *("cublas_status_not_initialized", "nvml_success == r internal assert"),
 )
-"""How CUDA, MPS, the CPU allocator and cuBLAS say it, in lower case.
+"""How CUDA, MPS, the CPU allocator and cuBLAS report it, in lower case.
 
-The last two are what a GPU says that is full to the brim: cuBLAS has no room for its handle, and
-torch's allocator fails while it puts the message together.
+The last two come from a GPU that is completely full: cuBLAS has no room for its handle, and torch's
+allocator fails while it puts the message together.
 """
 
 _MISFIT_SIGN = "ignore_mismatched_sizes"
-"""What transformers speaks of where weights have not the shapes that the configuration gives."""
+"""An option that transformers mentions if weights and configuration differ in their shapes."""
 
 _OF_WEIGHTS = re.compile(
     r"(^|\.)(weight_scale\w*|scale_inv|weight_packed|qweight|qzeros|SCB)$|absmax|quant_state|lora_"
 )
-"""What is in the names of weights without which others mean something else: scales, adapters."""
+"""Names of weights without which other weights mean something else: scales, adapters."""
 
 _NOT_IN_BATCHES = (
     *("stop_strings", "forced_eos_token_id", "max_time", "guidance_scale"),
     *("cache_implementation", "prompt_lookup_num_tokens", "penalty_alpha", "dola_layers"),
 )
-"""Settings that tell falsely why a row ended, are for drawing, or only change how it is computed.
+"""Settings that would hide why a row ended, are for drawing, or only change how it is computed.
 
-The last of them fail with more than one row, or without a library of their own.
+The last of them fail with more than one row, or without another library.
 """
 
 _DAMAGE_SIGNS = ("PytorchStreamReader", "unexpected EOF")
-"""How torch says that a file of weights is cut short, in its present format and in its old one."""
+"""How torch reports a file of weights that is cut short, in its present format and its old one."""
+
+
+class LoadLock:
+    """No model runs while a checkpoint is loaded, in any thread; many may run at a time.
+
+    While transformers builds a model it changes torch for the whole process: the default dtype, the
+    functions that initialise weights, a few that make tensors. Two checkpoints that load at once
+    leave weights of one of them random, and a model that runs meanwhile may compute in the other's
+    dtype. Neither is reported as an error. A thread that waits to load goes before one that waits
+    to run.
+    """
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._running = 0
+        self._loading = 0  # includes those that wait for it
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Hold loads off; blocks while a load is under way or waits."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._loading)
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def loading(self) -> Iterator[None]:
+        """Run alone; blocks until nothing runs and no other load is under way."""
+        with self._changed:
+            self._loading += 1
+            self._changed.wait_for(lambda: self._running == 0)
+            # A load counts as a run too, so that the next one waits for it.
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._loading -= 1
+                self._running -= 1
+                self._changed.notify_all()
+
+
+LOAD_LOCK = LoadLock()
+"""One for the process, as transformers changes torch for all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint(Writer):
-    """A loaded model with what turns conversations into its inputs and tokens into text.
+    """A loaded model, its tokenizer and its processor.
 
     `context` is the number of positions, in tokens, or None if it has no limit. `encoder_decoder`
     says that prompt and reply do not share them. `settings` are the checkpoint's generation
@@ -100,14 +149,14 @@ class Checkpoint(Writer):
 
     @property
     def stop_ids(self) -> frozenset[int]:
-        """The token ids that end a reply: those of the settings, and the tokenizer's own.
+        """The token ids that end a reply: those of the settings and the tokenizer's.
 
-        Models that were trained on to end otherwise often keep the settings that they had.
+        Fine-tuned models that end otherwise often keep the settings of their base.
         """
         stop = self.settings.eos_token_id
-        told = [stop] if isinstance(stop, int) else list(stop or [])
-        own = self.tokenizer.eos_token_id
-        return frozenset(told if own is None else [*told, own])
+        ids = [stop] if isinstance(stop, int) else list(stop or [])
+        end = self.tokenizer.eos_token_id
+        return frozenset(ids if end is None else [*ids, end])
 
     @property
     def pad_id(self) -> int:
@@ -121,9 +170,9 @@ class Checkpoint(Writer):
 def load_checkpoint(spec: ModelSpec, options: HfOptions) -> Checkpoint:
     """Load what `spec.model` names; blocks for as long as reading the weights takes.
 
-    No other checkpoint loads or runs in this process meanwhile. Raises `ConfigError`
-    that names the model and says what is missing or too large, and `OwnCodeError`
-    where code that the checkpoint brings fails.
+    No other checkpoint loads or runs in this process meanwhile. Raises `ConfigError` that names the
+    model and says what is missing or too large, and `OwnCodeError` if code that the checkpoint
+    brings fails.
     """
     if not sys.stderr.isatty():
         # a progress bar is for a person who waits, and litters a job's log
@@ -137,8 +186,8 @@ def load_checkpoint(spec: ModelSpec, options: HfOptions) -> Checkpoint:
                 raise _damaged(spec, options, error) from error
             if _MISFIT_SIGN in str(error):
                 raise ConfigError(
-                    f"model {spec.label}: its weights have not the shapes that its config.json "
-                    "gives; transformers' report above names them"
+                    f"model {spec.label}: the shapes of its weights differ from its config.json; "
+                    "transformers' report above names them; copy or download it again"
                 ) from error
             if not is_out_of_memory(error):
                 raise
@@ -154,29 +203,29 @@ def load_checkpoint(spec: ModelSpec, options: HfOptions) -> Checkpoint:
 
 
 def _damaged(spec: ModelSpec, options: HfOptions, error: Exception) -> ConfigError:
-    """What to say of weights that cannot be read; names the file where that can be seen."""
+    """The error for weights that cannot be read; names the file if that can be seen."""
     config = file_at_hand(spec.model, "config.json", options.revision)
     files: list[Path] = []
     if config is not None:
         try:
             check_whole(config.parent)
-        except ConfigError as found:
-            return found
+        except ConfigError as damage:
+            return damage
         files = weight_files(config.parent)
     where = files[0] if len(files) == 1 else f"model {spec.label}: a file of its weights"
     return ConfigError(f"{where}: cannot be read: {short(error)}; copy or download it again")
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether torch ran out of memory, on whatever device."""
+    """Whether torch ran out of memory, on any device."""
     if isinstance(error, torch.OutOfMemoryError):
         return True
-    told = str(error).lower()
-    return any(sign in told for sign in _MEMORY_SIGNS)
+    message = str(error).lower()
+    return any(sign in message for sign in _MEMORY_SIGNS)
 
 
 def release_memory() -> None:
-    """Give back what torch keeps cached after tensors are gone."""
+    """Give back the memory that torch keeps cached after tensors are gone."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
@@ -185,14 +234,15 @@ def release_memory() -> None:
 def _load(name: str, options: HfOptions) -> Checkpoint:
     refuse_adapter(name, options.revision)
     writer, kind = load_writer(name, options)
-    source, told = origin(name, options)
-    _check_quantization(name, _library.AutoConfig.from_pretrained(source, **told), options)
+    source, arguments = origin(name, options)
+    config = _library.AutoConfig.from_pretrained(source, **arguments)
+    _check_quantization(name, config, options)
     auto_class = getattr(_library, _AUTO_CLASSES[kind])
-    model, found = auto_class.from_pretrained(
-        source, **told, **_placement(options), output_loading_info=True
+    model, report = auto_class.from_pretrained(
+        source, **arguments, **_placement(options), output_loading_info=True
     )
-    _check_complete(name, found["missing_keys"])
-    _check_used(name, found["unexpected_keys"])
+    _check_complete(name, report["missing_keys"])
+    _check_used(name, report["unexpected_keys"])
     return as_checkpoint(model.eval(), writer.tokenizer, writer.processor)
 
 
@@ -208,7 +258,7 @@ def _check_complete(name: str, missing: Collection[str]) -> None:
 
 
 def _check_used(name: str, left_out: Collection[str]) -> None:
-    """Raise `ConfigError` where transformers left out weights that change what others mean."""
+    """Raise `ConfigError` if transformers left out weights that change what others mean."""
     lost = sorted(filter(_OF_WEIGHTS.search, left_out))
     if lost:
         raise ConfigError(
@@ -220,26 +270,25 @@ def _check_used(name: str, left_out: Collection[str]) -> None:
 
 
 def _check_quantization(name: str, config: Any, options: HfOptions) -> None:
-    """Raise `ConfigError` where transformers would ignore a quantization, or the one asked for."""
-    text = config.get_text_config(decoder=True)
-    for each in (config, text):
-        told = getattr(each, "quantization_config", None)
-        if told is None:
+    """Raise `ConfigError` if transformers would ignore the file's or the options' quantization."""
+    for part in (config, config.get_text_config(decoder=True)):
+        method = getattr(part, "quantization_config", None)
+        if method is None:
             continue
         if options.quantization is not None:
             raise ConfigError(
                 f"model {name}: its weights are quantized already (quantization_config in its "
                 "config.json); leave options.quantization out"
             )
-        if not _library.quantizers.AutoHfQuantizer.supports_quant_method(told):
+        if not _library.quantizers.AutoHfQuantizer.supports_quant_method(method):
             raise ConfigError(
-                f"model {name}: its weights are quantized by {told['quant_method']!r}, which "
+                f"model {name}: its weights are quantized by {method['quant_method']!r}, which "
                 "transformers does not know; use the provider vllm, or weights quantized otherwise"
             )
 
 
 def _placement(options: HfOptions) -> dict[str, Any]:
-    """Where the weights go, and as what."""
+    """Where the weights go, and with which type."""
     dtype: Any = "auto" if options.dtype == "auto" else getattr(torch, options.dtype)
     chosen: dict[str, Any] = {"dtype": dtype}
     accelerator = torch.cuda.is_available() or torch.backends.mps.is_available()
@@ -273,7 +322,7 @@ def _quantization(options: HfOptions) -> Any:
 
 
 def as_checkpoint(model: Any, tokenizer: Any, processor: Any | None) -> Checkpoint:
-    """What is to be known about a model that is loaded; `processor` None if it sees no images."""
+    """A loaded model as a checkpoint; `processor` is None if it sees no images."""
     config = model.config
     text = config.get_text_config(decoder=True)
     one_image = takes_one_image(config)
@@ -295,9 +344,9 @@ def as_checkpoint(model: Any, tokenizer: Any, processor: Any | None) -> Checkpoi
 
 
 def _take_out(settings: Any) -> tuple[str, ...]:
-    """Clear what batches cannot obey; returns the stop strings, which are obeyed in another way.
+    """Clear settings that batches cannot obey; returns the stop strings, which `RowLimits` obeys.
 
-    Cleared at the source: generate fills in from it what the settings of a call leave open.
+    Cleared at the source: generate falls back to it for what the settings of a call leave open.
     """
     stop = settings.stop_strings or ()
     for name in _NOT_IN_BATCHES:
@@ -306,20 +355,20 @@ def _take_out(settings: Any) -> tuple[str, ...]:
 
 
 def count_embeddings(model: Any) -> int | None:
-    """How many tokens have an embedding; None where a model keeps them otherwise."""
+    """How many tokens have an embedding; None if a model keeps them in another way."""
     try:
         table = model.get_input_embeddings()
-        # Idefics keeps those of its image tokens behind the others, in a table of their own
+        # Idefics keeps those of its image tokens behind the others, in another table
         return int(table.weight.shape[0]) + getattr(table, "num_additional_embeddings", 0)
     except (AttributeError, NotImplementedError):
         return None
 
 
 def _entry_device(model: Any) -> torch.device:
-    """Where inputs go: to the first weights that lie anywhere.
+    """Where inputs go: to the first weights that are on a device.
 
-    Those that a device map keeps beside the accelerator are on "meta" until they are needed;
-    accelerate moves what each module gets to where it runs.
+    Weights that a device map offloads are on "meta" until they are needed; accelerate moves each
+    module's inputs to where it runs.
     """
     devices = (parameter.device for parameter in model.parameters())
     return next((device for device in devices if device.type != "meta"), torch.device("cpu"))

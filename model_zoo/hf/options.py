@@ -1,7 +1,4 @@
-"""What a user may tell the provider, and the fingerprint made of what changes replies.
-
-Nothing is loaded here: no torch, no transformers, no weights.
-"""
+"""What a user may set of provider `hf`, and the fingerprint made of it. Loads no library."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from mmconv.core.config import ModelSpec, validate
 from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_json
 from model_zoo.chat_templates import (
-    ASKED_PLAINLY,
+    WITHOUT_TEMPLATE,
     Template,
     asks_the_date,
     find_template,
@@ -38,7 +35,7 @@ from model_zoo.checkpoints import (
 Kind = Literal["image-text", "text", "encoder-decoder"]
 
 _ANSWER_VERSION = 3
-"""Raised when this provider starts to answer the same request otherwise."""
+"""Raised if this provider starts to answer the same request differently."""
 
 _SPEED_ONLY = frozenset({"device_map", "max_batch_tokens", "max_batch", "threads"})
 
@@ -49,35 +46,35 @@ class HfOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = "auto"
-    """What weights are loaded as; auto is the checkpoint's own."""
+    """The type of the weights in memory; auto is the checkpoint's own."""
     device_map: str | Mapping[str, int | str] | None = None
-    """Where modules go, as transformers takes it; else over all GPUs that are there, or the CPU."""
+    """Where modules go, as transformers takes it; by default all GPUs, or the CPU without one."""
     attn_implementation: str | None = None
     """The attention that transformers takes: eager, sdpa, flash_attention_2, ..."""
     quantization: Literal["4bit", "8bit"] | None = None
-    """By bitsandbytes, as the weights are loaded."""
+    """Done by bitsandbytes when the weights are loaded."""
     revision: str | None = None
     """A commit of the model's repository on the hub."""
     trust_remote_code: bool = False
     """Runs code that the checkpoint brings; a hub name needs a revision with it."""
     min_pixels: int | None = Field(default=None, gt=0)
-    """The least area that an image is scaled to before the processor gets it."""
+    """The least area, in pixels, that an image is scaled to before the processor gets it."""
     max_pixels: int | None = Field(default=None, gt=0)
-    """The largest area that an image is scaled to before the processor gets it."""
+    """The largest area, in pixels, that an image is scaled to before the processor gets it."""
     max_batch_tokens: int = Field(default=32768, gt=0)
     """Tokens in a batch at most: prompts times the longest prompt and reply."""
     max_batch: int = Field(default=64, gt=0)
     """Prompts in a batch at most."""
     chat_template: Template | None = None
-    """In place of the checkpoint's: a file named *.jinja, a Jinja text, or plain: a transcript,
-    `Question: ... Answer: ...`, for a checkpoint that has none."""
+    """Replaces the checkpoint's template: a file named *.jinja, a Jinja text, or plain: a
+    transcript, `Question: ... Answer: ...`, for a checkpoint that has none."""
     template_kwargs: Mapping[str, Any] = Field(default_factory=dict)
     """Variables of the chat template, such as `enable_thinking: false`."""
     date: datetime.date = datetime.date(2024, 7, 26)
-    """The day (YYYY-MM-DD) that is today to a chat template that asks; the default is that which
-    Llama 3's takes where it has no clock."""
+    """Today's date (YYYY-MM-DD) for a chat template that writes it; the default is the one that
+    Llama 3's template takes without a clock."""
     kind: Literal["auto", Kind] = "auto"
-    """What the checkpoint is; auto reads it off its configuration."""
+    """What the checkpoint is; auto reads it from its configuration."""
     threads: int | None = Field(default=None, gt=0)
     """Threads of torch on the CPU at most."""
 
@@ -93,10 +90,10 @@ def read_options(spec: ModelSpec) -> HfOptions:
 def fingerprint(spec: ModelSpec) -> str:
     """A hash of the checkpoint's content and of the options that change replies."""
     options = read_options(spec)
-    told = options.model_dump(mode="json", exclude=set(_SPEED_ONLY))
-    told["chat_template"] = read_template(options.chat_template)
+    fields = options.model_dump(mode="json", exclude=set(_SPEED_ONLY))
+    fields["chat_template"] = read_template(options.chat_template)
     checkpoint = checkpoint_fingerprint(spec.model, options.revision)
-    return hash_json(["hf", _ANSWER_VERSION, checkpoint, told])
+    return hash_json(["hf", _ANSWER_VERSION, checkpoint, fields])
 
 
 def check_sight(spec: ModelSpec) -> None:
@@ -114,9 +111,9 @@ def takes_images(options: HfOptions) -> bool | None:
 
 
 def check_ready(spec: ModelSpec) -> None:
-    """Raise `ConfigError` for a checkpoint's folder that lacks a file or a template that it needs.
+    """Raise `ConfigError` for a checkpoint's folder without a file or template that it needs.
 
-    And for one with an adapter that would be left out.
+    Also for one with an adapter that would be left out.
     """
     options = read_options(spec)
     check_files(spec.model, images=takes_images(options))
@@ -137,21 +134,21 @@ def refuse_adapter(model: str, revision: str | None) -> None:
 
 
 def require_template(model: str, architecture: str | None) -> None:
-    """Raise `ConfigError` for a checkpoint without a template, unless it is one to be asked so."""
-    if architecture not in ASKED_PLAINLY:
+    """Raise `ConfigError` for a checkpoint without a template, unless its architecture has none."""
+    if architecture not in WITHOUT_TEMPLATE:
         raise ConfigError(without_template(model, plain=True))
 
 
-def facts(spec: ModelSpec) -> dict[str, str]:
-    """What a run's manifest tells of the model: which chat template writes its conversations.
+def metadata(spec: ModelSpec) -> dict[str, str]:
+    """What a run's manifest records of the model: which chat template writes its conversations.
 
-    And on which day, where it asks for one, and of a hub name which commit is at hand.
+    Also the date, if the template writes one, and of a hub name the commit that was downloaded.
     """
     options = read_options(spec)
-    given = read_template(options.chat_template)
-    told = {"chat_template": name_template(spec.model, options.revision, given)}
-    if asks_the_date(given or find_template(spec.model, options.revision)):
-        told["date"] = options.date.isoformat()
+    template = read_template(options.chat_template)
+    texts = {"chat_template": name_template(spec.model, options.revision, template)}
+    if asks_the_date(template or find_template(spec.model, options.revision)):
+        texts["date"] = options.date.isoformat()
     if commit := commit_at_hand(spec.model, options.revision):
-        told["commit"] = commit
-    return told
+        texts["commit"] = commit
+    return texts

@@ -1,8 +1,8 @@
-"""Writes prompts as the backend does, and tells what becomes of them, without any weights.
+"""Writes prompts as the backend does and describes their tensors, without any weights.
 
-The text and the tensors come from the functions that the backend itself calls. Which placeholders
-stand for which image is told where there is one image, or one unbroken row of placeholders for
-each; other processors part an image's row by marks of their own.
+The text and the tensors come from the functions that the backend calls. Placeholders are assigned
+to images if there is one image, or one unbroken row of placeholders for each; other processors
+divide an image's row by further marks.
 """
 
 from __future__ import annotations
@@ -18,17 +18,24 @@ from images.policy import Policy, prepare_pixels
 from mmconv.core.protocols import ImageSource
 from mmconv.core.raw_prompts import RawImage, RawPrompt
 from mmconv.core.types import Message
-from model_zoo.hf.encoding import Tensors, encode
-from model_zoo.hf.prompting import Wording, check_images, image_mark, images_of, render
-from model_zoo.hf.writer import Writer
+from model_zoo.hf.prompts import (
+    Tensors,
+    Wording,
+    Writer,
+    check_images,
+    encode,
+    image_mark,
+    images_of,
+    render,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HfRenderer:
     """A `mmconv.core.protocols.Renderer` of one checkpoint.
 
-    `size` replaces the processor's own bounds of images. `complete` says that templates are taken
-    to write all special tokens, so that the tokenizer adds none.
+    `size` replaces the processor's bounds of images. `complete` says that templates write all
+    special tokens, so that the tokenizer adds none.
     """
 
     writer: Writer
@@ -72,8 +79,8 @@ class HfRenderer:
 
 
 def _added(tokenizer: Any) -> tuple[str, ...]:
-    """The special tokens that a tokenizer puts to every text."""
-    ids = [each for each in tokenizer("")["input_ids"] if each in tokenizer.all_special_ids]
+    """The special tokens that a tokenizer adds to every text."""
+    ids = [token for token in tokenizer("")["input_ids"] if token in tokenizer.all_special_ids]
     return tuple(tokenizer.convert_ids_to_tokens(ids))
 
 
@@ -89,25 +96,27 @@ def _of_images(tensors: Tensors) -> dict[str, torch.Tensor]:
 
 def _placeholders(writer: Writer, tensors: Tensors) -> list[int]:
     """The lengths of the unbroken rows of tokens that stand for images."""
-    known = getattr(writer.processor, "image_token_id", None)
-    if known is None and (mark := image_mark(writer)):
-        known = writer.tokenizer.convert_tokens_to_ids(mark)
+    image_id = getattr(writer.processor, "image_token_id", None)
+    if image_id is None and (mark := image_mark(writer)):
+        image_id = writer.tokenizer.convert_tokens_to_ids(mark)
     ids = tensors["input_ids"][0].tolist()
-    # Molmo2 puts other tokens in the place of its mark
-    these = {known} if known in ids else set(getattr(writer.processor, "image_token_ids", ()))
-    runs = groupby(ids, lambda each: each in these)
+    # Molmo2 replaces its mark by other tokens
+    image_ids = {image_id}
+    if image_id not in ids:
+        image_ids = set(getattr(writer.processor, "image_token_ids", ()))
+    runs = groupby(ids, lambda token: token in image_ids)
     return [len(list(run)) for is_image, run in runs if is_image]
 
 
 def _share(runs: Sequence[int], count: int, place: int) -> int | None:
-    """How many tokens stand for one of `count` images; None where that cannot be told."""
+    """How many tokens stand for one of `count` images; None if that is not known."""
     if count == 1:
         return sum(runs) or None
     return runs[place] if len(runs) == count else None
 
 
 def _sizes(pixels: Mapping[str, torch.Tensor], count: int, place: int) -> dict[str, Any]:
-    """What integer tensors of two or three columns, and a row per image, say of one image."""
+    """One image's values in integer tensors of two or three columns and a row per image."""
     return {
         name: tuple(value[place].tolist())
         for name, value in pixels.items()

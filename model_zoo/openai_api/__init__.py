@@ -1,7 +1,7 @@
 """Any server that speaks OpenAI's chat completions: vLLM, SGLang, transformers serve, hosted ones.
 
-`request` writes requests, `client` sends them, `replies` and `failures` read the answers. No model
-is loaded and no server is started here, and failed calls are not retried: the runner does that.
+`request` writes requests, `client` sends them, `replies` reads the answers. No model is loaded and
+no server is started here. Failed calls are not retried: the runner does that.
 Importing this package does not load aiohttp.
 """
 
@@ -22,13 +22,13 @@ _DEFAULT_URL = "https://api.openai.com/v1"
 _DEFAULT_KEY_ENV = "OPENAI_API_KEY"
 
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
-"""What names of variables are like, and hardly a key."""
+"""The pattern of a variable's name, which a key hardly matches."""
 
 
 def fingerprint(spec: ModelSpec) -> str:
-    """Hash of everything that can change a reply; `options.identity` stands in for the URL.
+    """Hash of everything that can change a reply; `options.identity` replaces the URL.
 
-    The query is a part of that, and headers are none: like the key, they say who asks.
+    The query counts, and headers do not: like the key, they identify the client.
     """
     options = _options(spec)
     return hash_json(
@@ -40,30 +40,30 @@ def fingerprint(spec: ModelSpec) -> str:
             options.max_tokens_field,
             options.guided_json,
             options.extra_body,
-            # no part of older names, which stay what they are without it
+            # only if they are set, so that older fingerprints stay equal
             *([options.empty_answer] if options.empty_answer else []),
             *([options.max_bytes] if options.max_bytes else []),
-            # as the file has it: what only reads replies needs no secrets
+            # as in the file: reading cached replies needs no secrets
             *([dict(options.query)] if options.query and not options.identity else []),
         ]
     )
 
 
 def check_key(spec: ModelSpec) -> None:
-    """Raise `ConfigError` for a wrong URL or a key that is not set; the server is not asked."""
+    """Raise `ConfigError` for a wrong URL or a key that is not set; nothing is requested."""
     _endpoint(spec)
 
 
 def guides_output(spec: ModelSpec) -> bool:
-    """Whether a call's JSON schema is sent to the server, which then holds the reply to it."""
+    """Whether a call's JSON schema is sent to the server, which then enforces it."""
     return _options(spec).guided_json
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
     """A session with the server; raises `ConfigError` for a wrong URL, option or missing key.
 
-    The first call connects; if the server takes no connection in `wait_for_server`, calls raise
-    `Refused`.
+    The first call connects. If the server takes no connection within `wait_for_server` seconds,
+    calls raise `Refused`.
     """
     from model_zoo.openai_api.client import ChatClient
 
@@ -71,7 +71,7 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
 
 
 async def probe(spec: ModelSpec) -> tuple[str, ...]:
-    """The names of the models served, sorted; raises what `generate` would raise."""
+    """The names of the served models, sorted; raises as `generate` does."""
     from model_zoo.openai_api.client import list_models
 
     return await list_models(spec, _endpoint(spec))
@@ -111,12 +111,12 @@ def _endpoint(spec: ModelSpec) -> Endpoint:
 
 
 def _filled(
-    spec: ModelSpec, option: str, given: Mapping[str, str]
+    spec: ModelSpec, option: str, texts: Mapping[str, str]
 ) -> tuple[dict[str, str], list[str]]:
-    """Headers or parameters with what the environment says, and all that it says."""
+    """Headers or parameters filled in from the environment, and the values that it gave."""
     filled: dict[str, str] = {}
     secrets: list[str] = []
-    for name, text in given.items():
+    for name, text in texts.items():
         value, values = fill_in(text)
         filled[name] = value.strip()
         if not filled[name].isprintable():
@@ -124,7 +124,7 @@ def _filled(
                 f"model {spec.label}: options.{option}: {name} holds a line break or another "
                 "control character; export the value alone and run again"
             )
-        secrets += [each.strip() for each in values]
+        secrets += [secret_value.strip() for secret_value in values]
     return filled, secrets
 
 
@@ -135,8 +135,8 @@ def _key(spec: ModelSpec, variable: str | None) -> str:
         if variable is None or _VARIABLE.fullmatch(variable):
             raise
         raise ConfigError(
-            f"model {spec.label}: no environment variable is called what api_key_env says, which "
-            "may be the key itself and is not shown; name the variable that holds the key there"
+            f"model {spec.label}: api_key_env must name a variable; its value may be the "
+            "key itself and is not shown; name the variable that holds the key"
         ) from None
 
 
@@ -157,7 +157,7 @@ def _url(spec: ModelSpec) -> str:
         raise wrong from error
     if address.username or address.password or address.query:
         raise ConfigError(
-            f"model {spec.label}: base_url may hold no user, password or query; name the variable "
-            "that holds the key in api_key_env, and set what follows a ? in options.query"
+            f"model {spec.label}: base_url must not hold a user, password or query; name the "
+            "key's variable in api_key_env, and set the query in options.query"
         )
     return url.rstrip("/")

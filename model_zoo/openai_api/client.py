@@ -1,6 +1,6 @@
 """A chat-completions server as a backend: messages in, reply out, over aiohttp.
 
-Bodies are ready bytes, not the `openai` client's objects: this is the hot path of every run.
+Bodies are bytes, not the `openai` client's objects: this is the hot path of every run.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
+from types import SimpleNamespace
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -21,20 +22,18 @@ from mmconv.core.config import ModelSpec
 from mmconv.core.errors import Refused, Transient
 from mmconv.core.protocols import ImageSource
 from mmconv.core.types import Message, Reply, Sampling, SeenImage
-from model_zoo.openai_api.data_uris import DataUris
 from model_zoo.openai_api.endpoint import Endpoint, find_proxy
-from model_zoo.openai_api.failures import read_failure
-from model_zoo.openai_api.replies import read_model_names, read_reply
-from model_zoo.openai_api.request import OpenAIOptions, encode_request
+from model_zoo.openai_api.replies import read_failure, read_model_names, read_reply
+from model_zoo.openai_api.request import DataUris, OpenAIOptions, encode_request
 
 _DEFAULT_CONCURRENCY = 64
 
 _LONGEST_CONNECT = 30.0  # seconds: an unreachable host should not cost a whole timeout
 _LONGEST_IDLE = 4.0  # seconds: uvicorn and vLLM close an idle connection after 5 s
-_AT_ONCE = 1.0  # seconds in which a server hangs up that has not even begun to answer
+_AT_ONCE = 1.0  # seconds: a server that hangs up later has worked on the request
 
-_TRY_AGAIN = 0.5  # seconds between connections to a server that is not there yet
-_LATER_PATIENCE = 1.0  # seconds that later calls wait for a server that was not there in time
+_TRY_AGAIN = 0.5  # seconds between connections to a server that is not up yet
+_LATER_WAIT = 1.0  # seconds that later calls wait for a server that was not up in time
 _PORTS = {"http": 80, "https": 443}
 
 _OTHER_FILES = 32  # open files that are not connections: store, data, images, results
@@ -56,7 +55,7 @@ class Answer(NamedTuple):
 
 
 class Session:
-    """At most `limit` kept connections to one server. Needs a running event loop.
+    """At most `limit` keep-alive connections to one server. Needs a running event loop.
 
     Redirects are not followed, cookies not kept. Raises `ConfigError` for a proxy that does not
     speak HTTP.
@@ -72,8 +71,9 @@ class Session:
             timeout=aiohttp.ClientTimeout(total=timeout, connect=min(timeout, _LONGEST_CONNECT)),
             headers=_headers(endpoint),
             cookie_jar=aiohttp.DummyCookieJar(),
-            # Not `trust_env`: it asks a thread at every request, and sends ~/.netrc's passwords.
+            # Not `trust_env`: it uses a thread at every request, and sends ~/.netrc's passwords.
             proxy=find_proxy(endpoint.url),
+            trace_configs=[_trace_reuse()],
         )
 
     async def post(self, body: bytes) -> Answer:
@@ -96,7 +96,7 @@ class Session:
         try:
             return await self._send(method, path, body)
         except aiohttp.ClientHttpProxyError as error:
-            # Its own words hold the proxy's address, and so the password there.
+            # The error's text holds the proxy's address, and so its password.
             message = f"the proxy answers HTTP {error.status}: {error.message}"
             raise Transient("connection", self._endpoint.excerpt(message)) from None
         except aiohttp.ClientConnectorCertificateError as error:
@@ -112,14 +112,15 @@ class Session:
         return Transient("connection", self._endpoint.excerpt(message))
 
     async def _send(self, method: str, path: str, body: bytes | None) -> Answer:
-        """Send a request; if the server hangs up at once, send it once more.
+        """Send a request; if the server hangs up at once on a reused connection, resend it.
 
-        A server may close a kept connection just when a request goes out on it. aiohttp itself
-        sends again only what is not a POST.
+        A server may close an idle connection just when a request goes out on it. aiohttp itself
+        resends only requests other than POST.
         """
         begun = perf_counter()
+        reuses: list[bool] = []
         try:
-            return await self._send_once(method, path, body)
+            return await self._send_once(method, path, body, reuses)
         except aiohttp.ClientConnectorError:
             raise
         except (
@@ -127,11 +128,14 @@ class Session:
             aiohttp.ClientOSError,
             aiohttp.ClientConnectionResetError,
         ):
-            if perf_counter() - begun > _AT_ONCE:
+            if not reuses or perf_counter() - begun > _AT_ONCE:
                 raise
-        return await self._send_once(method, path, body)
+        return await self._send_once(method, path, body, reuses)
 
-    async def _send_once(self, method: str, path: str, body: bytes | None) -> Answer:
+    async def _send_once(
+        self, method: str, path: str, body: bytes | None, reuses: list[bool]
+    ) -> Answer:
+        """Send a request; `reuses` gets an item if an earlier request used the connection."""
         begun = perf_counter()
         data = io.BytesIO(body) if body and len(body) > _LARGEST_PLAIN_BODY else body
         async with self._http.request(
@@ -140,6 +144,7 @@ class Session:
             params=self._endpoint.query or None,
             data=data,
             allow_redirects=False,
+            trace_request_ctx=reuses,
         ) as answer:
             read = bytearray()
             async for piece in answer.content.iter_any():
@@ -150,7 +155,7 @@ class Session:
 
 
 class ChatClient:
-    """A `Backend` that asks one endpoint. Needs a running event loop from the start."""
+    """A `Backend` of one endpoint. Needs a running event loop from the start."""
 
     def __init__(
         self, spec: ModelSpec, endpoint: Endpoint, options: OpenAIOptions, images: ImageSource
@@ -160,38 +165,37 @@ class ChatClient:
         self._concurrency = min(spec.max_concurrency or _DEFAULT_CONCURRENCY, _most_connections())
         self._uris = DataUris(images, options)
         self._session = Session(endpoint, spec.timeout, self._concurrency)
-        self._patience = spec.wait_for_server
+        self._wait = spec.wait_for_server
         self._first_contact: asyncio.Task[None] | None = None
         self._is_reached = False
 
     @property
     def max_concurrency(self) -> int:
-        """An eighth more than there are connections, if those are eight or more.
+        """An eighth more than there are connections, if there are at least eight.
 
         The surplus waits, ready to send, so that no connection idles while the next request is
-        put together.
+        encoded.
         """
         return self._concurrency + self._concurrency // 8
 
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
     ) -> Reply:
-        """Ask once; raises `Transient` or `Refused`, and `ImageError` for an image that is gone.
+        """Answer once; raises `Transient` or `Refused`, and `ImageError` for a missing image.
 
-        An empty reply, without even thoughts, is requested once more, since hosts that are just
-        starting answer so. If it is empty again, that is the answer; the tokens are of both.
+        An empty reply, also without reasoning, is re-requested once: hosts that are just starting
+        send such. If it is empty again, that is the answer; the tokens are those of both.
         """
-        shown = [image for message in messages for image in message.images]
-        uris = await self._uris.get(shown)
+        uris = await self._uris.get(image for message in messages for image in message.images)
         fragments = {uri.seen.sha256: uri.fragment for uri in uris}
         body = encode_request(self._endpoint.model, messages, sampling, self._options, fragments)
         seen = tuple([uri.seen for uri in uris])
         if not self._is_reached:
             await self._reach()
-        reply = await self._ask(body, seen)
+        reply = await self._request(body, seen)
         if reply.text.strip() or reply.reasoning or reply.finish == "length":
             return reply
-        again = await self._ask(body, seen)
+        again = await self._request(body, seen)
         return replace(
             again,
             input_tokens=_sum(reply.input_tokens, again.input_tokens),
@@ -209,16 +213,16 @@ class ChatClient:
     async def _reach(self) -> None:
         """Wait for a first connection to the server, together with all calls that need it."""
         if self._first_contact is None or self._first_contact.done():
-            self._first_contact = asyncio.create_task(reach(self._endpoint, self._patience))
+            self._first_contact = asyncio.create_task(reach(self._endpoint, self._wait))
         # other calls wait for the same connection, so a cancelled one must not stop it
         try:
             await asyncio.shield(self._first_contact)
         except Refused:
-            self._patience = min(self._patience, _LATER_PATIENCE)
+            self._wait = min(self._wait, _LATER_WAIT)
             raise
         self._is_reached = True
 
-    async def _ask(self, body: bytes, seen: tuple[SeenImage, ...]) -> Reply:
+    async def _request(self, body: bytes, seen: tuple[SeenImage, ...]) -> Reply:
         status, headers, data, seconds = await self._session.post(body)
         if not 200 <= status < 300:
             raise read_failure(status, headers, data, self._endpoint)
@@ -226,9 +230,9 @@ class ChatClient:
 
 
 async def reach(endpoint: Endpoint, seconds: float) -> None:
-    """Connect to the server, or the proxy on the way, again and again while it may be starting.
+    """Wait until the server, or the proxy on the way, takes a connection: it may be starting.
 
-    Raises `Refused` if none of them takes a connection within `seconds`.
+    Raises `Refused` if it takes none within `seconds`.
     """
     address = urlsplit(find_proxy(endpoint.url) or endpoint.url)
     port = address.port or _PORTS[address.scheme]
@@ -264,16 +268,27 @@ async def list_models(spec: ModelSpec, endpoint: Endpoint) -> tuple[str, ...]:
     return read_model_names(answer.data, endpoint)
 
 
+def _trace_reuse() -> aiohttp.TraceConfig:
+    """Adds an item to the list that a request has as its context if its connection is reused."""
+
+    async def note(_session: object, context: SimpleNamespace, _parameters: object) -> None:
+        context.trace_request_ctx.append(True)
+
+    trace = aiohttp.TraceConfig()
+    trace.on_connection_reuseconn.append(note)
+    return trace
+
+
 def _headers(endpoint: Endpoint) -> dict[str, str]:
-    """The headers of every request; the endpoint's own replace ours."""
+    """The headers of every request; the endpoint's replace ours."""
     ours = {"Accept-Encoding": "identity", "Content-Type": "application/json"}
     ours["User-Agent"] = "mmconv"
-    own = {name.lower() for name in endpoint.signed}
-    return {name: ours[name] for name in ours if name.lower() not in own} | endpoint.signed
+    replaced = {name.lower() for name in endpoint.signed}
+    return {name: ours[name] for name in ours if name.lower() not in replaced} | endpoint.signed
 
 
 def _most_connections() -> int:
-    """So many that two models, the store and the data stay below the limit of open files."""
+    """A limit that keeps two models, the store and the data below the limit of open files."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if limit == resource.RLIM_INFINITY else max(1, (limit - _OTHER_FILES) // 2)
 

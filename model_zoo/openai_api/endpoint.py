@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
 from urllib.parse import quote, urlsplit
@@ -12,7 +13,7 @@ from urllib.request import getproxies, proxy_bypass
 from mmconv.core.errors import ConfigError
 
 _SHORTEST_SECRET = 8
-"""Characters; keys of local servers may be shorter, and are words like any other then."""
+"""Characters; keys of local servers may be shorter, and are then not removed from texts."""
 
 _LONGEST_EXCERPT = 500
 _LOCAL_NAMES = frozenset({"localhost", "::1"})
@@ -20,10 +21,10 @@ _LOCAL_NAMES = frozenset({"localhost", "::1"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Which model is asked where; `key_env` names the variable that the key was read from.
+    """The address of a model; `key_env` names the variable that the key was read from.
 
-    `named` is the URL as the model's file has it, with variables of the environment in it.
-    `headers` and `query` go with every request; `secrets` are what of them the environment knows.
+    `named` is the URL as in the model's file, with variables of the environment in it. `headers`
+    and `query` go with every request; `secrets` are the values in them from the environment.
     """
 
     url: str
@@ -37,35 +38,35 @@ class Endpoint:
 
     @property
     def address(self) -> str:
-        """The URL as it may be told."""
+        """The URL without values from the environment."""
         return self.named or self.url
 
     @property
     def signed(self) -> dict[str, str]:
-        """The headers, and the key where there is one."""
+        """The headers, with the key if there is one."""
         key = {} if self.key is None else {"Authorization": f"Bearer {self.key}"}
         return {**self.headers, **key}
 
-    def excerpt(self, told: str | bytes) -> str:
-        """What is said of a failure, on one line, cut short and without what is secret.
+    def excerpt(self, text: str | bytes) -> str:
+        """The text of a failure, on one line, cut short and without secrets.
 
-        That is the key, and what of the rest only the environment knows. Replies stay as they are.
+        Secrets are the key and all values from the environment. Replies stay as they are.
         """
-        if isinstance(told, bytes):
-            told = told.decode("utf-8", "replace")
+        if isinstance(text, bytes):
+            text = text.decode("utf-8", "replace")
         # one may be a part of another
         for secret in sorted({self.key or "", *self.secrets}, key=len, reverse=True):
             if len(secret) >= _SHORTEST_SECRET:
                 pattern = "".join(map(_in_any_form, secret))
-                told = re.sub(pattern, "[key]", told, flags=re.IGNORECASE)
+                text = re.sub(pattern, "[key]", text, flags=re.IGNORECASE)
         for part in self._unnamed():
-            # a host may be a short word, so that it is looked for as a whole one
+            # a host may be a short word, so only whole words count
             begins = "" if part.startswith("/") else r"(?<![\w.-])"
-            told = re.sub(rf"{begins}{re.escape(part)}(?![\w-])", lambda _: self.named, told)
-        return " ".join(told[: 100 * _LONGEST_EXCERPT].split())[:_LONGEST_EXCERPT]
+            text = re.sub(rf"{begins}{re.escape(part)}(?![\w-])", lambda _: self.named, text)
+        return " ".join(text[: 100 * _LONGEST_EXCERPT].split())[:_LONGEST_EXCERPT]
 
     def _unnamed(self) -> Iterator[str]:
-        """The URL and its parts as far as `named` has them not, the longest first."""
+        """The URL and its parts that are not in `named`, the longest first."""
         if self.named:
             parts = urlsplit(self.url)
             for part in (self.url, parts.netloc, parts.hostname, parts.path):
@@ -74,7 +75,7 @@ class Endpoint:
 
 
 def _in_any_form(sign: str) -> str:
-    """A pattern of a character as it is, and as addresses, JSON and HTML may have it."""
+    """A pattern of a character, also as URLs, JSON and HTML may encode it."""
     if sign.isascii() and sign.isalnum():
         return sign
     number = ord(sign)
@@ -95,8 +96,8 @@ def _in_any_form(sign: str) -> str:
 def find_proxy(url: str) -> str | None:
     """The proxy (HTTP_PROXY, HTTPS_PROXY) for a URL; None if NO_PROXY names its host.
 
-    This machine's own servers never go through one. Raises `ConfigError` for a proxy that does not
-    speak HTTP.
+    Servers on this machine are never reached through one. Raises `ConfigError` for a proxy that
+    does not speak HTTP.
     """
     server = urlsplit(url)
     host = server.hostname or ""
@@ -105,18 +106,12 @@ def find_proxy(url: str) -> str | None:
     if proxy is None:
         return None
     proxy = proxy if "://" in proxy else f"http://{proxy}"
-    if _is_http(proxy):
-        return proxy
+    parts = urlsplit(proxy)
+    with suppress(ValueError):  # for a port that is not a number
+        parts.port  # noqa: B018
+        if parts.scheme in {"http", "https"} and parts.hostname:
+            return proxy
     raise ConfigError(
         f"environment variable {server.scheme.upper()}_PROXY: expected the address of an HTTP "
         "proxy, such as http://host:3128"
     )
-
-
-def _is_http(proxy: str) -> bool:
-    parts = urlsplit(proxy)
-    try:
-        parts.port  # noqa: B018  (raises for what is no number)
-    except ValueError:
-        return False
-    return parts.scheme in {"http", "https"} and bool(parts.hostname)

@@ -1,17 +1,27 @@
-"""What is sent: the options of a model, and the body of a request as bytes. Pure."""
+"""What is sent: a model's options, the body of a request as bytes, and images as data URIs.
+
+A data URI is made once per image, in a thread, and cached for the next request that shows it.
+`images.policy` decides how an image is made to fit.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from base64 import b64encode
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Any, Literal, TypeAlias
 
 import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from images.policy import LEAST_BYTES, Policy
-from mmconv.core.types import ANY_OBJECT, Image, Message, Part, Ref, Sampling, Text
+from images.policy import LEAST_BYTES, Policy, prepare
+from mmconv.core.protocols import ImageSource
+from mmconv.core.types import ANY_OBJECT, Image, Message, Part, Ref, Sampling, SeenImage, Text
 
 _OURS = frozenset({"model", "messages", "stream", "n"})
 
@@ -32,25 +42,25 @@ _OF_A_SECRET = re.compile(
     r"(?:^|[-_]|(?<=[a-z\d])(?=[A-Z]))(?i:api-?key|auth|authorization|cookie|credentials?|jwt|key"
     r"|passwd|password|pwd|secret|sig|signature|token)$|(?i:^code$)"
 )
-"""What names of headers and parameters that hold a secret end with."""
+"""The ends of names of headers and parameters that hold a secret."""
 
 
-def _in_words(given: Any) -> Any:
-    """YAML takes 2024-10-21 for a date, and 1 for a number."""
-    if not isinstance(given, Mapping):
-        return given
+def _as_texts(values: Any) -> Any:
+    """YAML reads 2024-10-21 as a date, and 1 as a number."""
+    if not isinstance(values, Mapping):
+        return values
     return {
-        name: str(value) if type(value) in {date, int} else value for name, value in given.items()
+        name: str(value) if type(value) in {date, int} else value for name, value in values.items()
     }
 
 
-_Words: TypeAlias = Annotated[Mapping[str, str], BeforeValidator(_in_words)]
+_Texts: TypeAlias = Annotated[Mapping[str, str], BeforeValidator(_as_texts)]
 
 
 class OpenAIOptions(BaseModel):
-    """Options of a model that an OpenAI-compatible server has.
+    """Options of a model on an OpenAI-compatible server.
 
-    Images that keep to the bounds and types are sent byte for byte, others scaled or encoded anew.
+    Images within the bounds and types are sent byte for byte, others are scaled or re-encoded.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -64,25 +74,25 @@ class OpenAIOptions(BaseModel):
     max_side: int | None = Field(default=None, gt=0)
     """The longest side of an image that is sent, in pixels."""
     max_bytes: int | None = Field(default=None, ge=LEAST_BYTES)
-    """The largest file of an image that is sent, in bytes before base64 adds a third to them: a
-    larger one is sent as JPEG, and scaled down where that does not suffice."""
+    """The largest file of an image that is sent, in bytes, before base64 adds a third: a larger one
+    is sent as JPEG, and scaled down if that does not suffice."""
     media_types: tuple[str, ...] = Policy().media_types
-    """The types of images that the server takes; others are encoded anew."""
+    """The types of images that the server takes; others are re-encoded."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    """What the server calls the bound of a reply's tokens."""
+    """The server's name for the limit of a reply's tokens."""
     guided_json: bool = False
-    """Sends a call's JSON schema, where it has one, for the server to hold the reply to; JSON mode
-    (any object) is always sent."""
+    """Sends a call's JSON schema, if it has one, for the server to enforce; JSON mode (any object)
+    is always sent."""
     empty_answer: str = ""
-    """What stands in a conversation for an answer without words, where the server refuses those."""
+    """Replaces an empty answer in a conversation, for servers that refuse those."""
     extra_body: Mapping[str, Any] = Field(default_factory=dict)
-    """Added to every request, and wins over what stands there."""
-    headers: _Words = Field(default_factory=dict)
-    """Sent with every request; the environment fills in ${NAME}, which alone is written down."""
-    query: _Words = Field(default_factory=dict)
-    """Parameters behind the address, like Azure's api-version; the environment fills in ${NAME}."""
+    """Added to every request; overrides other fields."""
+    headers: _Texts = Field(default_factory=dict)
+    """Sent with every request; ${NAME} is filled in from the environment, and never stored."""
+    query: _Texts = Field(default_factory=dict)
+    """Parameters of the URL, like Azure's api-version; the environment fills in ${NAME}."""
     image_cache_mb: int = Field(default=16, ge=0)
-    """Megabytes of images that are kept ready for sending."""
+    """Megabytes of encoded images to cache."""
 
     @field_validator("extra_body")
     @classmethod
@@ -99,19 +109,19 @@ class OpenAIOptions(BaseModel):
             if name.lower() in _OUR_HEADERS:
                 raise ValueError(f"{name} cannot be set here")
             if not _HEADER.fullmatch(name):
-                raise ValueError(f"{name!r} is no name of a header")
+                raise ValueError(f"{name!r} is not a valid name of a header")
         return headers
 
     @field_validator("headers", "query")
     @classmethod
-    def _names_what_is_secret(cls, given: Mapping[str, str]) -> Mapping[str, str]:
-        for name, text in given.items():
+    def _refuse_secrets(cls, texts: Mapping[str, str]) -> Mapping[str, str]:
+        for name, text in texts.items():
             if _OF_A_SECRET.search(name) and "${" not in text:
                 raise ValueError(f"name the variable that holds it: {{{name}: ${{NAME}}}}")
-        return given
+        return texts
 
     def policy(self) -> Policy:
-        """The image policy; raises `ConfigError` where its bounds contradict each other."""
+        """The image policy; raises `ConfigError` if its bounds contradict each other."""
         return Policy(
             max_pixels=self.max_pixels,
             min_pixels=self.min_pixels,
@@ -127,7 +137,7 @@ def encode_request(
     options: OpenAIOptions,
     uris: Mapping[str, orjson.Fragment],
 ) -> bytes:
-    """The JSON body; `uris` holds the images' data URIs, by hash, as JSON ready to be copied."""
+    """The JSON body; `uris` holds the images' data URIs, by hash, as JSON fragments."""
     body: dict[str, Any] = {
         "model": model,
         "messages": [
@@ -152,7 +162,7 @@ def _drawn(sampling: Sampling) -> Iterator[tuple[str, Any]]:
     if sampling.top_p is not None:
         yield "top_p", sampling.top_p
     if sampling.seed is not None:
-        # without this, a trial with a fixed seed would bring the same reply again
+        # otherwise all trials with a fixed seed would get the same reply
         yield "seed", sampling.seed + sampling.trial
     if sampling.stop:
         yield "stop", sampling.stop
@@ -177,3 +187,78 @@ def _part(part: Part, uris: Mapping[str, orjson.Fragment]) -> dict[str, Any]:
             return {"type": "image_url", "image_url": {"url": uris[sha256]}}
         case Ref(call=call):
             raise ValueError(f"a model needs resolved messages; {call!r} is still a Ref")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataUri:
+    """An image as a fragment of a JSON body: a quoted data URI of `size` bytes."""
+
+    fragment: orjson.Fragment
+    size: int
+    seen: SeenImage
+
+
+class DataUris:
+    """A cache of data URIs, least recently used out first, of at most `image_cache_mb` in all."""
+
+    def __init__(self, images: ImageSource, options: OpenAIOptions) -> None:
+        self._images = images
+        self._policy = options.policy()
+        self._max_bytes = options.max_bytes
+        self._limit = options.image_cache_mb * 1_000_000
+        self._size = 0
+        self._ready: OrderedDict[str, DataUri] = OrderedDict()
+        self._under_way: dict[str, asyncio.Task[DataUri]] = {}
+        # each thread that handles images keeps some megabytes for itself
+        self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="mmconv-images")
+
+    async def get(self, images: Iterable[Image]) -> list[DataUri]:
+        """The images' data URIs, in their order; raises `ImageError` if one cannot be read."""
+        return [self._look_up(image.sha256) or await self._make(image) for image in images]
+
+    async def aclose(self) -> None:
+        """Wait for images under way and drop everything."""
+        await asyncio.gather(*self._under_way.values(), return_exceptions=True)
+        self._threads.shutdown()
+        self._ready.clear()
+        self._size = 0
+
+    def _look_up(self, sha256: str) -> DataUri | None:
+        uri = self._ready.get(sha256)
+        if uri is not None:
+            self._ready.move_to_end(sha256)
+        return uri
+
+    async def _make(self, image: Image) -> DataUri:
+        task = self._under_way.get(image.sha256)
+        if task is None:
+            task = asyncio.create_task(self._make_and_keep(image))
+            self._under_way[image.sha256] = task
+        # another request may wait for the same image, so a cancelled one must not stop the work
+        return await asyncio.shield(task)
+
+    async def _make_and_keep(self, image: Image) -> DataUri:
+        try:
+            loop = asyncio.get_running_loop()
+            uri = await loop.run_in_executor(self._threads, self._encode, image)
+        finally:
+            del self._under_way[image.sha256]
+        self._ready[image.sha256] = uri
+        self._size += uri.size
+        while self._size > self._limit:
+            _, oldest = self._ready.popitem(last=False)
+            self._size -= oldest.size
+        return uri
+
+    def _encode(self, image: Image) -> DataUri:
+        data = self._images.read(image.sha256)
+        prepared = prepare(data, image, self._policy, self._max_bytes)
+        start = f'"data:{prepared.media_type};base64,'.encode()
+        quoted = b"".join((start, b64encode(prepared.data), b'"'))
+        seen = SeenImage(
+            sha256=image.sha256,
+            width=prepared.width,
+            height=prepared.height,
+            media_type="" if prepared.media_type == image.media_type else prepared.media_type,
+        )
+        return DataUri(fragment=orjson.Fragment(quoted), size=len(quoted), seen=seen)

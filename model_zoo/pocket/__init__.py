@@ -1,7 +1,7 @@
 """Provider `pocket`: the small LVLM that is shipped with mmconv, for demonstrations and tests.
 
-It is a checkpoint like any other, read from the package's own files by the provider `hf`, whose
-options it takes. It knows drawn scenes (`mmconv scenes`) and nothing else; see README.md here.
+It is a checkpoint like any other, read from the package's files by the provider `hf`, whose options
+it takes. It knows drawn scenes (`mmconv scenes`) and nothing else; see README.md here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from model_zoo.hf.backend import HfBackend
 
 Options = hf.HfOptions
-"""Those of the provider `hf`."""
+"""The same as those of the provider `hf`."""
 
 MODEL = "scenes"
 """The one model of this provider."""
@@ -33,9 +33,9 @@ def fingerprint(spec: ModelSpec) -> str:
     return hf.fingerprint(_checkpoint(spec))
 
 
-def facts(spec: ModelSpec) -> dict[str, str]:
-    """As the provider `hf` tells them."""
-    return hf.facts(_checkpoint(spec))
+def metadata(spec: ModelSpec) -> dict[str, str]:
+    """As the provider `hf` gives it."""
+    return hf.metadata(_checkpoint(spec))
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> HfBackend:
@@ -46,5 +46,5 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> HfBackend:
 def _checkpoint(spec: ModelSpec) -> ModelSpec:
     if spec.model != MODEL:
         raise ConfigError(f"no model pocket/{spec.model}; there is pocket/{MODEL}")
-    own = {"provider": "hf", "model": str(WEIGHTS), "name": spec.label}
-    return spec.model_copy(update=own)
+    changes = {"provider": "hf", "model": str(WEIGHTS), "name": spec.label}
+    return spec.model_copy(update=changes)

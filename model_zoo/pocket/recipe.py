@@ -1,4 +1,4 @@
-"""What the pocket model is made of: its words, its shape, and the batches that it is trained on.
+"""The pocket model's words, its shape, and the batches that it is trained on.
 
 Only `train.py` imports this. A token is a word or a mark with the blank before it, so that tokens
 written one after another are the text. The name of a thing ("red circle") is one token, as frequent
@@ -75,10 +75,10 @@ _COVERED = 0.12
 """The least share of a patch that a thing must cover to be its label."""
 
 _MISREAD = 0.5
-"""How many whole dialogues describe another scene than the image shows."""
+"""The share of whole dialogues that describe another scene than the image shows."""
 
 _ROUNDED = 16
-"""Lengths are rounded up, since the library prepares itself again for every shape that it meets."""
+"""Lengths are rounded up to multiples: the library prepares again for every new shape."""
 
 Ids: TypeAlias = dict[str, int]
 
@@ -218,9 +218,9 @@ def _patches(scene: Scene) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     cells = labels.reshape(GRID, PATCH, GRID, PATCH).swapaxes(1, 2).reshape(GRID * GRID, -1)
     cover = np.stack([(cells == place).mean(axis=1) for place in range(1, 6)], axis=1)
     shown = np.where(cover.max(axis=1) < _COVERED, 0, cover.argmax(axis=1) + 1)
-    told = np.array([(0, 0, 0, 0), *(_aspects(thing) for thing in scene.things)])
-    told[1:, 3] = np.arange(1, len(told))
-    return told[shown].astype(np.int64)
+    aspects = np.array([(0, 0, 0, 0), *(_aspects(thing) for thing in scene.things)])
+    aspects[1:, 3] = np.arange(1, len(aspects))
+    return aspects[shown].astype(np.int64)
 
 
 def _aspects(thing: Thing) -> tuple[int, int, int, int]:
@@ -250,11 +250,11 @@ def _tokens(
     ids: list[int] = []
     labels: list[int] = []
     for number, turn in enumerate(dialogue.turns[:turns], start=1):
-        asked = [USER, *pieces(turn.instruction), ASSISTANT]
-        told = [*pieces(turn.reference), END]
-        ids += [known.get(word, known[UNKNOWN]) for word in asked + told]
-        answer = [known.get(word, known[UNKNOWN]) for word in told]
-        labels += [IGNORED] * len(asked) + (answer if number in learnt else [IGNORED] * len(told))
+        question = [USER, *pieces(turn.instruction), ASSISTANT]
+        answer = [known.get(word, known[UNKNOWN]) for word in (*pieces(turn.reference), END)]
+        ids += [known.get(word, known[UNKNOWN]) for word in question] + answer
+        labels += [IGNORED] * len(question)
+        labels += answer if number in learnt else [IGNORED] * len(answer)
     return ids, labels
 
 
@@ -272,8 +272,8 @@ def language(number: int, size: int, known: Ids) -> Texts:
 def looking(number: int, size: int, known: Ids) -> tuple[Views, Texts]:
     """First turns with their pictures."""
     samples = [draw_sample("pocket-looking", number, row) for row in range(size)]
-    told = texts([sample.dialogue for sample in samples], known, 1, [{1}] * size)
-    return views([sample.scene for sample in samples]), told
+    dialogues = [sample.dialogue for sample in samples]
+    return views([sample.scene for sample in samples]), texts(dialogues, known, 1, [{1}] * size)
 
 
 def conversing(number: int, size: int, known: Ids) -> tuple[Views, Texts]:
@@ -286,9 +286,9 @@ def conversing(number: int, size: int, known: Ids) -> tuple[Views, Texts]:
         sample = draw_sample("pocket-conversing", number, row)
         random = Random(f"pocket-misread/{number}/{row}")
         misread = random.random() < _MISREAD
-        told = write_dialogue(misreading(sample.scene, random), random)
+        other = write_dialogue(misreading(sample.scene, random), random)
         scenes.append(sample.scene)
-        dialogues.append(told if misread else sample.dialogue)
+        dialogues.append(other if misread else sample.dialogue)
         learnt.append({2, 3} if misread else {1, 2, 3})
     return views(scenes), texts(dialogues, known, 3, learnt)
 
@@ -296,12 +296,13 @@ def conversing(number: int, size: int, known: Ids) -> tuple[Views, Texts]:
 def validation(size: int, known: Ids) -> tuple[Views, Texts]:
     """Whole dialogues with pictures, the same ones every time, for the log of the training."""
     samples = [draw_sample("pocket-validation", 0, row) for row in range(size)]
-    told = texts([sample.dialogue for sample in samples], known, 3, [{1, 2, 3}] * size)
-    return views([sample.scene for sample in samples]), told
+    learnt = [{1, 2, 3}] * size
+    dialogues = [sample.dialogue for sample in samples]
+    return views([sample.scene for sample in samples]), texts(dialogues, known, 3, learnt)
 
 
 def misreading(scene: Scene, random: Random) -> Scene:
-    """The scene as a poor eye might see it: one or two things differ in colour, shape or size."""
+    """The scene misread: one or two things differ in colour, shape or size."""
     things = list(scene.things)
     for _ in range(random.randint(1, 2)):
         place = random.randrange(len(things))

@@ -51,7 +51,7 @@ _SIGHT_KEPT = 0.1
 """The weight of the patch labels in the joint stage."""
 
 Batch: TypeAlias = Any
-"""What examples draw: `Views`, `Texts`, or pairs of both, by the stage."""
+"""`Views`, `Texts`, or pairs of both, by the stage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class Pupil(nn.Module):
         self.heads = nn.ModuleList(nn.Linear(width, labels) for labels in ASPECTS)
 
     def features(self, pictures: torch.Tensor) -> torch.Tensor:
-        """What the decoder's projector is given: (rows, patches, width)."""
+        """The input of the decoder's projector: (rows, patches, width)."""
         seen = self.model.model.vision_tower(pictures)
         return seen.last_hidden_state[:, 1:]  # type: ignore[no-any-return]  # untyped library
 
@@ -149,7 +149,7 @@ class _Numbered(Dataset[Batch]):
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """What a stage draws for the batch of a number, and what it wants of the model."""
+    """The batches of a stage by number, and its loss."""
 
     stage: Stage
     known: Mapping[str, int]
@@ -165,7 +165,7 @@ class Examples:
         return recipe.looking(number, size - whole, known), recipe.conversing(number, whole, known)
 
     def loss(self, pupil: Pupil, batch: Batch) -> torch.Tensor:
-        """What the stage makes small."""
+        """The loss of the stage."""
         if self.stage.name == "sight":
             return pupil.patch_loss(pupil.features(batch.pictures), batch.patches)
         if self.stage.name == "language":
@@ -204,8 +204,8 @@ def train_stage(
             _save(path, pupil, optimiser, done)
             seconds = time.monotonic() - start
             rate = (done - begin) * stage.size / seconds
-            told = f"loss {float(loss.detach()):.3f}, {rate:.0f} samples/s"
-            report(f"{stage.name} {done}/{stage.steps}: {told}")
+            progress = f"loss {float(loss.detach()):.3f}, {rate:.0f} samples/s"
+            report(f"{stage.name} {done}/{stage.steps}: {progress}")
         if done % VALIDATED_EVERY == 0 or done == stage.steps:
             report(f"{stage.name} {done}: {_validate(pupil, stage, held_out)}")
 

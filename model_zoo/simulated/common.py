@@ -29,8 +29,8 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
-class StandIn:
-    """What backends without a connection share."""
+class Offline:
+    """The base of backends without a connection."""
 
     async def aclose(self) -> None:
         """Nothing needs closing."""
@@ -42,7 +42,7 @@ def counted(
     """A reply whose tokens are words, and that has seen every image as it is."""
     return Reply(
         text=text,
-        input_tokens=sum(len(each.split()) for each in prompt),
+        input_tokens=sum(len(line.split()) for line in prompt),
         output_tokens=len(text.split()),
         seconds=seconds,
         seen=tuple(
@@ -55,7 +55,7 @@ def counted(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What a prompt asks: in which grading, of which turns (1-3), with which texts by slot."""
+    """What a prompt requests: in which grading, of which turns (1-3), with which texts by slot."""
 
     grading: Literal["direct", "pairwise"]
     turns: tuple[int, ...]
@@ -64,8 +64,8 @@ class Task:
 
 def read_task(messages: Sequence[Message]) -> Task:
     """The task of a prompt; raises `ValueError` for other messages."""
-    named = [message.text for message in messages if message.role == "system"]
-    match = _NAME.fullmatch(named[0]) if len(named) == 1 else None
+    names = [message.text for message in messages if message.role == "system"]
+    match = _NAME.fullmatch(names[0]) if len(names) == 1 else None
     if match is None:
         raise ValueError("no system message names a task that it knows")
     slots = (message.text.partition("\n") for message in messages if message.role == "user")
@@ -91,7 +91,7 @@ def draw_side(task: Task) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OfflineJudge(StandIn, ABC):
+class OfflineJudge(Offline, ABC):
     """A backend that judges tasks without a model; `name` and `advice` are for its errors."""
 
     name: ClassVar[str]
@@ -111,9 +111,9 @@ class OfflineJudge(StandIn, ABC):
             # in a thread: long answers take tens of milliseconds, and others share the loop
             text = await asyncio.to_thread(self.judge, read_task(messages))
         except KeyError as error:
-            raise Refused("rejected", self._foreign(f"slot {error} is missing")) from error
+            raise Refused("rejected", self._problem(f"slot {error} is missing")) from error
         except ValueError as error:
-            raise Refused("rejected", self._foreign(error)) from error
+            raise Refused("rejected", self._problem(error)) from error
         return Reply(text=text, seconds=time.perf_counter() - start)
 
     @classmethod
@@ -122,8 +122,8 @@ class OfflineJudge(StandIn, ABC):
         try:
             read_task(messages)
         except ValueError as error:
-            raise ConfigError(cls._foreign(error)) from error
+            raise ConfigError(cls._problem(error)) from error
 
     @classmethod
-    def _foreign(cls, problem: object) -> str:
-        return f"{cls.name} can't read these messages: {problem}. {cls.advice}"
+    def _problem(cls, problem: object) -> str:
+        return f"{cls.name} cannot read these messages: {problem}. {cls.advice}"

@@ -1,20 +1,21 @@
 """Provider `fake`: echoes, scripts and made-up verdicts, for tests and to try a configuration.
 
-`slow` and `failing` echo; latency and failures can be had with every one of them by options. The
-same request always gets the same reply and, attempt by attempt, the same failures. No image is
-looked at, nothing is cut to `max_tokens`.
+`slow` and `failing` echo; options give latency and failures to any of the models. The same request
+always gets the same reply and, attempt by attempt, the same failures. Images are not read, and
+nothing is cut to `max_tokens`. Verdicts are drawn: what is judged plays no part.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import orjson
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
@@ -24,11 +25,10 @@ from mmconv.core.errors import ConfigError, Refused, Transient
 from mmconv.core.keys import content_key, hash_json
 from mmconv.core.protocols import ImageSource
 from mmconv.core.types import ANY_OBJECT, Message, Reply, Sampling, Text
-from model_zoo.simulated.common import Frozen, StandIn, counted
-from model_zoo.simulated.verdicts import CHOICE, RATING, Scale, obey, verdict
+from model_zoo.simulated.common import Frozen, Offline, counted
 
 FailingKind = Literal["timeout", "connection", "rate_limit", "server", "malformed"]
-"""The failures that can be made: those that a runner asks again after."""
+"""The failures that can be simulated: those after which a runner retries."""
 
 Script: TypeAlias = tuple[str, ...] | Mapping[str, str]
 """Replies by their number, or by a regular expression on the last user text."""
@@ -44,16 +44,19 @@ STAND_INS = {
     "scripted": "gives the replies of options.script",
     "slow": "echo, each reply after options.seconds",
     "failing": "echo that fails at options.rate",
-    "judge": "gives a verdict in the form that is asked for",
+    "judge": "gives a verdict in the form that the prompt asks for",
     "unreadable": "a judge that never gives a verdict",
 }
 """What `spec.model` may be, and what each does."""
 
 _NOT_IN_REPLIES = {"script", "seconds", "rate", "kinds", "retry_after"}
-_DEFAULT_SECONDS = 0.05
-_DEFAULT_RATE = 0.2
 _DEFAULT_CONCURRENCY = 64
 _SCRIPT: TypeAdapter[Script] = TypeAdapter(Script)
+
+_RATING = "Rating: {rating}"
+_CHOICE = "Overall, Response {choice} is better."
+_REMARK = "So it seems."
+_TURN = re.compile(r"轮次 (\d+) - 用户:")
 
 
 class FakeOptions(Frozen):
@@ -63,13 +66,13 @@ class FakeOptions(Frozen):
     """Replies in their order, or by regular expressions on the last user text, or the YAML or JSON
     file that holds either."""
     seconds: float | None = Field(default=None, ge=0)
-    """The time that a reply takes; else 0.05 of `slow`, and none of the others."""
+    """The time that a reply takes; by default 0.05 for `slow` and 0 for the others."""
     rate: float | None = Field(default=None, ge=0, le=1)
-    """The share of attempts that fail; else 0.2 of `failing`, and none of the others."""
+    """The share of attempts that fail; by default 0.2 for `failing` and 0 for the others."""
     kinds: tuple[FailingKind, ...] = Field(
         default=("rate_limit", "server", "connection", "timeout", "malformed"), min_length=1
     )
-    """What the failures are."""
+    """The kinds of failures."""
     retry_after: float | None = Field(default=0.05, ge=0)
     """Seconds that a rate limit asks to wait for."""
     seed: int = 0
@@ -84,7 +87,7 @@ class FakeOptions(Frozen):
     highest: int = 10
     """The highest rating."""
     choices: tuple[str, ...] = Field(default=("A", "B"), min_length=1)
-    """What is chosen from."""
+    """The choices to draw from."""
 
     @field_validator("closing")
     @classmethod
@@ -98,17 +101,22 @@ class FakeOptions(Frozen):
             raise ValueError(f"lowest ({self.lowest}) is above highest ({self.highest})")
         return self
 
+    def fill(self, template: str, draw: Random) -> str:
+        """The template with `{rating}` and `{choice}` drawn."""
+        rating, choice = draw.randint(self.lowest, self.highest), draw.choice(self.choices)
+        return template.replace("{rating}", str(rating)).replace("{choice}", choice)
+
 
 def fingerprint(spec: ModelSpec) -> str:
-    """Hash of everything that can change a reply: the model, its options, what its script says.
+    """Hash of everything that can change a reply: the model, its options, its script's content.
 
     Raises `ConfigError` as `open_backend` does.
     """
     options = _options(spec)
     _speaker(spec.model, options)
-    told = options.model_dump(mode="json", exclude=_NOT_IN_REPLIES)
+    fields = options.model_dump(mode="json", exclude=_NOT_IN_REPLIES)
     script = None if options.script is None else _read_script(options.script)
-    return hash_json(["fake", spec.model, told, script])
+    return hash_json(["fake", spec.model, fields, script])
 
 
 def guides_output(spec: ModelSpec) -> bool:
@@ -119,11 +127,10 @@ def guides_output(spec: ModelSpec) -> bool:
 async def open_backend(spec: ModelSpec, images: ImageSource) -> FakeBackend:
     """The fake model; raises `ConfigError` for an unknown model, wrong options or script."""
     options = _options(spec)
-    speak = _speaker(spec.model, options)
-    seconds = _DEFAULT_SECONDS if spec.model == "slow" else 0.0
-    rate = _DEFAULT_RATE if spec.model == "failing" else 0.0
+    seconds = 0.05 if spec.model == "slow" else 0.0
+    rate = 0.2 if spec.model == "failing" else 0.0
     return FakeBackend(
-        speak=speak,
+        speak=_speaker(spec.model, options),
         max_concurrency=spec.max_concurrency or _DEFAULT_CONCURRENCY,
         seconds=seconds if options.seconds is None else options.seconds,
         rate=rate if options.rate is None else options.rate,
@@ -132,7 +139,7 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> FakeBackend:
 
 
 @dataclass(slots=True, kw_only=True)
-class FakeBackend(StandIn):
+class FakeBackend(Offline):
     """A backend whose replies are made by `speak`, after `seconds`, if the attempt does not fail.
 
     `failed` counts the failures of each request that is not answered yet.
@@ -195,7 +202,7 @@ def _speaker(model: str, options: FakeOptions) -> Speaker:
 
 
 def _compile(patterns: Mapping[str, str]) -> dict[re.Pattern[str], str]:
-    """Raises `ValueError` that names what is not a regular expression."""
+    """Raises `ValueError` that names a text that is not a regular expression."""
     try:
         return {re.compile(pattern): text for pattern, text in patterns.items()}
     except re.error as error:
@@ -216,11 +223,11 @@ def _read_script(script: Path | Script) -> Script:
 def _matching_reply(
     patterns: Mapping[re.Pattern[str], str], messages: Sequence[Message], _: Sampling
 ) -> str:
-    asked = _last_user_text(messages)
+    question = _last_user_text(messages)
     for pattern, reply in patterns.items():
-        if pattern.search(asked):
+        if pattern.search(question):
             return reply
-    raise Refused("rejected", f"no pattern of the script is found in {asked[:80]!r}")
+    raise Refused("rejected", f"no pattern of the script matches {question[:80]!r}")
 
 
 def _numbered_reply(replies: Sequence[str], messages: Sequence[Message], sampling: Sampling) -> str:
@@ -247,11 +254,91 @@ def _judgement(options: FakeOptions, messages: Sequence[Message], sampling: Samp
 
 
 def _closing(options: FakeOptions, prompt: str, draw: Random) -> str:
-    scale = Scale(lowest=options.lowest, highest=options.highest, choices=options.choices)
     if options.verdict != "auto":
-        return scale.fill(RATING if options.verdict == "rating" else CHOICE, draw)
-    told = next((line for asked, line in options.closing.items() if re.search(asked, prompt)), None)
-    return verdict(prompt, scale, draw) if told is None else scale.fill(told, draw)
+        return options.fill(_RATING if options.verdict == "rating" else _CHOICE, draw)
+    for pattern, template in options.closing.items():
+        if re.search(pattern, prompt):
+            return options.fill(template, draw)
+    return verdict(prompt, options, draw)
+
+
+def obey(schema: Mapping[str, Any], draw: Random) -> Any:
+    """A value that the JSON schema allows: every property, one item per array, a number in range.
+
+    An `enum`, a `const` and the options of `anyOf` are drawn from.
+    """
+    if "anyOf" in schema:
+        return obey(draw.choice(schema["anyOf"]), draw)
+    if "const" in schema:
+        return schema["const"]
+    if "enum" in schema:
+        return draw.choice(schema["enum"])
+    match schema.get("type"):
+        case "object":
+            properties = schema.get("properties", {})
+            return {name: obey(value, draw) for name, value in properties.items()}
+        case "array":
+            return [obey(schema.get("items", {}), draw)]
+        case "integer" | "number":
+            return draw.randint(int(schema.get("minimum", 1)), int(schema.get("maximum", 10)))
+        case "boolean":
+            return draw.random() < 0.5
+        case "null":
+            return None
+    return _REMARK
+
+
+def verdict(prompt: str, options: FakeOptions, draw: Random) -> str:
+    """The verdict in the form that the prompt asks for; "" if it asks for none that is known."""
+    # The first mark that a prompt has decides; a plain rating is the least specific, so the last.
+    if r"[[n]]" in prompt:
+        return options.fill("Rating: [[{rating}]]", draw)
+    if '"评估结果"' in prompt:
+        return _turn_scores(prompt, draw)
+    if '"评判结果": ""' in prompt:
+        return _filled_form(prompt, draw)
+    if "Choice: Conversation 1" in prompt:
+        machine = draw.choice(("Conversation 1", "Conversation 2", "Both", "Neither"))
+        return f"Choice: {machine}\nReason: {_REMARK}"
+    if "Index: n" in prompt:
+        return _first_machine(prompt, draw)
+    if "is better" in prompt:
+        return options.fill(_CHOICE, draw)
+    return options.fill(_RATING, draw) if re.search(r"(?i)\brating\b", prompt) else ""
+
+
+def _turn_scores(prompt: str, draw: Random) -> str:
+    """A JSON entry for each turn of the dialogue, as CMT-Eval asks for."""
+    turns = max(map(int, _TURN.findall(prompt)), default=0)
+    entries = [
+        {
+            "轮次": str(turn),
+            "统筹能力": draw.randint(1, 5),
+            "适应能力": draw.randint(1, 5),
+            "评分理由": _REMARK,
+        }
+        for turn in range(1, turns + 1)
+    ]
+    return orjson.dumps({"评估结果": entries}).decode()
+
+
+def _filled_form(prompt: str, draw: Random) -> str:
+    """FB-Bench's form as the prompt shows it, with a result for each criterion."""
+    try:
+        form, _ = json.JSONDecoder().raw_decode(prompt, prompt.rfind("\n{\n") + 1)
+    except ValueError:
+        return ""
+    for entry in form.values():
+        entry |= {"评判理由": _REMARK, "评判结果": draw.choice("是否")}
+    return orjson.dumps(form).decode()
+
+
+def _first_machine(prompt: str, draw: Random) -> str:
+    """Which chat of the last conversation is a machine's first, or none, as UniEval asks."""
+    chats = prompt.rpartition("Conversation:\n")[2].count("<chat_end>")
+    index = draw.randint(1, chats + 1)
+    choice, place = ("No", "None") if index > chats else ("Yes", index)
+    return f"Choice: {choice}\nIndex: {place}\nReason: {_REMARK}"
 
 
 def _text(message: Message) -> str:

@@ -1,38 +1,46 @@
-"""Provider `simulated`: a candidate whose error rates are known, and the judge that marks it.
+"""Provider `simulated`: models whose errors are known, so that the truth behind a table is known.
 
-They are the measuring weights of ConvBench's ablations: a run of them goes through the ordinary
-plans, prompts, parsers and tables, and the truth behind its tables is known. Neither looks at an
-image or knows which condition it is in: they read the resolved messages that any model would get.
+- `candidate` and `judge` are the measuring weights of ConvBench's ablations. A run of them goes
+  through the ordinary plans, prompts, parsers and tables. Neither looks at an image or knows which
+  condition it is in: they read the resolved messages that any model would get.
+- Any other model is another provider's (`options.provider`) that is damaged in a known way: its
+  images before it gets them, or its answers after it gave them. A report should attribute the
+  mistakes of a model that cannot see to perception, and those of one that loses its reasoning to
+  reasoning. The provider name `damaged` means the same.
 
 The candidate reads from its prompt how many turns were answered, which of them by itself, and
 whether the last answer was wrong; an instruction alone is perception to it. Its first user message
 identifies a sample. The judge reads the prompts of `judges/prompts/convbench`: answers between
 their marks, the request after the last of them.
 
-A rate is the probability that a level fails if the answer before it is made right, or made wrong,
-whatever `alike` and the seed say. Among answers that simply came out wrong, the rate is another one
-if `alike.levels` ties the levels together: hard samples are over-represented.
+A rate is the probability that a level fails if the answer before it was forced to be right, or to
+be wrong, whatever `alike` and the seed are. Among answers that simply came out wrong the rate is
+different if `alike.levels` ties the levels together: hard samples are over-represented.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
+from images.policy import blank, blur
 from mmconv.core.config import ModelSpec, validate
 from mmconv.core.errors import ConfigError, Refused
 from mmconv.core.keys import hash_json
-from mmconv.core.protocols import Backend, ImageSource
+from mmconv.core.protocols import Backend, ImageSource, Renderer
 from mmconv.core.types import Message, Reply, Sampling
-from model_zoo.simulated.common import Frozen, StandIn, counted
+from model_zoo.providers import DEFAULTS, ProviderFunctions, provider_of
+from model_zoo.simulated.common import Frozen, Offline, counted
 
 LEVELS = ("perception", "reasoning", "creation")
 
 _REVISION = 1
+_DAMAGE_REVISION = 2
 _MARK = re.compile(r"\(simulated (?:perception|reasoning|creation): (right|wrong)\)")
 _ANSWER = re.compile(r"⟦answer ([AB]?)([123]): [^⟧]*⟧\n(.*?)\n⟦end of answer \1\2⟧", re.DOTALL)
 _REQUEST = re.compile(
@@ -54,7 +62,7 @@ class Propagation(Frozen):
 
 
 class Alike(Frozen):
-    """What the draws of a sample, or of an image, have in common; each is a share."""
+    """What the draws of a sample, or of an image, have in common; all are shares."""
 
     levels: Rate = 0.0
     """Of the samples, those that draw once for all levels and conditions, so that one which is hard
@@ -75,14 +83,14 @@ class CandidateOptions(Frozen):
     creation: Propagation = Propagation()
     alike: Alike = Alike()
     seed: int = 0
-    """Another one draws all failures again."""
+    """Another seed draws all failures again."""
 
     def rate(self, level: int, *, after_wrong: bool) -> float:
-        """The rate at which turn `level` (1-3) fails; perception has nothing before it."""
+        """The rate at which turn `level` (1-3) fails; nothing comes before perception."""
         if level == 1:
             return self.perception
-        known = self.reasoning if level == 2 else self.creation
-        return known.after_wrong if after_wrong else known.after_right
+        rates = self.reasoning if level == 2 else self.creation
+        return rates.after_wrong if after_wrong else rates.after_right
 
 
 class Ratings(Frozen):
@@ -120,28 +128,96 @@ class Wins(Frozen):
 class JudgeOptions(Frozen):
     """Options of `simulated/judge`: how it rates and compares answers that are right or wrong.
 
-    Every verdict is drawn on its own, given whether the judged answer is right. A verdict on the
-    whole conversation is one on a single turn, which is drawn; a given turn counts as right.
+    Every verdict is drawn independently, by whether the judged answer is right. A verdict on the
+    whole conversation is one on a single turn, which is drawn; a teacher-forced turn counts as
+    right.
     """
 
     rating: Ratings = Ratings()
     win: Wins = Wins()
     seed: int = 0
-    """Another one draws all verdicts again."""
+    """Another seed draws all verdicts again."""
+
+
+class DamagedOptions(Frozen):
+    """Options of a model that is damaged on purpose, in its images or its answers or both."""
+
+    provider: str
+    """The model's own provider: hf, openai, ..., or a module."""
+    options: Mapping[str, Any] = Field(default_factory=dict)
+    """The options that its own provider takes."""
+    picture: Literal["blur", "blank"] | None = None
+    """What happens to every image before the model gets it."""
+    radius: float = Field(default=0.1, gt=0, le=1)
+    """How far an image is blurred, as a share of its longer side."""
+    shuffled_turns: tuple[int, ...] = ()
+    """Turns, counted from 1, whose answers lose the order of their words: the same answer always
+    the same way."""
+
+    @model_validator(mode="after")
+    def _damages_something(self) -> DamagedOptions:
+        if self.picture is None and not self.shuffled_turns:
+            raise ValueError("nothing is damaged: set picture or shuffled_turns")
+        return self
 
 
 def fingerprint(spec: ModelSpec) -> str:
     """Hash of everything that can change a reply; raises `ConfigError` as `open_backend` does."""
-    return hash_json(["simulated", _REVISION, spec.model, _options(spec).model_dump(mode="json")])
+    options = _options(spec)
+    if isinstance(options, DamagedOptions):
+        damage = options.model_dump(mode="json", exclude={"provider", "options"})
+        provider, inner = _undamaged(spec, options)
+        return hash_json(["damaged", _DAMAGE_REVISION, provider.fingerprint(inner), damage])
+    return hash_json(["simulated", _REVISION, spec.model, options.model_dump(mode="json")])
+
+
+def _delegated(name: str) -> Callable[[ModelSpec], Any]:
+    """The function of this name of a damaged model's own provider, if the model is one."""
+
+    def delegate(spec: ModelSpec) -> Any:
+        options = _options(spec)
+        if not isinstance(options, DamagedOptions):
+            return DEFAULTS[name](spec)
+        provider, inner = _undamaged(spec, options)
+        return getattr(provider, name)(inner)
+
+    return delegate
+
+
+check_key = _delegated("check_key")
+check_sight = _delegated("check_sight")
+check_ready = _delegated("check_ready")
+metadata = _delegated("metadata")
+guides_output = _delegated("guides_output")
+probe = _delegated("probe")
+
+
+def open_renderer(spec: ModelSpec, images: ImageSource) -> Renderer | None:
+    """How a damaged model's own provider writes prompts, with the images that the model gets."""
+    options = _options(spec)
+    if not isinstance(options, DamagedOptions):
+        return None
+    provider, inner = _undamaged(spec, options)
+    return provider.open_renderer(inner, _shown(images, options))
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
-    """The candidate or the judge; raises `ConfigError` for another model or wrong options."""
+    """The candidate, the judge or a damaged model.
+
+    Raises `ConfigError` for another model or wrong options, and what a damaged model's own provider
+    raises.
+    """
     options = _options(spec)
     concurrency = spec.max_concurrency or 64
-    if isinstance(options, CandidateOptions):
-        return SimulatedCandidate(options=options, max_concurrency=concurrency)
-    return SimulatedJudge(options=options, max_concurrency=concurrency)
+    match options:
+        case CandidateOptions():
+            return SimulatedCandidate(options=options, max_concurrency=concurrency)
+        case JudgeOptions():
+            return SimulatedJudge(options=options, max_concurrency=concurrency)
+        case DamagedOptions():
+            provider, inner = _undamaged(spec, options)
+            backend = await provider.open_backend(inner, _shown(images, options))
+            return Damaged(backend, frozenset(options.shuffled_turns))
 
 
 def write_answer(level: int, *, wrong: bool) -> str:
@@ -157,7 +233,7 @@ def read_answer(text: str) -> bool | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatedCandidate(StandIn):
+class SimulatedCandidate(Offline):
     """A backend that fails as its options say."""
 
     options: CandidateOptions
@@ -176,8 +252,8 @@ class SimulatedCandidate(StandIn):
         text = write_answer(level, wrong=wrong)
         return counted(text, (message.text for message in messages), messages)
 
-    def _draw(self, messages: Sequence[Message], level: int, given: int, trial: int) -> float:
-        """The number below the rate at which this turn fails; `given` reveals the condition."""
+    def _draw(self, messages: Sequence[Message], level: int, forced: int, trial: int) -> float:
+        """The number below the rate at which this turn fails; `forced` reveals the condition."""
         seed, alike = self.options.seed, self.options.alike
         first = next(message for message in messages if message.role == "user")
         picture = "".join(image.sha256 for image in first.images)
@@ -188,11 +264,11 @@ class SimulatedCandidate(StandIn):
             return _number(seed, "all", unit)
         if _number(seed, "conditions", unit, level) < alike.conditions:
             return _number(seed, "level", unit, level)
-        return _number(seed, "anew", unit, level, given, trial)
+        return _number(seed, "anew", unit, level, forced, trial)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatedJudge(StandIn):
+class SimulatedJudge(Offline):
     """A backend that judges the answers of a `SimulatedCandidate`; it sees which side they are."""
 
     options: JudgeOptions
@@ -208,15 +284,15 @@ class SimulatedJudge(StandIn):
         prompt = _texts(messages, "user")[-1]
         request = _REQUEST.search(prompt, prompt.rfind("⟧") + 1)
         if request is None:
-            raise _foreign("the prompt does not end with a request that it knows")
+            raise _unknown_prompt("the prompt does not end with a request that it knows")
         side, wrongs = _candidate(prompt)
-        asked = request["rated"] or request["compared"]
+        requested = request["rated"] or request["compared"]
         name = (self.options.seed, prompt, sampling.trial)
-        turn = int(asked) if asked else 1 + int(3 * _number("turn", *name))
+        turn = int(requested) if requested else 1 + int(3 * _number("turn", *name))
         number, state = _number("verdict", *name), "wrong" if wrongs[turn] else "right"
         if request["direct"]:
-            known = self.options.rating
-            ratings = known.drawn(known.wrong if wrongs[turn] else known.right)
+            centres = self.options.rating
+            ratings = centres.drawn(centres.wrong if wrongs[turn] else centres.right)
             verdict = f"Rating: {ratings[int(number * len(ratings))]}"
         else:
             wins = number < (self.options.win.wrong if wrongs[turn] else self.options.win.right)
@@ -233,15 +309,15 @@ def _candidate(prompt: str) -> tuple[str, Mapping[int, bool]]:
     simulated = {
         side: read
         for side, read in sides.items()
-        if any(each is not None for each in read.values())
+        if any(wrong is not None for wrong in read.values())
     }
     if len(simulated) != 1 or any(len(read) != 3 for read in sides.values()):
-        raise _foreign("it does not hold one simulated conversation of three turns")
+        raise _unknown_prompt("it does not hold one simulated conversation of three turns")
     [(side, read)] = simulated.items()
     return side, {turn: wrong is True for turn, wrong in read.items()}
 
 
-def _foreign(problem: str) -> Refused:
+def _unknown_prompt(problem: str) -> Refused:
     return Refused(
         "rejected",
         f"the simulated judge cannot read this prompt: {problem}. It judges simulated/candidate "
@@ -258,10 +334,72 @@ def _texts(messages: Iterable[Message], role: str) -> list[str]:
     return [message.text for message in messages if message.role == role]
 
 
-def _options(spec: ModelSpec) -> CandidateOptions | JudgeOptions:
+@dataclass(frozen=True, slots=True)
+class DamagedImages:
+    """An image source that returns every image blurred or blank."""
+
+    images: ImageSource
+    options: DamagedOptions
+
+    def read(self, sha256: str) -> bytes:
+        """The damaged image in its own format, by the hash of the original."""
+        data = self.images.read(sha256)
+        return blank(data) if self.options.picture == "blank" else blur(data, self.options.radius)
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A backend whose answers to some turns lose the order of their words."""
+
+    backend: Backend
+    shuffled_turns: frozenset[int]
+
+    @property
+    def max_concurrency(self) -> int:
+        """The model's own."""
+        return self.backend.max_concurrency
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        """Answer once, and shuffle the words if the turn is one of those; raises as the model."""
+        reply = await self.backend.generate(messages, sampling, affinity=affinity)
+        turn = sum(message.role == "user" for message in messages)
+        if turn not in self.shuffled_turns:
+            return reply
+        return replace(reply, text=shuffle_words(reply.text))
+
+    async def aclose(self) -> None:
+        """Close the model."""
+        await self.backend.aclose()
+
+
+def shuffle_words(text: str) -> str:
+    """The words of `text` in an order that follows from the text alone."""
+    words = text.split()
+    Random(text).shuffle(words)
+    return " ".join(words)
+
+
+def _shown(images: ImageSource, options: DamagedOptions) -> ImageSource:
+    return images if options.picture is None else DamagedImages(images, options)
+
+
+def _undamaged(spec: ModelSpec, options: DamagedOptions) -> tuple[ProviderFunctions, ModelSpec]:
+    """The model without its damage, and its provider."""
+    inner = spec.model_copy(update={"provider": options.provider, "options": options.options})
+    return provider_of(inner), inner
+
+
+def _options(spec: ModelSpec) -> CandidateOptions | JudgeOptions | DamagedOptions:
     where = f"model {spec.label}: options"
+    if "provider" in spec.options:
+        return validate(DamagedOptions, spec.options, where)
     if spec.model == "candidate":
         return validate(CandidateOptions, spec.options, where)
     if spec.model == "judge":
         return validate(JudgeOptions, spec.options, where)
-    raise ConfigError(f"simulated model {spec.model!r}: choose candidate or judge")
+    raise ConfigError(
+        f"simulated model {spec.model!r}: choose candidate or judge, or damage another provider's "
+        "model: set options.provider"
+    )

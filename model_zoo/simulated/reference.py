@@ -63,7 +63,7 @@ class ReferenceOptions(Frozen):
 
 
 def fingerprint(spec: ModelSpec) -> str:
-    """Hash of what decides a reply: metric, options, and the versions of sacrebleu and of this."""
+    """Hash of what decides a reply: metric, options, revision and the version of sacrebleu."""
     options = _options(spec)
     return hash_json(
         ["reference", _REVISION, spec.model, version("sacrebleu"), options.model_dump()]

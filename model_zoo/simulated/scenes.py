@@ -32,7 +32,7 @@ _REVISION = 1
 
 
 class SceneJudgeOptions(Frozen):
-    """The provider has no options."""
+    """The judge of scenes has no options."""
 
 
 def fingerprint(spec: ModelSpec) -> str:
@@ -48,7 +48,7 @@ class SceneJudge(OfflineJudge):
     """A backend that judges by facts."""
 
     name = "the judge of scenes"
-    advice = "It judges data sets that `mmconv scenes` wrote, with the prompts shipped for it"
+    advice = "It judges datasets that `mmconv scenes` wrote, with the prompts shipped for it"
 
     def judge(self, task: Task) -> str:
         """The facts, then the verdict."""
@@ -66,10 +66,10 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> SceneJudge:
 
 def _rate(task: Task) -> str:
     checks = _checks("answer", {turn: task.texts[f"reference_{turn}"] for turn in task.turns}, task)
-    rating = min(int(1 + 9 * fmean(each.share for each in checks) + 0.5), 9)
-    if all(each.exact for each in checks):
+    rating = min(int(1 + 9 * fmean(result.share for result in checks) + 0.5), 9)
+    if all(result.exact for result in checks):
         rating = 10
-    lines = [_explain(turn, each) for turn, each in zip(task.turns, checks, strict=True)]
+    lines = [_explain(turn, result) for turn, result in zip(task.turns, checks, strict=True)]
     return "\n".join([*lines, "", f"Rating: {rating}"])
 
 
@@ -78,15 +78,15 @@ def _choose(task: Task) -> str:
     true = answer(task.texts["caption"], (first, second, third))
     expected = {turn: true[turn - 1] for turn in task.turns}
     sides = {side: _checks(side.lower(), expected, task) for side in "AB"}
-    a, b = (fmean(each.share for each in sides[side]) for side in "AB")
+    a, b = (fmean(result.share for result in sides[side]) for side in "AB")
     winner, how = "A" if a > b else "B", ""
     if a == b:
         winner = draw_side(task)
         how = "Both are equally right, so this is drawn by the hash of the texts. "
     lines = [
-        f"Assistant {side}, {_explain(turn, each)}"
+        f"Assistant {side}, {_explain(turn, result)}"
         for side, checks in sides.items()
-        for turn, each in zip(task.turns, checks, strict=True)
+        for turn, result in zip(task.turns, checks, strict=True)
     ]
     return "\n".join([*lines, "", f"{how}Overall, Response {winner} is better."])
 
@@ -98,10 +98,10 @@ def _checks(side: str, references: Mapping[int, str], task: Task) -> list[Check]
     ]
 
 
-def _explain(turn: int, found: Check) -> str:
+def _explain(turn: int, result: Check) -> str:
     """One line: how right a turn is, and which facts are right, missing and wrong."""
-    if found.exact:
-        return f"turn {turn}: all {len(found.right)} facts right ({'; '.join(found.right)})."
-    kinds = {"right": found.right, "missing": found.missing, "wrong": found.wrong}
+    if result.exact:
+        return f"turn {turn}: all {len(result.right)} facts right ({'; '.join(result.right)})."
+    kinds = {"right": result.right, "missing": result.missing, "wrong": result.wrong}
     parts = [f"{name}: {'; '.join(facts)}" for name, facts in kinds.items() if facts]
-    return f"turn {turn}: {found.share:.0%} of the facts. {'. '.join(parts)}."
+    return f"turn {turn}: {result.share:.0%} of the facts. {'. '.join(parts)}."

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
 
-from images import Library
+from images import ImageStore
 from mmconv.report.comparison.differences import compare
 from mmconv.report.page import write_comparison, write_page
 from tests.browser.web_server import finish, serve_scenes
@@ -142,8 +142,8 @@ async def is_dark(page: Page) -> bool:
     return int(colour.removeprefix("rgb(").split(",")[0]) < 128
 
 
-def _library(folder: Path) -> Library:
-    library = Library()
+def _library(folder: Path) -> ImageStore:
+    library = ImageStore()
     for path in folder.rglob("*.png"):
         library.add_file(str(path))
     return library

@@ -11,7 +11,7 @@ import PIL.Image
 import pytest
 from PIL import Image
 
-from images.door import Facts, Limits, check, decode, inspect, is_plain
+from images.decode import Facts, Limits, check, decode, inspect, is_plain
 from mmconv.core.errors import ImageError
 from tests.images.pictures import (
     disposed_gif,

@@ -9,8 +9,7 @@ from random import Random
 
 import pytest
 
-from images.door import Facts, Limits, decode, inspect
-from images.header import without_pixels
+from images.decode import Facts, Limits, decode, inspect, without_pixels
 from mmconv.core.errors import ImageError
 from tests.images.pictures import encode, halves, noise, turned
 
@@ -83,7 +82,7 @@ def hold_against_reading(files: Iterator[bytes], monkeypatch: pytest.MonkeyPatch
     for data in files:
         found = facts(data)
         with monkeypatch.context() as patch:
-            patch.setattr("images.door.without_pixels", lambda whole: whole)
+            patch.setattr("images.decode.without_pixels", lambda whole: whole)
             assert found == facts(data)
         if found is not None:
             let_in += 1

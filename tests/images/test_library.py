@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from images.door import Facts, Limits, inspect
-from images.library import Library
+from images.decode import Facts, Limits, inspect
+from images.store import ImageStore
 from mmconv.core.errors import ConfigError, ImageError
 from mmconv.core.keys import hash_bytes
 from mmconv.core.protocols import ImageSink, ImageSource
@@ -31,12 +31,12 @@ def inspected(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append(where)
         return inspect(data, limits, where, sha256)
 
-    monkeypatch.setattr("images.library.inspect", counting)
+    monkeypatch.setattr("images.store.inspect", counting)
     return seen
 
 
 def test_it_is_a_source_and_a_sink(tmp_path: Path) -> None:
-    library = Library()
+    library = ImageStore()
     sink: ImageSink = library
     source: ImageSource = library
     image = sink.add_file(put(tmp_path / "a.png"))
@@ -47,7 +47,7 @@ def test_it_is_a_source_and_a_sink(tmp_path: Path) -> None:
 
 def test_an_unchanged_file_is_not_read_again(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
-    library = Library()
+    library = ImageStore()
     first = library.add_file(put(path))
     state = path.stat()
     path.write_bytes(b"x" * len(PNG))
@@ -57,7 +57,7 @@ def test_an_unchanged_file_is_not_read_again(tmp_path: Path) -> None:
 
 def test_a_changed_file_is_another_image(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
-    library = Library()
+    library = ImageStore()
     first = library.add_file(put(path))
     second = library.add_file(put(path, JPEG))
     assert second.sha256 == hash_bytes(JPEG) != first.sha256
@@ -67,7 +67,7 @@ def test_a_changed_file_is_another_image(tmp_path: Path) -> None:
 
 
 def test_equal_bytes_are_one_image(tmp_path: Path, inspected: list[str]) -> None:
-    library = Library()
+    library = ImageStore()
     first = library.add_file(put(tmp_path / "a.png"))
     second = library.add_file(put(tmp_path / "b.png"))
     assert first == second
@@ -77,25 +77,25 @@ def test_equal_bytes_are_one_image(tmp_path: Path, inspected: list[str]) -> None
 def test_known_facts_spare_the_decoding(tmp_path: Path, inspected: list[str]) -> None:
     facts: dict[str, Facts] = {}
     path = put(tmp_path / "a.png")
-    first = Library(facts=facts).add_file(path)
+    first = ImageStore(facts=facts).add_file(path)
     assert set(facts) == {first.sha256}
-    assert Library(facts=facts).add_file(path) == first
+    assert ImageStore(facts=facts).add_file(path) == first
     assert len(inspected) == 1
 
 
 def test_known_facts_do_not_lift_the_limits(tmp_path: Path) -> None:
     facts: dict[str, Facts] = {}
     path = put(tmp_path / "a.png")
-    Library(facts=facts).add_file(path)
+    ImageStore(facts=facts).add_file(path)
     with pytest.raises(ImageError, match=r"a\.png: 200 pixels, and at most 100"):
-        Library(facts=facts, limits=Limits(max_pixels=100)).add_file(path)
+        ImageStore(facts=facts, limits=Limits(max_pixels=100)).add_file(path)
 
 
 def test_a_file_that_grows_is_not_read_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.png"
-    library = Library(limits=Limits(max_bytes=len(PNG) + 10))
+    library = ImageStore(limits=Limits(max_bytes=len(PNG) + 10))
     image = library.add_file(put(path))
     look, read = os.fstat, list[int]()
 
@@ -108,7 +108,7 @@ def test_a_file_that_grows_is_not_read_to_its_end(
         read.append(len(data))
         return hash_bytes(data)
 
-    monkeypatch.setattr("images.library.hash_bytes", hash_of_read)
+    monkeypatch.setattr("images.store.hash_bytes", hash_of_read)
     monkeypatch.setattr(os, "fstat", look_before_it_grows)
     for _ in range(2):
         with pytest.raises(ImageError, match="changed since it was added"):
@@ -118,7 +118,7 @@ def test_a_file_that_grows_is_not_read_to_its_end(
 
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
-    library = Library()
+    library = ImageStore()
     image = library.add_file(put(path))
     path.unlink()
     with pytest.raises(ImageError, match=r"a\.png: cannot be read \(No such file"):
@@ -129,31 +129,31 @@ def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ImageError, match="not a file; give the path"):
-        Library().add_file(str(tmp_path))
+        ImageStore().add_file(str(tmp_path))
 
 
 def test_a_file_too_large_is_refused_with_its_size(tmp_path: Path) -> None:
     path = put(tmp_path / "a.png", b"\x89PNG\r\n\x1a\n" + bytes(5000))
     with pytest.raises(ImageError, match="5,008 bytes, and at most 1,000"):
-        Library(limits=Limits(max_bytes=1000)).add_file(path)
+        ImageStore(limits=Limits(max_bytes=1000)).add_file(path)
 
 
 @pytest.mark.parametrize("sha256", ["0" * 64, "../../secret", ""])
 def test_an_unknown_image_is_refused(tmp_path: Path, sha256: str) -> None:
-    with pytest.raises(ImageError, match="not in this library; add its file first"):
-        Library(tmp_path).read(sha256)
+    with pytest.raises(ImageError, match="not in this image store; add its file first"):
+        ImageStore(tmp_path).read(sha256)
 
 
 def test_bytes_are_kept_under_their_hash_for_later_processes(tmp_path: Path) -> None:
     folder = tmp_path / "kept"
-    image = Library(folder).add_bytes(PNG)
+    image = ImageStore(folder).add_bytes(PNG)
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert files == [folder / image.sha256[:2] / image.sha256]
-    assert Library(folder).read(image.sha256) == PNG
+    assert ImageStore(folder).read(image.sha256) == PNG
 
 
 def test_a_spoilt_upload_is_noticed_and_mended_by_a_new_one(tmp_path: Path) -> None:
-    library = Library(tmp_path)
+    library = ImageStore(tmp_path)
     image = library.add_bytes(PNG)
     (tmp_path / image.sha256[:2] / image.sha256).write_bytes(PNG[:-1])
     with pytest.raises(ImageError, match="changed since it was added"):
@@ -164,7 +164,7 @@ def test_a_spoilt_upload_is_noticed_and_mended_by_a_new_one(tmp_path: Path) -> N
 
 def test_bad_bytes_leave_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(ImageError, match="upload 7: is of another kind"):
-        Library(tmp_path).add_bytes(b"no image", "upload 7")
+        ImageStore(tmp_path).add_bytes(b"no image", "upload 7")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -176,19 +176,19 @@ def test_a_write_that_fails_leaves_nothing_behind(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        Library(tmp_path).add_bytes(PNG)
+        ImageStore(tmp_path).add_bytes(PNG)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_bytes_need_a_folder() -> None:
     with pytest.raises(ConfigError, match="no folder to keep images in"):
-        Library().add_bytes(PNG)
+        ImageStore().add_bytes(PNG)
 
 
 def test_threads_may_share_it(tmp_path: Path) -> None:
     pictures = [encode(noise((16 + number, 16)), "PNG") for number in range(8)]
     paths = [put(tmp_path / f"{n}.png", pictures[n % 8]) for n in range(64)]
-    library = Library(tmp_path / "kept")
+    library = ImageStore(tmp_path / "kept")
     with ThreadPoolExecutor(8) as pool:
         added = list(pool.map(library.add_file, paths))
         uploaded = list(pool.map(library.add_bytes, pictures))

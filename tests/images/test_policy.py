@@ -1,6 +1,9 @@
+"""What a model is shown: sizes, bytes and media types, and images that are damaged on purpose."""
+
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -8,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from images.door import Limits, decode, inspect
-from images.library import Library
-from images.policy import LEAST_BYTES, Policy, fit, prepare, prepare_pixels
+from images.decode import Limits, decode, inspect
+from images.policy import LEAST_BYTES, Policy, blank, blur, fit, prepare, prepare_pixels
+from images.scenes import draw, sample_scene
+from images.store import ImageStore
 from images.thumbnails import thumbnail
 from mmconv.core import types as values
 from mmconv.core.errors import ConfigError, ImageError
@@ -19,6 +23,8 @@ from tests.images.pictures import comment, encode, halves, noise, turned
 LIMITS = Limits()
 
 sides = st.integers(1, 20_000)
+
+PICTURE = draw(sample_scene(Random(1)))
 
 
 @st.composite
@@ -99,7 +105,7 @@ def test_fitted_sizes(policy: Policy, size: tuple[int, int], fitted: tuple[int, 
         ({"max_pixels": 0}, "max_pixels is 0"),
         ({"max_side": -1}, "max_side is -1"),
         ({"min_pixels": 300, "max_pixels": 1000}, "above a quarter"),
-        ({"media_types": ("image/webp",)}, "neither image/png nor image/jpeg"),
+        ({"media_types": ("image/webp",)}, "must have image/png or image/jpeg"),
     ],
 )
 def test_a_policy_that_cannot_be_obeyed_is_refused(bounds: dict[str, Any], message: str) -> None:
@@ -244,7 +250,7 @@ def test_what_a_raised_limit_let_in_is_shown_to_models(tmp_path: Path) -> None:
     data = encode(dots[0], "TIFF", save_all=True, append_images=dots[1:])
     with pytest.raises(ImageError, match="frames"):
         inspect(data, LIMITS, "a")
-    library = Library(tmp_path, limits=Limits(max_frames=2000))
+    library = ImageStore(tmp_path, limits=Limits(max_frames=2000))
     assert prepare(data, library.add_bytes(data, "a"), Policy()).width == 1
     assert thumbnail(data, "a")
 
@@ -265,3 +271,40 @@ def test_server_and_process_see_the_same(policy: Policy) -> None:
     sent = prepare(data, image, policy)
     assert pixels.mode == "RGB"
     assert decode(sent.data, LIMITS, "a").tobytes() == pixels.tobytes()
+
+
+def inks(data: bytes) -> set[bytes]:
+    pixels = decode(data, Limits(), "picture").tobytes()
+    return {pixels[at : at + 3] for at in range(0, len(pixels), 3)}
+
+
+def test_a_blank_picture_keeps_size_and_mean_colour() -> None:
+    data = blank(encode(halves((32, 16), "red", "blue"), "PNG"))
+    assert decode(data, Limits(), "picture").size == (32, 16)
+    assert inks(data) == {bytes((128, 0, 128))}
+
+
+def test_a_small_blur_keeps_the_colours_apart_and_a_large_one_does_not() -> None:
+    picture = encode(halves((64, 32), "red", "blue"), "PNG")
+    sharp, soft = (inks(blur(picture, share)) for share in (0.01, 1.0))
+    assert {bytes((255, 0, 0)), bytes((0, 0, 255))} <= sharp
+    assert all(abs(ink[0] - ink[2]) < 100 for ink in soft)
+
+
+def test_the_same_picture_is_blurred_to_the_same_bytes() -> None:
+    assert blur(PICTURE, 0.1) == blur(PICTURE, 0.1) != PICTURE
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF"])
+def test_a_spoilt_picture_keeps_its_format(kind: str) -> None:
+    picture = encode(halves(), kind)
+    for spoilt in (blank(picture), blur(picture, 0.1)):
+        facts = inspect(spoilt, Limits(), "spoilt")
+        assert (facts.media_type, facts.width, facts.height) == (f"image/{kind.lower()}", 32, 16)
+
+
+@pytest.mark.parametrize("spoil", [blank, lambda data: blur(data, 0.1)])
+def test_what_is_no_picture_is_refused(spoil: object) -> None:
+    assert callable(spoil)
+    with pytest.raises(ImageError):
+        spoil(b"no picture")

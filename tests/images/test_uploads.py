@@ -59,7 +59,7 @@ def test_a_held_image_goes_when_the_last_who_holds_it_lets_go(
     assert not uploads.holds(sha256)
     assert uploads.find(sha256) is None
     assert held_files(tmp_path) == []
-    with pytest.raises(ImageError, match="not in this library"):
+    with pytest.raises(ImageError, match="not in this image store"):
         uploads.read(sha256)
 
 

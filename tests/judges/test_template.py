@@ -11,14 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judges.template import (
-    Data,
-    Gap,
-    Prompt,
-    PromptSet,
-    Template,
-    parse_prompt,
-)
+from judges.template import Data, Gap, Prompt, PromptSet, Template, parse_prompt
 from mmconv.core.errors import PromptError
 from mmconv.core.graph import resolve
 from mmconv.core.types import Image, Message, Ref, Reply, Role, Text

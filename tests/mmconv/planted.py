@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 import orjson
 
-from images import Library
+from images import ImageStore
 from mmconv.benchmarks.convbench.benchmark import build
 from mmconv.benchmarks.convbench.metrics import metrics
 from mmconv.benchmarks.convbench.quantities import (
@@ -145,7 +145,7 @@ class Rehearsal:
 
     def __init__(self, folder: Path, rows: int) -> None:
         self.options = write_rows(folder, rows)
-        self.benchmark = build(self.spec(SCENARIOS["mixed"], seed=0), Library())
+        self.benchmark = build(self.spec(SCENARIOS["mixed"], seed=0), ImageStore())
         self._plans = [
             (row, condition, {call.id: call for call in check(self.benchmark.plan(row, condition))})
             for row in self.benchmark.load()
@@ -159,7 +159,8 @@ class Rehearsal:
     async def run(self, scenario: Scenario, seed: int) -> list[Score]:
         """The scores of one run."""
         seats: dict[str, Backend] = {
-            seat: await open_backend(spec, Library()) for seat, spec in scenario.seats(seed).items()
+            seat: await open_backend(spec, ImageStore())
+            for seat, spec in scenario.seats(seed).items()
         }
         scores: list[Score] = []
         for row, condition, calls in self._plans:

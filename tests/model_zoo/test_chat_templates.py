@@ -123,7 +123,7 @@ def test_an_option_is_a_file_a_text_or_plain(tmp_path: Path) -> None:
     option: TypeAdapter[str] = TypeAdapter(Template)
     for given, text in ((str(file), OWN), (OWN, OWN), ("plain", "plain")):
         assert read_template(option.validate_python(given)) == text
-    with pytest.raises(ValidationError, match=r"'Plain' is no file named \*\.jinja"):
+    with pytest.raises(ValidationError, match=r"'Plain' is neither a file named \*\.jinja"):
         option.validate_python("Plain")
     file.write_bytes(b"\xff")
     with pytest.raises(ConfigError, match=r"own\.jinja: .*decode"):

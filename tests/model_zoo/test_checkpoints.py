@@ -135,7 +135,7 @@ def test_the_commit_of_what_was_downloaded_is_known(
 
 
 def test_a_path_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no such folder"):
+    with pytest.raises(ConfigError, match="no such folder"):
         checkpoint_fingerprint(str(tmp_path / "none"))
     with pytest.raises(ConfigError, match="holds no checkpoint"):
         checkpoint_fingerprint(str(tmp_path))

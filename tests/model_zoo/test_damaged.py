@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from images.door import Limits, decode
+from images.decode import Limits, decode
 from images.scenes import draw, sample_scene
 from mmconv.core.config import ModelSpec, load_model
 from mmconv.core.errors import ConfigError
@@ -20,13 +20,13 @@ from mmconv.core.protocols import ImageSource
 from mmconv.core.types import Image, Message, Reply, Sampling, Text
 from mmconv.engine.setup import build_model, is_served
 from model_zoo import openai_api, pocket
-from model_zoo.simulated.damaged import (
+from model_zoo.simulated.planted import (
     check_key,
     check_ready,
     check_sight,
-    facts,
     fingerprint,
     guides_output,
+    metadata,
     open_backend,
     probe,
     shuffle_words,
@@ -118,9 +118,7 @@ async def test_a_blank_picture_has_one_colour_and_the_size(provider: list[Lookin
     assert decode(data, Limits(), "shown").size == (256, 256)
 
 
-async def test_a_blurred_picture_is_smoother_the_larger_the_radius(
-    provider: list[Looking],
-) -> None:
+async def test_a_blurred_picture_is_smoother_the_larger_the_radius(provider: list[Looking]) -> None:
     spans = []
     for radius in (0.01, 0.05, 0.3):
         data = await shown(provider, picture="blur", radius=radius)
@@ -173,12 +171,12 @@ def test_an_unknown_provider_is_named() -> None:
         fingerprint(told)
 
 
-def test_a_damaged_model_has_the_facts_of_the_whole_one() -> None:
-    told = facts(load_model("pocket-blind"))
-    assert told == pocket.facts(load_model("pocket"))
+def test_a_damaged_model_has_the_metadata_of_the_whole_one() -> None:
+    told = metadata(load_model("pocket-blind"))
+    assert told == pocket.metadata(load_model("pocket"))
     assert len(told["chat_template"]) == 64
     options = {"provider": "fake", "picture": "blur"}
-    assert facts(ModelSpec(provider="damaged", model="echo", options=options)) == {}
+    assert metadata(ModelSpec(provider="damaged", model="echo", options=options)) == {}
 
 
 def damaged(provider: str, model: str, options: dict[str, Any], **fields: Any) -> ModelSpec:

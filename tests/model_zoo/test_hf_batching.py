@@ -13,9 +13,9 @@ import torch
 
 from mmconv.core.errors import Refused
 from mmconv.core.types import Sampling
+from model_zoo.hf.backend import check_context
 from model_zoo.hf.batching import Budget, Request, choose_batch, merge
-from model_zoo.hf.encoding import check_context
-from model_zoo.hf.sampling import RowLimits, RowSampler, stream_seed
+from model_zoo.hf.decoding import RowLimits, RowSampler, stream_seed
 
 
 def request(length: int = 4, max_tokens: int = 6, **others: Any) -> Request:

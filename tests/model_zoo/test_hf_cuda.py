@@ -34,8 +34,7 @@ def prompts(count: int, *, pictures: bool = False) -> list[Message]:
 
 
 @pytest.mark.parametrize(
-    ("family", "attention"),
-    [("llama", "sdpa"), ("llava", "sdpa"), ("llama", "flash_attention_2")],
+    ("family", "attention"), [("llama", "sdpa"), ("llava", "sdpa"), ("llama", "flash_attention_2")]
 )
 async def test_a_batch_gives_the_replies_of_lone_prompts(family: str, attention: str) -> None:
     """Up to bfloat16's rounding; with the padding not masked, two thirds differ."""

@@ -1,22 +1,117 @@
-"""Checkpoints load whole, whatever else happens in the process at the time, or not at all."""
+"""Checkpoints load whole or not at all: options, fingerprints, missing libraries, foreign code."""
 
 from __future__ import annotations
 
 import json
 import queue
 import shutil
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mmconv.core.errors import ConfigError
-from model_zoo.hf.load_lock import LoadLock
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError, OwnCodeError
+from model_zoo.hf import fingerprint
+from model_zoo.hf.loading import LoadLock
 from model_zoo.hf.options import read_options
 from tests.model_zoo.hf_support import ask, backend, checkpoint, loaded, spec, user
 
 TOGETHER = ("llava", "llama", "qwen2-vl", "llava", "t5", "llama")
+
+
+def named(model: str = "some/model", **options: Any) -> ModelSpec:
+    return ModelSpec(provider="hf", model=model, options=options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dtypo": "auto"},
+        {"dtype": "int8"},
+        {"max_batch": 0},
+        {"quantization": "3bit"},
+        {"kind": "audio"},
+    ],
+)
+def test_a_wrong_option_is_named(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(options))):
+        fingerprint(named(**options))
+
+
+def test_foreign_code_needs_a_pinned_revision() -> None:
+    with pytest.raises(ConfigError, match=r"pin it by options\.revision"):
+        fingerprint(named(trust_remote_code=True))
+    assert fingerprint(named(trust_remote_code=True, revision="4f2a"))
+
+
+def test_foreign_code_in_a_local_folder_needs_none() -> None:
+    assert fingerprint(named(str(checkpoint("llama")), trust_remote_code=True))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dtype": "float16"},
+        {"quantization": "4bit"},
+        {"revision": "4f2a"},
+        {"attn_implementation": "eager"},
+        {"max_pixels": 1000},
+        {"chat_template": "{{ messages }}"},
+        {"kind": "text"},
+        {"template_kwargs": {"enable_thinking": False}},
+        {"date": "2025-01-02"},
+    ],
+)
+def test_what_changes_replies_changes_the_fingerprint(options: dict[str, Any]) -> None:
+    assert fingerprint(named(**options)) != fingerprint(named())
+
+
+@pytest.mark.parametrize(
+    "options", [{"max_batch": 3}, {"max_batch_tokens": 99}, {"threads": 2}, {"device_map": "cpu"}]
+)
+def test_what_only_changes_speed_does_not(options: dict[str, Any]) -> None:
+    assert fingerprint(named(**options)) == fingerprint(named())
+
+
+def test_a_template_file_counts_by_its_content(tmp_path: Path) -> None:
+    file = tmp_path / "own.jinja"
+    file.write_text("{{ messages }}")
+    first = fingerprint(named(chat_template=str(file)))
+    assert first == fingerprint(named(chat_template="{{ messages }}"))
+    file.write_text("{{ messages }}!")
+    assert first != fingerprint(named(chat_template=str(file)))
+    file.unlink()
+    with pytest.raises(ConfigError, match=r"own\.jinja: No such file"):
+        fingerprint(named(chat_template=str(file)))
+
+
+def test_a_copied_checkpoint_has_the_same_fingerprint(tmp_path: Path) -> None:
+    original = checkpoint("llama")
+    copied = shutil.copytree(original, tmp_path / "copy")
+    assert fingerprint(named(str(original))) == fingerprint(named(str(copied)))
+
+
+def test_the_fingerprint_loads_no_model_library() -> None:
+    program = (
+        "import sys\n"
+        "from mmconv.core.config import ModelSpec\n"
+        "from model_zoo.hf import fingerprint\n"
+        "fingerprint(ModelSpec(provider='hf', model=sys.argv[1]))\n"
+        "print([name for name in ('torch', 'transformers') if name in sys.modules])\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(checkpoint("llama"))],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert ran.stdout.strip() == "[]"
 
 
 def test_checkpoints_that_load_at_once_are_whole() -> None:
@@ -80,7 +175,7 @@ def test_weights_of_other_shapes_than_the_configuration_are_refused(
     asked = spec("llama", trust_remote_code=trusts).model_copy(
         update={"model": str(tmp_path / "misfit")}
     )
-    with pytest.raises(ConfigError, match=r"^model misfit: its weights have not the shapes"):
+    with pytest.raises(ConfigError, match=r"^model misfit: the shapes of its weights differ"):
         load_checkpoint(asked, read_options(asked))
 
 
@@ -136,7 +231,7 @@ class Waits(threading.Condition):
 
 def test_a_load_is_alone_and_goes_before_who_came_later(monkeypatch: pytest.MonkeyPatch) -> None:
     waits = Waits()
-    monkeypatch.setattr("model_zoo.hf.load_lock.Condition", lambda: waits)
+    monkeypatch.setattr("model_zoo.hf.loading.Condition", lambda: waits)
     lock = LoadLock()
     order: list[str] = []
 
@@ -175,3 +270,89 @@ def _digest(model: object) -> str:
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(name.encode() + tensor.contiguous().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ImportError("Using bitsandbytes 4-bit requires it"), "run: pip install 'mmconv[quant]'"),
+        (ImportError("X requires the Torchvision library"), "run: pip install torchvision"),
+        (ImportError("Package `num2words` is required"), "run: pip install num2words torchvision"),
+        (ImportError("Using a `device_map` requires Accelerate"), "run: pip install 'mmconv[hf]'"),
+        (
+            ImportError("packages that were not found in your environment: einops, timm"),
+            "run: pip install einops timm",
+        ),
+        (ModuleNotFoundError("No module named 'cv2'"), "is not installed: No module named 'cv2'"),
+        (
+            ImportError("cannot import name 'x' from 'transformers.utils'"),
+            "cannot be loaded by this version of its libraries: cannot import name 'x' from "
+            "'transformers.utils'",
+        ),
+    ],
+)
+def test_what_is_missing_is_named_with_what_brings_it(error: ImportError, said: str) -> None:
+    from model_zoo.hf.prompts import naming
+
+    with pytest.raises(ConfigError) as told, naming(spec("llama")):
+        raise error
+    assert str(told.value).startswith("model llama: ")
+    assert str(told.value).endswith(said)
+
+
+def test_flash_attention_is_a_package_of_its_own() -> None:
+    from transformers.utils.import_utils import is_flash_attn_2_available
+
+    from model_zoo.hf.loading import load_checkpoint
+
+    if is_flash_attn_2_available():
+        pytest.skip("flash-attn is installed")
+    asked = spec("llama", attn_implementation="flash_attention_2")
+    with pytest.raises(ConfigError, match=r"run: pip install flash-attn --no-build-isolation$"):
+        load_checkpoint(asked, read_options(asked))
+
+
+@pytest.mark.parametrize("error", [AttributeError, TypeError, AssertionError, RuntimeError])
+@pytest.mark.parametrize("trusts", [True, False])
+def test_code_that_a_checkpoint_brings_is_told_from_a_bug(
+    trusts: bool, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import transformers
+
+    from model_zoo.hf import loading
+
+    def fails(*_: Any, **__: Any) -> Any:
+        raise error("its own words")
+
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", fails)
+    asked = spec("llama", trust_remote_code=trusts)
+    with pytest.raises(OwnCodeError if trusts else error) as told:
+        loading.load_checkpoint(asked, read_options(asked))
+    if trusts:
+        assert str(told.value).startswith("model llama: the code that the checkpoint brings fails")
+        assert f"{error.__name__}: its own words" in str(told.value)
+        assert "another version of transformers" in str(told.value)
+
+
+def test_a_model_of_that_kind_that_does_not_fit_is_no_fault_of_its_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from model_zoo.hf import loading
+
+    def full(*_: Any) -> Any:
+        raise RuntimeError("CUDA out of memory")
+
+    monkeypatch.setattr(loading, "_load", full)
+    asked = spec("llama", trust_remote_code=True)
+    with pytest.raises(ConfigError, match="does not fit into memory"):
+        loading.load_checkpoint(asked, read_options(asked))
+
+
+@pytest.mark.parametrize(("family", "takes"), [("llama", False), ("gemma3", True)])
+def test_whether_a_model_takes_token_types_is_known_once_it_is_loaded(
+    family: str, takes: bool
+) -> None:
+    from model_zoo.hf.loading import load_checkpoint
+
+    asked = spec(family)
+    assert load_checkpoint(asked, read_options(asked)).token_types is takes

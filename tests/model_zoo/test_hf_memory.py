@@ -15,7 +15,7 @@ import pytest
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, Refused
 from model_zoo.hf.backend import HfBackend
-from model_zoo.hf.load_lock import LOAD_LOCK
+from model_zoo.hf.loading import LOAD_LOCK
 from model_zoo.hf.options import HfOptions
 from tests.model_zoo.hf_support import ask, backend, count_batches, loaded, user
 

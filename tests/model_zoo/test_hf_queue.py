@@ -11,8 +11,8 @@ import torch
 
 from mmconv.core.errors import Transient
 from mmconv.core.types import Sampling
+from model_zoo.hf.backend import GATHER_SECONDS, BatchQueue
 from model_zoo.hf.batching import Budget, Request
-from model_zoo.hf.queue import GATHER_SECONDS, BatchQueue
 
 
 def request() -> Request:

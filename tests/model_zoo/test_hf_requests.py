@@ -17,9 +17,9 @@ import pytest
 from mmconv.core.errors import ConfigError, Refused, Transient
 from mmconv.core.types import Sampling
 from model_zoo.hf import open_backend
+from model_zoo.hf.backend import check_context
 from model_zoo.hf.decoding import Completion
-from model_zoo.hf.encoding import check_context
-from model_zoo.hf.prompting import render
+from model_zoo.hf.prompts import render
 from tests.model_zoo.hf_support import (
     PICTURES,
     ask,
@@ -324,7 +324,7 @@ async def test_closing_twice_is_safe_and_frees_the_model() -> None:
 
 async def test_a_missing_folder_and_a_broken_checkpoint_are_named(tmp_path: Any) -> None:
     missing = spec("llama").model_copy(update={"model": str(tmp_path / "none")})
-    with pytest.raises(ConfigError, match="there is no such folder"):
+    with pytest.raises(ConfigError, match="no such folder"):
         await open_backend(missing, PICTURES)
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
     (tmp_path / "tokenizer.json").write_text("{}")

@@ -13,7 +13,7 @@ import transformers
 
 from mmconv.core.errors import ConfigError, Refused
 from model_zoo.hf import open_backend
-from model_zoo.hf.sampling import ScoreWatch
+from model_zoo.hf.decoding import ScoreWatch
 from tests.model_zoo.hf_support import PICTURES, ask, backend, checkpoint, loaded, spec, user
 
 OVERFLOW = "scores for token 1 of its reply are not finite.*options.dtype"

@@ -11,8 +11,8 @@ import pytest
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError
 from model_zoo.chat_templates import default_template, find_template
-from model_zoo.hf import check_ready, facts, open_backend
-from model_zoo.hf.prompting import render
+from model_zoo.hf import check_ready, metadata, open_backend
+from model_zoo.hf.prompts import render
 from tests.model_zoo.hf_support import PICTURES, ask, backend, checkpoint, loaded, said, spec, user
 from tests.tiny_checkpoints import FAMILIES
 
@@ -59,7 +59,7 @@ async def test_it_answers_where_an_option_says_how(bare: Path, given: str) -> No
 @pytest.mark.parametrize("family", PLAIN)
 async def test_some_architectures_are_asked_in_plain_turns(family: str) -> None:
     check_ready(spec(family))
-    assert facts(spec(family)) == {"chat_template": "plain transcript"}
+    assert metadata(spec(family)) == {"chat_template": "plain transcript"}
     shown = [] if family == "t5" else [PICTURES.draw(0)]
     async with backend(family) as model:
         assert (await ask(model, user(*shown, "What?"))).output_tokens
@@ -85,8 +85,8 @@ async def test_a_template_that_asks_the_date_is_told_the_same_every_day() -> Non
     assert by_default.startswith("\n26 Jul 2024, 2024-07-26, day 26user: What?")
     on_another = await written(chat_template=DATED, date="2025-01-02")
     assert on_another.startswith("\n02 Jan 2025, 2025-01-02, day 2user: What?")
-    assert facts(spec("llama", chat_template=DATED, date="2025-01-02"))["date"] == "2025-01-02"
-    assert "date" not in facts(spec("llama", chat_template=OWN))
+    assert metadata(spec("llama", chat_template=DATED, date="2025-01-02"))["date"] == "2025-01-02"
+    assert "date" not in metadata(spec("llama", chat_template=OWN))
 
 
 @pytest.mark.parametrize("family", ["llama", "llava"])

@@ -14,14 +14,7 @@ from aiohttp import web
 from mmconv.core.errors import ImageError, Refused
 from mmconv.core.types import ANY_OBJECT, Sampling, SeenImage
 from tests.model_zoo.conftest import message
-from tests.model_zoo.openai_support import (
-    ONCE,
-    Pictures,
-    ask,
-    asked,
-    opened,
-    say_red,
-)
+from tests.model_zoo.openai_support import ONCE, Pictures, ask, asked, opened, say_red
 
 KEY_ENV = "MMCONV_TEST_KEY"
 
@@ -66,11 +59,7 @@ async def test_an_answer_without_words_is_sent_as_a_server_takes_it() -> None:
 
 
 SENT: dict[str, tuple[dict[str, Any], Sampling, dict[str, Any]]] = {
-    "the server's own defaults": (
-        {},
-        Sampling(temperature=None, max_tokens=7),
-        {"max_tokens": 7},
-    ),
+    "the server's own defaults": ({}, Sampling(temperature=None, max_tokens=7), {"max_tokens": 7}),
     "everything": (
         {},
         Sampling(temperature=0.5, top_p=0.9, seed=3, stop=("END",), max_tokens=7, trial=2),

@@ -12,7 +12,7 @@ import pytest
 
 from mmconv.core.errors import BackendError, FailureKind, Refused, Transient
 from model_zoo.openai_api.endpoint import Endpoint
-from model_zoo.openai_api.failures import read_failure
+from model_zoo.openai_api.replies import read_failure
 from tests.model_zoo.openai_support import ENDPOINT
 
 
@@ -65,189 +65,87 @@ def test_a_prompt_that_is_too_long_is_told_apart(words: str, nested: bool) -> No
     assert words[:40] in str(found)
 
 
-FAILURES: dict[str, tuple[int, object, type[BackendError], FailureKind, str]] = {
-    "code": (
-        400,
-        {"error": {"message": "Too many tokens.", "code": "context_length_exceeded"}},
-        Refused,
-        "context",
-        "Too many tokens",
-    ),
+def says(message: str, **fields: object) -> dict[str, object]:
+    return {"error": {"message": message, **fields}}
+
+
+TPM = "Request too large for model on tokens per minute (TPM): Limit 6000, Requested 9000"
+POLICY = "content_policy_violation"
+MONTHLY = "You have reached your specified API usage limits. You will regain access on 2026-12-01."
+EXPIRED = [says("API key expired. Please renew the API key.", code=400)]
+XAI = {"code": "Client specified an invalid argument", "error": "Incorrect API key provided: s"}
+
+REFUSALS: dict[str, tuple[int, object, FailureKind, str]] = {
+    "code": (400, says("Too many.", code="context_length_exceeded"), "context", "Too many."),
     "content policy": (
         400,
-        {
-            "error": {
-                "message": "Rejected by our safety system.",
-                "code": "content_policy_violation",
-            }
-        },
-        Refused,
+        says("By our safety.", code=POLICY),
         "filter",
-        "HTTP 400: Rejected by our safety system.",
+        "HTTP 400: By our safety.",
     ),
-    "content policy of Azure": (
+    "policy of Azure": (400, says("It was filtered.", code="content_filter"), "filter", "filtered"),
+    "policy as forbidden": (403, says("Your input was flagged.", code=403), "filter", "flagged"),
+    "a flagged account": (403, says("Your account was flagged."), "forbidden", "SOME_KEY"),
+    "FastAPI": (422, {"detail": "Unexpected field seed"}, "rejected", "field seed"),
+    "a list of problems": (422, {"detail": [{"msg": "bad"}]}, "rejected", '"msg":"bad"'),
+    "an error in a word": (400, {"error": "nonsense"}, "rejected", "nonsense"),
+    "key": (401, says("No."), "authentication", "variable SOME_KEY"),
+    "key as a bad request": (
         400,
-        {"error": {"message": "The response was filtered.", "code": "content_filter"}},
-        Refused,
-        "filter",
-        "filtered",
-    ),
-    "content policy, told as not allowed": (
-        403,
-        {"error": {"message": "Your input was flagged for violence.", "code": 403}},
-        Refused,
-        "filter",
-        "flagged",
-    ),
-    "an account that is flagged": (
-        403,
-        {"error": {"message": "Your account was flagged."}},
-        Refused,
-        "forbidden",
-        "SOME_KEY",
-    ),
-    "FastAPI": (422, {"detail": "Unexpected field seed"}, Refused, "rejected", "field seed"),
-    "a list of problems": (422, {"detail": [{"msg": "bad"}]}, Refused, "rejected", '"msg":"bad"'),
-    "an error in a word": (400, {"error": "nonsense"}, Refused, "rejected", "nonsense"),
-    "key": (401, {"error": {"message": "No."}}, Refused, "authentication", "variable SOME_KEY"),
-    "key, told as a bad request": (
-        400,
-        {"error": {"message": "API key not valid. Please pass a valid API key."}},
-        Refused,
+        says("API key not valid."),
         "authentication",
         "variable SOME_KEY",
     ),
-    "not allowed": (403, b"", Refused, "forbidden", "SOME_KEY"),
-    "no such model": (404, {"error": {"message": "no"}}, Refused, "not_found", "'some/model'"),
-    "no such model, told as a bad request": (
-        400,
-        {"error": {"message": "no", "code": "model_not_found"}},
-        Refused,
-        "not_found",
-        "'some/model'",
-    ),
-    "no such route": (404, b"404 page not found", Refused, "not_found", "usually ends in /v1"),
-    "moved": (308, b"", Refused, "not_found", "http://host/v1"),
-    "rate": (429, {"error": {"message": "Slow down."}}, Transient, "rate_limit", "Slow down."),
-    "rate of a long context": (
-        429,
-        {"error": {"message": "Limit of context length per minute."}},
-        Transient,
-        "rate_limit",
-        "per minute",
-    ),
-    "quota": (
-        429,
-        {"error": {"message": "Pay.", "type": "insufficient_quota", "code": None}},
-        Refused,
-        "quota",
-        "Pay.",
-    ),
-    "payment": (402, {"error": {"message": "Pay."}}, Refused, "quota", "Pay."),
-    "credit, told as a bad request": (
-        400,
-        {"error": {"message": "Your credit balance is too low to access the API."}},
-        Refused,
-        "quota",
-        "too low",
-    ),
-    "spending limit": (
-        400,
-        {
-            "error": {
-                "type": "invalid_request_error",
-                "message": "You have reached your specified API usage limits. You will regain "
-                "access on 2026-12-01.",
-            }
-        },
-        Refused,
-        "quota",
-        "usage limits",
-    ),
-    "arrears": (400, {"code": "Arrearage", "message": "Denied."}, Refused, "quota", "Denied."),
-    "an account that is not active": (
-        429,
-        {"error": {"message": "Not active.", "code": "billing_not_active"}},
-        Refused,
-        "quota",
-        "Not active.",
-    ),
-    "quota of Moonshot": (
-        429,
-        {"error": {"message": "Suspended.", "type": "exceeded_current_quota_error"}},
-        Refused,
-        "quota",
-        "Suspended.",
-    ),
-    "key of xAI": (
-        400,
-        {"code": "Client specified an invalid argument", "error": "Incorrect API key provided: s"},
-        Refused,
-        "authentication",
-        "variable SOME_KEY",
-    ),
-    "expired key, in a list": (
-        400,
-        [{"error": {"code": 400, "message": "API key expired. Please renew the API key."}}],
-        Refused,
-        "authentication",
-        "HTTP 400: API key expired.",
-    ),
-    "an empty list": (400, [], Refused, "rejected", "HTTP 400: []"),
-    "a body that is too large": (413, b"<html>Too large", Refused, "rejected", "more bytes than"),
-    "a prompt that is too large": (
-        413,
-        {"error": {"message": "The prompt is too long."}},
-        Refused,
-        "context",
-        "HTTP 413",
-    ),
-    "a rate, told as a body that is too large": (
-        413,
-        {"error": {"message": "Tokens per minute.", "code": "rate_limit_exceeded"}},
-        Transient,
-        "rate_limit",
-        "per minute",
-    ),
-    "a request that no minute has room for": (
-        413,
-        {
-            "error": {
-                "message": "Request too large for model on tokens per minute (TPM): Limit 6000, "
-                "Requested 9000",
-                "code": "rate_limit_exceeded",
-            }
-        },
-        Refused,
-        "rate_limit",
-        "Limit 6000",
-    ),
-    "timeout": (408, b"", Transient, "server", "HTTP 408"),
-    "conflict": (409, b"", Transient, "server", "HTTP 409"),
-    "bug": (500, {"error": {"message": "Oops."}}, Transient, "server", "Oops."),
-    "proxy": (502, b"<html>\n<b>Bad gateway</b>", Transient, "server", "<html> <b>Bad gateway"),
-    "overload": (503, b"", Transient, "server", "HTTP 503"),
-    "gateway": (504, b"", Transient, "server", "HTTP 504"),
-    "too long, told as a bug": (
+    "not allowed": (403, b"", "forbidden", "SOME_KEY"),
+    "no such model": (404, says("no"), "not_found", "'some/model'"),
+    "no model, 400": (400, says("no", code="model_not_found"), "not_found", "'some/model'"),
+    "no such route": (404, b"404 page not found", "not_found", "usually ends in /v1"),
+    "moved": (308, b"", "not_found", "http://host/v1"),
+    "quota": (429, says("Pay.", type="insufficient_quota", code=None), "quota", "Pay."),
+    "payment": (402, says("Pay."), "quota", "Pay."),
+    "credit, 400": (400, says("Your credit balance is too low to use it."), "quota", "too low"),
+    "spending limit": (400, says(MONTHLY, type="invalid_request_error"), "quota", "usage limits"),
+    "arrears": (400, {"code": "Arrearage", "message": "Denied."}, "quota", "Denied."),
+    "inactive": (429, says("Not active.", code="billing_not_active"), "quota", "Not active."),
+    "Moonshot": (429, says("No.", type="exceeded_current_quota_error"), "quota", "No."),
+    "key of xAI": (400, XAI, "authentication", "variable SOME_KEY"),
+    "expired key, in a list": (400, EXPIRED, "authentication", "HTTP 400: API key expired."),
+    "an empty list": (400, [], "rejected", "HTTP 400: []"),
+    "a body that is too large": (413, b"<html>Too large", "rejected", "more bytes than"),
+    "a prompt that is too large": (413, says("The prompt is too long."), "context", "HTTP 413"),
+    "above a minute": (413, says(TPM, code="rate_limit_exceeded"), "rate_limit", "Limit 6000"),
+    "too long as a bug": (
         500,
-        {"error": {"message": "longer than the model's context length"}},
-        Refused,
+        says("longer than the model's context length"),
         "context",
         "HTTP 500",
     ),
 }
+TRANSIENT: dict[str, tuple[int, object, FailureKind, str]] = {
+    "rate": (429, says("Slow down."), "rate_limit", "Slow down."),
+    "context rate": (429, says("Context length per minute."), "rate_limit", "per minute"),
+    "rate, 413": (413, says("Per minute.", code="rate_limit_exceeded"), "rate_limit", "Per minute"),
+    "timeout": (408, b"", "server", "HTTP 408"),
+    "conflict": (409, b"", "server", "HTTP 409"),
+    "bug": (500, says("Oops."), "server", "Oops."),
+    "proxy": (502, b"<html>\n<b>Bad gateway</b>", "server", "<html> <b>Bad gateway"),
+    "overload": (503, b"", "server", "HTTP 503"),
+    "gateway": (504, b"", "server", "HTTP 504"),
+}
+FAILURES: list[Any] = [(Refused, *case) for case in REFUSALS.values()]
+FAILURES += [(Transient, *case) for case in TRANSIENT.values()]
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "kind_of_error", "kind", "words"), FAILURES.values(), ids=FAILURES
+    ("kind_of_error", "status", "body", "kind", "words"), FAILURES, ids=[*REFUSALS, *TRANSIENT]
 )
 def test_a_failure_is_named(
-    status: int, body: object, kind_of_error: type[BackendError], kind: FailureKind, words: str
+    kind_of_error: type[BackendError], status: int, body: object, kind: FailureKind, words: str
 ) -> None:
-    found = failure(status, body)
-    assert type(found) is kind_of_error
-    assert found.kind == kind
-    assert words in str(found)
+    error = failure(status, body)
+    assert type(error) is kind_of_error
+    assert error.kind == kind
+    assert words in str(error)
 
 
 def test_without_a_key_the_advice_is_to_name_one() -> None:

@@ -13,7 +13,7 @@ from aiohttp.test_utils import TestServer
 
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import BackendError, ConfigError
-from model_zoo import openai_api, vllm_server
+from model_zoo import openai_api, vllm
 from tests.model_zoo.conftest import NoImages
 from tests.model_zoo.openai_support import ask, asked, say_red, spec
 
@@ -68,10 +68,10 @@ async def test_azures_classic_api_is_asked_by_its_key_and_version() -> None:
         assert await say(spec(base_url=url, options=AZURE)) == "Red."
         assert await openai_api.probe(spec(base_url=url, options=AZURE)) == ("gpt-4o",)
         attached = spec(provider="vllm", base_url=url, options=AZURE)
-        backend = await vllm_server.open_backend(attached, NoImages())
+        backend = await vllm.open_backend(attached, NoImages())
         assert await ask(backend, asked("What colour?")) == "Red."
         await backend.aclose()
-        assert await vllm_server.probe(attached) == ("gpt-4o",)
+        assert await vllm.probe(attached) == ("gpt-4o",)
 
 
 @pytest.mark.parametrize("probing", [False, True])
@@ -176,7 +176,7 @@ def test_nothing_that_is_told_of_an_endpoint_shows_them() -> None:
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "our own header": ({"headers": {"content-type": "text/plain"}}, "content-type cannot be set"),
     "our own host": ({"headers": {"Host": "b"}}, "Host cannot be set here"),
-    "no name": ({"headers": {"a b": "c"}}, "'a b' is no name of a header"),
+    "no name": ({"headers": {"a b": "c"}}, "'a b' is not a valid name of a header"),
     "a key as it is": (
         {"headers": {"api-key": "s3cret-value"}},
         r"options\.headers|headers: name the variable that holds it: {api-key: \$\{NAME\}}",
@@ -226,5 +226,5 @@ def test_a_header_that_the_key_is_sent_in_is_refused(monkeypatch: pytest.MonkeyP
 
 def test_whoever_puts_a_query_into_the_url_is_told_where_it_belongs() -> None:
     wrong = spec(base_url="https://res.openai.azure.com/openai?api-version=2024-10-21")
-    with pytest.raises(ConfigError, match=r"set what follows a \? in options\.query"):
+    with pytest.raises(ConfigError, match=r"set the query in options\.query"):
         openai_api.check_key(wrong)

@@ -112,21 +112,27 @@ async def test_a_request_on_a_connection_that_the_server_closed_is_sent_again() 
     assert connections == 3
 
 
-async def test_a_server_that_hangs_up_on_every_request_is_asked_twice() -> None:
-    async with running(sending(b"", closing=True)) as (session, server):
-        with pytest.raises(Transient, match="Server disconnected"):
-            await session.post(b"{}")
-    assert len(server.requests) == 2
-
-
-async def test_a_request_that_was_worked_on_is_not_sent_again(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("earlier", "at_once", "requests"),
+    [(0, 9.0, 1), (1, 9.0, 3), (1, 0.0, 2)],
+    ids=["a fresh connection", "a reused connection", "worked on"],
+)
+async def test_only_a_request_dropped_at_once_on_a_reused_connection_is_sent_again(
+    monkeypatch: pytest.MonkeyPatch, earlier: int, at_once: float, requests: int
 ) -> None:
-    monkeypatch.setattr("model_zoo.openai_api.client._AT_ONCE", 0.0)
-    async with running(sending(b"", closing=True)) as (session, server):
+    async def hang_up(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(server.requests) <= earlier:
+            writer.write(WHOLE)
+        else:
+            writer.close()
+
+    monkeypatch.setattr("model_zoo.openai_api.client._AT_ONCE", at_once)
+    async with running(hang_up) as (session, server):
+        for _ in range(earlier):
+            assert (await session.post(b"{}")).data == b"yes."
         with pytest.raises(Transient, match="Server disconnected"):
             await session.post(b"{}")
-    assert len(server.requests) == 1
+    assert len(server.requests) == requests
 
 
 async def test_a_server_that_closes_every_connection_unannounced_loses_no_request() -> None:

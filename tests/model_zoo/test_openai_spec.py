@@ -70,7 +70,7 @@ async def test_a_url_is_filled_in_from_the_environment(monkeypatch: pytest.Monke
     opened = await openai_api.open_backend(named, NoImages())
     await opened.aclose()
     monkeypatch.setenv("MMCONV_TEST_URL", "http://me:secret@host/v1")
-    with pytest.raises(ConfigError, match="no user, password or query") as raised:
+    with pytest.raises(ConfigError, match="not hold a user, password or query") as raised:
         openai_api.check_key(named)
     assert "secret" not in str(raised.value)
 
@@ -79,11 +79,11 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no such option": ({"options": {"max_pixel": 1}}, "max_pixel"),
     "no room for a picture": ({"options": {"max_bytes": 999}}, "max_bytes"),
     "our own field": ({"options": {"extra_body": {"stream": True}}}, "stream cannot be set here"),
-    "policy": ({"options": {"media_types": ["image/gif"]}}, "neither image/png nor image/jpeg"),
+    "policy": ({"options": {"media_types": ["image/gif"]}}, "must have image/png or image/jpeg"),
     "no scheme": ({"base_url": "host:8000/v1"}, "must be like http"),
     "no port": ({"base_url": "http://host:port/v1"}, "must be like http"),
-    "password": ({"base_url": "http://me:secret@host/v1"}, "no user, password or query"),
-    "query": ({"base_url": "http://host/v1?key=secret"}, "no user, password or query"),
+    "password": ({"base_url": "http://me:secret@host/v1"}, "not hold a user, password or query"),
+    "query": ({"base_url": "http://host/v1?key=secret"}, "not hold a user, password or query"),
     "no URL": ({"provider": "vllm", "base_url": None}, "base_url is missing"),
 }
 
@@ -120,7 +120,9 @@ async def test_a_key_that_no_request_can_carry_is_told(monkeypatch: pytest.Monke
 
 def test_a_key_in_the_place_of_its_variable_is_not_shown() -> None:
     slip = spec(base_url="http://host/v1", api_key_env="sk-proj-REALSECRET")
-    with pytest.raises(ConfigError, match="api_key_env says, which may be the key") as raised:
+    with pytest.raises(
+        ConfigError, match="api_key_env must name a variable; its value may be the"
+    ) as raised:
         openai_api.check_key(slip)
     assert "REALSECRET" not in "".join(format_exception(raised.value))
 

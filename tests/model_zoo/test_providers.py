@@ -38,7 +38,7 @@ async def test_what_a_provider_has_not_is_answered_for_it(monkeypatch: pytest.Mo
     bare.check_sight(spec)
     bare.check_ready(spec)
     bare.check_prompt(())
-    assert bare.facts(spec) == {}
+    assert bare.metadata(spec) == {}
     assert not bare.guides_output(spec)
     assert bare.open_renderer(spec, NoImages()) is None
     assert await bare.probe(spec) is None
@@ -50,7 +50,7 @@ async def test_what_a_provider_has_not_is_answered_for_it(monkeypatch: pytest.Mo
     bare.check_key(keyed)
 
 
-@pytest.mark.parametrize("name", ["fingerprint", "check_key", "facts"])
+@pytest.mark.parametrize("name", ["fingerprint", "check_key", "metadata"])
 def test_what_is_never_awaited_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def later(*given: object) -> str:
         return ""

@@ -14,16 +14,8 @@ import pytest
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, Refused
 from mmconv.core.types import Message
-from model_zoo import hf, vllm_server
-from tests.model_zoo.hf_support import (
-    PICTURES,
-    ask,
-    backend,
-    checkpoint,
-    said,
-    spec,
-    user,
-)
+from model_zoo import hf, vllm
+from tests.model_zoo.hf_support import PICTURES, ask, backend, checkpoint, said, spec, user
 from tests.tiny_checkpoints import FAMILIES
 
 BEGIN = "<|begin|>"
@@ -65,12 +57,12 @@ async def test_its_text_and_tensors_are_those_that_are_generated_from(
     family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from model_zoo.hf import backend as running
-    from model_zoo.hf import encoding
+    from model_zoo.hf import prompts
 
     fed: list[Any] = []
 
     def encode(writer: Any, rendered: Any, pixels: Any) -> Any:
-        fed.append((rendered.text, encoding.encode(writer, rendered, pixels)))
+        fed.append((rendered.text, prompts.encode(writer, rendered, pixels)))
         return fed[-1][1]
 
     monkeypatch.setattr(running, "encode", encode)
@@ -182,7 +174,7 @@ def test_a_hub_name_is_read_where_downloads_are_kept(
 
 def test_a_folder_that_is_gone_is_told() -> None:
     gone = ModelSpec(provider="hf", model="/no/such/folder")
-    with pytest.raises(ConfigError, match="there is no such folder"):
+    with pytest.raises(ConfigError, match="no such folder"):
         hf.open_renderer(gone, PICTURES)
 
 
@@ -197,7 +189,7 @@ def test_vllm_lets_the_tokenizer_add_nothing_and_says_where_it_may_differ(tmp_pa
     theirs = ours.model_copy(update={"provider": "vllm", "options": {"chat_template": own}})
     messages = [user(PICTURES.draw(1), "What?")]
     prompt = hf.open_renderer(ours, PICTURES)(messages)
-    renderer = vllm_server.open_renderer(theirs, PICTURES)
+    renderer = vllm.open_renderer(theirs, PICTURES)
     assert renderer is not None
     assert renderer.note.startswith("vLLM writes prompts by the same template")
     assert (prompt.text, prompt.added) == ("<image>What?", (BEGIN,))
@@ -212,7 +204,7 @@ def test_vllm_tells_the_processor_the_bounds(tmp_path: Path) -> None:
     for bound in (None, 60_000):
         options = {} if bound is None else {"min_pixels": bound, "max_pixels": 4 * bound}
         folder = tmp_path / str(bound)
-        renderer = vllm_server.open_renderer(served("qwen2-vl", folder, **options), PICTURES)
+        renderer = vllm.open_renderer(served("qwen2-vl", folder, **options), PICTURES)
         assert renderer is not None
         tokens.append(renderer(messages).image_tokens)
     assert tokens[1] > tokens[0]
@@ -221,11 +213,11 @@ def test_vllm_tells_the_processor_the_bounds(tmp_path: Path) -> None:
 def test_vllm_knows_what_day_it_is(tmp_path: Path) -> None:
     own = "{{ strftime_now('%Y') }} {{ messages[0].content }}"
     year = datetime.datetime.now(datetime.UTC).astimezone().year
-    renderer = vllm_server.open_renderer(served("llama", tmp_path, chat_template=own), PICTURES)
+    renderer = vllm.open_renderer(served("llama", tmp_path, chat_template=own), PICTURES)
     assert renderer is not None
     assert renderer([user("What?")]).text == f"{year} What?"
 
 
 def test_what_a_server_writes_by_itself_is_not_known() -> None:
     elsewhere = ModelSpec(provider="vllm", model="org/name", base_url="http://127.0.0.1:1/v1")
-    assert vllm_server.open_renderer(elsewhere, PICTURES) is None
+    assert vllm.open_renderer(elsewhere, PICTURES) is None

@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from mmconv.core.errors import ConfigError
-from model_zoo.server_process import ServerProcess, free_ports, root_cause
+from model_zoo.vllm.server import ServerProcess, free_ports, root_cause
 from tests.model_zoo.processes import alive, children, wait_for_children, wait_until_gone
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(300)"]
@@ -53,10 +53,10 @@ def start(command: list[str], log: Path) -> ServerProcess:
     return server
 
 
-def leash_of(started: set[int]) -> int:
+def guard_of(started: set[int]) -> int:
     """The one of these processes that is our own child."""
-    [leash] = started & {child.pid for child in psutil.Process().children()}
-    return leash
+    [guard] = started & {child.pid for child in psutil.Process().children()}
+    return guard
 
 
 async def test_stopping_ends_the_process_and_can_be_repeated(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ async def test_what_a_server_leaves_has_time_to_clean_up_and_is_waited_for(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-async def test_a_leash_that_is_ended_ends_the_server_and_is_waited_for(
+async def test_a_guard_that_is_ended_ends_the_server_and_is_waited_for(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     before = children()
@@ -94,20 +94,20 @@ async def test_a_leash_that_is_ended_ends_the_server_and_is_waited_for(
     command = [sys.executable, "-c", SERVER, ENGINE, str(cleaned), "is ended"]
     running = start(command, log)
     started = children() - before
-    os.kill(leash_of(started), number)
+    os.kill(guard_of(started), number)
     await running.stop()
     assert cleaned.exists()
     assert not alive(started)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's prctl")
-async def test_a_leash_that_is_killed_asks_the_server_to_end(tmp_path: Path) -> None:
+async def test_a_guard_that_is_killed_asks_the_server_to_end(tmp_path: Path) -> None:
     before = children()
     cleaned, log = tmp_path / "cleaned", tmp_path / "log"
     command = [sys.executable, "-c", ENGINE, str(cleaned)]
     running = start(command, log)
     started = children() - before
-    os.kill(leash_of(started), signal.SIGKILL)
+    os.kill(guard_of(started), signal.SIGKILL)
     await running.stop()
     wait_until_gone(started, 10)
     assert cleaned.exists()
@@ -243,7 +243,8 @@ def test_free_ports_differ() -> None:
     "command", [[STUBBORN], [SERVER, STUBBORN, "", "ends"]], ids=["server", "engine that is left"]
 )
 def test_what_ignores_the_request_to_end_is_killed(command: list[str]) -> None:
-    code = "import sys; from model_zoo import leash; leash.GRACE = 0.5; leash.run(sys.argv[1:])"
+    code = "import sys; from model_zoo.vllm import process_guard as guard; "
+    code += "guard.GRACE = 0.5; guard.run(sys.argv[1:])"
     with subprocess.Popen(
         [sys.executable, "-c", code, sys.executable, "-c", *command],
         stdin=subprocess.PIPE,

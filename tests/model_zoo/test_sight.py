@@ -10,7 +10,7 @@ import pytest
 
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError
-from model_zoo import hf, vllm_server
+from model_zoo import hf, vllm
 from model_zoo.checkpoints import require_sight
 from tests.model_zoo.hf_support import checkpoint
 from tests.tiny_checkpoints import FAMILIES
@@ -28,7 +28,7 @@ def is_blind(model: str) -> bool:
     try:
         require_sight(model)
     except ConfigError as error:
-        assert "config.json describes no part that sees" in str(error)
+        assert "config.json describes no part for images" in str(error)
         return True
     return False
 
@@ -37,7 +37,7 @@ def is_blind(model: str) -> bool:
 def test_a_checkpoint_is_known_as_its_loader_knows_it(family: str) -> None:
     from transformers import AutoConfig
 
-    from model_zoo.hf.writer import detect_kind
+    from model_zoo.hf.prompts import detect_kind
 
     path = str(checkpoint(family))
     kind = detect_kind(AutoConfig.from_pretrained(path))
@@ -80,7 +80,7 @@ def test_a_hub_name_a_file_and_a_spoilt_configuration_are_not_known(tmp_path: Pa
 @pytest.mark.parametrize("provider", ["hf", "vllm"])
 def test_the_providers_look(tmp_path: Path, provider: str) -> None:
     model = folder(tmp_path, {"model_type": "llama"})
-    check = hf.check_sight if provider == "hf" else vllm_server.check_sight
+    check = hf.check_sight if provider == "hf" else vllm.check_sight
     with pytest.raises(ConfigError, match="takes no images"):
         check(ModelSpec(provider=provider, model=model))
 
@@ -91,7 +91,7 @@ def test_an_option_of_hf_decides_and_a_served_model_is_not_looked_at(tmp_path: P
     with pytest.raises(ConfigError, match=r"options\.kind is text"):
         hf.check_sight(ModelSpec(provider="hf", model="org/name", options={"kind": "text"}))
     url = "http://localhost:8000/v1"
-    vllm_server.check_sight(ModelSpec(provider="vllm", model=model, base_url=url))
+    vllm.check_sight(ModelSpec(provider="vllm", model=model, base_url=url))
 
 
 @pytest.mark.parametrize("provider", ["hf", "vllm"])
@@ -105,9 +105,9 @@ def test_a_hub_name_is_known_where_it_was_downloaded(
     (tmp_path / "models--org--name/refs").mkdir()
     (tmp_path / "models--org--name/refs/main").write_text("0123abc")
     folder(snapshot, {"model_type": "llama"})
-    check = hf.check_sight if provider == "hf" else vllm_server.check_sight
+    check = hf.check_sight if provider == "hf" else vllm.check_sight
     for options in ({}, {"revision": "0123abc"}):
-        with pytest.raises(ConfigError, match=r"0123abc/config\.json describes no part that sees"):
+        with pytest.raises(ConfigError, match=r"0123abc/config\.json describes no part for images"):
             check(ModelSpec(provider=provider, model="org/name", options=options))
     check(ModelSpec(provider=provider, model="org/name", options={"revision": "other"}))
     check(ModelSpec(provider=provider, model="org/other"))

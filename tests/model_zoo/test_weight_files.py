@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from mmconv.core.errors import ConfigError
-from model_zoo.checkpoints import checkpoint_fingerprint
+from model_zoo.checkpoints import check_whole, checkpoint_fingerprint, weight_files
 from model_zoo.pocket import WEIGHTS
-from model_zoo.weight_files import check_whole, weight_files
 
 PARTS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
 

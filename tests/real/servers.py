@@ -18,10 +18,10 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
-from images import Library
+from images import ImageStore
 from mmconv.core.config import ModelSpec
 from mmconv.core.types import Image, Message, Role, Text
-from model_zoo.vllm_server import Served, open_backend
+from model_zoo.vllm import Served, open_backend
 from tests.model_zoo.processes import children, wait_until_gone
 
 ROOT = Path(__file__).parents[2]
@@ -45,7 +45,7 @@ class RealVllm:
 
     spec: ModelSpec
     backend: Served
-    images: Library
+    images: ImageStore
 
 
 @pytest.fixture(scope="session")
@@ -81,9 +81,7 @@ def vllm_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def real_vllm(
-    vllm_options: dict[str, Any],
-    vllm_checkpoint: Path,
-    tmp_path_factory: pytest.TempPathFactory,
+    vllm_options: dict[str, Any], vllm_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[RealVllm]:
     """The checkpoint, served by vLLM through our own provider for the whole session.
 
@@ -96,7 +94,7 @@ async def real_vllm(
         name="tiny-qwen2-vl",
         options={**vllm_options, "log_folder": logs},
     )
-    images = Library(tmp_path_factory.mktemp("images"))
+    images = ImageStore(tmp_path_factory.mktemp("images"))
     before = children()
     backend = await open_backend(spec, images)
     assert isinstance(backend, Served)

@@ -89,10 +89,7 @@ def data_uri() -> str:
 
 
 def opening(image: str) -> Any:
-    parts = [
-        {"type": "image_url", "image_url": {"url": image}},
-        {"type": "text", "text": TURNS[0]},
-    ]
+    parts = [{"type": "image_url", "image_url": {"url": image}}, {"type": "text", "text": TURNS[0]}]
     return {"role": "user", "content": parts}
 
 

@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from images import Library
+from images import ImageStore
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import Refused
 from mmconv.core.protocols import Backend
 from mmconv.core.types import Image, Message, Reply, Sampling, SeenImage
 from model_zoo import hf, openai_api
-from model_zoo.server_process import ServerProcess, free_ports
+from model_zoo.vllm.server import ServerProcess, free_ports
 from tests.pictures import picture
 from tests.real.servers import say
 from tests.tiny_checkpoints import make_checkpoint
@@ -39,7 +39,7 @@ class Served:
 
     def __init__(self, checkpoint: Path, url: str) -> None:
         self.checkpoint = checkpoint
-        self.images = Library(checkpoint.with_name("images"))
+        self.images = ImageStore(checkpoint.with_name("images"))
         self._url = url
 
     async def open(self, **fields: Any) -> Backend:
@@ -85,9 +85,7 @@ async def draw(backend: Backend, trial: int) -> str:
     return reply.text
 
 
-async def test_three_turns_about_an_image_are_those_of_the_model_in_process(
-    served: Served,
-) -> None:
+async def test_three_turns_about_an_image_are_those_of_the_model_in_process(served: Served) -> None:
     image = served.images.add_bytes(picture(1, (64, 48)))
     spec = ModelSpec(provider="hf", model=str(served.checkpoint), options={"dtype": "float32"})
     async with (

@@ -12,11 +12,11 @@ from typing import Any
 import aiohttp
 import pytest
 
-from images import Library
+from images import ImageStore
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, Refused
 from mmconv.core.types import Image, Message, Reply, Sampling, SeenImage
-from model_zoo.vllm_server import open_backend, open_renderer
+from model_zoo.vllm import open_backend, open_renderer
 from tests import torchvision_stub
 from tests.pictures import picture
 from tests.real.servers import MAX_LENGTH, MAX_PIXELS, RealVllm, say
@@ -176,4 +176,4 @@ async def test_a_start_that_fails_shows_the_root_cause(
     )
     cause = "RuntimeError: Cannot find any model weights with"
     with pytest.raises(ConfigError, match=rf"^empty: the server ended with exit code 1: {cause}"):
-        await open_backend(spec, Library())
+        await open_backend(spec, ImageStore())

@@ -14,14 +14,7 @@ from tests.tiny_checkpoints.blip import blip2, blip2_opt, instructblip
 from tests.tiny_checkpoints.deepseek import deepseek_vl, janus
 from tests.tiny_checkpoints.llava import llava, llava_next, llava_onevision
 from tests.tiny_checkpoints.molmo import IMAGE_TOKENS, molmo2
-from tests.tiny_checkpoints.others import (
-    aya_vision,
-    gemma3,
-    idefics3,
-    internvl,
-    mistral3,
-    mllama,
-)
+from tests.tiny_checkpoints.others import aya_vision, gemma3, idefics3, internvl, mistral3, mllama
 from tests.tiny_checkpoints.parts import Pair
 from tests.tiny_checkpoints.qwen import glm4v, qwen2_5_vl, qwen2_vl, qwen3_vl
 from tests.tiny_checkpoints.text import llama_text, qwen2_text, t5

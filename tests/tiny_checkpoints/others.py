@@ -72,14 +72,10 @@ def mllama(library: Any, tokenizer: Any) -> Pair:
     del tower["num_attention_heads"]
     config = library.MllamaConfig(
         vision_config=library.MllamaVisionConfig(
-            **tower,
-            vision_output_dim=128,
-            max_num_tiles=4,
-            intermediate_layers_indices=[0],
+            **tower, vision_output_dim=128, max_num_tiles=4, intermediate_layers_indices=[0]
         ),
         text_config=library.MllamaTextConfig(
-            **decoder_fields(tokenizer) | {"num_hidden_layers": 3},
-            cross_attention_layers=[1],
+            **decoder_fields(tokenizer) | {"num_hidden_layers": 3}, cross_attention_layers=[1]
         ),
         image_token_index=token_id(tokenizer, "<|image|>"),
     )

@@ -58,11 +58,7 @@ def qwen2_5_vl(library: Any, tokenizer: Any) -> Pair:
     """Qwen2.5-VL: as Qwen2-VL, with windowed attention in the tower."""
     config = library.Qwen2_5_VLConfig(
         text_config=_qwen_text_fields(tokenizer),
-        vision_config={
-            **_TOWER,
-            "window_size": 56,
-            "fullatt_block_indexes": [1],
-        },
+        vision_config={**_TOWER, "window_size": 56, "fullatt_block_indexes": [1]},
         **_qwen_ids(tokenizer),
     )
     pixels, frames = _qwen_pixels(library)
@@ -96,10 +92,7 @@ def glm4v(library: Any, tokenizer: Any) -> Pair:
     bounds = {"shortest_edge": 28 * 28, "longest_edge": 112 * 112}
     config = library.Glm4vConfig(
         text_config=_qwen_text_fields(tokenizer),
-        vision_config={
-            **_TOWER,
-            "image_size": 56,
-        },
+        vision_config={**_TOWER, "image_size": 56},
         image_token_id=token_id(tokenizer, "<|image|>"),
         video_token_id=token_id(tokenizer, "<|video|>"),
         image_start_token_id=token_id(tokenizer, "<|begin_of_image|>"),

@@ -16,7 +16,7 @@ from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
 from images import Facts
-from images.header import read_media_type
+from images.decode import read_media_type
 from images.thumbnails import thumbnail
 from images.uploads import Claim
 from mmconv.answers import OwnImage, StoredImage

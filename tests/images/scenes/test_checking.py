@@ -33,11 +33,7 @@ def test_right_answers_are_exact_in_any_words(answer: str) -> None:
     [
         ("A red circle and a green star.", ("blue square",), ()),
         ("A red circle, a blue star and a green star.", ("blue square",), ("blue star",)),
-        (
-            "A red circle, a blue square, a green star and a pink heart.",
-            (),
-            ("pink heart",),
-        ),
+        ("A red circle, a blue square, a green star and a pink heart.", (), ("pink heart",)),
         ("A green star, a red circle and a blue square.", ("green star",), ("green star",)),
         ("", ("red circle", "blue square", "green star"), ()),
         ("I cannot see that.", ("red circle", "blue square", "green star"), ()),

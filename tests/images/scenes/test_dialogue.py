@@ -8,7 +8,7 @@ import pytest
 
 from images.scenes import Dialogue, answer, draw_sample
 from images.scenes.dialogue import read_description, write_dialogue
-from images.scenes.values import Scene, Thing
+from images.scenes.scene import Scene, Thing
 
 DIALOGUES = [draw_sample("tests", 0, number).dialogue for number in range(600)]
 
@@ -41,10 +41,7 @@ TURNS = {turns[0].instruction: turns[0].reference for turns in ASKED} | {
 @pytest.mark.parametrize(
     ("instruction", "reference"),
     [
-        (
-            "List the objects from left to right.",
-            "A red circle, an orange star and a red square.",
-        ),
+        ("List the objects from left to right.", "A red circle, an orange star and a red square."),
         (
             "Name the red objects and then the others.",
             "Red: a red circle and a red square. Others: an orange star.",

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from judges.parsers.botchat import (
-    UniEvalParser,
-    authors_comparison,
-    authors_human,
-    comparison,
-)
+from judges.parsers.botchat import UniEvalParser, authors_comparison, authors_human, comparison
 from mmconv.core.errors import Unparsed
 
 UNIEVAL = UniEvalParser(utterances=16)
@@ -47,14 +42,14 @@ def test_what_stands_around_an_index_is_not_of_it(index: str) -> None:
         ("Choice: Yes\nIndex: None", "with no different"),
         ("Choice: Yes\nIndex: 3\nor rather\nIndex: 5", "with 2 different"),
         ("Choice: Yes\nIndex: 0", "out of range 1-16"),
-        ("Choice: Yes\nIndex: 3.5", "'Index: 3.5' is no one utterance"),
-        ("Choice: Yes\nIndex: 12-14", "'Index: 12-14' is no one utterance"),
-        ("Choice: Yes\nIndex: 7, 3", "'Index: 7, 3' is no one utterance"),
-        ("Choice: Yes\nIndex: 5 to 7", "'Index: 5 to 7' is no one utterance"),
-        ("Choice: Yes\nIndex: 5 or 6", "'Index: 5 or 6' is no one utterance"),
-        ("Choice: Yes\nIndex: 5/6", "'Index: 5/6' is no one utterance"),
-        ("Choice: Yes\nIndex: 5th and 7th", "'Index: 5th and 7' is no one utterance"),
-        ("Choice: Yes\nIndex: 5 & 6", "'Index: 5 & 6' is no one utterance"),
+        ("Choice: Yes\nIndex: 3.5", "'Index: 3.5' is not a single utterance"),
+        ("Choice: Yes\nIndex: 12-14", "'Index: 12-14' is not a single utterance"),
+        ("Choice: Yes\nIndex: 7, 3", "'Index: 7, 3' is not a single utterance"),
+        ("Choice: Yes\nIndex: 5 to 7", "'Index: 5 to 7' is not a single utterance"),
+        ("Choice: Yes\nIndex: 5 or 6", "'Index: 5 or 6' is not a single utterance"),
+        ("Choice: Yes\nIndex: 5/6", "'Index: 5/6' is not a single utterance"),
+        ("Choice: Yes\nIndex: 5th and 7th", "'Index: 5th and 7' is not a single utterance"),
+        ("Choice: Yes\nIndex: 5 & 6", "'Index: 5 & 6' is not a single utterance"),
         ("Choice: (Yes or No)", "found neither"),
         ("Choice: No\nIndex: 3-5", "'Choice: No', but 'Index: 3-5'"),
         ("Choice: Yes\nIndex: 17", "out of range 1-16"),

@@ -137,7 +137,7 @@ def test_a_criterion_that_stands_twice_must_have_one_result() -> None:
     assert f"{A}: another reason" in read.rationale
     for first, last in ((once, other), (other, once)):
         pair = f'{{"{A}": {json.dumps(first)}, "{A}": {json.dumps(last)}}}'
-        with pytest.raises(Unparsed, match="stands twice, with two results"):
+        with pytest.raises(Unparsed, match="occurs twice, with two results"):
             WEIGHED(pair)
 
 

@@ -79,7 +79,7 @@ def test_out_of_range_is_told_from_unreadable(text: str, expected: bool) -> None
 
 
 def test_a_fraction_is_refused_with_its_reason() -> None:
-    with pytest.raises(Unparsed, match=r"rating 7\.5 is no whole number"):
+    with pytest.raises(Unparsed, match=r"rating 7\.5 is not a whole number"):
         bracketed_rating("Rating: [[7.5]]")
 
 

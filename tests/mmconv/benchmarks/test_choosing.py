@@ -10,7 +10,7 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from images import Library
+from images import ImageStore
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
 from mmconv.core.config import ModelSpec, RunSpec
@@ -53,7 +53,7 @@ def spec(name: str, options: dict[str, Any], **chosen: Any) -> RunSpec:
 
 
 def built(name: str, options: dict[str, Any], **chosen: Any) -> Benchmark[Any]:
-    return build_benchmark(spec(name, options, **chosen), Library())
+    return build_benchmark(spec(name, options, **chosen), ImageStore())
 
 
 def keys(benchmark: Benchmark[Any]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from images import Library
+from images import ImageStore
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError, PromptError
 from mmconv.core.protocols import Benchmark
@@ -31,7 +31,7 @@ def built(benchmark: str, folder: Path, prompts: Path | None, **seats: ModelSpec
         seats={"candidate": ECHO, **seats},
         prompts=prompts,
     )
-    return build_benchmark(spec, Library())
+    return build_benchmark(spec, ImageStore())
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)

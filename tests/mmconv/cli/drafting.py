@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner, Result
 from PIL import Image as Picture
 
-from images import Library
+from images import ImageStore
 from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES
 from mmconv.benchmarks.convbench.data import Row, Source, load_rows, survey
 from mmconv.cli.annotate import annotate_command as command
@@ -107,5 +107,5 @@ class Desk:
             needs=(CAPTION, *REFERENCES),
             **options,
         )
-        library = Library()
+        library = ImageStore()
         return list(load_rows(source, library, survey(source, library)))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from images import Library
+from images import ImageStore
 from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
@@ -141,7 +141,7 @@ class TestWhichRows:
             limit=1,
             shuffle=4,
         )
-        [row] = build_benchmark(spec, Library()).load()
+        [row] = build_benchmark(spec, ImageStore()).load()
         assert [*map(str, desk.lines())] == [row.id]
 
     def test_a_row_that_is_not_there_is_named(self, desk: Desk) -> None:

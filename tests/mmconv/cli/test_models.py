@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from mmconv.core.errors import ConfigError
 from model_zoo.openai_api.client import _DEFAULT_CONCURRENCY
 from model_zoo.providers import PROVIDERS, find_provider
 from model_zoo.simulated.fake import STAND_INS
-from model_zoo.vllm_server import CONCURRENCY
+from model_zoo.vllm.options import CONCURRENCY
 
 
 def listed(*arguments: str) -> dict[str, Any]:
@@ -80,10 +81,13 @@ def test_every_option_of_a_provider_is_told_with_its_meaning(provider: str) -> N
     assert len(meant) >= len(options)
     assert all(re.match("[A-Z]", meaning) for meaning in meant)
     mates = [name.partition("/")[2] for name in NEED_NO_FILE if name.startswith(f"{provider}/")]
+    kinds: list[dict[str, str]] = [{}]
+    if provider in ("simulated", "damaged"):
+        mates, kinds = ["candidate", "judge"], [{}, {"provider": "fake"}]
     mates = mates or ["scenes" if provider == "pocket" else "org/name"]
     known: set[str] = set()
-    for model in mates:
-        spec = ModelSpec(provider=provider, model=model, options={"no-such": 1})
+    for model, damage in product(mates, kinds):
+        spec = ModelSpec(provider=provider, model=model, options={"no-such": 1, **damage})
         with pytest.raises(ConfigError) as raised:
             find_provider(provider).fingerprint(spec)
         assert str(raised.value).startswith(f"model {spec.label}: options: wrong configuration\n")

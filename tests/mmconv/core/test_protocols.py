@@ -8,12 +8,12 @@ from dataclasses import fields
 
 from mmconv.core.config import ModelSpec
 from mmconv.core.protocols import Provider
-from model_zoo import hf, openai_api, pocket, vllm_server
+from model_zoo import hf, openai_api, pocket, vllm
 from model_zoo.providers import PROVIDERS, ProviderFunctions, find_provider
-from model_zoo.simulated import damaged, fake, planted, reference, scenes
+from model_zoo.simulated import fake, planted, reference, scenes
 
 SHIPPED: tuple[Provider[ModelSpec], ...] = (
-    damaged,
+    planted,
     fake,
     hf,
     openai_api,
@@ -21,7 +21,7 @@ SHIPPED: tuple[Provider[ModelSpec], ...] = (
     reference,
     scenes,
     planted,
-    vllm_server,
+    vllm,
 )
 """Typed as providers: mypy holds each to the protocol."""
 

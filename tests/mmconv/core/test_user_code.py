@@ -59,7 +59,7 @@ async def misspelt_later(spec: Any, _images: Any = None) -> Any:
     return vars(spec)["modle"]
 
 
-@pytest.mark.parametrize("name", ["fingerprint", "check_key", "facts"])
+@pytest.mark.parametrize("name", ["fingerprint", "check_key", "metadata"])
 def test_what_a_function_raises_is_told_with_its_line(name: str) -> None:
     with pytest.raises(OwnCodeError) as caught:
         getattr(provider(**{name: misspelt}), name)({})
@@ -185,11 +185,11 @@ async def test_the_key_is_taken_out_of_what_a_provider_raises(
 
 @pytest.mark.parametrize("facts", [{"layers": 3}, {1: "one"}])
 def test_facts_are_texts(facts: Any) -> None:
-    with pytest.raises(OwnCodeError, match=r"^mine.parrot.facts gives \{.*, of which not all"):
-        provider(facts=lambda spec: facts).facts(SPEC)
-    with pytest.raises(OwnCodeError, match=r"^mine.parrot.facts gives None, which is no Mapping$"):
-        provider(facts=lambda spec: None).facts(SPEC)
-    assert provider(facts=lambda spec: {"layers": "3"}).facts(SPEC) == {"layers": "3"}
+    with pytest.raises(OwnCodeError, match=r"^mine.parrot.metadata gives \{.*, of which not all"):
+        provider(metadata=lambda spec: facts).metadata(SPEC)
+    with pytest.raises(OwnCodeError, match=r"^mine.parrot.metadata gives None, which is no Map"):
+        provider(metadata=lambda spec: None).metadata(SPEC)
+    assert provider(metadata=lambda spec: {"layers": "3"}).metadata(SPEC) == {"layers": "3"}
 
 
 async def test_what_a_backend_raises_but_as_backends_may_is_told() -> None:

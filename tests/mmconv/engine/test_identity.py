@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from images import Library
+from images import ImageStore
 from mmconv.core.config import ModelSpec, PriceSpec, RunSpec, SamplingSpec
 from mmconv.core.errors import ConfigError
 from mmconv.engine.identity import OPERATIONAL, identify
@@ -43,7 +43,7 @@ def run(candidate: ModelSpec = MODEL, data: str = "data.jsonl", **fields: Any) -
 
 
 def identified(spec: RunSpec, shard: Shard | None = None) -> str:
-    library = Library()
+    library = ImageStore()
     seats = build_seats(spec, library).items()
     fingerprints = {name: seat.model.fingerprint for name, seat in seats}
     return identify(spec, build_benchmark(spec, library), fingerprints, shard or Shard())
@@ -98,7 +98,7 @@ def test_chosen_samples_are_the_same_however_they_are_named(here: Path) -> None:
 
 
 def test_runs_that_choose_none_have_the_names_that_they_had() -> None:
-    benchmark = build_benchmark(run(), Library())
+    benchmark = build_benchmark(run(), ImageStore())
     name = identify(run(), benchmark, {"candidate": "c", "judge": "j"}, Shard())
     assert name == "riddles-m-17564694"
 
@@ -134,7 +134,7 @@ def test_so_are_lists_of_files_mappings_to_them_and_prompts(here: Path) -> None:
             prompts=prompts,
             seats={"candidate": MODEL},
         )
-        riddles = Riddles(run(), Library())
+        riddles = Riddles(run(), ImageStore())
         return identify(spec, riddles, {"candidate": "f"}, Shard())
 
     for benchmark in ("botchat", "cmteval"):

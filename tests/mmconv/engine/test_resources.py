@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from images import Library
+from images import ImageStore
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import DataError
 from mmconv.core.types import Message, Reply, Sampling
@@ -69,7 +69,7 @@ async def test_what_was_found_out_about_images_stays_though_the_data_have_a_faul
     picture = tmp_path / "one.png"
     picture.write_bytes(encode(halves(), "PNG"))
 
-    def read(images: Library) -> None:
+    def read(images: ImageStore) -> None:
         images.add_file(str(picture))
         raise DataError("data.xlsx", ["row 3: the reference is empty"])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from images import Library
+from images import ImageStore
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError
 from mmconv.engine.setup import build_model, find_benchmark
@@ -23,4 +23,4 @@ def test_a_module_that_builds_no_benchmark_is_told() -> None:
 def test_an_address_is_refused_where_no_server_is_asked() -> None:
     spec = ModelSpec(provider="hf", model="/x", base_url="http://localhost:8000/v1")
     with pytest.raises(ConfigError, match="provider hf asks no server; leave out base_url"):
-        build_model(spec, Library())
+        build_model(spec, ImageStore())

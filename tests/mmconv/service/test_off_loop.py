@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from images import Library
-from images.door import inspect
+from images import ImageStore
+from images.decode import inspect
 from mmconv.benchmarks.convbench.benchmark import ConvBench
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError
@@ -109,7 +109,7 @@ async def test_the_libraries_of_a_checkpoint_are_imported_beside_the_loop(
     monkeypatch.delitem(sys.modules, "model_zoo.hf.backend", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Nowhere(), *sys.meta_path])
     with pytest.raises(ConfigError, match=r"no torch"):
-        await hf.open_backend(ModelSpec(provider="hf", model=str(tmp_path)), Library())
+        await hf.open_backend(ModelSpec(provider="hf", model=str(tmp_path)), ImageStore())
     assert seen
     assert threading.current_thread() not in seen
 
@@ -123,7 +123,7 @@ async def test_pictures_of_a_data_set_are_decoded_once_whatever_is_restarted(
         decoded.append(where)
         return inspect(data, limits, where, sha256)
 
-    monkeypatch.setattr("images.library.inspect", noted)
+    monkeypatch.setattr("images.store.inspect", noted)
     data = drawn(tmp_path)
     for start in range(2):
         served = await serve(data=data)

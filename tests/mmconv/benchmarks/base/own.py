@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from images import Library
+from images import ImageStore
 from mmconv.benchmarks.base import FileBenchmark
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.engine.setup import build_benchmark
@@ -29,4 +29,4 @@ def spec(folder: Path, kind: type[FileBenchmark], *seats: str, **fields: Any) ->
 
 def build(folder: Path, kind: type[FileBenchmark], *seats: str, **fields: Any) -> Any:
     """The benchmark as a run builds it, its plans checked."""
-    return build_benchmark(spec(folder, kind, *seats, **fields), Library())
+    return build_benchmark(spec(folder, kind, *seats, **fields), ImageStore())

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from images import Library
+from images import ImageStore
 from judges import Prompt, parse_prompt
 from mmconv.benchmarks.base import Calls, Fields, FileBenchmark, Outcomes, Scores
 from mmconv.cli import commands
@@ -74,7 +74,7 @@ def data(tmp_path: Path) -> Path:
 
 def build(data: Path, **options: object) -> Benchmark[Fields]:
     spec = RunSpec(benchmark="riddles", options={"data": str(data), **options}, seats=SEATS)
-    return Riddles(spec, Library())
+    return Riddles(spec, ImageStore())
 
 
 def test_records_are_streamed_by_their_fields(data: Path) -> None:
@@ -135,7 +135,7 @@ def test_options_and_seats_are_checked(data: Path) -> None:
             options={"data": str(data)},
             seats={"candidate": SEATS["candidate"]},
         )
-        Riddles(spec, Library()).check_plans()
+        Riddles(spec, ImageStore()).check_plans()
 
 
 def seated(data: Path, *seats: str, kind: type[FileBenchmark] = Riddles, **fields: Any) -> RunSpec:
@@ -146,7 +146,7 @@ def seated(data: Path, *seats: str, kind: type[FileBenchmark] = Riddles, **field
         seats=dict.fromkeys(seats, SEATS["judge"]),
         **fields,
     )
-    kind(spec, Library()).check_plans()
+    kind(spec, ImageStore()).check_plans()
     return spec
 
 
@@ -242,7 +242,7 @@ def test_an_unknown_condition_is_refused(data: Path) -> None:
     options = {"data": str(data)}
     spec = RunSpec(benchmark="riddles", options=options, seats=SEATS, conditions=("fre",))
     with pytest.raises(ConfigError, match="riddles has no condition 'fre'; there are: free"):
-        Riddles(spec, Library())
+        Riddles(spec, ImageStore())
 
 
 def test_an_interval_ends_where_the_scale_does(data: Path) -> None:
@@ -299,7 +299,7 @@ def test_a_benchmark_that_cannot_be_imported_says_why(
     (tmp_path / "mine_with_typo.py").write_text("import judgs\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ConfigError, match=told):
-        build_benchmark(RunSpec(benchmark=name, seats=SEATS), Library())
+        build_benchmark(RunSpec(benchmark=name, seats=SEATS), ImageStore())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

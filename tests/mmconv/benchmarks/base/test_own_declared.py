@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from pydantic import Field
 
-from images import Library
+from images import ImageStore
 from judges import parse_prompt
 from mmconv.benchmarks.base import Fields, FileOptions, ImageOptions
 from mmconv.cli import commands
@@ -66,7 +66,7 @@ def test_what_cannot_be_declared_is_refused(
 ) -> None:
     kind = type("Odd", (Riddles,), declared)
     with pytest.raises(ConfigError, match=rf"^Odd.*{told}"):
-        kind(spec(tmp_path, Riddles), Library())
+        kind(spec(tmp_path, Riddles), ImageStore())
 
 
 def test_options_of_ones_own_are_checked_and_told(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_the_files_of_ones_own_code_are_among_the_facts(
     typed = ModuleType("typed_into_a_notebook")
     monkeypatch.setitem(sys.modules, typed.__name__, typed)
     monkeypatch.setattr(Shots, "__module__", typed.__name__)
-    assert Shots(spec(tmp_path, Shots), Library()).facts["code"] == {base.name: hash_file(base)}
+    assert Shots(spec(tmp_path, Shots), ImageStore()).facts["code"] == {base.name: hash_file(base)}
 
 
 def test_columns_that_nothing_reads_are_told_where_one_is_missing(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_columns_that_nothing_reads_are_told_where_one_is_missing(tmp_path: Path
     data = tmp_path / "riddles.jsonl"
     data.write_text('{"ID": 1, "riddel": "Who?", "id": 1}\n', encoding="utf-8")
     with pytest.raises(DataError) as caught:
-        build_benchmark(built, Library())
+        build_benchmark(built, ImageStore())
     assert "Every record needs id, riddle.\nColumns that nothing reads: ID, riddel." in str(
         caught.value
     )

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from images import Library
+from images import ImageStore
 from mmconv.benchmarks.base import Calls, Fields, FileBenchmark, Outcomes, Scores
 from mmconv.cli import commands
 from mmconv.cli.shared.session import evaluate
@@ -30,7 +30,7 @@ from tests.mmconv.benchmarks.base.own import spec
 def refused(folder: Path, kind: type[FileBenchmark]) -> str:
     """What building refuses the benchmark with."""
     with pytest.raises(OwnCodeError) as caught:
-        build_benchmark(spec(folder, kind), Library())
+        build_benchmark(spec(folder, kind), ImageStore())
     return str(caught.value)
 
 
@@ -327,7 +327,7 @@ class Stateful(Riddles):
 
 
 def test_state_may_be_set_below_super(tmp_path: Path) -> None:
-    built: Any = build_benchmark(spec(tmp_path, Stateful), Library())
+    built: Any = build_benchmark(spec(tmp_path, Stateful), ImageStore())
     first, *_ = built.load()
     answer, _ = built.plan(first, "free")
     assert answer.messages[0].parts[0].text == "Think. Who is a?"
@@ -343,7 +343,7 @@ class SeatOfTheLast(Riddles):
 
 def test_a_seat_that_only_a_later_sample_asks_needs_a_model(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="riddles needs a model: name a helper"):
-        build_benchmark(spec(tmp_path, SeatOfTheLast), Library())
+        build_benchmark(spec(tmp_path, SeatOfTheLast), ImageStore())
 
 
 class Unscored(FileBenchmark):
@@ -377,4 +377,4 @@ class OneText(Riddles):
 )
 def test_what_a_class_lacks_is_told(tmp_path: Path, kind: type[FileBenchmark], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
-        build_benchmark(spec(tmp_path, kind), Library())
+        build_benchmark(spec(tmp_path, kind), ImageStore())

@@ -12,7 +12,7 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from images import Library, Limits
+from images import ImageStore, Limits
 from mmconv.benchmarks.base import Calls, Fields, FileBenchmark, Outcomes, Scores
 from mmconv.cli import commands
 from mmconv.core.config import ModelSpec, RunSpec
@@ -64,7 +64,7 @@ class Desk:
         )
 
     def build(self, limit: int | None = None, **options: Any) -> Any:
-        return build_benchmark(self.spec(limit, **options), Library())
+        return build_benchmark(self.spec(limit, **options), ImageStore())
 
     def refused(self, limit: int | None = None, **options: Any) -> DataError:
         with pytest.raises(DataError) as caught:
@@ -154,7 +154,7 @@ def test_all_that_is_wrong_with_pictures_is_told_with_row_and_id(desk: Desk) -> 
 
 def test_a_picture_that_is_too_large_is_told(desk: Desk) -> None:
     with pytest.raises(DataError, match=r"line 1 \(id 1\): .*1\.png: .* pixels, and at most 100"):
-        build_benchmark(desk.spec(), Library(limits=Limits(max_pixels=100)))
+        build_benchmark(desk.spec(), ImageStore(limits=Limits(max_pixels=100)))
 
 
 def test_the_same_is_told_by_check_and_run_and_nothing_is_asked(desk: Desk) -> None:
@@ -201,7 +201,7 @@ def test_few_pictures_are_looked_at_ahead_of_those_that_are_wanted(desk: Desk) -
     desk.write(*(record(number, name) for number, name in enumerate(names)))
     given: set[str] = set()
 
-    class Counting(Library):
+    class Counting(ImageStore):
         def add_file(self, path: str) -> Image:
             given.add(path)
             return super().add_file(path)
@@ -214,8 +214,8 @@ def test_a_seat_may_be_one_of_records_that_the_run_does_not_come_to(desk: Desk) 
     whole = desk.spec()
     other = whole.model_copy(update={"seats": {**whole.seats, "other": whole.seats["candidate"]}})
     with pytest.raises(ConfigError, match="album has no seat 'other'"):
-        build_benchmark(other, Library())
-    build_benchmark(other.model_copy(update={"limit": 3}), Library())
+        build_benchmark(other, ImageStore())
+    build_benchmark(other.model_copy(update={"limit": 3}), ImageStore())
 
 
 def test_each_picture_is_decoded_once(desk: Desk) -> None:
@@ -223,7 +223,7 @@ def test_each_picture_is_decoded_once(desk: Desk) -> None:
     facts: dict[str, Any] = {}
     given: list[str] = []
 
-    class Counting(Library):
+    class Counting(ImageStore):
         def _examine(self, data: bytes, where: str) -> Any:
             given.append(Path(where).name)
             return super()._examine(data, where)
@@ -275,7 +275,7 @@ def test_the_folder_of_pictures_must_be_there(desk: Desk, images: str | None, to
     if images is None:
         spec = spec.model_copy(update={"options": {"data": str(desk.data)}})
     with pytest.raises((ConfigError, DataError), match=told):
-        build_benchmark(spec, Library())
+        build_benchmark(spec, ImageStore())
 
 
 def test_the_option_is_listed_where_there_are_pictures() -> None:

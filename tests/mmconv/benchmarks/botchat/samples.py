@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from images import Library
+from images import ImageStore
 from mmconv.benchmarks.botchat.benchmark import BotChat, build
 from mmconv.core.config import ModelSpec, RunSpec
 
@@ -103,4 +103,4 @@ def spec(data: Path, **fields: Any) -> RunSpec:
 
 def built(data: Path, **fields: Any) -> BotChat:
     """The benchmark of such a run."""
-    return build(spec(data, **fields), Library())
+    return build(spec(data, **fields), ImageStore())

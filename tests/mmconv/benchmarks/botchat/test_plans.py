@@ -238,12 +238,12 @@ def test_a_users_prompt_for_utterances_is_checked_before_the_run(
     folder = tmp_path / "prompts"
     folder.mkdir()
     (folder / "generate.md").write_text("# system\nBe brief.\n# user\nGo on.\n", encoding="utf-8")
-    from images import Library
+    from images import ImageStore
     from mmconv.benchmarks.botchat.benchmark import build
 
     chosen: RunSpec = spec(data).model_copy(update={"prompts": folder})
     with pytest.raises(PromptError, match="holds one message, not 2"):
-        build(chosen, Library())
+        build(chosen, ImageStore())
 
 
 def test_dupdetect_is_a_matter_of_scoring_so_it_can_be_set_after_a_run(data: Path) -> None:

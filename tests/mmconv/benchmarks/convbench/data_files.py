@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from PIL import Image as Picture
 
-from images.library import Library
+from images.store import ImageStore
 from mmconv.benchmarks.convbench.data import Row, Source, load_rows, survey
 from mmconv.benchmarks.data_files.bad_records import BadRecords
 from mmconv.core.errors import DataError
@@ -44,15 +44,15 @@ def three_rows(folder: Path) -> Source:
 
 
 def load(source: Source) -> list[Row]:
-    library = Library()
+    library = ImageStore()
     return list(load_rows(source, library, survey(source, library)))
 
 
 def refusal(source: Source) -> DataError:
     with pytest.raises(DataError) as caught:
-        survey(source, Library())
+        survey(source, ImageStore())
     return caught.value
 
 
 def left_out(source: Source) -> BadRecords:
-    return survey(replace(source, skip_bad=True), Library()).intake.bad
+    return survey(replace(source, skip_bad=True), ImageStore()).intake.bad

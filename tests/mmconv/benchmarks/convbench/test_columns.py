@@ -7,7 +7,7 @@ from dataclasses import replace
 import openpyxl
 import pytest
 
-from images.library import Library
+from images.store import ImageStore
 from mmconv.benchmarks.convbench.columns import CATEGORIES
 from mmconv.benchmarks.convbench.data import Source, survey
 from tests.mmconv.benchmarks.convbench.data_files import load, record, refusal, write_lines
@@ -50,14 +50,14 @@ def test_a_column_that_looks_like_one_that_is_not_there_is_no_stray(
     assert refusal(source).problems == (
         f"rows.jsonl: nothing reads the column {name!r}, and {meant} is not there: rename it",
     )
-    told = survey(replace(source, skip_bad=True), Library())
+    told = survey(replace(source, skip_bad=True), ImageStore())
     assert told.intake.good == 3
     assert [*told.bad] == ["rows.jsonl"]
 
 
 def test_a_stray_column_is_passed_over(source: Source) -> None:
     write_lines(source.data, [record(n, notes="fine") for n in (1, 2, 3)])
-    assert survey(source, Library()).unread == ("notes",)
+    assert survey(source, ImageStore()).unread == ("notes",)
 
 
 @pytest.mark.parametrize("mark", ["nan", "None", " NaN "])

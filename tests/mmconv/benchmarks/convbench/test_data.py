@@ -8,7 +8,7 @@ import openpyxl
 import pytest
 from numpy.typing import NDArray
 
-from images.library import Library
+from images.store import ImageStore
 from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES
 from mmconv.benchmarks.convbench.data import Row, Source, load_rows, survey
 from mmconv.benchmarks.convbench.drafts import DraftFile
@@ -84,20 +84,20 @@ class TestRows:
         assert [row.id for row in load(workbook)] == ["1"]
 
     def test_rows_can_be_loaded_again(self, source: Source) -> None:
-        library = Library()
+        library = ImageStore()
         found = survey(source, library)
         assert list(load_rows(source, library, found)) == list(load_rows(source, library, found))
 
     def test_the_second_pass_decodes_no_image(
         self, source: Source, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        library = Library()
+        library = ImageStore()
         found = survey(source, library)
-        monkeypatch.setattr("images.library.inspect", None)
+        monkeypatch.setattr("images.store.inspect", None)
         assert len(list(load_rows(source, library, found))) == 3
 
     def test_a_row_that_changed_after_the_survey_is_refused(self, source: Source) -> None:
-        library = Library()
+        library = ImageStore()
         found = survey(source, library)
         write_lines(source.data, [record(1), record(2, The_third_turn_instruction="")])
         rows = load_rows(source, library, found)
@@ -106,7 +106,7 @@ class TestRows:
             next(rows)
 
     def test_an_image_that_broke_after_the_survey_is_refused(self, source: Source) -> None:
-        library = Library()
+        library = ImageStore()
         found = survey(source, library)
         (source.images / "1.png").write_bytes(b"no image")
         with pytest.raises(ImageError, match=r"1\.png"):
@@ -203,7 +203,7 @@ class TestSkipping:
     def test_what_is_left_out_is_told_and_the_rest_is_loaded(self, source: Source) -> None:
         write_lines(source.data, [record(1), record(2, image_id="x.png"), record(3)])
         source = replace(source, skip_bad=True)
-        library = Library()
+        library = ImageStore()
         found = survey(source, library)
         assert found.intake.good == 2
         assert found.intake.bad == {"rows.jsonl line 2 (ID 2)": ("image x.png is not in pictures",)}
@@ -266,7 +266,7 @@ class TestAnnotations:
         annotated = self.annotated(source, *notes)
         (problem,) = refusal(annotated).problems
         assert problem.startswith(said)
-        found = survey(replace(annotated, skip_bad=True), Library())
+        found = survey(replace(annotated, skip_bad=True), ImageStore())
         assert found.intake.good == 3
         assert len(found.unused_annotations) == 1
         assert not found.intake.bad
@@ -289,7 +289,7 @@ class TestAnnotations:
         assert [*left_out(asked)] == ["rows.jsonl line 2 (ID 2)"]
         allowed = replace(asked, allow_drafts=True)
         assert [row.draft for row in load(allowed)] == [False, True, False]
-        assert survey(allowed, Library()).drafts == 1
+        assert survey(allowed, ImageStore()).drafts == 1
 
     def test_a_bad_one_is_told_before_the_rows_that_want_it_and_instead_of_what_they_lack(
         self, source: Source

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from images.library import Library
+from images.store import ImageStore
 from mmconv.benchmarks.convbench.official import OFFICIAL
 from mmconv.benchmarks.convbench.quantities import PAIRWISE
 from mmconv.benchmarks.convbench.scenes import write_scenes
@@ -145,5 +145,5 @@ def test_drafts_that_are_allowed_are_counted(tmp_path: Path, drafts: int, told: 
         options={"data": str(data), "images": str(images), "allow_drafts": True},
         seats={seat: ModelSpec(provider="fake", model="echo") for seat in ("candidate", "judge")},
     )
-    notes = build_benchmark(spec, Library()).notes
+    notes = build_benchmark(spec, ImageStore()).notes
     assert f"{drafts} of 3 rows {told} that no person has verified." in notes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from images.library import Library
+from images.store import ImageStore
 from mmconv.benchmarks.choosing import Choice
 from mmconv.benchmarks.convbench.columns import CAPTION
 from mmconv.benchmarks.convbench.data import Source, survey
@@ -25,7 +25,7 @@ def test_images_after_the_last_wanted_row_are_not_looked_at(source: Source) -> N
 
 def test_they_are_neither_where_many_are_looked_at_ahead(source: Source) -> None:
     write_lines(source.data, [record(1), *(record(number) for number in range(4, 80))])
-    assert survey(replace(source, choice=Choice(limit=1)), Library()).intake.bad == {}
+    assert survey(replace(source, choice=Choice(limit=1)), ImageStore()).intake.bad == {}
 
 
 def test_rows_that_are_left_out_do_not_count(source: Source) -> None:
@@ -33,7 +33,7 @@ def test_rows_that_are_left_out_do_not_count(source: Source) -> None:
     write_lines(source.data, [record(1), {"ID": 5}, record(2), record(3), record(4)])
     skipping = replace(source, choice=Choice(limit=2), skip_bad=True)
     assert [row.id for row in load(skipping)] == ["2", "3"]
-    assert [*survey(skipping, Library()).intake.bad] == [
+    assert [*survey(skipping, ImageStore()).intake.bad] == [
         "rows.jsonl line 1 (ID 1)",
         "rows.jsonl line 2 (ID 5)",
     ]
@@ -42,7 +42,7 @@ def test_rows_that_are_left_out_do_not_count(source: Source) -> None:
 def test_rows_after_the_last_wanted_one_are_not_complained_of(source: Source) -> None:
     write_lines(source.data, [record(1), {"ID": 2}, record(1), record(3)])
     limited = replace(source, choice=Choice(limit=1))
-    found = survey(limited, Library())
+    found = survey(limited, ImageStore())
     assert (found.intake.good, found.intake.beyond, found.bad) == (1, 3, {})
     assert [row.id for row in load(limited)] == ["1"]
     assert "(ID 2): no image_id" in str(refusal(replace(source, choice=Choice(limit=2))))
@@ -69,14 +69,14 @@ def test_no_other_records_are_promised_where_there_are_none(source: Source) -> N
 
 def test_drafts_are_counted_among_the_wanted_rows(source: Source) -> None:
     write_lines(source.data, [record(number, status="draft") for number in (1, 2, 3)])
-    assert survey(replace(source, choice=Choice(limit=2)), Library()).drafts == 2
+    assert survey(replace(source, choice=Choice(limit=2)), ImageStore()).drafts == 2
 
 
 def test_annotations_of_rows_after_them_are_not_complained_of(source: Source) -> None:
     notes = source.data.with_name("notes.jsonl")
     limited = replace(source, annotations=notes, choice=Choice(limit=1))
     write_lines(notes, [{"ID": 1, CAPTION: "A kite."}, {"ID": 2, CAPTION: ["A"]}, {"ID": 3}])
-    assert survey(limited, Library()).bad == {}
+    assert survey(limited, ImageStore()).bad == {}
     write_lines(notes, [{"ID": 1, CAPTION: ["A"]}, {"ID": 2, CAPTION: ["A"]}, {"ID": 99}])
     assert [problem.split(":")[0] for problem in refusal(limited).problems] == [
         "notes.jsonl line 1 (ID 1)",

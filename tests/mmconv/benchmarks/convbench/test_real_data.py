@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from mmconv.benchmarks.convbench.sides import read_sides
 
-from images.library import Library
+from images.store import ImageStore
 from mmconv.benchmarks.convbench.categories import CREATION, PERCEPTION, REASONING
 from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, REFERENCES
 from mmconv.benchmarks.convbench.data import Source, load_rows, survey
@@ -24,7 +24,7 @@ SOURCE = Source(
 
 def test_what_is_missing_is_told() -> None:
     with pytest.raises(DataError) as caught:
-        survey(replace(SOURCE, needs=(CAPTION, *REFERENCES)), Library())
+        survey(replace(SOURCE, needs=(CAPTION, *REFERENCES)), ImageStore())
     error = caught.value
     assert error.problems[0].startswith(
         "570 records: no instruction-conditioned-caption; no first_turn"
@@ -35,7 +35,7 @@ def test_what_is_missing_is_told() -> None:
 
 def test_rows_with_an_image_are_loaded() -> None:
     source = replace(SOURCE, skip_bad=True)
-    library = Library()
+    library = ImageStore()
     found = survey(source, library)
     assert (found.intake.good, len(found.intake.bad), found.unread) == (60, 518, ())
     rows = list(load_rows(source, library, found))
@@ -45,7 +45,7 @@ def test_rows_with_an_image_are_loaded() -> None:
 
 def test_annotated_rows_are_complete() -> None:
     source = replace(SOURCE, skip_bad=True, needs=(CAPTION, *REFERENCES, *CATEGORIES))
-    library = Library()
+    library = ImageStore()
     rows = list(load_rows(source, library, survey(source, library)))
     assert [row.id for row in rows] == ["3", "14", "71", "127", "128", "132", "167", "173"]
     assert [row.id for row in rows if row.focus_points] == ["14", "128", "132"]
@@ -56,7 +56,7 @@ def test_annotated_rows_are_complete() -> None:
 
 def test_older_focus_points_that_differ_from_the_sample_clash() -> None:
     older = replace(SOURCE, data=REAL / "ConvBench_with_demands.xlsx", skip_bad=True)
-    found = survey(older, Library())
+    found = survey(older, ImageStore())
     assert found.intake.good == 58
     clash = [
         place for place, faults in found.intake.bad.items() if "third_turn_demands" in faults[0]

@@ -7,8 +7,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from images.library import Library
 from images.scenes import answer, draw_sample
+from images.store import ImageStore
 from mmconv.benchmarks.convbench.categories import CREATION, PERCEPTION, REASONING
 from mmconv.benchmarks.convbench.columns import (
     CAPTION,
@@ -26,7 +26,7 @@ from mmconv.benchmarks.convbench.scenes import write_scenes
 def rows(folder: Path, count: int = 30, **options: object) -> list[Row]:
     data, images = write_scenes(folder, count, **options)  # type: ignore[arg-type]  # as given
     source = Source(data=data, images=images, needs=[c for c in COLUMNS if c != STATUS])
-    library = Library()
+    library = ImageStore()
     found = survey(source, library)
     assert (found.intake.good, found.drafts, found.unread) == (count, 0, ())
     return list(load_rows(source, library, found))

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from images import Library
+from images import ImageStore
 from mmconv.benchmarks.data_files.records import Record
 from mmconv.benchmarks.fbbench.benchmark import FBBench, Sample, build, read_sample
 from mmconv.core.config import ModelSpec, RunSpec
@@ -76,4 +76,4 @@ def benchmark(data: Path, prompts: Path | None = None, **options: Any) -> FBBenc
     seats = {"candidate": FAKE, "judge": FAKE}
     options = {"data": str(data), **options}
     spec = RunSpec(benchmark="fbbench", options=options, seats=seats, prompts=prompts)
-    return build(spec, Library())
+    return build(spec, ImageStore())

@@ -21,7 +21,7 @@ TURN = {"user": "Hello?", "bot": "Hello."}
 
 def statistics(data: Path) -> dict[str, list[Any]]:
     """The rows of the data's table: counts and means, rounded as the paper's Table 6 is."""
-    table = build(spec(data), Library()).data_table()
+    table = build(spec(data), ImageStore()).data_table()
     values = {
         name: [
             cell.value if isinstance(cell.value, str) else round(cell.value or 0, 2)
@@ -104,7 +104,7 @@ def test_the_authors_file_holds_what_the_taxonomy_says() -> None:
 
 @needs_real
 def test_a_run_over_the_authors_file_plans_3615_generations_and_judgements() -> None:
-    benchmark = build(spec(REAL), Library())
+    benchmark = build(spec(REAL), ImageStore())
     seats = Counter(
         call.seat for sample in benchmark.load() for call in benchmark.plan(sample, "golden")
     )
@@ -151,7 +151,7 @@ def test_bad_records_can_be_left_out_and_are_listed(tmp_path: Path) -> None:
     rows = records()
     rows[4]["history"][0]["bot"] = ""
     data = write(tmp_path / "data.jsonl", rows)
-    benchmark = build(spec(data, skip_bad_records=True), Library())
+    benchmark = build(spec(data, skip_bad_records=True), ImageStore())
     assert benchmark.size == len(list(benchmark.load())) == 12
     assert benchmark.facts["left_out"] == [
         {"where": "data.jsonl line 5", "reasons": ["history, turn 1, bot: no text"]}

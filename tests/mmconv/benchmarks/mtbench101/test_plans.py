@@ -9,7 +9,7 @@ import pytest
 from mmconv.benchmarks.mtbench101.benchmark import build
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS
 
-from images.library import Library
+from images.library import ImageStore
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.graph import check, dependencies, resolve
@@ -27,7 +27,7 @@ def plan(
     **options: Any,
 ) -> dict[str, Call]:
     data = write(tmp_path / "data.jsonl", records())
-    benchmark = build(spec(data, **options).model_copy(update={"prompts": prompts}), Library())
+    benchmark = build(spec(data, **options).model_copy(update={"prompts": prompts}), ImageStore())
     return {call.id: call for call in check(benchmark.plan(dialogue(task), condition))}
 
 
@@ -179,10 +179,10 @@ def test_generating_only_needs_no_judge(tmp_path: Path) -> None:
         options=chosen.options,
         seats={"candidate": chosen.seats["candidate"]},
     )
-    calls = build(alone, Library()).plan(dialogue("TS"), "golden")
+    calls = build(alone, ImageStore()).plan(dialogue("TS"), "golden")
     assert [call.id for call in calls] == ["turn_1", "turn_2"]
     with pytest.raises(ConfigError, match="needs a judge"):
-        build(alone.model_copy(update={"options": {"data": str(data)}}), Library())
+        build(alone.model_copy(update={"options": {"data": str(data)}}), ImageStore())
 
 
 def test_conditions_are_golden_and_self(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_conditions_are_golden_and_self(tmp_path: Path) -> None:
 
     def conditions(*chosen: str) -> tuple[str, ...]:
         return build(
-            spec(data).model_copy(update={"conditions": chosen or None}), Library()
+            spec(data).model_copy(update={"conditions": chosen or None}), ImageStore()
         ).conditions
 
     assert conditions() == ("golden",)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from images import Library
+from images import ImageStore
 from mmconv.benchmarks.base import ImageOptions
 from mmconv.benchmarks.registry import TITLES
 from mmconv.benchmarks.shared.options import (
@@ -66,14 +66,14 @@ def test_grading_needs_a_judge(benchmark: str, tmp_path: Path) -> None:
     alone = run(benchmark, tmp_path, seats={"candidate": FAKE})
     message = r"^grading needs a judge: name one( \(.+\))?, or give --generate-only$"
     with pytest.raises(ConfigError, match=message):
-        build_benchmark(alone, Library())
+        build_benchmark(alone, ImageStore())
 
 
 @each_benchmark
 def test_its_conditions_are_those_that_a_run_can_name(benchmark: str, tmp_path: Path) -> None:
     named = run(benchmark, tmp_path, conditions=("no such",))
     with pytest.raises(ConfigError, match="there are: ") as caught:
-        build_benchmark(named, Library())
+        build_benchmark(named, ImageStore())
     told = str(caught.value).rpartition("there are: ")[2]
     assert told.split(", ") == list(describe(benchmark).conditions)
 

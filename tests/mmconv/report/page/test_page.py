@@ -16,7 +16,7 @@ import orjson
 import PIL.Image
 import pytest
 
-from images import Library
+from images import ImageStore
 from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_bytes
 from mmconv.report.comparison.differences import compare
@@ -63,8 +63,8 @@ def unpacked(text: str) -> Any:
     return orjson.loads(gzip.decompress(base64.b64decode(text)))
 
 
-def library(folder: Path) -> Library:
-    found = Library()
+def library(folder: Path) -> ImageStore:
+    found = ImageStore()
     for path in folder.rglob("*.png"):
         found.add_file(str(path))
     return found
@@ -257,10 +257,10 @@ async def test_pictures_to_enlarge_are_in_the_page_while_there_is_room(
 
 
 async def test_pictures_that_are_gone_are_named(tmp_path: Path) -> None:
-    path = write_page(await simulated_run(tmp_path), Library())
+    path = write_page(await simulated_run(tmp_path), ImageStore())
     text = path.read_text(encoding="utf-8")
     assert "12 pictures are not shown" in text
-    assert "not in this library" in text
+    assert "not in this image store" in text
 
 
 async def test_runs_are_compared_sample_by_sample(tmp_path: Path) -> None:

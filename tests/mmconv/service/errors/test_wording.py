@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from images.door import bound
-from images.header import read_media_type
+from images.decode import bound, read_media_type
 from mmconv.core.errors import ImageError
 from mmconv.core.types import Failure
 from mmconv.service.errors.privacy import without_commands

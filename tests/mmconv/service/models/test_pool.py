@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from images import Library
+from images import ImageStore
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.run_stats import SeatTally
@@ -30,7 +30,7 @@ HELLO = (Message(role="user", parts=(Text(text="hello"),)),)
 
 def models(**specs: dict[str, Any]) -> ModelPool:
     return ModelPool(
-        {name: ModelSpec.model_validate(spec) for name, spec in specs.items()}, Library()
+        {name: ModelSpec.model_validate(spec) for name, spec in specs.items()}, ImageStore()
     )
 
 

@@ -1,7 +1,7 @@
-"""The one safe door: every image that mmconv takes in is checked and decoded here.
+"""Decoding: every image that mmconv takes in is checked and decoded here.
 
-Sizes are checked before anything is allocated for them: bytes, frames, then pixels. What comes out
-is upright 8-bit RGB. Colour profiles are not applied, and of several frames only the first is used.
+Sizes are checked before anything is allocated for them: bytes, frames, then pixels. The result is
+upright 8-bit RGB. Colour profiles are not applied, and of several frames only the first is used.
 
 Pillow's own limit (`PIL.Image.MAX_IMAGE_PIXELS`) belongs to the process and keeps its value. For
 GIF, TIFF and WebP it holds as well as `Limits`: Pillow warns above it and refuses above twice that.
@@ -10,6 +10,7 @@ GIF, TIFF and WebP it holds as well as `Limits`: Pillow warns above it and refus
 from __future__ import annotations
 
 import io
+import re
 import struct
 import sys
 from collections.abc import Iterator
@@ -26,17 +27,28 @@ from PIL.PngImagePlugin import PngImageFile
 from PIL.TiffImagePlugin import TILELENGTH, TILEWIDTH, TiffImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
-from images.header import (
-    count_gif_frames,
-    count_scans,
-    count_tiff_frames,
-    read_media_type,
-    read_webp_size,
-    without_pixels,
-)
 from mmconv.core.errors import ImageError
 from mmconv.core.keys import hash_bytes
 from mmconv.core.types import Image
+
+_SIGNATURES = (
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"BM", "image/bmp"),
+    (b"II*\x00", "image/tiff"),
+    (b"MM\x00*", "image/tiff"),
+)
+
+# JPEG (ITU-T T.81). The segments that may precede the pixels of a sequential image with Huffman
+# coding. Frames of another kind (progressive, arithmetic, lossless) are not among them.
+_START, _END = b"\xff\xd8", b"\xff\xd9"
+_SCAN = 0xDA
+_SEGMENTS = frozenset({0xC0, 0xC1, 0xC4, _SCAN, 0xDB, 0xDD, 0xFE, *range(0xE0, 0xF0)})
+
+# Among pixels 0xFF is followed by a zero, which escapes it, or begins a restart marker.
+_BEHIND_PIXELS = re.compile(rb"\xff[^\x00\xd0-\xd7]", re.DOTALL)
 
 # The formats' own classes, since `PIL.Image.open` would try every format that Pillow knows.
 _READERS: dict[str, type[ImageFile]] = {
@@ -48,11 +60,11 @@ _READERS: dict[str, type[ImageFile]] = {
     "image/tiff": TiffImageFile,
 }
 
-# A usual progressive JPEG has ten scans. Each costs time for the whole picture and may be a few
-# bytes long: 35 ms at 100 megapixels, so that a small file could keep a decoder busy for hours.
+# A usual progressive JPEG has ten scans. Each costs time for the whole image and may be a few bytes
+# long: 35 ms at 100 megapixels, so that a small file could keep a decoder busy for hours.
 _MOST_SCANS = 100
 
-# What Pillow raises on damaged files, by its source and by fuzzing it with all six formats.
+# Pillow's exceptions for damaged files, by its source and by fuzzing it with all six formats.
 _BROKEN = (
     OSError,
     SyntaxError,
@@ -64,8 +76,8 @@ _BROKEN = (
     struct.error,
 )
 
-# Signed and 32-bit grey: nothing in the file says which values are black and white. Pillow cannot
-# turn LAB into RGB without a colour profile.
+# Signed and 32-bit grey: the file does not say which values are black and white. Pillow cannot
+# convert LAB to RGB without a colour profile.
 _UNSCALED = ("I", "F", "LAB")
 
 _UPRIGHT = {
@@ -79,12 +91,123 @@ _UPRIGHT = {
 }
 
 
+def read_media_type(data: bytes, where: str) -> str:
+    """The media type by content, whatever the file's suffix claims.
+
+    Raises `ImageError` for anything but JPEG, PNG, GIF, WebP, BMP and (classic) TIFF.
+    """
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return "image/webp"
+    for signature, media_type in _SIGNATURES:
+        if data.startswith(signature):
+            return media_type
+    problem = "is empty" if not data else f"is of another kind (it starts with {data[:8]!r})"
+    raise ImageError(f"{where}: {problem}; give a JPEG, PNG, GIF, WebP, BMP or TIFF file")
+
+
+def read_webp_size(data: bytes) -> tuple[int, int]:
+    """Width and height in pixels of a WebP file's canvas.
+
+    Raises `ValueError` if the first chunk does not hold a size.
+    """
+    match data[12:16]:
+        case b"VP8X":
+            wide, high = (int.from_bytes(data[at : at + 3], "little") for at in (24, 27))
+            return wide + 1, high + 1
+        case b"VP8L":
+            bits = int.from_bytes(data[21:25], "little")
+            return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+        case b"VP8 ":
+            wide, high = struct.unpack_from("<HH", data, 26)
+            return wide & 0x3FFF, high & 0x3FFF
+        case other:
+            raise ValueError(f"a WebP file cannot start with the chunk {other!r}")
+
+
+def count_scans(data: bytes) -> int:
+    """The number of scans of a JPEG file, those of embedded previews included.
+
+    Inside a scan 0xFF is always escaped, so that the marker's bytes are the marker.
+    """
+    return data.count(b"\xff\xda")
+
+
+def without_pixels(data: bytes) -> bytes:
+    """A JPEG file without the pixels of its only, sequential scan; any other file as it is.
+
+    Decoders refuse both alike. libjpeg accepts any bytes as pixels as long as an end follows; what
+    it refuses comes before them: sizes and tables. A file without its end, or with anything behind
+    it, is returned as it is.
+    """
+    pixels = _start_of_pixels(data)
+    behind = _BEHIND_PIXELS.search(data, pixels) if pixels else None
+    if behind is None or data[behind.start() :] != _END:
+        return data
+    return data[:pixels] + _END
+
+
+def _start_of_pixels(data: bytes) -> int:
+    """The offset of the pixels of a JPEG's first scan; 0 if anything unknown precedes them."""
+    at = len(_START) if data.startswith(_START) else len(data)
+    while at + 4 <= len(data) and data[at] == 0xFF and data[at + 1] in _SEGMENTS:
+        marker = data[at + 1]
+        at += 2 + int.from_bytes(data[at + 2 : at + 4])
+        if marker == _SCAN:
+            return at
+    return 0
+
+
+def count_gif_frames(data: bytes, most: int) -> int:
+    """The number of frames of a GIF file; stops counting above `most`.
+
+    Raises `IndexError` or `ValueError` if the file ends within a block or if a block starts with
+    an unknown byte. A missing trailer is accepted, as by every reader.
+    """
+    at = _after_palette(data, 13, data[10])
+    frames = 0
+    while frames <= most and at < len(data) and data[at] != 0x3B:
+        if data[at] == 0x21:
+            at = _after_blocks(data, at + 2)
+        elif data[at] == 0x2C:
+            frames += 1
+            at = _after_blocks(data, _after_palette(data, at + 10, data[at + 9]) + 1)
+        else:
+            raise ValueError(f"byte {at} starts no GIF block")
+    return frames
+
+
+def _after_palette(data: bytes, at: int, flags: int) -> int:
+    return at + (3 << (flags & 7) + 1 if flags & 0x80 else 0)
+
+
+def _after_blocks(data: bytes, at: int) -> int:
+    while data[at]:
+        at += data[at] + 1
+    return at + 1
+
+
+def count_tiff_frames(data: bytes, most: int) -> int:
+    """The number of images in a classic TIFF file; stops counting above `most`.
+
+    Files whose directories form a circle therefore have more than `most`. Raises `struct.error` if
+    a directory is outside the file.
+    """
+    order = "<" if data.startswith(b"II") else ">"
+    (at,) = struct.unpack_from(order + "I", data, 4)
+    frames = 0
+    while at and frames <= most:
+        frames += 1
+        (entries,) = struct.unpack_from(order + "H", data, at)
+        (at,) = struct.unpack_from(order + "I", data, at + 2 + 12 * entries)
+    return frames
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The largest image that is let in: bytes of the file, pixels of a frame, frames.
+    """The largest image that is accepted: bytes of the file, pixels of a frame, frames.
 
-    `max_ratio` is how many times the longer side may be as long as the shorter one: processors that
-    enlarge the shorter side to a size of theirs would make gigabytes of a line of pixels.
+    `max_ratio` bounds the longer side divided by the shorter one: processors that enlarge the
+    shorter side to a fixed size would make gigabytes of a line of pixels.
     """
 
     max_bytes: int = 50_000_000
@@ -96,12 +219,12 @@ class Limits:
 PASSED = Limits(
     max_bytes=sys.maxsize, max_pixels=sys.maxsize, max_frames=sys.maxsize, max_ratio=sys.maxsize
 )
-"""For files that were let in before, by limits that whoever opened the door had chosen."""
+"""No limits: for files that were accepted before, by the limits of that time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What was found out about an image file.
+    """The properties of an image file.
 
     `sha256` (hex) and `byte_count` are the file's; `width` and `height` are pixels after EXIF
     orientation; `mode` is Pillow's name for the pixels as they are stored.
@@ -117,20 +240,17 @@ class Facts:
 
     @property
     def image(self) -> Image:
-        """The image as it stands in a message."""
+        """The image as part of a message."""
         return Image(
-            sha256=self.sha256,
-            media_type=self.media_type,
-            width=self.width,
-            height=self.height,
+            sha256=self.sha256, media_type=self.media_type, width=self.width, height=self.height
         )
 
 
 def inspect(data: bytes, limits: Limits, where: str, sha256: str | None = None) -> Facts:
-    """Check a file and that its whole (first) picture decodes; `where` names it in messages.
+    """Check a file and that its whole (first) image decodes; `where` names it in messages.
 
-    `sha256` is the file's hash, where the caller has it already. A JPEG is read at an eighth of
-    its size, and without its pixels where they can hold no error. Raises `ImageError`.
+    `sha256` is the file's hash, if the caller has it already. A JPEG is read at an eighth of its
+    size, and without its pixels if they cannot hold an error. Raises `ImageError`.
     """
     bound(where, "bytes", len(data), limits.max_bytes)
     media_type, image, frames = _open(without_pixels(data), limits, where)
@@ -162,7 +282,7 @@ def bound(where: str, unit: str, value: int, most: int) -> None:
 
 
 def check(facts: Facts, limits: Limits, where: str) -> None:
-    """Hold what is known about an image against the limits; raises `ImageError`."""
+    """Check an image's properties against the limits; raises `ImageError`."""
     bound(where, "bytes", facts.byte_count, limits.max_bytes)
     bound(where, "frames", facts.frames, limits.max_frames)
     _bound_size(where, facts.width, facts.height, limits)
@@ -179,9 +299,9 @@ def _bound_size(where: str, width: int, height: int, limits: Limits) -> None:
 
 
 def decode(data: bytes, limits: Limits, where: str) -> PIL.Image.Image:
-    """The picture as upright 8-bit RGB; raises `ImageError`.
+    """The image as upright 8-bit RGB; raises `ImageError`.
 
-    Transparency is laid on white; 16-bit grey is scaled.
+    Transparency becomes white; 16-bit grey is scaled.
     """
     _, image, _ = _open(data, limits, where)
     with _damage_named(where), image:
@@ -194,7 +314,7 @@ def decode(data: bytes, limits: Limits, where: str) -> PIL.Image.Image:
 def is_plain(data: bytes, limits: Limits, where: str) -> bool:
     """Whether every reader shows the file alike: upright, one frame, 8 bits, nothing transparent.
 
-    And no inks (CMYK), which some readers take for inverted. Raises `ImageError`.
+    Also not CMYK, which some readers invert. Raises `ImageError`.
     """
     _, image, frames = _open(data, limits, where)
     with _damage_named(where), image:
@@ -234,14 +354,14 @@ def _open(data: bytes, limits: Limits, where: str) -> tuple[str, ImageFile, int]
 
 
 def _tile_pixels(image: ImageFile) -> int:
-    """What a decoder may allocate for one tile of a TIFF picture, which may be larger than it."""
+    """Pixels that a decoder may allocate for one tile of a TIFF image, which may be larger."""
     if isinstance(image, TiffImageFile):
         return int(image.tag_v2.get(TILEWIDTH, 0) * image.tag_v2.get(TILELENGTH, 0))
     return 0
 
 
 def _count_frames(data: bytes, media_type: str, most: int) -> int | None:
-    """The frames, where Pillow would walk through all of them to tell; else None."""
+    """The number of frames, if Pillow would walk through all of them to count; else None."""
     if media_type == "image/gif":
         return count_gif_frames(data, most)
     if media_type == "image/tiff":
@@ -250,11 +370,11 @@ def _count_frames(data: bytes, media_type: str, most: int) -> int | None:
 
 
 def _orientation(image: ImageFile) -> int:
-    """The EXIF orientation, 1 to 8; 1 where none can be read, as every viewer has it."""
+    """The EXIF orientation, 1 to 8; 1 if none can be read, as in every viewer."""
     if isinstance(image, TiffImageFile):
-        return 1  # Pillow turns TIFF files itself, and gives the size so turned.
+        return 1  # Pillow turns TIFF files itself, and gives the size after that.
     if isinstance(image, PngImageFile):
-        image.load()  # Pillow would do so below, where damage to pixels would pass for no EXIF.
+        image.load()  # Otherwise Pillow does so below, and damaged pixels would pass for no EXIF.
     try:
         value = image.getexif().get(Base.Orientation, 1)
     except _BROKEN:

@@ -1,8 +1,8 @@
-"""The library: every image of a run by the SHA-256 of its bytes, and where those bytes lie.
+"""The image store: every image of a run by the SHA-256 of its bytes, and the path of these bytes.
 
-It keeps no image in memory: what is read again is hashed again. Local files stay where they are;
-bytes that came without a file are kept in a folder. Facts may outlive the process where the caller
-gives a mapping that does.
+It keeps no image in memory: an image that is read again is hashed again. Local files stay where
+they are; bytes without a file are kept in a folder. Facts outlive the process if the caller gives a
+mapping that does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from stat import S_ISREG
 from threading import Lock
 from typing import TypeAlias
 
-from images.door import Facts, Limits, bound, check, inspect
+from images.decode import Facts, Limits, bound, check, inspect
 from mmconv.core.atomic_writes import whole
 from mmconv.core.errors import ConfigError, ImageError
 from mmconv.core.keys import hash_bytes
@@ -27,11 +27,11 @@ _State: TypeAlias = tuple[int, int]
 """A file's modification time in nanoseconds and its size in bytes."""
 
 
-class Library:
+class ImageStore:
     """An `ImageSource` and `ImageSink` that may be used from several threads.
 
-    `folder` takes the images given as bytes. `facts` holds what is known by hash: an image found
-    there is hashed and held against `limits`, but not decoded again.
+    `folder` takes the images given as bytes. `facts` holds known properties by hash: such an image
+    is hashed and checked against `limits`, but not decoded again.
     """
 
     def __init__(
@@ -67,21 +67,23 @@ class Library:
         return image
 
     def add_bytes(self, data: bytes, where: str = "uploaded image") -> Image:
-        """Check an image that came without a file, and keep it in the library's folder.
+        """Check an image without a file, and keep it in the store's folder.
 
         `where` names it in messages. Raises `ImageError`, and `ConfigError` without a folder.
         """
         if self._folder is None:
-            raise ConfigError(f"{where}: this library has no folder to keep images in; give it one")
+            raise ConfigError(
+                f"{where}: this image store has no folder to keep images in; give it one"
+            )
         facts = self._examine(data, where)
-        place = _shelf(self._folder, facts.sha256)
+        place = _path(self._folder, facts.sha256)
         _write(place, data)
         with self._lock:
             self._places[facts.sha256] = place
         return facts.image
 
     def read(self, sha256: str) -> bytes:
-        """The original bytes, proved by their hash.
+        """The original bytes, verified by their hash.
 
         Raises `ImageError` if they were never added, are gone, or were changed.
         """
@@ -90,19 +92,19 @@ class Library:
         if hash_bytes(data) != sha256:
             raise ImageError(
                 f"{place}: changed since it was added (its SHA-256 was {sha256}); "
-                "put the original back, or start anew with the changed file"
+                "put the original back, or start a new run with the changed file"
             )
         return data
 
     def holds(self, sha256: str) -> bool:
-        """Whether the image was added, or lies in the folder; its file is not looked into."""
+        """Whether the image was added, or is in the folder; its file is not read."""
         return self._find(sha256) is not None
 
     def remove(self, sha256: str) -> None:
-        """Remove an image from the library's folder; a local file stays where it is."""
+        """Remove an image from the store's folder; a local file stays where it is."""
         if self._folder is None or not _SHA256.fullmatch(sha256):
             return
-        kept = _shelf(self._folder, sha256)
+        kept = _path(self._folder, sha256)
         kept.unlink(missing_ok=True)
         with self._lock:
             if self._places.get(sha256) == kept:
@@ -128,7 +130,7 @@ class Library:
     def _place(self, sha256: str) -> Path:
         place = self._find(sha256)
         if place is None:
-            raise ImageError(f"image {sha256}: not in this library; add its file first")
+            raise ImageError(f"image {sha256}: not in this image store; add its file first")
         return place
 
     def _find(self, sha256: str) -> Path | None:
@@ -138,7 +140,7 @@ class Library:
             return place
         # An earlier process may have put it into the folder.
         if self._folder is not None and _SHA256.fullmatch(sha256):
-            kept = _shelf(self._folder, sha256)
+            kept = _path(self._folder, sha256)
             if kept.is_file():
                 return kept
         return None
@@ -153,8 +155,8 @@ class Library:
         return status.st_mtime_ns, status.st_size
 
     def _read(self, place: Path) -> bytes:
-        # A file that grows meanwhile is not read to an end that may never come: one byte too many
-        # is enough for the door, or the hash, to tell.
+        # A file that grows meanwhile is not read to its end: one byte too many is enough for the
+        # limit, or the hash, to fail.
         try:
             with place.open("rb") as file:
                 size = os.fstat(file.fileno()).st_size
@@ -163,12 +165,12 @@ class Library:
             raise _unreadable(place, error) from error
 
 
-def _shelf(folder: Path, sha256: str) -> Path:
+def _path(folder: Path, sha256: str) -> Path:
     return folder / sha256[:2] / sha256
 
 
 def _write(place: Path, data: bytes) -> None:
-    """Write so that `place` holds all of `data` or what it held before, whatever happens."""
+    """Write so that `place` holds all of `data` or its earlier content, whatever happens."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with whole(place, sync=True) as part:
         part.write_bytes(data)

@@ -1,11 +1,10 @@
-"""Runs a command that must not outlive whoever started it: `python leash.py COMMAND ARGUMENT ...`.
+"""Runs a command that must not outlive its parent: `python process_guard.py COMMAND ARGUMENT ...`.
 
-Standard input is the leash. When it closes, because the starter let go or was killed, the command
-and every process of its group are asked to end and, ten seconds later, made to. The same happens
-when this process is asked to end, and to what the command leaves behind when it ends by itself: a
-vLLM server that is killed leaves engines running that hold the GPU. This process ends when all of
-them are gone; if it is killed, the command is asked to end. Nothing but the standard library is
-imported, and nothing is restarted.
+When standard input closes, because the parent closed it or died, the command and every process of
+its group get SIGTERM and, ten seconds later, SIGKILL. The same happens when this process gets a
+signal to end, and to processes that the command leaves behind: a vLLM server that is killed leaves
+engines running that hold the GPU. This process ends when all of them are gone; if it is killed, the
+command gets SIGTERM. Only the standard library is imported, and nothing is restarted.
 """
 
 from __future__ import annotations
@@ -21,32 +20,32 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 GRACE = 10.0
-"""Seconds between asking the command's processes to end and killing them."""
+"""Seconds between SIGTERM and SIGKILL."""
 
 _POLL_SECONDS = 0.02
-_ASKED_TO_END = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+_END_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 _END_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl
 _ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER of prctl
 
 
 def run(command: Sequence[str]) -> int:
-    """Run the command until it ends or the leash is let go; its exit code, as a shell tells it."""
+    """Run the command until it ends or standard input closes; the exit code as a shell gives it."""
     # An engine whose server has ended would become a child of init, and in a container whose first
     # process waits for no children it would never be gone.
     _prctl(_ADOPT_ORPHANS, 1)
     # Blocked from the start, and so in all threads: none is lost before the one below takes them.
-    signal.pthread_sigmask(signal.SIG_BLOCK, _ASKED_TO_END)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _END_SIGNALS)
     server = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_prepare_command
     )
-    asked = threading.Event()
+    signalled = threading.Event()
     for watch in (
-        threading.Thread(target=_ask_when_released, daemon=True),
-        threading.Thread(target=_end_when_asked, args=(server.pid, asked), daemon=True),
+        threading.Thread(target=_end_when_input_closes, daemon=True),
+        threading.Thread(target=_end_on_signal, args=(server.pid, signalled), daemon=True),
     ):
         watch.start()
     code = server.wait()
-    if not asked.is_set():  # else they were asked with the command
+    if not signalled.is_set():  # else they got the signal with the command
         _signal_group(server.pid, signal.SIGTERM)
     if not _is_gone_within(GRACE, server.pid):
         _signal_group(server.pid, signal.SIGKILL)
@@ -55,9 +54,9 @@ def run(command: Sequence[str]) -> int:
 
 
 def _prepare_command() -> None:
-    """What is done in the command's process before it starts."""
+    """Prepare the command's process before it starts."""
     _prctl(_END_WITH_PARENT, signal.SIGTERM)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ASKED_TO_END)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _END_SIGNALS)
 
 
 def _prctl(option: int, value: int) -> None:
@@ -65,23 +64,23 @@ def _prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def _ask_when_released() -> None:
+def _end_when_input_closes() -> None:
     # not through sys.stdin: its lock, held here, would break the interpreter's shutdown
     while os.read(0, 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _end_when_asked(group: int, asked: threading.Event) -> None:
-    signal.sigwait(_ASKED_TO_END)
-    asked.set()
+def _end_on_signal(group: int, signalled: threading.Event) -> None:
+    signal.sigwait(_END_SIGNALS)
+    signalled.set()
     _signal_group(group, signal.SIGTERM)
     time.sleep(GRACE)
     _signal_group(group, signal.SIGKILL)
 
 
 def _is_gone_within(seconds: float, group: int) -> bool:
-    """Wait for the processes that the command has left; whether none is there any more."""
+    """Wait for the processes that the command has left; whether all of them are gone."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         with suppress(ChildProcessError):

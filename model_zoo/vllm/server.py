@@ -1,7 +1,7 @@
-"""A model server in processes of its own: started, waited for, stopped, never left behind.
+"""A model server in its own processes: started, waited for, stopped, never left behind.
 
-`model_zoo.vllm_server` says what the server is and how to query it; only the form of vLLM's log is
-known here. The server runs under `model_zoo.leash`, so that it ends with this process.
+`model_zoo.vllm` knows what the server is and how to query it; this module knows only the form of
+vLLM's log. The server runs under `model_zoo.vllm.process_guard`, so that it ends with this process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmconv.core.errors import ConfigError
-from model_zoo import leash
+from model_zoo.vllm import process_guard
 
 if TYPE_CHECKING:
     import aiohttp
@@ -38,7 +38,7 @@ _RECORD = re.compile(
 
 _TRACEBACK = "Traceback (most recent call last):"
 _PLAIN = re.compile(r"\S+\.py: error: |.* (?:died|exited) unexpectedly")
-"""Causes without a traceback: argparse's of wrong `extra_args`, and a process that was killed."""
+"""Causes without a traceback: wrong `extra_args` (by argparse), and a process that was killed."""
 
 _HANDLING = "During handling of the above exception"
 _FOLLOWS = re.compile(r"See (?:root cause|stack trace)|EngineDeadError")
@@ -48,11 +48,11 @@ _KILLED = "; the system may have killed it for lack of memory (see dmesg)"
 _NOISE = re.compile(
     r"nanobind: |\s*- leaked |\S+:\d+: \w*Warning|Process \S+:$|    For further info"
 )
-"""What libraries print when a server dies, at times by the hundred, after the exception."""
+"""Lines that libraries print, at times by the hundred, after the exception of a dying server."""
 
 
 class ServerProcess:
-    """One running server; `name` stands in messages, `log` takes what the server prints.
+    """One running server; `name` is used in messages, `log` takes what the server prints.
 
     `env` is added to this process's own environment.
     """
@@ -65,7 +65,7 @@ class ServerProcess:
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", leash.__file__, *command],
+                [sys.executable, "-I", process_guard.__file__, *command],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -76,7 +76,7 @@ class ServerProcess:
     async def wait_until_healthy(self, url: str, seconds: float) -> None:
         """Return once `url` answers 200; `ConfigError` if the server ends first or is too slow.
 
-        A server that has ended is told even if another answers in its place.
+        Raises for a server that has ended even if another one answers in its place.
         """
         import aiohttp
 
@@ -111,12 +111,12 @@ class ServerProcess:
         self._process.stdin.close()
         await asyncio.to_thread(self._process.wait)
 
-    def _failure(self, what: str) -> ConfigError:
+    def _failure(self, problem: str) -> ConfigError:
         with self.log.open(encoding="utf-8", errors="replace") as lines:
             text = (line for line in lines if not _NOISE.match(line))
             tail = "".join(deque(text, maxlen=TAIL_LINES)).rstrip()
         return ConfigError(
-            f"{self.name}: the server {what}. The last lines of its log:\n{tail}\n"
+            f"{self.name}: the server {problem}. The last lines of its log:\n{tail}\n"
             f"Its log: {self.log}"
         )
 
@@ -139,7 +139,7 @@ def root_cause(log: Iterable[str]) -> str:
 
 def _exceptions(log: Iterable[str]) -> list[tuple[str | None, list[str]]]:
     """The process and the message of each exception, in order; records of processes interleave."""
-    found: list[tuple[str | None, list[str]]] = []
+    exceptions: list[tuple[str | None, list[str]]] = []
     latest: dict[tuple[str | None, str | None], list[str]] = {}
     for line in log:
         record = _RECORD.match(line)
@@ -147,12 +147,12 @@ def _exceptions(log: Iterable[str]) -> list[tuple[str | None, list[str]]]:
         source, text = (record["process"], record["place"]), record["text"]
         message = latest.get(source)
         if _PLAIN.match(text):
-            found.append((record["process"], [text]))
+            exceptions.append((record["process"], [text]))
         elif record["level"] in ("DEBUG", "INFO", "WARNING"):
             continue
         elif text == _TRACEBACK:
             latest[source] = []
-            found.append((record["process"], latest[source]))
+            exceptions.append((record["process"], latest[source]))
         elif message is None:
             continue
         elif text.startswith(_HANDLING):
@@ -161,16 +161,16 @@ def _exceptions(log: Iterable[str]) -> list[tuple[str | None, list[str]]]:
             message.append("")  # ends it
         elif (message and message[-1]) or (not message and not text.startswith((" ", "\t"))):
             message.append(text)
-    return [(process, [line for line in message if line]) for process, message in found]
+    return [(process, [line for line in message if line]) for process, message in exceptions]
 
 
 def free_ports(count: int) -> list[int]:
-    """So many different TCP ports that nothing listens on at the moment."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+    """`count` different TCP ports that nothing listens on at the moment."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for listener in sockets:
+            listener.bind(("127.0.0.1", 0))
+        return [listener.getsockname()[1] for listener in sockets]
 
 
 async def _answers(session: aiohttp.ClientSession, url: str) -> bool:

@@ -1,4 +1,4 @@
-"""The provider against a stand-in for vLLM; tests/real has the tests against the real one."""
+"""The provider vllm against a fake server (tests/real has the real one), and its command line."""
 
 from __future__ import annotations
 
@@ -18,19 +18,15 @@ from typing import Any
 
 import pytest
 
-from images import Library
+from images import ImageStore
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, Transient
 from mmconv.core.protocols import Backend, ImageSource
 from mmconv.core.types import Message, Sampling, Text
-from model_zoo import openai_api, vllm_server
-from model_zoo.server_process import ServerProcess
-from model_zoo.vllm_server import (
-    Served,
-    check_ready,
-    fingerprint,
-    open_backend,
-)
+from model_zoo import openai_api, vllm
+from model_zoo.vllm import Served, check_ready, fingerprint, metadata, open_backend
+from model_zoo.vllm.options import VllmOptions, command_line, device_groups
+from model_zoo.vllm.server import ServerProcess
 from tests.mock_server import mock_server
 from tests.model_zoo.processes import alive, children, wait_until_gone
 from tests.model_zoo.vllm_support import model
@@ -71,7 +67,7 @@ def wait_for_logs(folder: Path, servers: int) -> None:
 
 async def test_it_starts_answers_and_leaves_nothing_behind(python: str, tmp_path: Path) -> None:
     spec = model("org/name", python=python, log_folder=str(tmp_path / "logs"))
-    backend = await open_backend(spec, Library())
+    backend = await open_backend(spec, ImageStore())
     assert isinstance(backend, Served)
     running = pids(tmp_path / "logs")
     assert (await ask(backend))["pid"] == running[0]
@@ -84,7 +80,7 @@ async def test_it_starts_answers_and_leaves_nothing_behind(python: str, tmp_path
 async def test_a_failed_start_shows_the_root_cause_and_the_log(python: str, tmp_path: Path) -> None:
     spec = model("org/broken", python=python, log_folder=str(tmp_path))
     with pytest.raises(ConfigError) as caught:
-        await open_backend(spec, Library())
+        await open_backend(spec, ImageStore())
     first, second = str(caught.value).splitlines()
     assert first == "broken: the server ended with exit code 1: RuntimeError: no weights here"
     assert second.startswith(f"Its log: {tmp_path / 'vllm-'}")
@@ -102,13 +98,13 @@ async def test_a_slow_start_is_given_up(
     monkeypatch.setattr(ServerProcess, "wait_until_healthy", wait_once_started)
     spec = model("org/slow", python=python, log_folder=str(tmp_path), startup_seconds=0.5)
     with pytest.raises(ConfigError, match=r"was not ready after 0\.5 s \(startup_seconds may be"):
-        await open_backend(spec, Library())
+        await open_backend(spec, ImageStore())
     wait_until_gone(pids(tmp_path), 2)
 
 
 async def test_an_interrupted_start_leaves_nothing_behind(python: str, tmp_path: Path) -> None:
     spec = model("org/slow", python=python, log_folder=str(tmp_path), replicas=2)
-    opening = asyncio.create_task(open_backend(spec, Library()))
+    opening = asyncio.create_task(open_backend(spec, ImageStore()))
     await asyncio.to_thread(wait_for_logs, tmp_path, 2)
     opening.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -118,7 +114,7 @@ async def test_an_interrupted_start_leaves_nothing_behind(python: str, tmp_path:
 
 async def test_a_server_that_dies_ends_the_run(python: str, tmp_path: Path) -> None:
     spec = model("org/mortal", python=python, log_folder=str(tmp_path))
-    async with aclosing(await open_backend(spec, Library())) as backend:
+    async with aclosing(await open_backend(spec, ImageStore())) as backend:
         with pytest.raises(ConfigError, match=r"ended with exit code 9(.|\n)*the engine died"):
             for _ in range(100):
                 with suppress(Transient):
@@ -130,13 +126,13 @@ async def test_a_server_that_dies_ends_the_run(python: str, tmp_path: Path) -> N
 async def test_another_server_in_the_servers_place_is_told(python: str, tmp_path: Path) -> None:
     first = model("org/name", python=python, log_folder=str(tmp_path))
     own = model("org/late", python=python, log_folder=str(tmp_path))
-    async with aclosing(await open_backend(first, Library())) as other:
+    async with aclosing(await open_backend(first, ImageStore())) as other:
         assert isinstance(other, Served)
         port = int(other.base_url.removesuffix("/v1").rpartition(":")[2])
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(vllm_server, "free_ports", lambda _: [port])
+            patch.setattr(vllm, "free_ports", lambda _: [port])
             with pytest.raises(ConfigError, match=f"late: another server took the .*:{port}/v1"):
-                await open_backend(own, Library())
+                await open_backend(own, ImageStore())
         assert (await ask(other))["gpus"] == ""
 
 
@@ -147,7 +143,7 @@ async def test_a_proxy_does_not_stand_in_the_way(
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.delenv("no_proxy", raising=False)
     spec = model("org/name", python=python, log_folder=str(tmp_path))
-    async with aclosing(await open_backend(spec, Library())) as backend:
+    async with aclosing(await open_backend(spec, ImageStore())) as backend:
         assert (await ask(backend))["pid"] == pids(tmp_path)[0]
 
 
@@ -157,16 +153,18 @@ async def test_a_temporary_log_stays_only_where_something_failed(
     logs = tmp_path / "temporary"
     logs.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(logs))
-    async with aclosing(await open_backend(model("org/name", python=python), Library())) as backend:
+    async with aclosing(
+        await open_backend(model("org/name", python=python), ImageStore())
+    ) as backend:
         assert len(list(logs.iterdir())) == 1
         await ask(backend)
     assert not list(logs.iterdir())
-    backend = await open_backend(model("org/mortal", python=python), Library())
+    backend = await open_backend(model("org/mortal", python=python), ImageStore())
     with suppress(Transient, ConfigError):
         await ask(backend)
     await backend.aclose()
     with pytest.raises(ConfigError):
-        await open_backend(model("org/broken", python=python), Library())
+        await open_backend(model("org/broken", python=python), ImageStore())
     assert len(list(logs.iterdir())) == 2
 
 
@@ -186,7 +184,7 @@ async def test_a_client_that_cannot_be_opened_leaves_nothing_behind(
     before = children()
     spec = model("org/name", python=python, log_folder=str(tmp_path), replicas=2)
     with pytest.raises(ConfigError, match="no second one"):
-        await open_backend(spec, Library())
+        await open_backend(spec, ImageStore())
     assert children() == before
     with pytest.raises(RuntimeError, match="closed"):
         await ask(opened[0])
@@ -201,7 +199,7 @@ async def test_replicas_have_gpus_of_their_own(python: str, tmp_path: Path) -> N
         gpus_per_replica=2,
         env={"CUDA_VISIBLE_DEVICES": "4,5,6,7"},
     )
-    async with aclosing(await open_backend(spec, Library())) as backend:
+    async with aclosing(await open_backend(spec, ImageStore())) as backend:
         assert backend.max_concurrency == 2 * (128 + 128 // 8)
         assert (await ask(backend))["gpus"] == "4,5"
     wait_until_gone(pids(tmp_path, servers=2), 2)
@@ -210,13 +208,13 @@ async def test_replicas_have_gpus_of_their_own(python: str, tmp_path: Path) -> N
 def test_no_server_outlives_a_killed_parent(python: str, tmp_path: Path) -> None:
     code = (
         "import asyncio, sys\n"
-        "from images import Library\n"
+        "from images import ImageStore\n"
         "from mmconv.core.config import ModelSpec\n"
-        "from model_zoo.vllm_server import open_backend\n"
+        "from model_zoo.vllm import open_backend\n"
         "async def main():\n"
         "    options = {'python': sys.argv[1], 'log_folder': sys.argv[2]}\n"
         "    spec = ModelSpec(provider='vllm', model='org/name', options=options)\n"
-        "    backend = await open_backend(spec, Library())\n"
+        "    backend = await open_backend(spec, ImageStore())\n"
         "    print('open', flush=True)\n"
         "    await asyncio.sleep(300)\n"
         "asyncio.run(main())\n"
@@ -236,14 +234,14 @@ def test_no_server_outlives_a_killed_parent(python: str, tmp_path: Path) -> None
 async def test_a_base_url_is_used_as_it_is(python: str) -> None:
     with mock_server() as url:
         spec = ModelSpec(provider="vllm", model="mock", base_url=url)
-        async with aclosing(await open_backend(spec, Library())) as backend:
+        async with aclosing(await open_backend(spec, ImageStore())) as backend:
             reply = await backend.generate(MESSAGES, Sampling(), affinity="a")
     assert reply.text.startswith("Answer ")
     same = ModelSpec(provider="openai", model="mock", base_url=url)
     assert fingerprint(spec) == openai_api.fingerprint(same)
     with pytest.raises(ConfigError, match="tensor_parallel_size"):
         await open_backend(
-            spec.model_copy(update={"options": {"tensor_parallel_size": 2}}), Library()
+            spec.model_copy(update={"options": {"tensor_parallel_size": 2}}), ImageStore()
         )
 
 
@@ -255,7 +253,7 @@ async def test_a_base_url_is_used_as_it_is(python: str) -> None:
             r"model name: options.*\n.*tensor_parallel is no field.*tensor_parallel_size",
         ),
         ({"gpu_memory_utilization": 1.5}, "gpu_memory_utilization"),
-        ({"python": "no-such-python"}, "'no-such-python' is no program"),
+        ({"python": "no-such-python"}, "'no-such-python' is not a program"),
         ({"trust_remote_code": True}, r"pin it by options\.revision"),
         (
             {"replicas": 3, "env": {"CUDA_VISIBLE_DEVICES": "0,1"}},
@@ -272,7 +270,7 @@ async def test_a_base_url_is_used_as_it_is(python: str) -> None:
 )
 async def test_wrong_options_are_told(options: Mapping[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        await open_backend(model("org/name", **options), Library())
+        await open_backend(model("org/name", **options), ImageStore())
 
 
 async def test_an_interpreter_without_vllm_is_told_before_it_is_started(tmp_path: Path) -> None:
@@ -282,7 +280,7 @@ async def test_an_interpreter_without_vllm_is_told_before_it_is_started(tmp_path
     spec = model("org/name", python=str(bare), log_folder=str(tmp_path / "logs"))
     told = rf"model name: {bare} has no vLLM; .*'mmconv\[vllm\]'.*options\.python$"
     with pytest.raises(ConfigError, match=told):
-        await open_backend(spec, Library())
+        await open_backend(spec, ImageStore())
     assert not (tmp_path / "logs").exists()
 
 
@@ -320,8 +318,144 @@ def test_a_folder_without_a_file_that_vllm_needs_is_refused(python: str, tmp_pat
 async def test_the_server_gets_its_chat_template_as_a_file(python: str, tmp_path: Path) -> None:
     text = "{% for message in messages %}<｜User｜>{{ message }}{% endfor %}"
     spec = model("org/name", python=python, log_folder=str(tmp_path / "logs"), chat_template=text)
-    async with aclosing(await open_backend(spec, Library())):
+    async with aclosing(await open_backend(spec, ImageStore())):
         [log] = (tmp_path / "logs").glob("*.log")
         line = json.loads(log.read_text().splitlines()[0])["arguments"]
     assert dict(pairwise(line))["--chat-template"] == str(log.with_suffix(".jinja"))
     assert log.with_suffix(".jinja").read_text(encoding="utf-8") == text
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    """A folder that passes for a checkpoint where nobody loads it."""
+    folder = tmp_path / "weights"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"model_type": "qwen2_vl"}')
+    (folder / "model.bin").write_bytes(b"\0" * 64)
+    return folder
+
+
+def test_a_chat_template_counts_by_its_text(checkpoint: Path) -> None:
+    file = checkpoint.parent / "own.jinja"
+    file.write_text("{{ messages }}")
+    options = {"chat_template": str(file)}
+    before = fingerprint(model(checkpoint, **options)), metadata(model(checkpoint, **options))
+    assert before[0] != fingerprint(model(checkpoint))
+    file.write_text("{{ messages }} ")
+    assert fingerprint(model(checkpoint, **options)) != before[0]
+    assert metadata(model(checkpoint, **options)) != before[1]
+    assert metadata(ModelSpec(provider="vllm", model="m", base_url="http://node:8000/v1")) == {}
+
+
+FLAGS = {
+    "--model": "org/name",
+    "--served-model-name": "name",
+    "--host": "127.0.0.1",
+    "--port": "8000",
+    "--tensor-parallel-size": "2",
+    "--dtype": "bfloat16",
+    "--max-model-len": "4096",
+    "--limit-mm-per-prompt": '{"image":3}',
+    "--mm-processor-kwargs": '{"max_pixels":1003520}',
+    "--revision": "0123abc",
+}
+
+
+def test_options_become_flags() -> None:
+    options = {
+        "tensor_parallel_size": 2,
+        "dtype": "bfloat16",
+        "max_model_len": 4096,
+        "limit_images": 3,
+        "max_pixels": 1003520,
+        "enforce_eager": True,
+        "enable_prefix_caching": False,
+        "revision": "0123abc",
+        "trust_remote_code": True,
+        "extra_args": ["--swap-space", "2"],
+        "python": "/opt/vllm/bin/python",
+    }
+    spec = model("org/name", **options)
+    line = command_line(spec, VllmOptions(**options), 8000, "mmconv-0", None)
+    assert line[:3] == ["/opt/vllm/bin/python", "-m", "vllm.entrypoints.openai.api_server"]
+    assert dict(pairwise(line)).items() >= FLAGS.items()
+    assert line[line.index("--served-model-name") :][1:3] == ["name", "mmconv-0"]
+    assert {"--no-enable-prefix-caching", "--enforce-eager", "--trust-remote-code"} <= set(line)
+    assert line[-2:] == ["--swap-space", "2"]
+
+
+@pytest.mark.parametrize(
+    ("given", "size"),
+    [
+        ({"max_pixels": 50176}, (3136, 50176)),
+        ({"min_pixels": 784}, (784, 12845056)),
+        ({"min_pixels": 784, "max_pixels": 50176}, (784, 50176)),
+        ({"max_pixels": 784}, (784, 784)),
+        ({"min_pixels": 20_000_000}, (20_000_000, 20_000_000)),
+    ],
+)
+def test_a_processor_of_areas_gets_both_bounds_by_its_own_names(
+    checkpoint: Path, given: dict[str, int], size: tuple[int, int]
+) -> None:
+    own = {"min_pixels": 3136, "max_pixels": 12845056, "merge_size": 2}
+    (checkpoint / "preprocessor_config.json").write_text(json.dumps(own))
+    line = command_line(model(checkpoint, **given), VllmOptions(**given), 8000, "mmconv-0", None)
+    told = json.loads(dict(pairwise(line))["--mm-processor-kwargs"])
+    assert told == {"size": {"shortest_edge": size[0], "longest_edge": size[1]}}
+    assert "--mm-processor-kwargs" not in command_line(
+        model(checkpoint), VllmOptions(), 8000, "mmconv-0", None
+    )
+
+
+def test_what_is_not_said_is_left_to_vllm() -> None:
+    line = command_line(model("org/name"), VllmOptions(), 8000, "mmconv-0", None)
+    flags = {word for word in line if word.startswith("--")}
+    assert flags == {
+        "--model",
+        "--served-model-name",
+        "--host",
+        "--port",
+        "--tensor-parallel-size",
+        "--data-parallel-size",
+        "--enable-prefix-caching",
+        "--disable-uvicorn-access-log",
+    }
+
+
+def test_gpus_are_shared_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(vllm.options, "_DEVICE_FILES", tmp_path)
+    assert device_groups(VllmOptions()) == [{}]
+    groups = device_groups(VllmOptions(replicas=2, tensor_parallel_size=2, data_parallel_size=2))
+    assert [group["CUDA_VISIBLE_DEVICES"] for group in groups] == ["0,1,2,3", "4,5,6,7"]
+    for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"):
+        (tmp_path / name).touch()
+    assert len(device_groups(VllmOptions(replicas=2))) == 2
+    with pytest.raises(ConfigError, match="replicas=3 needs 3 GPUs, but this machine has 2"):
+        device_groups(VllmOptions(replicas=3))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c")
+    groups = device_groups(VllmOptions(replicas=3))
+    assert [group["CUDA_VISIBLE_DEVICES"] for group in groups] == ["GPU-a", "GPU-b", "GPU-c"]
+
+
+def test_the_fingerprint_names_what_changes_replies(checkpoint: Path) -> None:
+    plain = fingerprint(model(checkpoint))
+    assert plain == fingerprint(model(checkpoint))
+    same: list[dict[str, Any]] = [
+        {"replicas": 4, "tensor_parallel_size": 2, "gpu_memory_utilization": 0.5},
+        {"python": "/elsewhere/python", "env": {"A": "b"}, "log_folder": "logs"},
+        {"enforce_eager": True, "enable_prefix_caching": False, "limit_images": 9},
+    ]
+    assert {fingerprint(model(checkpoint, **each)) for each in same} == {plain}
+    different: list[dict[str, Any]] = [
+        {"dtype": "float16"},
+        {"max_model_len": 4096},
+        {"max_pixels": 50176},
+        {"quantization": "fp8"},
+        {"extra_args": ["--kv-cache-dtype", "fp8"]},
+        {"extra_body": {"top_k": 1}},
+        {"guided_json": False},
+    ]
+    assert len({plain, *(fingerprint(model(checkpoint, **each)) for each in different)}) == 8
+    (checkpoint / "config.json").write_text('{"model_type": "other"}')
+    assert fingerprint(model(checkpoint)) != plain

@@ -1,0 +1,405 @@
+"""Writes a conversation as the text and the tensors that a checkpoint takes, images in place.
+
+Loads the tokenizer and the processor for that, and no weights. What a checkpoint is (image-text,
+text, encoder-decoder) is read off its configuration, never off its name.
+
+The checkpoint's own chat template is used unless an option gives another. Without a template (see
+`model_zoo.chat_templates` for which architectures) a conversation becomes a plain transcript: the
+system message if there is one, then `Question: ... Answer: ...` for every turn, ending with
+`Answer:`. BLIP-2's paper asks questions in that form (section 4.2). What a template cannot express
+is refused: nothing is merged, moved or left out.
+
+Every prompt is encoded alone, by the checkpoint's own processor. Batches are put together from
+these tensors later, so a prompt's tensors never depend on its neighbours. Nothing is truncated or
+padded, whatever the tokenizer was saved with.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import transformers
+from jinja2 import TemplateError
+from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError, Refused
+from mmconv.core.types import Image, Message, Text
+from mmconv.core.user_code import telling
+from model_zoo.chat_templates import PLAIN, default_template, on_day, read_template
+from model_zoo.checkpoints import check_files, is_local
+from model_zoo.hf.options import HfOptions, Kind, require_template, takes_images
+
+# most of its loaders are untyped
+_library: Any = transformers
+
+_PACKAGES = {
+    "accelerate": "'mmconv[hf]'",
+    "bitsandbytes": "'mmconv[quant]'",
+    "einops": "einops",
+    "flashattention2": "flash-attn --no-build-isolation",
+    "flash_attn": "flash-attn --no-build-isolation",
+    "num2words": "num2words torchvision",
+    "sentencepiece": "sentencepiece",
+    "tiktoken": "tiktoken",
+    "timm": "timm",
+    "torchvision": "torchvision",
+}
+"""Packages to install, by the word for it in an error, in lower case."""
+
+_TURN_MARKS = {"user": "Question: ", "assistant": "Answer: ", "system": ""}
+_REASONING_ENDS = "</think>"
+_WITHOUT_SYSTEM = (
+    ", or go without a system message: leave `system` out of the model's file, and in a run of "
+    "BotChat set options.prompt_role=user"
+)
+
+Tensors: TypeAlias = Mapping[str, Any]
+"""A model's inputs by name. Tensors, first dimension 1 or a count of images, patches or tiles."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writer:
+    """A checkpoint's tokenizer and processor, which turn conversations into its inputs.
+
+    `processor` is None if the model sees no images. `one_image` says that the architecture (a
+    Q-Former) takes exactly one image, at the front.
+    """
+
+    tokenizer: Any
+    processor: Any | None
+    one_image: bool
+
+
+@contextmanager
+def naming(spec: ModelSpec) -> Iterator[None]:
+    """Raise transformers' errors as a `ConfigError` that names the model."""
+    try:
+        yield
+    except ImportError as error:
+        problem = "needs a library that is not installed"
+        if "cannot import name" in str(error):
+            problem = "cannot be loaded by this version of its libraries"
+        raise ConfigError(
+            f"model {spec.label}: {problem}: {short(error)}{_installed_by(error)}"
+        ) from error
+    except (OSError, ValueError, KeyError) as error:
+        raise ConfigError(f"model {spec.label}: cannot be loaded: {short(error)}") from error
+
+
+def foreign_code(spec: ModelSpec, options: HfOptions) -> AbstractContextManager[None]:
+    """Raise errors of code that the checkpoint brings as an `OwnCodeError`."""
+    if not options.trust_remote_code:
+        return nullcontext()
+    return telling(
+        f"model {spec.label}: the code that the checkpoint brings",
+        f"It may be written for another version of transformers than {transformers.__version__}; "
+        "the checkpoint's own page often names one.",
+    )
+
+
+def short(error: BaseException) -> str:
+    """An exception's first lines, on one line: libraries append pages of advice."""
+    return " ".join(str(error).split())[:400]
+
+
+def _installed_by(error: ImportError) -> str:
+    """How to install the library that an error names; empty for one that is not known here."""
+    message = str(error).lower()
+    packages = dict.fromkeys(package for word, package in _PACKAGES.items() if word in message)
+    return f"; run: pip install {' '.join(packages)}" if packages else ""
+
+
+def origin(name: str, options: HfOptions) -> tuple[str, dict[str, Any]]:
+    """The arguments by which transformers' loaders find a checkpoint."""
+    source = str(Path(name).expanduser()) if is_local(name) else name
+    if is_local(name) and not Path(source).is_dir():
+        raise ConfigError(f"model {name}: no such folder; give a checkpoint's folder")
+    arguments: dict[str, Any] = {"trust_remote_code": options.trust_remote_code}
+    if options.revision is not None:
+        arguments["revision"] = options.revision
+    return source, arguments
+
+
+def load_writer(name: str, options: HfOptions, *, download: bool = True) -> tuple[Writer, Kind]:
+    """The tokenizer and processor of a checkpoint, and its kind.
+
+    Without `download` a hub name's files must have been downloaded before. Raises `ConfigError` for
+    a checkpoint that has no chat template and needs one; transformers' errors pass through.
+    """
+    source, arguments = origin(name, options)
+    check_files(source, images=takes_images(options))
+    if not download:
+        arguments["local_files_only"] = True
+    config = _library.AutoConfig.from_pretrained(source, **arguments)
+    kind = detect_kind(config) if options.kind == "auto" else options.kind
+    processor = None
+    if kind == "image-text":
+        processor = _library.AutoProcessor.from_pretrained(source, **arguments)
+        tokenizer = getattr(processor, "tokenizer", processor)
+        processor = None if tokenizer is processor else processor
+    else:
+        tokenizer = _library.AutoTokenizer.from_pretrained(source, **arguments)
+    if options.chat_template is None and not _has_template(processor, tokenizer):
+        require_template(name, config.model_type)
+    writer = Writer(tokenizer=tokenizer, processor=processor, one_image=takes_one_image(config))
+    return writer, kind
+
+
+def _has_template(processor: Any | None, tokenizer: Any) -> bool:
+    templates = (getattr(part, "chat_template", None) for part in (processor, tokenizer))
+    return any(map(default_template, templates))
+
+
+def detect_kind(config: Any) -> Kind:
+    """The kind of model that a configuration describes."""
+    if config.model_type in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES:
+        return "image-text"
+    if getattr(config, "vision_config", None) is not None:
+        return "image-text"
+    return "encoder-decoder" if config.is_encoder_decoder else "text"
+
+
+def takes_one_image(config: Any) -> bool:
+    """Whether a configuration describes a model that reads an image through a Q-Former."""
+    return getattr(config, "qformer_config", None) is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """A conversation as text; `special_tokens` says whether the tokenizer shall add its own."""
+
+    text: str
+    special_tokens: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wording:
+    """How options want conversations written.
+
+    `template` replaces the checkpoint's chat template; `PLAIN` makes a transcript. `variables` are
+    the template's, `day` is its today.
+    """
+
+    template: str | None
+    variables: Mapping[str, Any]
+    day: datetime.date
+
+
+def read_wording(options: HfOptions) -> Wording:
+    """The wording of these options; raises `ConfigError` for a file that cannot be read."""
+    return Wording(
+        template=read_template(options.chat_template),
+        variables=options.template_kwargs,
+        day=options.date,
+    )
+
+
+def check_wording(
+    name: str, writer: Writer, wording: Wording, embeddings: int | None = None
+) -> None:
+    """Raise `ConfigError` for a template whose tokens the checkpoint does not have.
+
+    `name` is the model's, `embeddings` its number of embeddings (None: not known).
+    """
+    tokenizer = writer.tokenizer
+    template = _template_of(writer, wording.template)[1] or ""
+    tokens = [token for token in ("bos_token", "eos_token") if token in template]
+    # a tokenizer that names others may lack these on purpose
+    if tokens and not tokenizer.special_tokens_map:
+        raise ConfigError(
+            f"model {name}: its chat template writes {' and '.join(tokens)}, but its tokenizer has "
+            "none, so that prompts would go without; put the tokenizer_config.json that belongs to "
+            "it into its folder, or spell the tokens out in options.chat_template"
+        )
+    if embeddings is None:
+        return
+    with suppress(Refused):  # every prompt reports it again
+        text = render(writer, [Message(role="user", parts=(Text(text="Why?"),))], wording).text
+        ids = set(tokenizer(text, add_special_tokens=False)["input_ids"])
+        outside = sorted(token for token in ids if token >= embeddings)
+        if outside:
+            names = ", ".join(tokenizer.convert_ids_to_tokens(outside))
+            raise ConfigError(
+                f"model {name}: its chat template writes {names}, but its weights know the first "
+                f"{embeddings} tokens only: the tokenizer grew and the model did not; give the "
+                "tokenizer that the weights were trained with, or options.chat_template"
+            )
+
+
+def images_of(messages: Sequence[Message]) -> tuple[Image, ...]:
+    """All images of a conversation, in order."""
+    return tuple(image for message in messages for image in message.images)
+
+
+def check_images(writer: Writer, messages: Sequence[Message]) -> None:
+    """Raise `Refused` if the architecture does not take these images.
+
+    That is any image for a model that sees none, other than one for a model that takes one, or a
+    text that holds the mark of an image.
+    """
+    count = len(images_of(messages))
+    if count and writer.processor is None:
+        raise Refused("rejected", "this model sees no images; use a vision-language model")
+    if writer.one_image and count != 1:
+        raise Refused(
+            "rejected", f"this architecture takes exactly one image per conversation, not {count}"
+        )
+    mark = image_mark(writer)
+    if mark and any(mark in part.text for message in messages for part in _texts(message)):
+        raise Refused("rejected", f"a message holds {mark!r}, which stands for an image here")
+
+
+def render(writer: Writer, messages: Sequence[Message], wording: Wording) -> Rendered:
+    """The prompt for `messages`.
+
+    Raises `Refused` if the template cannot express the conversation, and `ConfigError` for a
+    variable that it does not have.
+    """
+    mark = image_mark(writer)
+    speaker, template = _template_of(writer, wording.template)
+    _check_variables(wording.variables, template)
+    if template is None:
+        inline = "" if writer.one_image else mark
+        return Rendered(text=_transcript(messages, inline), special_tokens=True)
+    as_parts = speaker is writer.processor
+    dated = on_day(template, wording.day)
+    conversation = _conversation(messages, mark, as_parts)
+    text = _apply_template(speaker, dated, conversation, wording.variables)
+    _check_complete(text, messages, mark)
+    begin = writer.tokenizer.bos_token
+    # a tokenizer's template is complete; a processor's may leave the first token to the tokenizer
+    special = as_parts and not (begin and text.startswith(begin))
+    return Rendered(text=text, special_tokens=special)
+
+
+def image_mark(writer: Writer) -> str:
+    """The mark of an image in a prompt's text; empty if the processor does not name one."""
+    return str(getattr(writer.processor, "image_token", None) or "")
+
+
+def _template_of(writer: Writer, template: str | None) -> tuple[Any, str | None]:
+    """The processor or tokenizer that writes the conversation, and its template if it has one."""
+    processor, tokenizer = writer.processor, writer.tokenizer
+    if template == PLAIN:
+        return tokenizer, None
+    default = default_template(getattr(processor, "chat_template", None))
+    if processor is not None and (template or default):
+        return processor, template or default
+    return tokenizer, template or default_template(tokenizer.chat_template)
+
+
+def _check_variables(variables: Mapping[str, Any], template: str | None) -> None:
+    """A library may ignore a variable that its template does not use, without an error."""
+    unknown = [name for name in variables if name not in (template or "")]
+    if unknown:
+        raise ConfigError(
+            f"the chat template has no variable {', '.join(unknown)}; correct "
+            "options.template_kwargs, or leave it out"
+        )
+
+
+def _texts(message: Message) -> list[Text]:
+    return [part for part in message.parts if isinstance(part, Text)]
+
+
+def _conversation(messages: Sequence[Message], mark: str, as_parts: bool) -> list[dict[str, Any]]:
+    """The messages as templates take them: lists of typed parts, or plain strings."""
+    return [
+        {"role": message.role, "content": _parts(message) if as_parts else _plain(message, mark)}
+        for message in messages
+    ]
+
+
+def _parts(message: Message) -> list[dict[str, str]]:
+    return [
+        {"type": "text", "text": part.text} if isinstance(part, Text) else {"type": "image"}
+        for part in message.parts
+    ]
+
+
+def _plain(message: Message, mark: str) -> str:
+    return "".join(part.text if isinstance(part, Text) else mark for part in message.parts)
+
+
+def _apply_template(
+    speaker: Any, template: str, conversation: list[dict[str, Any]], variables: Mapping[str, Any]
+) -> str:
+    try:
+        written = speaker.apply_chat_template(
+            conversation,
+            chat_template=template,
+            tokenize=False,
+            add_generation_prompt=True,
+            **variables,
+        )
+    except (TemplateError, TypeError, ValueError, KeyError) as error:
+        roles = [message["role"] for message in conversation]
+        raise Refused(
+            "rejected",
+            f"the chat template cannot write this conversation: {error} (roles here: "
+            f"{', '.join(roles)}){_advice(*roles)}",
+        ) from error
+    return str(written)
+
+
+def _advice(*roles: str) -> str:
+    """What to do if a template does not take messages of these roles."""
+    advice = "; give another template in the model's options.chat_template"
+    return advice + (_WITHOUT_SYSTEM if "system" in roles else "")
+
+
+def _check_complete(text: str, messages: Sequence[Message], mark: str) -> None:
+    """Templates may skip what they do not know, such as a system message, without an error."""
+    images = len(images_of(messages))
+    if mark and text.count(mark) != images:
+        raise Refused(
+            "rejected", f"the chat template made {text.count(mark)} places for {images} image(s)"
+        )
+    for message in messages:
+        for part in _texts(message):
+            if part.text.strip() not in text and _REASONING_ENDS not in part.text:
+                raise Refused(
+                    "rejected",
+                    f"the chat template leaves out the text of a {message.role} message"
+                    f"{_advice(message.role)}",
+                )
+
+
+def _transcript(messages: Sequence[Message], mark: str) -> str:
+    lines = [_TURN_MARKS[message.role] + _plain(message, mark) for message in messages]
+    return " ".join([*lines, "Answer:"])
+
+
+def encode(
+    writer: Writer, rendered: Rendered, pixels: Sequence[Any], size: Mapping[str, int] | None = None
+) -> Tensors:
+    """The inputs for one prompt; `pixels` are its images, decoded, in order.
+
+    `size` replaces the processor's bounds of images. Raises `Refused` with the processor's message
+    if it does not take them, or if it would fill the memory.
+    """
+    arguments: dict[str, Any] = {
+        "text": [rendered.text],
+        "return_tensors": "pt",
+        "add_special_tokens": rendered.special_tokens,
+        # without these, processors use the settings that the tokenizer was saved with
+        "truncation": False,
+        "padding": False,
+    }
+    if pixels:
+        arguments["images"] = [list(pixels)]
+        if size is not None:
+            arguments["size"] = size
+    try:
+        return dict((writer.processor or writer.tokenizer)(**arguments))
+    except MemoryError:
+        message = "the images, as the processor scales them, do not fit into memory"
+        raise Refused("memory", f"{message}: make them smaller") from None
+    except ValueError as error:
+        raise Refused("rejected", f"the processor does not take this prompt: {error}") from error

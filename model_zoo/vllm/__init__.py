@@ -1,0 +1,289 @@
+"""Provider `vllm`: a checkpoint served by vLLM's own OpenAI server, which is started and stopped.
+
+Requests go over loopback HTTP through `model_zoo.openai_api`, so vLLM may be installed in another
+environment (option `python`) and is never imported here. A model with a `base_url` is a running
+server; it behaves as with provider `openai`, and takes its options. Nothing is installed or
+restarted: if a server dies, the run ends with the cause from its log, and running again resumes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from secrets import token_hex
+
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import BackendError, ConfigError, Transient
+from mmconv.core.keys import hash_json
+from mmconv.core.protocols import Backend, ImageSource, Renderer
+from mmconv.core.types import Message, Reply, Sampling
+from model_zoo import hf, openai_api
+from model_zoo.chat_templates import lacks_template, name_template, read_template, without_template
+from model_zoo.checkpoints import check_files, checkpoint_fingerprint, commit_at_hand, require_sight
+from model_zoo.replicas import Replicas
+from model_zoo.vllm.options import (
+    CHANGING_REPLIES,
+    CONCURRENCY,
+    HOST,
+    VllmOptions,
+    command_line,
+    device_groups,
+    processor_bounds,
+    read_options,
+)
+from model_zoo.vllm.server import ServerProcess, free_ports
+
+_FILES_ELSEWHERE = ("--tokenizer", "--skip-tokenizer", "--hf-config-path", "--config-format")
+"""Arguments by which vLLM needs other files than transformers in a checkpoint's folder."""
+
+_PROMPT_OPTIONS = ("revision", "trust_remote_code", "chat_template", "min_pixels", "max_pixels")
+_RENDERED_HERE = (
+    "vLLM writes prompts by the same template with its own code. If the template takes plain text, "
+    "vLLM puts line breaks between images and text, which are missing here"
+)
+_HAS_VLLM = "import importlib.util, sys; sys.exit(importlib.util.find_spec('vllm') is None)"
+
+
+class Served:
+    """A backend that owns its server; raises `ConfigError` once that server has died.
+
+    `base_url` is where the server answers. A `temporary` folder is removed with the server if all
+    went well.
+    """
+
+    def __init__(
+        self, client: Backend, server: ServerProcess, base_url: str, temporary: Path | None
+    ) -> None:
+        self._client = client
+        self._server = server
+        self._temporary = temporary
+        self.base_url = base_url
+
+    @property
+    def max_concurrency(self) -> int:
+        """The client's own bound."""
+        return self._client.max_concurrency
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        """Answer once; see `Backend`."""
+        try:
+            return await self._client.generate(messages, sampling, affinity=affinity)
+        except Transient:
+            self._temporary = None  # its log may hold the reason
+            # requests to a dead server would only fail every call that is still to come
+            self._server.check_running()
+            raise
+
+    async def aclose(self) -> None:
+        """Close the connections, then end the server."""
+        try:
+            await self._client.aclose()
+        finally:
+            await self._server.stop()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+def fingerprint(spec: ModelSpec) -> str:
+    """A hash of the weights and of the options that change replies, not of how they are run.
+
+    What is served at a `base_url` cannot be seen; its fingerprint is that of provider `openai`.
+    """
+    if spec.base_url is not None:
+        return openai_api.fingerprint(_attached(spec))
+    options = read_options(spec)
+    fields = options.model_dump(mode="json", include=set(CHANGING_REPLIES))
+    if (template := read_template(options.chat_template)) is not None:
+        fields["chat_template"] = template
+    return hash_json(["vllm", checkpoint_fingerprint(spec.model, options.revision), fields])
+
+
+def check_key(spec: ModelSpec) -> None:
+    """Raise `ConfigError` if the server at `spec.base_url` needs a key that is not set."""
+    if spec.base_url is not None:
+        openai_api.check_key(spec)
+
+
+def check_sight(spec: ModelSpec) -> None:
+    """Raise `ConfigError` for a checkpoint that takes no images, by its configuration."""
+    if spec.base_url is None:
+        require_sight(spec.model, read_options(spec).revision)
+
+
+def check_ready(spec: ModelSpec) -> None:
+    """Raise `ConfigError` for what keeps vLLM from serving the checkpoint, as far as can be seen.
+
+    That is an interpreter that does not exist or has no vLLM, and a checkpoint's folder without its
+    configuration, tokenizer, processor or chat template: without a template vLLM would refuse every
+    conversation.
+    """
+    if spec.base_url is not None:
+        return
+    options = read_options(spec)
+    _check_interpreter(spec, options)
+    mistral = (Path(spec.model).expanduser() / "params.json").is_file()
+    if not mistral and not any(flag.startswith(_FILES_ELSEWHERE) for flag in options.extra_args):
+        check_files(spec.model)
+    if options.chat_template is None and lacks_template(spec.model):
+        raise ConfigError(without_template(spec.model, plain=False))
+
+
+def metadata(spec: ModelSpec) -> dict[str, str]:
+    """What a run's manifest records of the model: its chat template, and a hub name's commit."""
+    if spec.base_url is not None:
+        return {}
+    options = read_options(spec)
+    template = name_template(spec.model, options.revision, options.chat_template)
+    commit = commit_at_hand(spec.model, options.revision)
+    return {"chat_template": template} | ({"commit": commit} if commit else {})
+
+
+def open_renderer(spec: ModelSpec, images: ImageSource) -> Renderer | None:
+    """Load what writes prompts nearly as vLLM does (see its note), by transformers in this process.
+
+    None for a server at `spec.base_url`. Raises as `model_zoo.hf.open_renderer` does.
+    """
+    if spec.base_url is not None:
+        return None
+    options = read_options(spec)
+    shared = options.model_dump(include=set(_PROMPT_OPTIONS), exclude_none=True)
+    shared["date"] = datetime.datetime.now(datetime.UTC).astimezone().date()
+    local = spec.model_copy(update={"provider": "hf", "options": shared})
+    size = processor_bounds(spec, options).get("size")
+    return replace(hf.open_renderer(local, images), size=size, complete=True, note=_RENDERED_HERE)
+
+
+def guides_output(spec: ModelSpec) -> bool:
+    """Whether the server holds replies to a call's JSON schema."""
+    if spec.base_url is not None:
+        return openai_api.guides_output(spec)
+    return read_options(spec).guided_json
+
+
+async def probe(spec: ModelSpec) -> tuple[str, ...] | None:
+    """The names of the models served at `spec.base_url`, or None if a server is yet to be started.
+
+    Raises as `openai_api.probe` does.
+    """
+    return None if spec.base_url is None else await openai_api.probe(spec)
+
+
+async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
+    """Start the servers and wait until they answer, or attach to the one at `spec.base_url`.
+
+    Raises `ConfigError`, with the root cause in the server's log, if it cannot be started.
+    """
+    if spec.base_url is not None:
+        return await openai_api.open_backend(_attached(spec), images)
+    options = read_options(spec)
+    devices = device_groups(options)
+    await asyncio.to_thread(check_ready, spec)
+    instance = f"mmconv-{token_hex(8)}"
+    servers: list[tuple[ServerProcess, ModelSpec]] = []
+    backends: list[Served] = []
+    async with AsyncExitStack() as undo:
+        for port, gpus in zip(free_ports(options.replicas), devices, strict=True):
+            url = f"http://{HOST}:{port}/v1"
+            client_spec = _client_spec(spec, options, url)
+            client = await openai_api.open_backend(client_spec, images)
+            undo.push_async_callback(client.aclose)
+            server = _start(spec, options, port, instance, gpus)
+            undo.push_async_callback(server.stop)
+            servers.append((server, client_spec))
+            temporary = server.log.parent if options.log_folder is None else None
+            backends.append(Served(client, server, url, temporary))
+        await _wait_for_all(servers, instance, options.startup_seconds)
+        undo.pop_all()
+    return backends[0] if len(backends) == 1 else Replicas(backends)
+
+
+def _attached(spec: ModelSpec) -> ModelSpec:
+    return spec.model_copy(update={"provider": "openai"})
+
+
+def _client_spec(spec: ModelSpec, options: VllmOptions, url: str) -> ModelSpec:
+    """The spec by which `model_zoo.openai_api` talks to the server at `url`."""
+    passed_on = {"min_pixels", "max_pixels", "guided_json", "extra_body"}
+    changes = {
+        "provider": "openai",
+        "model": spec.label,
+        "base_url": url,
+        "max_concurrency": spec.max_concurrency or CONCURRENCY * options.data_parallel_size,
+        "options": options.model_dump(include=passed_on, exclude_none=True),
+    }
+    return spec.model_copy(update=changes)
+
+
+def _start(
+    spec: ModelSpec, options: VllmOptions, port: int, instance: str, gpus: Mapping[str, str]
+) -> ServerProcess:
+    """Start a server, its chat template in a file next to its log: a command line has bounds."""
+    folder = options.log_folder or Path(tempfile.mkdtemp(prefix="mmconv-vllm-"))
+    file = None
+    if (template := read_template(options.chat_template)) is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f"vllm-{port}.jinja"
+        file.write_text(template, encoding="utf-8")
+    return ServerProcess(
+        spec.label,
+        command_line(spec, options, port, instance, file),
+        log=folder / f"vllm-{port}.log",
+        env={**options.env, **gpus},
+    )
+
+
+async def _wait_for_all(
+    servers: Sequence[tuple[ServerProcess, ModelSpec]], instance: str, seconds: float
+) -> None:
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for server, client_spec in servers:
+                tasks.create_task(_wait_for(server, client_spec, instance, seconds))
+    except* ConfigError as failures:
+        raise failures.exceptions[0] from None
+
+
+async def _wait_for(
+    server: ServerProcess, client_spec: ModelSpec, instance: str, seconds: float
+) -> None:
+    """Return once the server, and not another in its place, answers at the client's address."""
+    url = str(client_spec.base_url)
+    await server.wait_until_healthy(f"{url.removesuffix('/v1')}/health", seconds)
+    try:
+        names = await openai_api.probe(client_spec)
+    except BackendError as error:
+        raise ConfigError(f"{server.name}: {url} does not list its models: {error}") from error
+    if instance not in names:
+        raise ConfigError(
+            f"{server.name}: another server took the address {url} meanwhile; run again"
+        )
+
+
+def _check_interpreter(spec: ModelSpec, options: VllmOptions) -> None:
+    if shutil.which(options.python) is None:
+        raise ConfigError(
+            f"model {spec.label}: option python: {options.python!r} is not a program; "
+            "give the interpreter of the environment that vLLM is installed in"
+        )
+    # In the environment that the server gets: it may name folders of packages.
+    process = subprocess.run(
+        [options.python, "-c", _HAS_VLLM],
+        env={**os.environ, **options.env},
+        capture_output=True,
+        check=False,
+    )
+    if process.returncode:
+        raise ConfigError(
+            f"model {spec.label}: {options.python} has no vLLM; run: pip install 'mmconv[vllm]', "
+            "or name the interpreter that has it in options.python"
+        )
