@@ -7,6 +7,7 @@ here, and how a table looks on paper is `mmconv.report`'s.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -92,6 +93,26 @@ class Context:
     candidate: str
     judge: str = ""
     notes: Sequence[str] = field(default=())
+
+
+def supported_digits(low: float | None, high: float | None, most: int) -> int:
+    """How many decimals an interval supports: two digits of its half width, and at most `most`."""
+    if low is None or high is None or high <= low:
+        return most
+    return min(most, max(0, 1 - math.floor(math.log10((high - low) / 2))))
+
+
+def write_estimate(cell: Cell, *, unit: str = "", signed: bool = False, most: int = 2) -> str:
+    """A number with its interval and the digits that this supports, as in `94 % [71, 100]`."""
+    digits = supported_digits(cell.low, cell.high, most)
+
+    def write(number: float | None) -> str:
+        return f"{round(number or 0.0, digits) + 0.0:,.{digits}f}".replace("-", "\N{MINUS SIGN}")
+
+    sign = "+" if signed and isinstance(cell.value, float) and cell.value > 0 else ""
+    value = write(cell.value) if isinstance(cell.value, float) else str(cell.value)
+    interval = f" [{write(cell.low)}, {write(cell.high)}]" if cell.low is not None else ""
+    return f"{sign}{value}{unit and f' {unit}'}{interval}"
 
 
 def make_tables(

@@ -36,6 +36,7 @@ from mmconv.benchmarks.metrics import (
     Select,
     endings_metrics,
 )
+from mmconv.benchmarks.shared.options import Display, Ratings
 from mmconv.core.errors import Unparsed
 from mmconv.core.turns import Turn, chain
 from mmconv.core.types import UNPARSED, Call, Cell, Part, Ref, Sampling, Score, Table, Text
@@ -178,6 +179,17 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
     default_conditions = (GOLDEN,)
     roles = CANDIDATE_AND_JUDGE
     prompts = "mtbench101"
+    scale = dict.fromkeys(("rating", "dialogue"), (1.0, 10.0))
+    display = Display(
+        labels={
+            GOLDEN: "golden history",
+            SELF: "self history",
+            "rating": "rating of a turn",
+            "authors": "rating, the authors' reading",
+            "dialogue": "score of the dialogue",
+        },
+        ratings=(Ratings(metric="rating", lowest=1, highest=10),),
+    )
     judging = frozenset({"guidelines", "reference", "judge_retries", "judge_max_tokens"})
 
     def tags(self, sample: Dialogue, turn: int | None) -> dict[str, str]:

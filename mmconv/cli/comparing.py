@@ -17,10 +17,8 @@ from mmconv.core.errors import ConfigError
 from mmconv.core.types import Table
 from mmconv.report.comparison.differences import Comparison, compare
 from mmconv.report.comparison.leaderboard import Leaderboard, make_leaderboard
-from mmconv.report.comparison.mismatches import KINDS
-from mmconv.report.comparison.runs import finished_among, tell_shortfall
+from mmconv.report.comparison.runs import KINDS, finished_among, tell_shortfall
 from mmconv.report.tables.cells import tell_counts_once
-from mmconv.report.tables.convbench_names import mark_raised
 from mmconv.run_folder.layout import TABLES
 from mmconv.stats import INTERVALS
 
@@ -89,8 +87,6 @@ def compare_command(
     missing = (message for run in comparison.runs for message in tell_shortfall(run))
     print_warnings((*comparison.warnings, *missing), form)
     printed = [table for table in comparison.tables if form != "table" or not table.detail]
-    if form in {"table", "md"}:
-        printed = [mark_raised(table) for table in printed]
     folder = None if out is None else out / TABLES
     show_tables(comparison.tables, form, folder, printed=printed, intervals=True)
     if out is not None:

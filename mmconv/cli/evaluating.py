@@ -23,7 +23,7 @@ from mmconv.cli.shared.options import (
 )
 from mmconv.cli.shared.run_folders import open_existing, open_new, place
 from mmconv.cli.shared.session import MAX_FAILURES, evaluate, exit_code, run_new
-from mmconv.cli.shared.table_output import folded, print_tables
+from mmconv.cli.shared.table_output import print_tables
 from mmconv.core.config import ModelSpec, RunSpec, validate
 from mmconv.core.errors import ConfigError
 from mmconv.core.protocols import ImageSource
@@ -173,7 +173,6 @@ def demo_command(out: Path, limit: int, candidate: str) -> None:
     """
     # neither is needed by a run, which must start fast
     from mmconv.benchmarks.convbench.scenes import write_scenes
-    from mmconv.report.page import lead_sentences
 
     # a series of its own: neither training nor `mmconv scenes` draws from it
     data, images = write_scenes(out / "data", limit, series="demo")
@@ -195,7 +194,6 @@ def demo_command(out: Path, limit: int, candidate: str) -> None:
     spec = validate(RunSpec, document, "command line")
     result = asyncio.run(run_new(spec, Place(out=out)))
     if result.complete:
-        click.echo("\n".join(["", *map(folded, lead_sentences(result.tables))]))
         started = [sys.argv[0]]
         if Path(started[0]).name == "__main__.py":
             started = ["python", "-m", "mmconv"]

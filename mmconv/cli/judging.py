@@ -10,11 +10,6 @@ from typing import Any, get_args
 
 import click
 
-from mmconv.agreement.matching import match
-from mmconv.agreement.rating_files import read_ratings
-from mmconv.agreement.ratings import FIELDS, choose, require_fields
-from mmconv.agreement.scales import read_scale, warn_of_scales
-from mmconv.agreement.tables import agreement_table
 from mmconv.benchmarks.botchat.dialogues import (
     HUMAN,
     UTTERANCES,
@@ -27,6 +22,9 @@ from mmconv.benchmarks.shared.rescore import as_published
 from mmconv.cli.shared.basics import FILE
 from mmconv.cli.shared.table_output import print_warnings, show_tables, table_options
 from mmconv.core.errors import ConfigError
+from mmconv.report.agreement.files import read_ratings
+from mmconv.report.agreement.panels import FIELDS, choose, match, require_fields
+from mmconv.report.agreement.tables import agreement_table, read_scale, warn_of_scales
 from mmconv.run_folder.layout import SCORES
 from mmconv.stats.agreement.many_raters import Level
 

@@ -36,10 +36,18 @@ from mmconv.report.changed_inputs import (
     tell_changed,
     tell_gone,
 )
-from mmconv.report.notes import other_models, plain_turns, stand_ins, tell_shard, tell_trials
-from mmconv.report.shortfalls import Shortfall
-from mmconv.report.summary import headline, software, summary
-from mmconv.report.writing.run_folder import Records, RunFolder, import_ahead
+from mmconv.report.data_quality import Shortfall
+from mmconv.report.notes import (
+    headline,
+    other_models,
+    plain_turns,
+    software,
+    stand_ins,
+    summary,
+    tell_shard,
+    tell_trials,
+)
+from mmconv.report.writing import Records, RunFolder, import_ahead
 from mmconv.run_folder.layout import (
     MANIFEST,
     SCORES,

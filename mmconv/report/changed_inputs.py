@@ -1,6 +1,6 @@
 """What has changed since a run was made or scored, and whether that would cost it results.
 
-Scoring writes a run's results anew from the store, and showing prints them. Where data, prompts or
+Scoring writes a run's results again from the cache, and showing prints them. Where data, prompts or
 models are others by now, the store holds no answers to what would be asked today, or those that
 another run got. Nothing is written here.
 """
@@ -14,7 +14,7 @@ from typing import Any
 from mmconv.benchmarks.data_files.bad_records import name_few
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.run_stats import Tally
-from mmconv.report.shortfalls import read_shortfall
+from mmconv.report.data_quality import read_shortfall
 from mmconv.run_folder.layout import MANIFEST, SCORES, TRANSCRIPTS, Manifest, Start
 from mmconv.run_folder.saved_run import read_manifest, read_start, read_summary
 
@@ -55,17 +55,17 @@ def tell_changed(folder: Path, today: Manifest) -> tuple[str, ...]:
     """Lines on results that running a run again replaces, and on libraries of other versions.
 
     Results are replaced where they are of something else than there is today. A hub name whose
-    commit is another one is told too: its name is all that replies are kept under. Samples that
+    commit is another one is listed too: its name is all that replies are kept under. Samples that
     are gone are named for a run without results as well.
     """
     saved = _manifest(folder)
     if saved is None or not (folder / SCORES).exists():
-        told = [f"{folder}: {line}" for line in tell_gone(today.gone)]
+        lines = [f"{folder}: {line}" for line in tell_gone(today.gone)]
     else:
         known = "; ".join(_differences(saved, today))
-        told = [f"{folder}: {known}. The results there will be replaced."] if known else []
+        lines = [f"{folder}: {known}. The results there will be replaced."] if known else []
     if saved is None:
-        return tuple(told)
+        return tuple(lines)
     other = [
         f"{name} {saved.packages[name]} ({version} now)"
         for name, version in today.packages.items()
@@ -73,15 +73,15 @@ def tell_changed(folder: Path, today: Manifest) -> tuple[str, ...]:
     ]
     if other:
         asked = f"what is answered was asked with {', '.join(other)}"
-        told.append(f"{folder}: {asked}; the rest may differ.")
+        lines.append(f"{folder}: {asked}; the rest may differ.")
     for seat, about in today.about_models.items():
         was, now = saved.about_models.get(seat, {}).get("commit"), about.get("commit")
         if was and now and was != now:
-            told.append(
+            lines.append(
                 f"{folder}: {seat} was commit {was} when it was asked, and is {now} now; the rest "
                 "would be of another model. Set options.revision to the first."
             )
-    return tuple(told)
+    return tuple(lines)
 
 
 def check_own(folder: Path, today: Manifest) -> None:
@@ -125,7 +125,7 @@ def check_shown(folder: Path, today: Manifest, unasked: int, store: str) -> None
 def check_exported(folder: Path, today: Manifest, unasked: int, store: str) -> None:
     """Raise `DataError` where a log would not be of the run that its folder holds.
 
-    That is as `check_shown` does, and for any known change: records and scores are made anew from
+    That is as `check_shown` does, and for any known change: records and scores are made again from
     today's data, and the log says that they are of the run as it was.
     """
     check_shown(folder, today, unasked, store)
@@ -227,7 +227,7 @@ def _other_data(saved: Manifest, today: Manifest) -> Iterator[str]:
 
 
 def _other_models(saved: Manifest | None, today: Manifest) -> Iterator[str]:
-    """Seats whose model is another one; a spoilt manifest that lacks a seat tells nothing of it."""
+    """Seats whose model is another one; a damaged manifest may lack a seat."""
     before = {} if saved is None else saved.models
     for seat, model in today.models.items():
         if before.get(seat, model) != model:
@@ -235,7 +235,7 @@ def _other_models(saved: Manifest | None, today: Manifest) -> Iterator[str]:
 
 
 def _differing(before: Any, now: Any) -> list[str]:
-    """The first names whose hashes differ; facts of another shape tell nothing."""
+    """The first names whose hashes differ; facts of another shape are ignored."""
     if not (isinstance(before, Mapping) and isinstance(now, Mapping)):
         return []
     return [name for name in {**before, **now} if before.get(name) != now.get(name)][:SHOWN]
@@ -251,7 +251,7 @@ def _is_finished(folder: Path) -> bool:
 
 
 def _lost(folder: Path) -> int:
-    """How many calls had no reply; none where that cannot be read, so that any loss is told."""
+    """How many calls had no reply; none where that cannot be read, so that any loss is reported."""
     try:
         shortfall = read_shortfall(folder)
     except DataError:

@@ -1,11 +1,21 @@
-"""What calls cost, by the prices in their models' files, and how that is told."""
+"""What a run would cost: calls and estimated tokens per seat, before anything is asked.
+
+Which calls the store holds is looked up elsewhere.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 
-from mmconv.core.config import ModelSpec, RunSpec
+from images.policy import Policy, fit
+from mmconv.core.config import ModelSpec, RunSpec, load_model, model_files
+from mmconv.core.graph import dependencies, is_needless
+from mmconv.core.image_tokens import PIXELS_PER_TOKEN
+from mmconv.core.plans import Plan
 from mmconv.core.run_stats import Tally
+from mmconv.core.types import Call, Cell, Image, Part, Ref, Reply, Table, Text
 
 
 def cost(
@@ -23,7 +33,7 @@ def cost(
 
 def tell_unmetered(unmetered: int, calls: int) -> str:
     """Why the price of so many calls is not known."""
-    # of those that nobody needs, which are no calls of the run, there may be more
+    # unused calls, which are not part of the run, may add to them
     return f"price not known: {unmetered:,} of {max(calls, unmetered):,} calls without tokens"
 
 
@@ -37,7 +47,7 @@ def tell_dollars(amount: float) -> str:
 def session_cost(spec: RunSpec, tally: Tally) -> float | None:
     """Price in US dollars of the calls asked now; None where no model's file gives a price.
 
-    Calls without tokens add nothing: `tell_session_cost` tells of them.
+    Calls without tokens add nothing: `tell_session_cost` mentions them.
     """
     prices = [
         cost(spec.seats[name], seat.input_tokens, seat.output_tokens)
@@ -54,8 +64,178 @@ def tell_session_cost(spec: RunSpec, tally: Tally) -> str:
         return tell_unmetered(unmetered, sum(seat.asked for seat in paid))
     if (dollars := session_cost(spec, tally)) is None:
         return ""
-    told = f"${tell_dollars(dollars)}"
+    text = f"${tell_dollars(dollars)}"
     if timed_out := sum(seat.timed_out for seat in paid):
         attempts = "1 attempt" if timed_out == 1 else f"{timed_out:,} attempts"
-        return f"{told} without {attempts} that timed out"
-    return told
+        return f"{text} without {attempts} that timed out"
+    return text
+
+
+CHARACTERS_PER_TOKEN = 4.0
+"""Of text in Latin letters; a Chinese character counts as a token."""
+
+ANSWER_TOKENS = 300
+"""What an answer is taken to be long if its call does not say, unless it is bounded below."""
+
+
+COLUMNS = (
+    "model",
+    "calls",
+    "stored",
+    "to ask",
+    "input tokens",
+    "output tokens",
+    "at most",
+    "US dollars",
+)
+
+
+@dataclass(slots=True)
+class _Count:
+    stored: int = 0
+    unasked: int = 0
+    input_tokens: float = 0.0
+    output_tokens: float = 0.0
+    most_output: int = 0
+    images: int = 0
+
+
+@dataclass(slots=True)
+class Forecast:
+    """Counts of a run's calls, and estimates of what those take that are still to be asked."""
+
+    spec: RunSpec
+    counts: dict[str, _Count] = field(default_factory=dict)
+
+    def add(self, plan: Plan, replies: Mapping[str, Reply]) -> None:
+        """Count a plan's calls; `replies` are those that the store holds. Rescues are not foreseen.
+
+        A call that is known to compare equal texts is not counted.
+        """
+        limits = {call.id: self._limit(call) for call in plan.calls}
+        answers = {call.id: _answer(call, limits[call.id], replies) for call in plan.calls}
+        for call in plan.calls:
+            if dependencies(call) <= replies.keys() and is_needless(call, replies):
+                continue
+            count = self.counts.setdefault(call.seat, _Count())
+            if call.id in replies:
+                count.stored += 1
+                continue
+            count.unasked += 1
+            for part in _parts(call):
+                if isinstance(part, Image):
+                    count.images += 1
+                    count.input_tokens += _image_tokens(self.spec.seats[call.seat], part)
+                else:
+                    count.input_tokens += _tokens(part, answers)
+            count.output_tokens += answers[call.id]
+            count.most_output += limits[call.id]
+
+    def _limit(self, call: Call) -> int:
+        """The longest reply to the call, in tokens, as its seat sets it."""
+        model = self.spec.seats[call.seat].sampling
+        for sampling in (self.spec.sampling.get(call.seat), model):
+            if sampling is not None and "max_tokens" in sampling.model_fields_set:
+                return sampling.max_tokens
+        return call.sampling.max_tokens
+
+    @property
+    def table(self) -> Table:
+        """A row for each seat."""
+        return Table(
+            name="forecast",
+            title="What this run would ask",
+            columns=COLUMNS,
+            rows={seat: _row(self.spec, seat, count) for seat, count in self.counts.items()},
+            notes=(
+                "Tokens and dollars are of the calls to ask, without those that the store holds; "
+                f"tokens are estimates: {CHARACTERS_PER_TOKEN:g} characters or one Chinese sign a "
+                f"token; {ANSWER_TOKENS} tokens an answer, or as many as published ones have, and "
+                "at most what the model is allowed.",
+                *(
+                    _tell_image_tokens(self.spec, seat)
+                    for seat, count in self.counts.items()
+                    if count.images
+                ),
+                *filter(None, (_priced_namesake(self.spec, seat) for seat in self.counts)),
+            ),
+            digits=0,
+        )
+
+
+def estimate_tokens(text: str) -> float:
+    """About how many tokens a text takes, whatever the model."""
+    wide = sum(character > "\u2e7f" for character in text)
+    return wide + (len(text) - wide) / CHARACTERS_PER_TOKEN
+
+
+def _row(spec: RunSpec, seat: str, count: _Count) -> dict[str, Cell]:
+    model = spec.seats[seat]
+    price = cost(model, count.input_tokens, count.output_tokens)
+    return {
+        "model": Cell(value=model.label),
+        "calls": Cell(value=float(count.stored + count.unasked)),
+        "stored": Cell(value=float(count.stored)),
+        "to ask": Cell(value=float(count.unasked)),
+        "input tokens": Cell(value=count.input_tokens),
+        "output tokens": Cell(value=count.output_tokens),
+        "at most": Cell(value=float(count.most_output)),
+        "US dollars": Cell(value="not priced" if price is None else tell_dollars(price)),
+    }
+
+
+def _priced_namesake(spec: RunSpec, seat: str) -> str | None:
+    """The shipped model that may be meant by one without a price.
+
+    Its price is not taken: a provider's name may stand for other weights, at another price.
+    """
+    model = spec.seats[seat]
+    if model.price is not None or model.base_url is not None or model.model not in model_files():
+        return None
+    shipped = load_model(model.model)
+    if shipped.price is None or shipped.provider != model.provider:
+        return None
+    return (
+        f"{seat}: {model.provider}/{model.model} has no price here. {model.model} is shipped with "
+        f"one, as {shipped.provider}/{shipped.model}: name the model `{model.model}` to take it."
+    )
+
+
+def _answer(call: Call, limit: int, replies: Mapping[str, Reply]) -> float:
+    if call.id in replies:
+        return estimate_tokens(replies[call.id].text)
+    expected = ANSWER_TOKENS if call.expected_tokens is None else call.expected_tokens
+    return float(min(limit, expected))
+
+
+def _parts(call: Call) -> Iterator[Part]:
+    for message in call.messages:
+        yield from message.parts
+
+
+def _tokens(part: Text | Ref, answers: Mapping[str, float]) -> float:
+    return estimate_tokens(part.text) if isinstance(part, Text) else answers[part.call]
+
+
+def _image_tokens(model: ModelSpec, image: Image) -> float:
+    """Of the size that is sent; what `max_bytes` takes from it is not foreseen."""
+    # the shipped providers call them alike
+    bounds = {name: bound for name, bound in model.options.items() if isinstance(bound, int)}
+    policy = Policy(
+        max_pixels=bounds.get("max_pixels"),
+        min_pixels=bounds.get("min_pixels"),
+        max_side=bounds.get("max_side"),
+    )
+    width, height = fit(policy, image.width, image.height)
+    rule = model.about.image_tokens
+    return width * height / PIXELS_PER_TOKEN if rule is None else rule.count(width, height)
+
+
+def _tell_image_tokens(spec: RunSpec, seat: str) -> str:
+    rule = spec.seats[seat].about.image_tokens
+    guess = (
+        f"one for {PIXELS_PER_TOKEN:g} pixels, which is a guess: its model file has no "
+        "about.image_tokens"
+    )
+    text = guess if rule is None else rule
+    return f"Tokens of an image, in the size that the {seat} is sent: {text}."

@@ -1,19 +1,25 @@
-"""What every reader of a run's numbers is told beside them: who answered, how, and which part."""
+"""What every reader of a run must know next to its numbers, and a summary of the run."""
 
 from __future__ import annotations
 
+import platform
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from importlib import metadata
 from itertools import groupby
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from mmconv.core.config import CANDIDATE, RunSpec
-from mmconv.core.run_stats import OTHERS
+from mmconv import __version__
+from mmconv.core.config import CANDIDATE, ModelSpec, RunSpec
+from mmconv.core.protocols import Benchmark
+from mmconv.core.run_stats import OTHERS, SeatTally, Tally
 from mmconv.core.trials import read_trial
 from mmconv.core.types import BY_HOST, FINGERPRINT
-from mmconv.run_folder.layout import Shard
+from mmconv.report.costs import cost
+from mmconv.run_folder.layout import RunSummary, SeatSummary, Shard
 from mmconv.run_folder.saved_run import MERGE, read_by_sample
 from model_zoo.chat_templates import TRANSCRIPT
 
@@ -21,7 +27,7 @@ STAND_INS = ("fake", "simulated")
 """Providers that make up what they reply."""
 
 MOST_LISTED = 5
-"""So many of the models that answered are told by name."""
+"""So many of the models that answered are listed by name."""
 
 _SNAPSHOT = re.compile(
     r"-\d{3,}[\d-]*$|@.*$"
@@ -37,7 +43,7 @@ Answered: TypeAlias = Mapping[str, Mapping[str, int]]
 
 ALIKE = (
     "Every answer is the same in all trials, as where nothing is drawn (at temperature 0): of the "
-    "candidate they tell no more than one trial."
+    "candidate they say no more than one trial."
 )
 
 
@@ -69,7 +75,7 @@ def plain_turns(spec: RunSpec, about: Mapping[str, Mapping[str, str]]) -> tuple[
 def other_models(spec: RunSpec, answered_by: Answered) -> Iterator[str]:
     """A note on every seat that several models answered, or another than the one asked for.
 
-    That is by what their servers say, whose builds (`FINGERPRINT`) are not told apart here. A dated
+    That is by what their servers say, whose builds (`FINGERPRINT`) are ignored here. A dated
     snapshot is the model that it is a snapshot of.
     """
     for seat, counts in answered_by.items():
@@ -77,13 +83,13 @@ def other_models(spec: RunSpec, answered_by: Answered) -> Iterator[str]:
         named: Counter[str] = Counter()
         for name, count in counts.items():
             named[name.partition(FINGERPRINT)[0]] += count
-        told = named.keys() - {OTHERS}
-        if len(told) > 1:
+        names = named.keys() - {OTHERS}
+        if len(names) > 1:
             yield (
                 f"SEVERAL MODELS: {seat} ({model.label}) was answered, as its server says, by "
                 f"{list_answered(named)}: these numbers are of all of them together."
             )
-        elif not any(_is_same(asked, *told) for asked in (model.model, model.label)):
+        elif not any(_is_same(asked, *names) for asked in (model.model, model.label)):
             yield (
                 f"OTHER MODEL: {seat} ({model.label}) was asked for as {model.model}, and its "
                 f"server says that {list_answered(named)} answered."
@@ -101,29 +107,29 @@ def tell_trials(spec: RunSpec, samples: int, transcripts: Path) -> tuple[str, ..
     """How many samples there are, where n counts each several times; and whether that was idle."""
     if (trials := spec.trials) == 1:
         return ()
-    told = f"{samples} samples in {trials} trials each: n counts every trial."
-    return (told, ALIKE) if _are_trials_alike(transcripts) else (told,)
+    sentence = f"{samples} samples in {trials} trials each: n counts every trial."
+    return (sentence, ALIKE) if _are_trials_alike(transcripts) else (sentence,)
 
 
 def list_answered(counts: Mapping[str, int]) -> str:
     """The first names by their counts, with those; and the count of what has no name of its own."""
     named = [item for item in counts.items() if item[0] != OTHERS]
     ordered = sorted(named, key=lambda item: -item[1])
-    told = [
+    listed = [
         f"{name} ({count:,} {'reply' if count == 1 else 'replies'})"
         for name, count in ordered[:MOST_LISTED]
     ]
     if (more := len(ordered) - MOST_LISTED) > 0:
-        told.append(f"and {more} more")
+        listed.append(f"and {more} more")
     if others := counts.get(OTHERS):
-        told.append(f"and {others:,} more replies by names that were not counted")
-    return ", ".join(told)
+        listed.append(f"and {others:,} more replies by names that were not counted")
+    return ", ".join(listed)
 
 
 def _is_same(asked: str, answered: str) -> bool:
-    """Whether one name is the other, or an alias of it; what stands before a slash is no name."""
-    told = (asked, answered.partition(BY_HOST)[0])
-    names = {name.rstrip("/").rsplit("/", 1)[-1].lower().removesuffix("-latest") for name in told}
+    """Whether one name is the other, or an alias of it; what is before a slash is ignored."""
+    pair = (asked, answered.partition(BY_HOST)[0])
+    names = {name.rstrip("/").rsplit("/", 1)[-1].lower().removesuffix("-latest") for name in pair}
     return len(names) == 1 or any(names == {name, _SNAPSHOT.sub("", name)} for name in names)
 
 
@@ -141,3 +147,83 @@ def _are_trials_alike(transcripts: Path) -> bool:
             if texts.setdefault(place, call["text"]) != call["text"]:
                 return False
     return repeated
+
+
+PACKAGES = ("torch", "transformers", "accelerate", "bitsandbytes", "vllm", "openai", "sacrebleu")
+"""Packages whose version can change a reply or a score."""
+
+
+def software() -> dict[str, Any]:
+    """Versions of mmconv, Python and the packages that matter, where they are installed."""
+    versions = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return {
+        "mmconv": __version__,
+        "python": platform.python_version(),
+        "packages": versions,
+    }
+
+
+def summary(spec: RunSpec, tally: Tally, complete: bool, seconds: float) -> RunSummary:
+    """What came of a run, with cost where a model's file gives prices."""
+    return RunSummary(
+        complete=complete,
+        seconds=round(seconds, 3),
+        plans=tally.finished,
+        seats={name: _seat(spec.seats[name], counts) for name, counts in tally.seats.items()},
+    )
+
+
+def headline(
+    spec: RunSpec, benchmark: Benchmark[Any], samples: int, answered_by: Answered
+) -> dict[str, str]:
+    """What stands at the head of a run's report, by name.
+
+    Of the models that answered, those that go by another name than they were asked for.
+    """
+    models = {seat: model.label for seat, model in spec.seats.items()}
+    for seat, counts in answered_by.items():
+        if not counts.keys() <= {spec.seats[seat].model, spec.seats[seat].label}:
+            models[seat] += f", answered by {list_answered(counts)}"
+    options = spec.model_dump(mode="json")["options"]
+    return {
+        **models,
+        "samples": f"{samples} of {benchmark.name}",
+        "trials": str(spec.trials),
+        "conditions": ", ".join(benchmark.conditions),
+        "options": ", ".join(f"{name} {value}" for name, value in options.items()),
+        "seed": str(spec.seed),
+        "written": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC by mmconv {__version__}",
+    }
+
+
+def _seat(model: ModelSpec, counts: SeatTally) -> SeatSummary:
+    return SeatSummary(
+        model=model.label,
+        asked=counts.asked,
+        stored=counts.stored,
+        failed=counts.failed,
+        skipped=counts.skipped,
+        needless=counts.needless,
+        retried=counts.retried,
+        truncated=counts.truncated,
+        failures=dict(counts.failures),
+        input_tokens=counts.input_tokens,
+        output_tokens=counts.output_tokens,
+        unmetered=counts.unmetered,
+        timed_out=counts.timed_out,
+        cost_usd=cost(model, counts.input_tokens, counts.output_tokens, counts.unmetered),
+        total_input_tokens=counts.total_input_tokens,
+        total_output_tokens=counts.total_output_tokens,
+        total_unmetered=counts.total_unmetered,
+        total_cost_usd=cost(
+            model,
+            counts.total_input_tokens,
+            counts.total_output_tokens,
+            counts.total_unmetered,
+        ),
+    )

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_the_keyboard_keeps_its_place(run: Path, opened: Opener) -> None:
-    page = await opened(run)
+    page = await opened(run, "#samples")
     await page.get_by_role("button", name="Next").focus()
     for name in ("2", "3"):
         await page.keyboard.press("Enter")
@@ -31,8 +31,8 @@ async def test_the_keyboard_keeps_its_place(run: Path, opened: Opener) -> None:
 async def test_arrows_move_a_table_that_scrolls_and_not_the_samples(
     run: Path, opened: Opener
 ) -> None:
-    page = await opened(run, width=PHONE)
-    scrolled = page.locator("#scores .scroll").first
+    page = await opened(run, "#details", width=PHONE)
+    scrolled = page.locator("#cost .scroll").first
     await scrolled.focus()
     await page.keyboard.press("ArrowRight")
     await expect(scrolled).not_to_have_js_property("scrollLeft", 0)

@@ -27,7 +27,7 @@ async def width(page: Page) -> Any:
 async def test_a_picture_is_enlarged_by_keyboard_and_closed_again(
     run: Path, opened: Opener
 ) -> None:
-    page = await opened(run)
+    page = await opened(run, "#samples")
     picture = page.get_by_role("button", name="The picture of sample 1")
     await picture.focus()
     await page.keyboard.press("Enter")
@@ -45,7 +45,7 @@ async def test_a_picture_is_enlarged_by_keyboard_and_closed_again(
 
 
 async def test_a_larger_picture_is_loaded_from_beside_the_page(apart: Path, opened: Opener) -> None:
-    page = await opened(apart)
+    page = await opened(apart, "#samples")
     await page.locator(".detail .enlarge").click()
     await expect(page.locator("#enlarged img")).to_have_attribute("src", IS_LARGER)
     await expect(page.locator("#enlarged .problem")).to_be_hidden()
@@ -65,7 +65,7 @@ async def test_a_page_without_its_folder_says_that_a_picture_is_the_small_one(
 
 async def test_a_table_is_sorted_by_a_column_and_set_back(run: Path, opened: Opener) -> None:
     page = await opened(run)
-    table = page.locator("#scores table").first
+    table = page.locator("#headline table").first
     rows = table.locator("tbody th")
     column = table.get_by_role("columnheader", name="free")
     before = await rows.all_inner_texts()
@@ -102,7 +102,7 @@ async def test_words_are_sorted_as_words_though_they_start_with_digits(
     run: Path, opened: Opener
 ) -> None:
     page = await opened(run)
-    table = page.locator("#scores table").first
+    table = page.locator("#headline table").first
     shown = ["b.model", "72b", "4o", "a.model", "Infinity"]
     await table.evaluate(
         """(table, words) => {
@@ -118,7 +118,7 @@ async def test_words_are_sorted_as_words_though_they_start_with_digits(
 
 
 async def test_keys_of_a_single_sign_can_be_switched_off(run: Path, opened: Opener) -> None:
-    page = await opened(run)
+    page = await opened(run, "#samples")
     await page.keyboard.press("?")
     await page.get_by_role("checkbox", name="Keys of a single sign work").uncheck()
     await page.keyboard.press("Escape")
@@ -136,7 +136,7 @@ async def test_keys_of_a_single_sign_can_be_switched_off(run: Path, opened: Open
 
 
 async def test_of_three_runs_the_gain_of_each_is_an_order(run: Path, opened: Opener) -> None:
-    page = await opened(run)
+    page = await opened(run, "#samples")
     ordered = """sort => selection({
         columns: [0, 1, 2].map((at) => [at, "free", "rating", 1, ""]),
         samples: [{ f: [], s: [5, 9, 1] }, { f: [], s: [5, 1, 9] }],
@@ -150,5 +150,6 @@ async def test_of_three_runs_the_gain_of_each_is_an_order(run: Path, opened: Ope
 async def test_a_served_picture_is_enlarged_as_it_is(url: str, opened: Opener) -> None:
     page = await opened(url)
     await page.locator("a[href*='/runs/']").first.click()
+    await page.click(".tabs a[href='#samples']")
     await page.locator(".detail .enlarge").click()
     assert await width(page) > 0

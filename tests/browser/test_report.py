@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 import PIL.Image
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Browser, Locator, Page, expect
 
 from mmconv.report.page import write_page
 from tests.browser.conftest import Opener, is_dark
@@ -43,7 +43,7 @@ def scores(path: Path, condition: str, turn: int) -> dict[str, float]:
 async def test_a_sample_shows_its_picture_and_three_conversations(
     run: Path, opened: Opener
 ) -> None:
-    page = await opened(run)
+    page = await opened(run, "#samples")
     await expect_list(page, [str(number) for number in range(1, 41)])
     await expect_sample(page, "1")
     picture = page.locator("#detail .detail-head img")
@@ -55,7 +55,7 @@ async def test_a_sample_shows_its_picture_and_three_conversations(
 
 
 async def test_a_verdict_opens_to_its_rationale(run: Path, opened: Opener) -> None:
-    page = await opened(run)
+    page = await opened(run, "#samples")
     verdicts = page.locator("#detail details.verdict")
     rationale = verdicts.first.locator("p")
     await expect(rationale).to_be_hidden()
@@ -68,7 +68,7 @@ async def test_a_verdict_opens_to_its_rationale(run: Path, opened: Opener) -> No
 
 
 async def test_keys_go_from_sample_to_sample(run: Path, opened: Opener) -> None:
-    page = await opened(run)
+    page = await opened(run, "#samples")
     for key, name in (("j", "2"), ("ArrowRight", "3"), ("k", "2"), ("ArrowLeft", "1")):
         await page.keyboard.press(key)
         await expect_sample(page, name)
@@ -97,7 +97,7 @@ async def test_an_address_of_no_sample_says_so(run: Path, opened: Opener) -> Non
 
 
 async def test_buttons_go_to_the_next_sample_and_back(run: Path, opened: Opener) -> None:
-    page = await opened(run)
+    page = await opened(run, "#samples")
     await page.get_by_role("button", name="Next").click()
     await expect_sample(page, "2")
     await page.get_by_role("button", name="Previous").click()
@@ -105,7 +105,7 @@ async def test_buttons_go_to_the_next_sample_and_back(run: Path, opened: Opener)
 
 
 async def test_what_perfect_perception_mends_is_found(run: Path, opened: Opener) -> None:
-    page = await opened(run)
+    page = await opened(run, "#samples")
     free, mended = scores(run, "free", 2), scores(run, "perception", 2)
     better = [sample for sample in free if mended[sample] > free[sample]]
     assert 0 < len(better) < 40
@@ -116,7 +116,7 @@ async def test_what_perfect_perception_mends_is_found(run: Path, opened: Opener)
 
 
 async def test_what_the_attribution_says_is_a_filter(run: Path, opened: Opener) -> None:
-    page = await opened(run)
+    page = await opened(run, "#samples")
     table = orjson.loads((run.parent / "tables" / "attribution_samples.json").read_bytes())
     blamed = [
         name.split("/")[2]
@@ -140,13 +140,13 @@ async def test_answers_that_a_filter_held_back_are_found(
         record | {"value": 1.0} if held.items() <= record.items() else record for record in records
     ]
     (folder / "scores.jsonl").write_bytes(b"\n".join(map(orjson.dumps, changed)) + b"\n")
-    page = await opened(write_page(folder))
+    page = await opened(write_page(folder), "#samples")
     await page.select_option("select[name=show]", label="answer filtered")
     await expect_list(page, ["3"])
 
 
 async def test_condition_and_score_filter_and_sort(run: Path, opened: Opener) -> None:
-    page = await opened(run)
+    page = await opened(run, "#samples")
     free = scores(run, "free", 1)
     low = [sample for sample, value in free.items() if value <= 5]
     assert 0 < len(low) < 40
@@ -163,7 +163,7 @@ async def test_condition_and_score_filter_and_sort(run: Path, opened: Opener) ->
 
 
 async def test_search_reads_all_texts_and_marks_what_it_found(run: Path, opened: Opener) -> None:
-    page = await opened(run)
+    page = await opened(run, "#samples")
     await page.keyboard.press("/")
     await page.keyboard.type("(33)")
     await expect_list(page, ["34"])
@@ -183,8 +183,8 @@ async def test_a_question_mark_tells_the_keys(run: Path, opened: Opener) -> None
 
 
 async def test_a_category_s_name_lists_its_samples(run: Path, opened: Opener) -> None:
-    page = await opened(run)
-    await page.locator("#categories_reasoning").get_by_role("link", name=OTHER_CATEGORY).click()
+    page = await opened(run, "#details")
+    await page.locator("#map-categories_reasoning").get_by_role("link", name=OTHER_CATEGORY).click()
     await expect_list(page, [str(number) for number in range(1, 41) if _source(number) % 2])
     await expect(page.locator("#detail .turn").nth(1).locator("h4")).to_contain_text(OTHER_CATEGORY)
     await expect(page.locator("select[name=category]")).to_have_value(f"2:{OTHER_CATEGORY}")
@@ -239,10 +239,10 @@ async def _ink_at_the_right(page: Page, place: Locator) -> int:
 async def test_what_goes_on_to_the_right_fades_there_until_its_end_is_reached(
     run: Path, opened: Opener, scheme: str
 ) -> None:
-    page = await opened(run, width=PHONE, scheme=scheme)
+    page = await opened(run, "#details", width=PHONE, scheme=scheme)
     for name, fading, last in (
         (".bar nav", ".bar nav", "a"),
-        ("#scores .scroll", "#scores .scroll > div", "td"),
+        ("#cost .scroll", "#cost .scroll > div", "td"),
     ):
         scrolled = page.locator(name).first
         fade = await page.locator(fading).first.evaluate(
@@ -263,8 +263,8 @@ async def test_what_goes_on_to_the_right_fades_there_until_its_end_is_reached(
 async def test_titles_stay_above_names_where_a_map_scrolls_both_ways(
     run: Path, opened: Opener
 ) -> None:
-    page = await opened(run, width=PHONE)
-    scrolled = page.locator("#categories_creation .scroll")
+    page = await opened(run, "#details", width=PHONE)
+    scrolled = page.locator("#map-categories_creation .scroll")
     await scrolled.locator("tbody").evaluate("all => { all.innerHTML = all.innerHTML.repeat(30); }")
     await scrolled.scroll_into_view_if_needed()
     corner = await scrolled.evaluate(
@@ -279,10 +279,11 @@ async def test_titles_stay_above_names_where_a_map_scrolls_both_ways(
 
 
 async def test_what_fits_its_width_does_not_scroll(run: Path, opened: Opener) -> None:
-    page = await opened(run, width=1280)
-    for name in (".bar nav", "#scores .scroll", "#categories .scroll"):
-        for scrolled in await page.locator(name).all():
-            assert await scrolled.evaluate("each => each.scrollWidth <= each.clientWidth"), name
+    for tab, names in (("", (".bar nav", "#headline .scroll")), ("#details", ("#maps .scroll",))):
+        page = await opened(run, tab, width=1280)
+        for name in names:
+            for scrolled in await page.locator(name).all():
+                assert await scrolled.evaluate("each => each.scrollWidth <= each.clientWidth"), name
 
 
 async def test_samples_beside_the_page_are_loaded_from_there(apart: Path, opened: Opener) -> None:
@@ -297,7 +298,7 @@ async def test_what_a_search_could_not_read_is_told(
     apart: Path, opened: Opener, tmp_path: Path
 ) -> None:
     alone = Path(shutil.copy(apart, tmp_path))
-    page = await opened(alone, expected="ERR_FILE_NOT_FOUND")
+    page = await opened(alone, "#samples", expected="ERR_FILE_NOT_FOUND")
     await page.fill("#query", "picture")
     told = (
         "0 of 12 samples (12 could not be searched: report.samples/0.js is not beside this page.)"
@@ -306,7 +307,7 @@ async def test_what_a_search_could_not_read_is_told(
 
 
 async def test_right_to_left_texts_begin_at_the_right(run: Path, opened: Opener) -> None:
-    page = await opened(run)
+    page = await opened(run, "#samples")
     for name in (".answer .text", ".asked p"):
         text = page.locator(f"#detail {name}").first
         left = await text.evaluate(
@@ -321,7 +322,7 @@ async def test_right_to_left_texts_begin_at_the_right(run: Path, opened: Opener)
 
 
 async def test_runs_are_read_side_by_side(compared: Path, opened: Opener) -> None:
-    page = await opened(compared)
+    page = await opened(compared, "#samples")
     first = page.locator("#detail .turn").first
     titles = ["pocket · free", "blurred · free"]
     await expect(first.locator(".column-title")).to_have_text(titles)
@@ -333,19 +334,17 @@ async def test_runs_are_read_side_by_side(compared: Path, opened: Opener) -> Non
 
 async def test_what_differs_is_in_sight_on_a_phone(compared: Path, opened: Opener) -> None:
     page = await opened(compared, width=PHONE)
-    row = page.locator("#differences tbody tr").filter(has_text="S1")
-    marked = row.locator("td").first
+    grid = page.locator("#headline .table", has_text="difference from pocket").first
+    marked = grid.get_by_role("row", name="perception", exact=False).first.locator("td").first
     await expect(marked).to_contain_text(" *")
     await marked.scroll_into_view_if_needed()
     box = await marked.bounding_box()
     assert box is not None and box["x"] + box["width"] < PHONE
-    await expect(page.locator("#differences .notes").first).to_contain_text(
-        "*: the difference is apart"
-    )
+    await expect(grid.locator(".notes")).to_contain_text("* significant at the 5 % level")
 
 
 async def test_hostile_answers_are_shown_and_not_obeyed(hostile: Path, opened: Opener) -> None:
-    page = await opened(hostile)
+    page = await opened(hostile, "#samples")
     answers = page.locator("#detail .answer:not(.given) .text")
     await expect(answers.first).to_have_text(HOSTILE)
     await expect(page).to_have_title("<script> on ConvBench")
@@ -395,3 +394,51 @@ async def test_no_two_regions_of_a_page_have_one_name(compared: Path, opened: Op
         "document.getElementById(each.getAttribute('aria-labelledby')).textContent)"
     )
     assert len({*names}) == len(names) > 1
+
+
+async def test_a_page_opens_with_pictures_findings_and_a_compact_table(
+    run: Path, opened: Opener
+) -> None:
+    page = await opened(run)
+    tops = []
+    for name in ("#headline figure", ".findings li", "#headline table"):
+        await expect(page.locator(name).first).to_be_visible()
+        box = await page.locator(name).first.bounding_box()
+        assert box is not None
+        tops.append(box["y"])
+    assert tops == sorted(tops)
+    assert await page.locator(".findings li").count() <= 3
+    for tab in ("overview", "details", "samples", "provenance"):
+        await page.click(f".tabs a[href='#{tab}']")
+        await expect(page.locator("html")).to_have_attribute("data-tab", tab)
+        height = await page.evaluate("document.documentElement.scrollHeight")
+        assert height <= 4000, tab
+
+
+async def test_one_tab_is_shown_and_an_address_opens_what_it_names(
+    run: Path, opened: Opener
+) -> None:
+    page = await opened(run)
+    await expect(page.locator("#samples")).to_be_hidden()
+    await expect(page.locator("#losses")).to_be_hidden()
+    await page.click(".tabs a[href='#samples']")
+    await expect(page.locator("#list a").first).to_be_visible()
+    await expect(page.locator("#headline")).to_be_hidden()
+    await page.go_back()
+    await expect(page.locator("#headline")).to_be_visible()
+    await page.keyboard.press("j")
+    await expect_sample(page, "2")
+    await expect(page.locator("#detail .turn").first).to_be_visible()
+    page = await opened(run, "#table-deltas")
+    await expect(page.locator("details#table-deltas table")).to_be_visible()
+
+
+async def test_without_scripts_everything_but_the_samples_is_shown(
+    run: Path, browser: Browser
+) -> None:
+    context = await browser.new_context(java_script_enabled=False)
+    page = await context.new_page()
+    await page.goto(run.as_uri())
+    for name in ("#headline", "#losses", "#provenance"):
+        await expect(page.locator(name)).to_be_visible()
+    await context.close()

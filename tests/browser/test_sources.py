@@ -42,7 +42,7 @@ SHOW = """async () => {
 async def test_an_address_of_a_sample_that_is_not_there_yet_loads_it(
     run: Path, opened: Opener
 ) -> None:
-    page = await opened(run)
+    page = await opened(run, "#samples")
     await page.evaluate(SHOW)
     await expect(page.locator("#count")).to_have_text("1 or more samples")
     await page.evaluate("() => { location.hash = '#sample=3'; }")
@@ -54,7 +54,7 @@ async def test_an_address_of_a_sample_that_is_not_there_yet_loads_it(
 
 
 async def test_several_pictures_stand_in_their_turns(run: Path, opened: Opener) -> None:
-    page = await opened(run)
+    page = await opened(run, "#samples")
     await page.evaluate(SHOW)
     turns = page.locator("#detail .turn")
     for place, sign in enumerate("ab"):
@@ -82,7 +82,7 @@ SHOW_SCORES = """async () => {
 async def test_scores_of_one_metric_that_are_told_apart_are_chosen_one_by_one(
     run: Path, opened: Opener
 ) -> None:
-    page = await opened(run)
+    page = await opened(run, "#samples")
     await page.evaluate(SHOW_SCORES)
     metrics = page.locator("select[name=metric] option")
     await expect(metrics).to_have_text(["fitness (echo)", "fitness (GT)"])
@@ -95,7 +95,7 @@ async def test_scores_of_one_metric_that_are_told_apart_are_chosen_one_by_one(
 async def test_values_that_are_numbers_stand_in_the_order_of_numbers(
     run: Path, opened: Opener
 ) -> None:
-    page = await opened(run)
+    page = await opened(run, "#samples")
     await page.evaluate(SHOW_SCORES)
     lengths = page.locator("select[name=length] option")
     await expect(lengths).to_have_text(["any", "4", "10"])

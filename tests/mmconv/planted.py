@@ -19,14 +19,8 @@ import orjson
 from images import ImageStore
 from mmconv.benchmarks.convbench.benchmark import build
 from mmconv.benchmarks.convbench.metrics import metrics
-from mmconv.benchmarks.convbench.quantities import (
-    DELTAS,
-    DUE,
-    GRADINGS,
-    MEANS,
-    QUANTITIES,
-    Grading,
-)
+from mmconv.benchmarks.convbench.options import DELTAS, QUANTITIES
+from mmconv.benchmarks.convbench.quantities import DUE, GRADINGS, MEANS, Grading
 from mmconv.benchmarks.metrics import Metric, Ratio
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.graph import check, resolve

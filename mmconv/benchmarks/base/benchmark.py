@@ -29,6 +29,7 @@ from mmconv.benchmarks.shared.endings import METRICS, endings
 from mmconv.benchmarks.shared.options import (
     BenchmarkOptions,
     Description,
+    Display,
     named_conditions,
     read_options,
 )
@@ -124,6 +125,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
     - `scale`: the lowest and highest value of all scores, or a mapping of each score's name to its
       own, or to None if it has none. Other values are refused, and intervals end there.
     - `least`: names of scores, such as errors, of which the least is best.
+    - `display`: how results are shown to readers.
     - `judging`: names of options that change how equal answers are judged.
 
     `self.options` are the options of the run. Building a benchmark checks them; `load_data` reads
@@ -139,6 +141,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
     scale: ClassVar[Scale] = None
     least: ClassVar[tuple[str, ...]] = ()
     judging: ClassVar[frozenset[str]] = frozenset()
+    display: ClassVar[Display] = Display()
     sample_type: ClassVar[type[Sample]]
     options_type: ClassVar[type[Options]]
     options: OptionsT
@@ -294,6 +297,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
         required = ", ".join(
             name for name, field in cls.sample_type.model_fields.items() if field.is_required()
         )
+        scales = cls.scale if isinstance(cls.scale, Mapping) else {}
         any_role = {"NAME": f"Every model role that plan() uses; records need {required}."}
         return Description(
             options=cls.options_type,
@@ -301,6 +305,8 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
             unnamed=", ".join(cls.default_conditions or conditions),
             seats=cls.roles or any_role,
             judging=cls.judging,
+            scale={name: ends for name, ends in scales.items() if ends is not None},
+            display=cls.display,
         )
 
     def load(self) -> Iterator[SampleT]:

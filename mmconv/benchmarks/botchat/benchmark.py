@@ -49,6 +49,7 @@ from mmconv.benchmarks.shared.options import (
     JUDGE,
     BenchmarkOptions,
     Description,
+    Display,
     Several,
     named_conditions,
     read_options,
@@ -139,6 +140,21 @@ DESCRIPTION = Description(
         ANY_SEAT: "Any other seat, of any name: an opponent, which talks in the run itself.",
     },
     judging=frozenset({"dup_detect", "judge_retries", "judge_max_tokens"}),
+    display=Display(
+        labels={
+            UNCON: "without a document",
+            CON: "with a document",
+            "human": "utterances before the first taken for AI",
+            "pass": "passed at the length that is the turn",
+            "pass_at_human_length": "passed at the human dialogue's length",
+            "non_loop": "without a loop",
+            "non_loop_utterances": "utterances before a loop",
+            "characters": "characters of an utterance",
+            "words": "words of an utterance",
+            "dropped": "oldest messages dropped",
+            "duel": "points of a comparison (-3 to 3)",
+        }
+    ),
 )
 """What `mmconv options botchat` prints."""
 

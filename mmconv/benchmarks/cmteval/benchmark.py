@@ -63,6 +63,8 @@ from mmconv.benchmarks.shared.options import (
     JUDGE,
     BenchmarkOptions,
     Description,
+    Display,
+    Ratings,
     Several,
     named_conditions,
     read_options,
@@ -97,7 +99,7 @@ AUTHORS_LIMIT = 20_000
 """The tokens that the authors' scripts let the judge write."""
 
 # Measured over the 63 judgements (432 turns) of the authors' eval_long-text_llama3.1-8b.json, put
-# together again as the judge was asked for them, in the tokens of `mmconv.report.forecast`.
+# together again as the judge was asked for them, in the tokens of `mmconv.report.costs`.
 JUDGEMENT_TOKENS = 62
 """How many tokens a judgement has for each turn; forecasts use it."""
 
@@ -148,6 +150,21 @@ DESCRIPTION = Description(
     unnamed=CONDITION,
     seats={"candidate": CANDIDATE, "judge": JUDGE},
     judging=frozenset(GradingOptions.model_fields),
+    scale=dict.fromkeys(("IS", "Adp", "TLS", "DLS", "DLS_min"), (1.0, 5.0)),
+    display=Display(
+        labels={
+            "IS": "IS, synthesis (1-5)",
+            "Adp": "Adp, adaptability (1-5)",
+            "TLS": "TLS, mean of IS and Adp",
+            "DLS": "DLS, mean of the turns",
+            "DLS_min": "DLS, lowest turn",
+            "merged": "turn judged with others",
+            "surplus": "scores for missing turns",
+            "authors_IS": "IS, the authors' reading",
+            "authors_Adp": "Adp, the authors' reading",
+        },
+        ratings=tuple(Ratings(metric=name, lowest=1, highest=5) for name in ("IS", "Adp")),
+    ),
 )
 """What `mmconv options cmteval` prints."""
 

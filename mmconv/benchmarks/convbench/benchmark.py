@@ -26,7 +26,9 @@ from mmconv.benchmarks.convbench.metrics import metrics
 from mmconv.benchmarks.convbench.official import Convention, constant_for
 from mmconv.benchmarks.convbench.options import (
     ALONE,
+    DISPLAY,
     GIVEN,
+    SCALE,
     ConvBenchOptions,
     GradingName,
     GradingOptions,
@@ -111,6 +113,8 @@ class ConvBench(Benchmark[Row, ConvBenchOptions]):
     )
     prompts = "convbench"
     roles = CANDIDATE_AND_JUDGE
+    scale = SCALE
+    display = DISPLAY
     judging = frozenset(GradingOptions.model_fields) - {"grading"} | {
         "failure_rating",
         "failure_win",

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mmconv.benchmarks.convbench.metrics import TIE, Courses
 from mmconv.benchmarks.convbench.official import Convention
-from mmconv.benchmarks.convbench.options import CONDITIONS, ConvBenchOptions
-from mmconv.benchmarks.convbench.quantities import (
+from mmconv.benchmarks.convbench.options import (
+    ATTRIBUTED,
+    CONDITIONS,
     DELTAS,
+    IN_SHARES,
+    LEVELS,
+    QUANTITIES,
+    ConvBenchOptions,
+)
+from mmconv.benchmarks.convbench.quantities import (
     DUE,
     GRADINGS,
     LADDERS,
-    LEVELS,
     MEANS,
     PAIRWISE,
-    QUANTITIES,
     Grading,
     gradings,
 )
-from mmconv.benchmarks.layouts import Build, Layout, Rows
+from mmconv.benchmarks.layouts import Build, Layout, Rows, write_estimate
 from mmconv.benchmarks.metrics import LARGEST_WIDTH
 from mmconv.core.types import Cell, Table
 from mmconv.stats import FEWEST_CLUSTERS, ScoreFrame
@@ -68,9 +73,6 @@ POSITION = (
     "same side wins in both orders."
 )
 
-IN_SHARES = "in the shares"
-"""The column that says whether a failure counts in the shares: yes, or no and the reason."""
-
 _LOST_TURN = re.compile(r"skipped: \w+/turn_\d")
 
 
@@ -91,6 +93,7 @@ def layouts(options: ConvBenchOptions, convention: Convention | None) -> Iterato
         "deltas",
         "What perfect earlier turns change",
         notes=("Deltas are paired per sample.", REFERENCES_COUNT),
+        findings=_largest_gain,
     )
     for grading in judged:
         yield Layout(
@@ -149,6 +152,7 @@ def _attribution(judged: Sequence[Grading], lost: Sequence[str]) -> Iterator[Lay
         "attribution_net",
         "Which level the failures come from (% of failures)",
         notes=(NET if only_by_chance else f"Cite these. {NET}", UNSHOWN, failing, SCORED, *lost),
+        findings=None if lost and judged[0].name == PAIRWISE.name else _causes,
     )
     yield Layout(
         "failures",
@@ -185,6 +189,56 @@ def _details() -> Iterator[Layout]:
         row_label="{condition}, turn {turn}",
         columns="name",
     )
+
+
+def _largest_gain(rows: Rows) -> Iterator[str]:
+    """Which level gains or loses most by perfect earlier turns, if that is not chance."""
+    gains = {name: _first_cell(rows[name]) for name in rows if not name.startswith("S0")}
+    sure = {name: cell for name, cell in gains.items() if cell and _size_beyond_chance(cell)}
+    if sure:
+        name, cell = max(sure.items(), key=lambda item: abs(_value(item[1])))
+        condition, turn = QUANTITIES[DELTAS[name][1]]
+        verb = "helps" if _value(cell) > 0 else "harms"
+        change = f"{write_estimate(cell, signed=True)} in {next(iter(rows[name]))}"
+        yield f"Perfect {condition} {verb} {LEVELS[turn]} most: {change}."
+
+
+def _causes(rows: Rows) -> Iterator[str]:
+    """From which level the failures of each level come, if that is not chance."""
+    for level in LADDERS:
+        failed = f"{level}{DUE}"
+        of_level = [name for name in rows if name.startswith(failed)]
+        shares = {
+            name.removeprefix(failed): cell
+            for name in of_level
+            if (cell := _first_cell(rows[name]))
+        }
+        if not shares:
+            continue
+        cause, cell = max(shares.items(), key=lambda item: _value(item[1]))
+        if _size_beyond_chance(cell) > 0:
+            # a share is the largest beyond chance if all are known and the intervals are apart
+            others = [other.high or 0.0 for name, other in shares.items() if name != cause]
+            is_sure = len(shares) == len(of_level) and max(others, default=0.0) <= (cell.low or 0.0)
+            amount = "Most" if is_sure and (cell.low or 0.0) > 50 else "Some"
+            cause = f"{cause} itself" if cause == level else cause
+            share = write_estimate(cell, unit="% net")
+            yield f"{amount} failures in {level} come from {cause}: {share}."
+
+
+def _first_cell(row: Mapping[str, Cell]) -> Cell | None:
+    """The cell of the first grading, if it has a value and an interval."""
+    cell = next(iter(row.values()))
+    return cell if isinstance(cell.value, float) and cell.low is not None else None
+
+
+def _value(cell: Cell) -> float:
+    return cell.value if isinstance(cell.value, float) else 0.0
+
+
+def _size_beyond_chance(cell: Cell) -> float:
+    """How far the interval is from 0: below 0 for a loss, and 0 if it holds 0."""
+    return max(cell.low or 0.0, 0.0) + min(cell.high or 0.0, 0.0)
 
 
 def _paper() -> tuple[str, ...]:
@@ -235,13 +289,13 @@ class _AttributionSamples:
                 for each in frame.once(Courses(grading=grading, level=level)):
                     if each.passed[0] is False:
                         rows[f"{grading.name}/{level}/{each.sample}"] = {
-                            "attributed to": Cell(value=each.cause or f"unknown: {each.reason}"),
+                            ATTRIBUTED: Cell(value=each.cause or f"unknown: {each.reason}"),
                             IN_SHARES: Cell(value=_counted(each.cause, each.reason)),
                         }
         return Table(
             name="attribution_samples",
             title="The samples behind the attribution",
-            columns=("attributed to", IN_SHARES),
+            columns=(ATTRIBUTED, IN_SHARES),
             rows=rows,
             notes=self._notes,
             detail=True,

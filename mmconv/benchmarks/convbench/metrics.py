@@ -16,16 +16,21 @@ from functools import partial
 from itertools import pairwise, product
 
 from mmconv.benchmarks.convbench.official import OFFICIAL, Convention, OfficialRates
-from mmconv.benchmarks.convbench.options import ALONE, GIVEN, ConvBenchOptions, own_turns
-from mmconv.benchmarks.convbench.quantities import (
+from mmconv.benchmarks.convbench.options import (
+    ALONE,
     DELTAS,
+    GIVEN,
+    LEVELS,
+    QUANTITIES,
+    ConvBenchOptions,
+    own_turns,
+)
+from mmconv.benchmarks.convbench.quantities import (
     DUE,
     FAILED,
     LADDERS,
-    LEVELS,
     MEANINGS,
     MEANS,
-    QUANTITIES,
     Grading,
     gradings,
 )

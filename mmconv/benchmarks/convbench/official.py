@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mmconv.benchmarks.convbench.quantities import DELTAS, MEANS, PAIRWISE, QUANTITIES
+from mmconv.benchmarks.convbench.options import DELTAS, QUANTITIES
+from mmconv.benchmarks.convbench.quantities import MEANS, PAIRWISE
 from mmconv.core.types import Cell
 from mmconv.stats import Column, ScoreFrame
 

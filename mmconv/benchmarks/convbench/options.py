@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from mmconv.benchmarks.base.benchmark import ImageOptions
-from mmconv.benchmarks.shared.options import BenchmarkOptions, Several
+from mmconv.benchmarks.shared.options import (
+    BenchmarkOptions,
+    Display,
+    Ratings,
+    Several,
+    word_verdict,
+)
+from mmconv.core.types import Table
 
 GradingName = Literal["direct", "pairwise"]
 
@@ -19,6 +28,37 @@ ALONE = {"reasoning_alone": 2, "creation_alone": 3}
 """Single-turn conditions (Appendix C.1): the one instruction that is asked, without the others."""
 
 CONDITIONS = (*GIVEN, *ALONE)
+
+LEVELS = {1: "perception", 2: "reasoning", 3: "creation"}
+"""Turn -> what it asks for."""
+
+QUANTITIES: dict[str, tuple[str, int]] = {
+    "S1": ("free", 1),
+    "S2": ("free", 2),
+    "S3": ("free", 3),
+    "S0": ("free", 0),
+    "S2_hat": ("perception", 2),
+    "S3_hat": ("perception", 3),
+    "S0_hat": ("perception", 0),
+    "S3_tilde": ("reasoning", 3),
+    "S0_tilde": ("reasoning", 0),
+}
+"""Name -> (condition, turn)."""
+
+DELTAS = {
+    "S2_hat - S2": ("S2", "S2_hat"),
+    "S3_hat - S3": ("S3", "S3_hat"),
+    "S0_hat - S0": ("S0", "S0_hat"),
+    "S3_tilde - S3_hat": ("S3_hat", "S3_tilde"),
+    "S0_tilde - S0_hat": ("S0_hat", "S0_tilde"),
+}
+"""Name -> (what it starts from, what it goes to)."""
+
+ATTRIBUTED = "attributed to"
+IN_SHARES = "in the shares"
+"""The column that says whether a failure counts in the shares: yes, or no and the reason."""
+
+_SIDE = re.compile(r"pairwise_([AB])/")
 
 
 class GradingOptions(BenchmarkOptions):
@@ -90,3 +130,51 @@ def own_turns(condition: str) -> tuple[int, ...]:
     if condition in ALONE:
         return (ALONE[condition],)
     return tuple(range(GIVEN[condition] + 1, 4))
+
+
+def word_side(call: str, label: str | None, scores: Mapping[str, float]) -> str:
+    """A rating, or who won: the label of a pairwise verdict is a side and not a party."""
+    side = _SIDE.match(call)
+    if side is not None:
+        return f"{'won' if label == side[1] else 'lost'} (shown as {side[1]})"
+    return word_verdict(call, label, {} if label else scores)
+
+
+def mark_failures(tables: Sequence[Table]) -> dict[str, tuple[str, ...]]:
+    """Sample -> what its failures are attributed to."""
+    marks: dict[str, list[str]] = {}
+    for table in tables:
+        for name, row in table.rows.items() if table.name == "attribution_samples" else ():
+            grading, level, sample = name.split("/", 2)
+            # older runs have another title there
+            cause = str(row[table.columns[0]].value)
+            if not cause.startswith("unknown"):
+                failed = "lost" if grading == "pairwise" else "failed"
+                counted = row.get(IN_SHARES)
+                apart = ", not in the shares" if counted and counted.value != "yes" else ""
+                mark = f"{level} {failed}, attributed to {cause} ({grading}{apart})"
+                marks.setdefault(sample, []).append(mark)
+    return {sample: tuple(found) for sample, found in marks.items()}
+
+
+SCALE = {"rating": (1.0, 10.0), "win": (0.0, 1.0)}
+
+DISPLAY = Display(
+    turns={**LEVELS, 0: "overall"},
+    labels={
+        "perception": "perfect perception",
+        "reasoning": "perfect reasoning",
+        "reasoning_alone": "reasoning alone",
+        "creation_alone": "creation alone",
+        "rating": "direct rating",
+        "win": "pairwise win",
+    },
+    rows={**QUANTITIES, **{name: QUANTITIES[goal] for name, (_, goal) in DELTAS.items()}},
+    maps={f"categories_{level}": ("category", turn) for turn, level in LEVELS.items()},
+    ratings=(Ratings(metric="rating", lowest=1, highest=10, by_turn=True),),
+    metric="rating",
+    given="reference",
+    marks=mark_failures,
+    verdict=word_side,
+)
+"""How results are shown to readers."""

@@ -64,33 +64,8 @@ PAIRWISE = Grading(
 )
 GRADINGS = (DIRECT, PAIRWISE)
 
-LEVELS = {1: "perception", 2: "reasoning", 3: "creation"}
-"""Turn -> what it asks for."""
-
-QUANTITIES: dict[str, tuple[str, int]] = {
-    "S1": ("free", 1),
-    "S2": ("free", 2),
-    "S3": ("free", 3),
-    "S0": ("free", 0),
-    "S2_hat": ("perception", 2),
-    "S3_hat": ("perception", 3),
-    "S0_hat": ("perception", 0),
-    "S3_tilde": ("reasoning", 3),
-    "S0_tilde": ("reasoning", 0),
-}
-"""Name -> (condition, turn)."""
-
 MEANS = {"R1": ("R2", "S0"), "R2": ("S1", "S2", "S3")}
 """Name -> what it is the mean of (paper, section 4.1), in each sample that has every part."""
-
-DELTAS = {
-    "S2_hat - S2": ("S2", "S2_hat"),
-    "S3_hat - S3": ("S3", "S3_hat"),
-    "S0_hat - S0": ("S0", "S0_hat"),
-    "S3_tilde - S3_hat": ("S3_hat", "S3_tilde"),
-    "S0_tilde - S0_hat": ("S0_hat", "S0_tilde"),
-}
-"""Name -> (what it starts from, what it goes to)."""
 
 MEANINGS = {
     "S1": "perception",

@@ -37,6 +37,7 @@ from mmconv.benchmarks.shared.options import (
     JUDGE,
     BenchmarkOptions,
     Description,
+    Display,
     named_conditions,
     read_options,
     require_judge,
@@ -129,6 +130,23 @@ DESCRIPTION = Description(
     seats={"candidate": CANDIDATE, "judge": JUDGE},
     judging=frozenset(
         {"reference", "maintenance", "judge_settings", "judge_retries", "judge_max_tokens"}
+    ),
+    display=Display(
+        labels={
+            CONDITION: "preset first answer",
+            "score": "score (0 to 1)",
+            "authors": "score, the authors' reading",
+            "renamed": "criteria renamed by the judge",
+            "missing": "criteria missing in the judgement",
+            "added": "entries that are not criteria",
+            "reweighted": "criteria whose weight the judge changed",
+            "refused": "prompts refused by the judge's server (authors: 0)",
+            "error_text": "error texts stored and judged as answers",
+            "off_balance": "checklists whose weights do not sum to 1",
+            "repeated": "criteria that a checklist lists twice",
+            "misstored": "stored scores that the judgement does not give",
+        },
+        lists=dict.fromkeys(("deficiency", "feedback"), "; "),
     ),
 )
 """What `mmconv options fbbench` prints."""

@@ -7,8 +7,8 @@ written is told nowhere but in their model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypeVar, cast, get_args
 
@@ -17,6 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 from mmconv.benchmarks.registry import CLASSES, TITLES, find_class, find_part
 from mmconv.core.config import RunSpec, validate
 from mmconv.core.errors import ConfigError
+from mmconv.core.types import Table
 
 Options = TypeVar("Options", bound=BaseModel)
 Value = TypeVar("Value")
@@ -45,11 +46,67 @@ Several: TypeAlias = Annotated[tuple[Value, ...], BeforeValidator(_listed)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ratings:
+    """A metric whose values are ratings; `by_turn` draws a histogram for each turn."""
+
+    metric: str
+    lowest: int
+    highest: int
+    by_turn: bool = False
+
+
+def word_verdict(call: str, label: str | None, scores: Mapping[str, float]) -> str:
+    """A verdict in words: its label, and its scores by name."""
+    if label is None and len(scores) == 1:
+        return f"{next(iter(scores.values())):g}"
+    return ", ".join([*([label] if label else []), *(f"{k} {v:g}" for k, v in scores.items())])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Display:
+    """How a benchmark's results are shown to readers. Everything has a default.
+
+    `turns` names turns (0: the whole conversation), `labels` conditions and metrics. `rows` maps
+    rows of the first tables to their condition and turn: a picture has a place for each turn and a
+    colour for each condition. `maps` are tables whose rows are the values of a tag in one turn:
+    they become heat maps. `ratings` become histograms. `lists` are tags with several values, with
+    their separator. The list of samples shows `metric`, by default the first one. `given` labels an
+    answer that the model did not give. `marks` reads from the tables what they say about single
+    samples, `verdict` words a verdict from the call's id, its label and its scores.
+    """
+
+    turns: Mapping[int, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    rows: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    maps: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    ratings: tuple[Ratings, ...] = ()
+    lists: Mapping[str, str] = field(default_factory=dict)
+    metric: str = ""
+    given: str = "given, not the model's own"
+    marks: Callable[[Sequence[Table]], Mapping[str, tuple[str, ...]]] | None = None
+    verdict: Callable[[str, str | None, Mapping[str, float]], str] = word_verdict
+
+    def place_of(self, row: str) -> tuple[str, str]:
+        """The turn and the condition of a row in words; other rows have no turn."""
+        first = next((condition for condition, _ in self.rows.values()), "")
+        condition, turn = self.rows.get(row, (first, None))
+        name = "" if turn is None else self.turns.get(turn, f"turn {turn}")
+        return name, self.labels.get(condition, condition)
+
+    def name_row(self, row: str) -> str:
+        """What readers call a row: its turn, and its condition if it is not the first one."""
+        turn, condition = self.place_of(row)
+        first = self.place_of("")[1]
+        return row if not turn else turn if condition == first else f"{turn}, {condition}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
     """The meaning of each seat and each condition, and the model of the options.
 
     `unnamed` says which conditions a run takes that names none. `judging` names the options that
     change how the same answers are judged: runs that differ in one are not compared unasked.
+    `scale` is the range of each metric that people can rate too, `display` how results are shown.
     """
 
     options: type[BaseModel]
@@ -57,6 +114,8 @@ class Description:
     unnamed: str
     seats: Mapping[str, str]
     judging: frozenset[str] = frozenset()
+    scale: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    display: Display = Display()
 
     def has_seat(self, name: str) -> bool:
         """Whether a run may put a model there."""
@@ -70,6 +129,11 @@ def describe(benchmark: str) -> Description:
     if benchmark in CLASSES:
         return cast("Description", find_class(benchmark).describe())
     return cast("Description", find_part(benchmark, "options:DESCRIPTION"))
+
+
+def display_of(benchmark: str) -> Display:
+    """How the results of a benchmark are shown; a custom one has the defaults."""
+    return describe(benchmark).display if benchmark in TITLES else Display()
 
 
 def file_options(options: type[BaseModel]) -> frozenset[str]:

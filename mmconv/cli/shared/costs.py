@@ -15,8 +15,7 @@ from mmconv.core.errors import ConfigError
 from mmconv.core.plans import Plan
 from mmconv.core.run_stats import Tally
 from mmconv.engine import Runner
-from mmconv.report.costs import cost, session_cost, tell_dollars
-from mmconv.report.forecast import Forecast
+from mmconv.report.costs import Forecast, cost, session_cost, tell_dollars
 
 COST_OPTIONS = (
     click.option(

@@ -9,7 +9,6 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import click
 
@@ -17,14 +16,14 @@ from mmconv.cli.shared.basics import visible, writing
 from mmconv.cli.shared.costs import Budget
 from mmconv.cli.shared.progress import counted, line, progress
 from mmconv.cli.shared.run_folders import open_new
-from mmconv.cli.shared.table_output import print_tables
+from mmconv.cli.shared.table_output import print_result
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import OwnCodeError
 from mmconv.core.run_stats import Halt, Tally
 from mmconv.engine import Runner, collect_rarely
 from mmconv.engine.run import Evaluation, Place, Result
-from mmconv.report.shortfalls import tell_notable
-from mmconv.run_folder.layout import PAGE, TABLES, TRANSCRIPTS, WHOLE, Shard
+from mmconv.report.data_quality import tell_notable
+from mmconv.run_folder.layout import PAGE, TRANSCRIPTS, WHOLE, Shard
 from mmconv.store.address import has_password, without_password
 from model_zoo.loading_threads import end_with_loads
 
@@ -88,9 +87,7 @@ async def evaluate(
         with stopped_by_interrupt(runner), _advised(evaluation, runner.tally):
             result = await evaluation.run(runner, page=page)
     if result.complete:
-        printed = [table for table in result.tables if not table.detail]
-        print_tables(printed, "table", folder=Path(TABLES))
-        click.echo()
+        print_result(result.tables, evaluation.notes, result.folder)
     for message in _losses(result):
         click.echo(message, err=True)
     if result.complete and budget is not None and (spent := budget.spent(result.tally)):
@@ -101,8 +98,11 @@ async def evaluate(
         if page:
             click.echo(f"The report: {result.folder / PAGE}")
         elif (result.folder / PAGE).exists():
-            again = f"`mmconv report {result.folder}` writes it again"
-            click.echo(f"{PAGE} there is of an earlier session: {again}.", err=True)
+            click.echo(
+                f"{result.folder / PAGE} is from an earlier session: "
+                f"`mmconv report {result.folder}` writes it again",
+                err=True,
+            )
     else:
         ended = f"{result.tally.finished} of {evaluation.plan_count} conversations"
         click.echo(f"NOT FINISHED, no results yet: {ended}; {told}")
@@ -112,7 +112,7 @@ async def evaluate(
 
 @contextmanager
 def _advised(evaluation: Evaluation, tally: Tally) -> Iterator[None]:
-    """Have an `OwnCodeError` tell how to go on once that code is mended."""
+    """Add to an `OwnCodeError` how to go on once that code is fixed."""
     try:
         yield
     except OwnCodeError as error:
@@ -143,7 +143,7 @@ def _losses(result: Result) -> Iterator[str]:
 
 
 def exit_code(result: Result, store: str, max_failures: float = MAX_FAILURES) -> int:
-    """The exit code of a run; what stands in the way of 0 is told on standard error.
+    """The exit code of a run; the reason for another than 0 goes to standard error.
 
     `store` is the one that was given on the command line, `max_failures` a share from 0 to 1.
     """

@@ -9,6 +9,7 @@ import math
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -16,8 +17,13 @@ import orjson
 
 from mmconv.cli.shared.basics import FILE, Command
 from mmconv.core.types import Table
+from mmconv.report.tables.cells import shared_notes
 from mmconv.report.tables.formats import FORMATS, as_printed, write_tables
-from mmconv.report.tables.text import all_to_text, fold
+from mmconv.report.tables.text import all_to_text, fold, to_text
+from mmconv.run_folder.layout import TABLES
+
+MOST_LINES = 28
+"""Lines of a table after a run, so that with findings and paths it fits on a screen of 40."""
 
 
 def form_option(command: Command) -> Command:
@@ -49,7 +55,7 @@ def show_tables(
 ) -> None:
     """Print the tables, or `printed` in their place, and write them to `out` where that is given.
 
-    Where they lie is told on standard error: standard output is left to programs that read there.
+    Their folder goes to standard error: standard output is left to programs that read there.
     """
     shown = tables if printed is None else printed
     print_tables(shown, form, intervals=intervals, folder=out)
@@ -80,8 +86,33 @@ def print_tables(
         click.echo("\n".join(_rendered(table, form) for table in tables), nl=False)
 
 
+def print_result(tables: Sequence[Table], notes: Sequence[str], folder: Path) -> None:
+    """Print what a run found: its first table to read, findings, notes, and where the rest is.
+
+    `notes` are what every reader must know of the run, whose `folder` has all tables.
+    """
+    # numpy comes with them, and commands start faster without it
+    from mmconv.report.findings import run_findings
+    from mmconv.stats import INTERVALS
+
+    shown = next((table for table in tables if not table.detail), None)
+    if shown is not None:
+        written = folder / TABLES / f"{shown.name}.txt"
+        elsewhere = {*shared_notes(tables), *notes, INTERVALS}
+        own = tuple(note for note in shown.notes if note not in elsewhere)
+        text = to_text(replace(shown, notes=own), terminal_width(), str(written))
+        lines = text.splitlines()
+        if len(lines) > MOST_LINES:
+            lines[MOST_LINES:] = [f"... {len(lines) - MOST_LINES} more lines: {written}"]
+        click.echo("\n".join(lines))
+    for sentences in (run_findings(tables), notes):
+        if sentences:
+            click.echo("\n" + "\n".join(map(folded, sentences)))
+    click.echo(f"\nAll {len(tables)} tables, with notes: {folder / TABLES}")
+
+
 def terminal_width() -> float:
-    """How many columns standard output shows; infinite where it is no terminal."""
+    """How many columns standard output shows; infinite if it is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else math.inf
 
 

@@ -2,12 +2,13 @@
 
 Each run's own estimates are taken from its folder as they are. Differences are paired per sample
 and clustered as the benchmark clusters, quantity by quantity (`mmconv.benchmarks.shared.compared`);
-scores are streamed, and two runs are held at a time. Which runs may be compared is told in
-`mmconv.report.comparison.mismatches`. The command line and the service call `compare`.
+scores are streamed, and two runs are held at a time. Which runs may be compared is in
+`mmconv.report.comparison.runs`. The command line and the service call `compare`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,13 +16,115 @@ from pathlib import Path
 from mmconv.benchmarks.shared.compared import find_quantities
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Cell, Table
-from mmconv.report.comparison.merged_tables import Named, merge_tables
-from mmconv.report.comparison.mismatches import check_alike, check_clusters, other_settings
 from mmconv.report.comparison.ranks import LEVEL
-from mmconv.report.comparison.runs import open_runs
+from mmconv.report.comparison.runs import check_alike, check_clusters, open_runs, other_settings
 from mmconv.run_folder.saved_run import FinishedRun
 from mmconv.stats import INTERVALS, Contrast, Kind, Quantity, ScoreFrame, as_cell, contrast, holm
 from mmconv.stats.cautious_means import CAUTIOUS
+
+_ANY = "candidate"
+_JUDGED = "judged by "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A run's tables, by the label that it has among others; in them it is `candidate`.
+
+    `shared` are texts that do not name the candidate, whatever words are in them.
+    """
+
+    label: str
+    candidate: str
+    tables: Sequence[Table]
+    shared: frozenset[str] = frozenset()
+
+    def renamed(self, text: str, name: str) -> str:
+        """The text with another name where the candidate's stands."""
+        return self._pattern.sub(lambda _: name, text) if self.is_named(text) else text
+
+    def row_name(self, row: str) -> str:
+        """What a row is called where those of other runs stand beside it."""
+        return self.renamed(row, self.label) if self.is_named(row) else f"{row}, {self.label}"
+
+    def is_named(self, text: str) -> bool:
+        """Whether the text names the candidate."""
+        return text not in self.shared and self._pattern.search(text) is not None
+
+    @property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(rf"(?<![\w.-]){re.escape(self.candidate)}(?![\w.-])")
+
+
+def merge_tables(runs: Sequence[Named]) -> list[Table]:
+    """Every table that any of the runs has, in the order of the first that has it."""
+    names = dict.fromkeys(table.name for run in runs for table in run.tables)
+    merged = []
+    for name in names:
+        having = [(run, table) for run in runs for table in run.tables if table.name == name]
+        merged.append(_merge(having))
+    return merged
+
+
+def _merge(having: Sequence[tuple[Named, Table]]) -> Table:
+    having = [(replace(run, shared=_shared(run, having)), table) for run, table in having]
+    _, first = having[0]
+    return replace(
+        first,
+        title=_title(having),
+        columns=tuple(
+            dict.fromkeys(
+                run.renamed(column, _ANY) for run, table in having for column in table.columns
+            )
+        ),
+        rows=_rows(having),
+        notes=_notes(having),
+        digits=max(table.digits for _, table in having),
+    )
+
+
+def _shared(run: Named, having: Sequence[tuple[Named, Table]]) -> frozenset[str]:
+    """What the tables of other candidates have."""
+    others = (table for other, table in having if other.candidate != run.candidate)
+    return frozenset(
+        text
+        for table in others
+        for text in (table.title.partition(_JUDGED)[0], *table.columns, *table.rows)
+    )
+
+
+def _title(having: Sequence[tuple[Named, Table]]) -> str:
+    """The first table's title with all runs in the candidate's place, and their judges.
+
+    A judge may have the candidate's name, and that stays.
+    """
+    run, first = having[0]
+    title, judged, _ = first.title.partition(_JUDGED)
+    judges = dict.fromkeys(table.title.partition(_JUDGED)[2] for _, table in having)
+    labels = ", ".join(each.label for each, _ in having)
+    return run.renamed(title, labels) + judged + " and ".join(filter(None, judges))
+
+
+def _rows(having: Sequence[tuple[Named, Table]]) -> dict[str, dict[str, Cell]]:
+    """Rows of one name together, the runs in their order."""
+    kinds: dict[str, list[tuple[str, dict[str, Cell]]]] = {}
+    for run, table in having:
+        for name, row in table.rows.items():
+            cells = {run.renamed(column, _ANY): cell for column, cell in row.items()}
+            kinds.setdefault(run.renamed(name, _ANY), []).append((run.row_name(name), cells))
+    return dict(row for kind in kinds.values() for row in kind)
+
+
+def _notes(having: Sequence[tuple[Named, Table]]) -> tuple[str, ...]:
+    """What all tables say, and whose it is where they do not; a rule belongs to no run."""
+    notes = dict.fromkeys(note for _, table in having for note in table.notes)
+    named: list[str] = []
+    for note in notes:
+        whose = [run for run, table in having if note in table.notes]
+        known = len(whose) == len(having) or any(run.is_named(note) for run in whose)
+        labels = ", ".join(run.label for run in whose)
+        named.append(note if known or note == INTERVALS else f"{labels}: {note}")
+    return tuple(named)
+
 
 PAIRED = (
     "Paired per sample: n counts the samples of which both runs have every number that a row is "
@@ -31,11 +134,8 @@ PAIRED = (
 DIFFERS = "differs"
 """The column that names those whose difference is significant."""
 
-OF_COLUMNS = f"{DIFFERS}: the columns whose"
-"""How the note on that column begins; pages, which have marks in its place, begin it otherwise."""
-
 _SIGNIFICANT = (
-    f"{OF_COLUMNS} difference is apart from 0 at the 5 % level, by Holm's "
+    f"{DIFFERS}: the columns whose difference is apart from 0 at the 5 % level, by Holm's "
     "correction over the differences of this table that have an interval ({n})."
 )
 _NONE_SIGNIFICANT = (
@@ -48,12 +148,18 @@ ONCE = "Differences between quantities that are made of the same numbers are cor
 
 _TRIALS = "A sample counts once for each of its trials."
 
+SCORE_DIFFERENCES = "differences"
+"""The table of the differences between scores."""
+
 _TABLES: Mapping[Kind, tuple[str, str]] = {
-    "score": ("differences", "Scores"),
+    "score": (SCORE_DIFFERENCES, "Scores"),
     "change": ("delta_differences", "What conditions change"),
     "failure": ("failure_differences", "Samples that fail, and what it comes from (%)"),
 }
 """Kind of quantity -> the name of the table of its differences, and how its title begins."""
+
+DIFFERENCES = frozenset(name for name, _ in _TABLES.values())
+"""The names of the tables of differences."""
 
 _Key = tuple[str, str]
 
@@ -62,15 +168,13 @@ _Key = tuple[str, str]
 class Comparison:
     """What came of it: the runs, the baseline first, and the tables that name them by their labels.
 
-    `warnings` tell what differs besides the candidates; they stand among every table's notes too.
-    `equal` are rows and columns of differences that are the same for every sample, and for that
-    have no interval; `significant` are those that the column `differs` names.
+    `warnings` say what differs besides the candidates; they stand among every table's notes too.
+    `significant` are the rows and columns of differences that the column `differs` names.
     """
 
     runs: tuple[FinishedRun, ...]
     warnings: tuple[str, ...]
     tables: tuple[Table, ...]
-    equal: frozenset[tuple[str, str]]
     significant: frozenset[tuple[str, str]]
 
 
@@ -103,7 +207,7 @@ def compare(folders: Sequence[Path], *, despite: Collection[str] = ()) -> Compar
     """Compare finished runs with the first of them.
 
     `despite` names what may differ besides the candidates: some of the `KINDS` of
-    `mmconv.report.comparison.mismatches`. Raises `ConfigError` for runs that cannot be compared,
+    `mmconv.report.comparison.runs`. Raises `ConfigError` for runs that cannot be compared,
     and as `read_finished` does.
     """
     first, *rest = open_runs(folders)
@@ -128,7 +232,7 @@ def compare(folders: Sequence[Path], *, despite: Collection[str] = ()) -> Compar
         _warned(replace(table, name=f"own_{table.name}") if table.name in taken else table, notes)
         for table in merged
     ]
-    # of many runs nobody reads differences before the scores that differ
+    # with many runs the scores come before their differences
     leading = 0 if len(rest) == 1 else 1
     return Comparison(
         runs=(first, *rest),
@@ -138,12 +242,6 @@ def compare(folders: Sequence[Path], *, despite: Collection[str] = ()) -> Compar
             *own[:leading],
             *(table for table in differences if table.rows),
             *own[leading:],
-        ),
-        equal=frozenset(
-            (other.row(name, alone=len(others) == 1), group)
-            for other in others
-            for (name, group), each in other.contrasts.items()
-            if each.summary.stderr == 0
         ),
         significant=frozenset(key for _, significant in made for key in significant),
     )
@@ -196,12 +294,12 @@ def _overlap(first: _Measured, other: _Measured, common: int) -> Iterator[str]:
             if (name, group) not in two.quantities:
                 lacking.setdefault(group, []).append(name)
         known = {group for _, group in two.quantities}
-        told = [
+        missing = [
             f"{group}: {', '.join(names)}" if group in known else f"{group} (all of it)"
             for group, names in lacking.items()
         ]
-        if told:
-            yield f"Not compared, since {two.run.label} does not have it: {'; '.join(told)}."
+        if missing:
+            yield f"Not compared, since {two.run.label} does not have it: {'; '.join(missing)}."
 
 
 def _runs(first: _Measured, others: Sequence[_Other], warnings: tuple[str, ...]) -> Table:
@@ -255,7 +353,7 @@ def _differences(
     for row in dict.fromkeys(row for row, _ in significant):
         groups = (group for name, group in significant if name == row)
         rows[row][DIFFERS] = Cell(value=", ".join(groups))
-    told = (_SIGNIFICANT if significant else _NONE_SIGNIFICANT).format(n=count)
+    correction = (_SIGNIFICANT if significant else _NONE_SIGNIFICANT).format(n=count)
     runs = others[0].run.label if alone else "each run"
     name, what = _TABLES[kind]
     table = Table(
@@ -266,7 +364,7 @@ def _differences(
         notes=(
             *warnings,
             *(note for other in others for note in other.overlap),
-            *([told] if tested else []),
+            *([correction] if tested else []),
             *([ONCE] if count < len(tested) else []),
             PAIRED,
             INTERVALS,
@@ -286,8 +384,8 @@ def _significant(tested: Mapping[_Key, Contrast]) -> tuple[list[_Key], int]:
         (each.made_of, each.p): each.p for each in tested.values() if each.p is not None
     }
     corrected = holm(p_values)
-    told = [key for key, each in tested.items() if corrected[each.made_of, each.p] < LEVEL]
-    return told, len(p_values)
+    significant = [key for key, each in tested.items() if corrected[each.made_of, each.p] < LEVEL]
+    return significant, len(p_values)
 
 
 def _warned(table: Table, warnings: tuple[str, ...]) -> Table:

@@ -2,7 +2,7 @@
 
 Numbers are those of the runs' own tables, where `mmconv.benchmarks.shared.leaderboard` finds them;
 made here are only ranks, and the shares of a whole run's answers that were cut off. Which runs may
-stand beside each other is told in `mmconv.report.comparison.mismatches`.
+stand beside each other is told in `mmconv.report.comparison.runs`.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from mmconv.benchmarks.shared.endings import ending_cells
 from mmconv.benchmarks.shared.leaderboard import Board, BoardPart, find_boards
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Cell, Table
-from mmconv.report.comparison.differences import quantities_by_key
-from mmconv.report.comparison.merged_tables import Named, merge_tables
-from mmconv.report.comparison.mismatches import (
+from mmconv.report.comparison.differences import Named, merge_tables, quantities_by_key
+from mmconv.report.comparison.ranks import rank_ranges
+from mmconv.report.comparison.runs import (
     check_alike,
     check_clusters,
     check_samples,
+    open_runs,
     other_settings,
 )
-from mmconv.report.comparison.ranks import rank_ranges
-from mmconv.report.comparison.runs import open_runs
 from mmconv.report.costs import tell_unmetered
-from mmconv.report.shortfalls import Notable, find_notable, read_shortfall
+from mmconv.report.data_quality import Notable, find_notable, read_shortfall
 from mmconv.report.tables.cells import is_text
 from mmconv.run_folder.layout import SeatSummary
 from mmconv.run_folder.saved_run import FinishedRun
@@ -111,7 +110,7 @@ def make_leaderboard(
     """Rank finished runs by each board's headline, or by the column `sort`.
 
     `columns` are those shown, in their order; all if there are none. `despite` names what may
-    differ besides the candidates: some of the `KINDS` of `mmconv.report.comparison.mismatches`.
+    differ besides the candidates: some of the `KINDS` of `mmconv.report.comparison.runs`.
     Raises `ConfigError` for a column that is not there and for runs that cannot stand beside each
     other, and as `read_finished` does.
     """

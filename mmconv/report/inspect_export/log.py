@@ -1,6 +1,6 @@
 """A run as a log of Inspect AI (`.eval`), written by Inspect's own classes, for its viewer.
 
-What one sample looks like is told in `mmconv.report.inspect_export.sample`. Inspect writes a log
+What one sample looks like is in `mmconv.report.inspect_export.sample`. Inspect writes a log
 from memory: pictures are held once each.
 """
 

@@ -1,8 +1,8 @@
 """One sample under one condition as Inspect AI logs it: conversation, calls, scores.
 
 Inspect knows one conversation per sample. Here that is the candidate's longest, with what was given
-and what it said itself told apart; every call, the judges' too, is an event of the transcript. What
-a whole log says is told in `mmconv.report.inspect_export.log`.
+and what it said itself kept apart; every call, the judges' too, is an event of the transcript. What
+a whole log says is in `mmconv.report.inspect_export.log`.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def usage_by(names: Mapping[str, str], finished: Finished) -> dict[str, ModelUsa
 def score_names(scores: Sequence[Score]) -> list[str]:
     """A name for each score of a sample, such as `rating_1`, `win_overall`, `fit`.
 
-    Scores of one metric and turn are told apart by those of their tags in which they differ, and
+    Scores of one metric and turn are distinguished by those of their tags in which they differ, and
     by numbers where names would still be equal, since letters and digits alone enter them.
     """
     plain = [_plain_name(score) for score in scores]
@@ -130,9 +130,9 @@ def score_names(scores: Sequence[Score]) -> list[str]:
         parts = [
             value for tag, value in score.tags.items() if len({each.get(tag) for each in alike}) > 1
         ]
-        told = re.sub(r"\W+", "_", "_".join([name, *parts]))
-        numbered = (f"{told}_{number}" for number in count(2))
-        names.append(next(each for each in chain([told], numbered) if each not in names))
+        base = re.sub(r"\W+", "_", "_".join([name, *parts]))
+        numbered = (f"{base}_{number}" for number in count(2))
+        names.append(next(each for each in chain([base], numbered) if each not in names))
     return names
 
 
@@ -262,17 +262,17 @@ def _scores(
     """The benchmark's scores, each with the rationales of the judgements that it needs."""
     grounds = _grounds(setting, finished, sample, scores)
     for score, name, calls in zip(scores, score_names(scores), grounds, strict=True):
-        told = _rationales(finished, calls)
+        explanation = _rationales(finished, calls)
         metadata = {"tags": dict(score.tags), "judgements": [call.id for call in calls]}
         if score.value is None:
             yield (
                 name,
                 InspectScore.unscored(
-                    reason=score.why, explanation=told or score.why, metadata=metadata
+                    reason=score.why, explanation=explanation or score.why, metadata=metadata
                 ),
             )
         else:
-            yield name, InspectScore(value=score.value, explanation=told, metadata=metadata)
+            yield name, InspectScore(value=score.value, explanation=explanation, metadata=metadata)
 
 
 def _grounds(
@@ -298,21 +298,21 @@ def _grounds(
 
 
 def _told(setting: Setting, finished: Finished, sample: Any) -> list[Score]:
-    """The scores that a log tells: what counts of every answer stands in it by itself."""
+    """The scores in a log: what counts of every answer stands in it by itself."""
     scores = score_finished(setting.benchmark, sample, finished)
     return [score for score in scores if score.metric not in METRICS]
 
 
 def _rationales(finished: Finished, calls: Sequence[Call]) -> str | None:
     """What the judges said: their reasons where the reply could be read, else all of it."""
-    told = []
+    texts = []
     for call in calls:
         reading = read_verdict(call, finished.outcomes)
         outcome = finished.outcomes[reading.call]
         rationale = reading.verdict.rationale if reading.verdict else ""
         text = rationale or (outcome.text if isinstance(outcome, Reply) else "")
-        told.append(text if len(calls) == 1 else f"{call.id}: {text}")
-    return "\n\n".join(told) or None
+        texts.append(text if len(calls) == 1 else f"{call.id}: {text}")
+    return "\n\n".join(texts) or None
 
 
 def _error(finished: Finished) -> EvalError | None:

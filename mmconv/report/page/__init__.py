@@ -1,10 +1,9 @@
 """The report as a page: one self-contained HTML file for a run, or for runs that are compared.
 
-It shows what lies in the runs' folders and computes no score. `views` says what is shown of each
-benchmark, `samples` reads and packs the conversations. `report.md` beside it is for terminals.
+It shows what the runs' folders hold and computes no score. `charts` are the headline numbers,
+`sections` everything behind them, `samples` reads and packs the conversations.
 """
 
 from mmconv.report.page.build import write_comparison, write_page
-from mmconv.report.page.views.convbench import lead_sentences
 
-__all__ = ["lead_sentences", "write_comparison", "write_page"]
+__all__ = ["write_comparison", "write_page"]

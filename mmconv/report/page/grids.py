@@ -1,16 +1,13 @@
-"""What the page prints of a table: texts for its cells, rounded as `mmconv.report.tables` rounds.
-
-Nothing is computed here but where a number lies on a scale of shades.
-"""
+"""What the page prints of a table: texts for its cells, with the digits their intervals support."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from mmconv.benchmarks.layouts import supported_digits
 from mmconv.core.types import Cell, Table
-from mmconv.report.tables.cells import cell_parts, missing_notes, round_number
-from mmconv.report.tables.missing_reasons import tell_reasons
+from mmconv.report.tables.cells import cell_parts, missing_notes, tell_reasons
 from mmconv.run_folder.layout import TABLES
 
 
@@ -18,7 +15,7 @@ from mmconv.run_folder.layout import TABLES
 class Shown:
     """One cell as texts; `shade` (0 to 1) says how strongly it is coloured, None: not at all.
 
-    `why` tells of what is missing; a cell of `words` is a text, any other a number. A cell of a
+    `why` says what is missing; a cell of `words` is a text, any other a number. A cell of a
     heat map has its `size`, how many values it is over, of all where some are missing, and a mark
     if these are `few`.
     """
@@ -35,11 +32,10 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One row: its name, a smaller text beside it, a link within the page, and its cells."""
+    """One row: its name, its cells, and a link within the page."""
 
     name: str
     cells: tuple[Shown | None, ...]
-    beside: str = ""
     link: str = ""
 
 
@@ -67,8 +63,16 @@ def grid(table: Table, *, notes: Iterable[str] | None = None, most: int = 300) -
     `notes` take the place of its own. Below them stands what is missing, and why: hints beside the
     cells are for those who have a pointer.
     """
+    rounded = {
+        column: replace(table, digits=column_digits(cells, table.digits))
+        for column in table.columns
+        for cells in [[row[column] for row in table.rows.values() if column in row]]
+    }
     lines = [
-        Line(name=name, cells=tuple(shown(row.get(column), table) for column in table.columns))
+        Line(
+            name=name,
+            cells=tuple(shown(row.get(column), rounded[column]) for column in table.columns),
+        )
         for name, row in table.rows.items()
     ]
     size, lines = same_size(lines)
@@ -83,13 +87,26 @@ def grid(table: Table, *, notes: Iterable[str] | None = None, most: int = 300) -
     )
 
 
+def column_digits(cells: Iterable[Cell], most: int) -> int:
+    """The decimals for cells that stand together: those that half of their intervals support.
+
+    Only the page rounds like this; printed tables and files keep their digits.
+    """
+    digits = sorted(
+        supported_digits(cell.low, cell.high, most)
+        for cell in cells
+        if cell.low is not None and cell.high is not None and cell.high > cell.low
+    )
+    return digits[len(digits) // 2] if digits else most
+
+
 def why_missing(table: Table) -> list[str]:
     """What a table lacks, and why: the most frequent reasons where there are many."""
     return missing_notes(table, f"{TABLES}/{table.name}.txt")
 
 
 def shown(cell: Cell | None, table: Table) -> Shown | None:
-    """A cell as texts."""
+    """A cell as texts, rounded like its table."""
     if cell is None:
         return None
     value, interval, counts = cell_parts(cell, table, interval="{} to {}", size="n = {}")
@@ -97,11 +114,6 @@ def shown(cell: Cell | None, table: Table) -> Shown | None:
         return Shown(value=value, words=True)
     why = tell_reasons(cell.missing)
     return Shown(value=_typeset(value), interval=_typeset(interval), counts=counts, why=why)
-
-
-def number(value: float, table: Table) -> str:
-    """A number as the table rounds it, with a minus as printers set it."""
-    return _typeset(round_number(value, table, grouped=True))
 
 
 def _typeset(numbers: str) -> str:

@@ -12,9 +12,7 @@ from typing import Any, TypeAlias
 
 from mmconv.benchmarks.shared.endings import EMPTY, FILTERED, TRUNCATED, how_ended
 from mmconv.core.types import Cell, Table
-from mmconv.report.page.samples.dialogues import Record, call_order
-from mmconv.report.shortfalls import Shortfall
-from mmconv.report.verdict_fates import (
+from mmconv.report.data_quality import (
     AGAIN,
     EXTRACTED,
     FAILED,
@@ -22,10 +20,12 @@ from mmconv.report.verdict_fates import (
     LACKING,
     NOT_ASKED,
     UNREADABLE,
+    Shortfall,
     fate_of,
     group_tries,
     is_judgement,
 )
+from mmconv.report.page.dialogues import Record, call_order
 
 _ENDINGS = {TRUNCATED: "cut off", EMPTY: "empty", FILTERED: "filtered"}
 ANSWERS = ("answered", *_ENDINGS.values(), "context dropped", "failed", "not asked")
@@ -108,8 +108,8 @@ class Losses:
             f"Of {wanted:,} answers, {', '.join(lost) if lost else 'none is missing or cut off'}"
         ]
         if verdicts:
-            told = ", ".join(unread) if unread else "none is missing"
-            parts.append(f"of {verdicts.total():,} verdicts, {told}")
+            listed = ", ".join(unread) if unread else "none is missing"
+            parts.append(f"of {verdicts.total():,} verdicts, {listed}")
         return f"{'; '.join(parts)}."
 
 

@@ -1,51 +1,43 @@
-"""Plots as SVG that stands inside the page and takes its colours from the page's style sheet.
+"""Plots as SVG inside the page, with colours and fonts from the page's style sheet.
 
-Matplotlib draws them, and is imported only then. It knows no style sheet: each variable is drawn
-in a colour of its own that is replaced afterwards. No number is computed here.
+A plot computes no estimate. It draws values with their intervals (`dots`) or shares (`bars`).
 """
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-from warnings import catch_warnings, filterwarnings
+from html import escape
 
 from rich.cells import cell_len
 
 from mmconv.core.types import Cell
 from mmconv.report.tables.text import fold_anywhere
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+COLOURS = ("series-1", "series-2", "series-3", "series-4", "series-5")
+"""Names of the style sheet's colours for series."""
 
-VARIABLES = ("ink", "muted", "line", "series-1", "series-2", "series-3", "series-4", "series-5")
-"""Names of the style sheet's colours."""
+WIDTH = 360.0
+"""Units of a plot's width; the page scales it."""
 
-WIDTH = 5.0
-"""Inches of 72 units; the page scales a plot to the room that it has."""
+LETTER = 5.7
+"""Units that a letter of a label is wide, at most."""
+
+LINE = 12.0
+"""Units from one line of a label to the next."""
 
 LABEL = 26
-"""Signs of a place's name in one line beside a plot, of which Chinese ones count twice."""
-
-LINE = 12
-"""Units from one line of a name to the next."""
+"""Columns of a label in one line; a Chinese sign takes two."""
 
 HOLLOW = "hollow: no interval"
-"""What the caption says of points without an interval, which are not the surest of all."""
 
-_STAND_INS = {name: f"#0100{place:02x}" for place, name in enumerate(VARIABLES, start=16)}
-_FONT = re.compile(r"font-family: [^;\"]*;? ?")
-_ALONE = re.compile(r"<metadata>.*?</metadata>|<style.*?</style>", re.DOTALL)
-_UNUSED_ID = re.compile(r' id="[A-Za-z][\w.]*?_\d+"')
+Ends = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A value with its interval, where it has one."""
+    """A value with its interval, if it has one."""
 
     value: float
     low: float | None = None
@@ -61,7 +53,7 @@ def point_of(cell: Cell | None) -> Point | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """Points of one colour, one for each place of the plot, None where there is none."""
+    """Points of one colour, one for each place of the plot, or None."""
 
     name: str
     colour: str
@@ -70,194 +62,130 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A drawn plot: SVG to stand in HTML, and its title for the page to print.
-
-    `told` says in words what is drawn, for those who do not see it; `note` explains a sign.
-    """
+    """SVG, its title, and what it shows in words for screen readers; `note` explains a sign."""
 
     title: str
     svg: str
-    told: str
+    words: str
     note: str = ""
     legend: tuple[tuple[str, str], ...] = ()
 
 
-Ends = tuple[float, float]
-
-
 def span(points: Iterable[Point | None]) -> Ends:
-    """From where to where the points with their intervals lie; plots that share it compare."""
-    there = [point for point in points if point is not None]
-    ends = [end for point in there for end in (point.value, point.low, point.high)]
+    """The range of the points with their intervals; plots that share it can be compared."""
+    ends = [end for point in points if point for end in (point.value, point.low, point.high)]
     known = [end for end in ends if end is not None]
     return min(known), max(known)
 
 
-def upright(title: str, places: Sequence[str], series: Sequence[Series], ends: Ends) -> Plot:
-    """Points over named places, the series side by side, on a scale with the given ends."""
-    figure, axes = _empty(WIDTH, 3.0, left=0.35)
-    width = 0.62 / max(1, len(series))
-    for number, each in enumerate(series):
-        for place, point in enumerate(each.points):
-            if point is not None:
-                offset = (number - (len(series) - 1) / 2) * width
-                _draw(axes, place + offset, point, each.colour, upright=True)
-    axes.set_xticks(range(len(places)), places)
-    axes.set_xlim(-0.6, len(places) - 0.4)
-    axes.set_ylim(*ends)
-    axes.grid(axis="y", color=_STAND_INS["line"], linewidth=0.8)
-    return _plot(title, figure, places, series)
+def dots(
+    title: str, places: Sequence[str], series: Sequence[Series], ends: Ends, *, zero: bool = False
+) -> Plot:
+    """Each value as a dot with its interval, one row per place; `zero` marks no difference."""
+    series = [each for each in series if any(each.points)]
+    labels = [fold_anywhere(place, LABEL) for place in places]
+    left = 10 + LETTER * max((cell_len(line) for lines in labels for line in lines), default=0)
+    low, high = (min(*ends, 0.0), max(*ends, 0.0)) if zero else ends
+    margin = 0.03 * ((high - low) or 1.0)
+    low, high = low - margin, high + margin
+    step = 9.0 if len(series) > 1 else 0.0
+
+    def x(value: float) -> float:
+        return left + (WIDTH - left - 8) * (value - low) / (high - low)
+
+    heights = [max(LINE * len(lines) + 6, step * len(series) + 8, 20) for lines in labels]
+    height = sum(heights)
+    drawn = []
+    for tick, text in _ticks(low, high):
+        kind = "zero" if zero and tick == 0 else "grid"
+        drawn.append(f'<line class="{kind}" x1="{x(tick):.1f}" x2="{x(tick):.1f}" y2="{height}"/>')
+        drawn.append(_text(x(tick), height + 13, text, "middle"))
+    top = 0.0
+    for place, (lines, tall) in enumerate(zip(labels, heights, strict=True)):
+        middle = top + tall / 2
+        for number, line in enumerate(lines):
+            y = middle + (number - (len(lines) - 1) / 2) * LINE + 3.5
+            drawn.append(_text(left - 8, y, line, "end"))
+        there = [(point, each.colour) for each in series if (point := each.points[place])]
+        for number, (point, colour) in enumerate(there):
+            y = middle + (number - (len(there) - 1) / 2) * step
+            drawn.append(_dot(point, x, y, colour))
+        top += tall
+    return Plot(
+        title=title,
+        svg=_svg(drawn, height + 18),
+        words=_in_words(places, series),
+        note=HOLLOW if any(p and p.low is None for s in series for p in s.points) else "",
+        legend=tuple((each.name, each.colour) for each in series),
+    )
 
 
 def bars(title: str, places: Sequence[str], series: Sequence[Series], highest: float) -> Plot:
-    """Columns over named places, the series side by side, on a scale from 0 to the highest."""
-    figure, axes = _empty(WIDTH, 2.2, left=0.45)
-    width = 0.8 / max(1, len(series))
-    for number, each in enumerate(series):
-        middle = (number - (len(series) - 1) / 2) * width
-        for place, point in enumerate(each.points):
-            if point is not None:
-                axes.bar(place + middle, point.value, 0.9 * width, color=_STAND_INS[each.colour])
-    axes.set_xticks(range(len(places)), places)
-    axes.set_xlim(-0.6, len(places) - 0.4)
-    axes.set_ylim(0, 1.04 * highest)
-    axes.grid(axis="y", color=_STAND_INS["line"], linewidth=0.8)
+    """Columns over named places, the series next to each other, on a scale from 0."""
+    height, left = 120.0, 28.0
+    wide = (WIDTH - left) / max(1, len(places))
+    bar = 0.8 * wide / max(1, len(series))
+    drawn = []
+    for tick, text in _ticks(0.0, highest or 1.0):
+        y = height - height * tick / (1.05 * (highest or 1.0))
+        drawn.append(f'<line class="grid" x1="{left}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        drawn.append(_text(left - 5, y + 3.5, text, "end"))
+    for at, place in enumerate(places):
+        drawn.append(_text(left + (at + 0.5) * wide, height + 13, place, "middle"))
+        for number, each in enumerate(series):
+            if point := each.points[at]:
+                tall = height * point.value / (1.05 * (highest or 1.0))
+                start = left + (at + 0.1) * wide + number * bar
+                drawn.append(
+                    f'<rect x="{start:.1f}" y="{height - tall:.1f}" width="{0.9 * bar:.1f}" '
+                    f'height="{tall:.1f}" style="fill:var(--{each.colour})"/>'
+                )
     return Plot(
         title=title,
-        svg=_svg(figure, title),
-        told="; ".join(
-            f"{each.name}, {place}: {point.value:.1f}"
-            for each in series
-            for place, point in zip(places, each.points, strict=True)
-            if point is not None
-        ),
+        svg=_svg(drawn, height + 18),
+        words=_in_words(places, series),
         legend=tuple((each.name, each.colour) for each in series),
     )
 
 
-def sideways(
-    title: str, places: Sequence[str], series: Series, ends: Ends, *, zero: bool = False
-) -> Plot:
-    """Points beside named places, from above, on a scale that spans the ends and a little more.
-
-    With `zero` it spans 0 too, where a line marks no difference.
-    """
-    labels = [fold_anywhere(place, LABEL) for place in places]
-    rows = max((len(lines) for lines in labels), default=1)
-    longest = max((cell_len(line) for lines in labels for line in lines), default=0)
-    figure, axes = _empty(
-        WIDTH, 0.5 + (0.2 + 0.16 * rows) * len(places), left=0.25 + 0.075 * longest
-    )
-    for place, point in enumerate(series.points):
-        if point is not None:
-            _draw(axes, place, point, series.colour, upright=False)
-    low, high = ends
-    if zero:
-        low, high = min(low, 0.0), max(high, 0.0)
-        axes.axvline(0, color=_STAND_INS["muted"], linewidth=1)
-    margin = 0.08 * (high - low) or 0.5
-    axes.set_xlim(low - margin, high + margin)
-    for place, lines in enumerate(labels):
-        _name(axes, place, lines)
-    axes.set_yticks([])
-    axes.set_ylim(len(places) - 0.4, -0.6)
-    axes.grid(axis="x", color=_STAND_INS["line"], linewidth=0.8)
-    return _plot(title, figure, places, [series])
-
-
-def _plot(title: str, figure: Figure, places: Sequence[str], series: Sequence[Series]) -> Plot:
-    bare = any(point is not None and point.low is None for each in series for point in each.points)
-    return Plot(
-        title=title,
-        svg=_svg(figure, title),
-        told=_description(places, series),
-        note=HOLLOW if bare else "",
-        legend=tuple((each.name, each.colour) for each in series),
+def _dot(point: Point, x: Callable[[float], float], y: float, colour: str) -> str:
+    paint = f"var(--{colour})"
+    centre = f'cx="{x(point.value):.1f}" cy="{y:.1f}" r="3.2"'
+    if point.low is None or point.high is None:
+        return f'<circle {centre} style="fill:none;stroke:{paint};stroke-width:1.4"/>'
+    ends = f'x1="{x(point.low):.1f}" x2="{x(point.high):.1f}" y1="{y:.1f}" y2="{y:.1f}"'
+    return (
+        f'<line class="interval-line" {ends} style="stroke:{paint}"/>'
+        f'<circle {centre} style="fill:{paint}"/>'
     )
 
 
-def _empty(width: float, height: float, *, left: float) -> tuple[Figure, Axes]:
-    """A figure of so many inches without a frame, with room for labels on the left and below.
+def _ticks(low: float, high: float) -> Iterator[tuple[float, str]]:
+    """Round numbers in a range, at most six, with their texts."""
+    rough = (high - low) / 5
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(size * power for size in (1, 2, 2.5, 5, 10) if size * power >= rough)
+    digits = max(0, -math.floor(math.log10(step)) + (step / power == 2.5))
+    for number in range(math.ceil(low / step), math.floor(high / step) + 1):
+        yield number * step, f"{number * step:.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
-    Matplotlib could find out how much room they need, in as long as all the rest takes.
-    """
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height))
-    below, above = 0.35, 0.08
-    axes = figure.add_axes(
-        (left / width, below / height, (width - left - above) / width, 1 - (below + above) / height)
+def _text(x: float, y: float, text: str, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _svg(drawn: Sequence[str], height: float) -> str:
+    return (
+        f'<svg class="plot" viewBox="0 0 {WIDTH:.0f} {height:.0f}" aria-hidden="true" '
+        f'focusable="false">{"".join(drawn)}</svg>'
     )
-    figure.patch.set_visible(False)
-    axes.patch.set_visible(False)
-    axes.set_axisbelow(True)
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0, pad=6, colors=_STAND_INS["muted"], labelsize=10)
-    return figure, axes
 
 
-def _draw(axes: Axes, place: float, point: Point, colour: str, *, upright: bool) -> None:
-    paint = _STAND_INS[colour]
-    if point.low is not None and point.high is not None:
-        ends, twice = (point.low, point.high), (place, place)
-        line = (twice, ends) if upright else (ends, twice)
-        axes.plot(*line, color=paint, linewidth=2.2, solid_capstyle="round", alpha=0.55)
-    spot = (place, point.value) if upright else (point.value, place)
-    filled = paint if point.low is not None else "none"
-    axes.plot(*spot, "o", color=paint, markerfacecolor=filled, markeredgewidth=1.5, markersize=6)
-
-
-def _name(axes: Axes, place: float, lines: Sequence[str]) -> None:
-    """The name of a place, left of the plot: to the letter, though between $ may stand a formula.
-
-    Each line is a text of its own that ends there; Matplotlib would place those of one text by the
-    widths that they have in its own font.
-    """
-    for number, line in enumerate(lines):
-        axes.annotate(
-            line,
-            xy=(0, place),
-            xycoords=axes.get_yaxis_transform(),
-            xytext=(-6, ((len(lines) - 1) / 2 - number) * LINE),
-            textcoords="offset points",
-            ha="right",
-            va="center_baseline",
-            annotation_clip=False,
-            parse_math=False,
-            color=_STAND_INS["muted"],
-            fontsize=10,
-        )
-
-
-def _description(places: Sequence[str], series: Sequence[Series]) -> str:
+def _in_words(places: Sequence[str], series: Sequence[Series]) -> str:
     return "; ".join(
         f"{each.name}, {place}: {point.value:.2f}"
-        + (" (no interval)" if point.low is None else f" ({point.low:.2f} to {point.high:.2f})")
+        + ("" if point.low is None else f" ({point.low:.2f} to {point.high:.2f})")
         for each in series
         for place, point in zip(places, each.points, strict=True)
         if point is not None
     )
-
-
-def _svg(figure: Figure, title: str) -> str:
-    """The figure as SVG without what only a file of its own needs."""
-    from matplotlib import rc_context
-
-    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    file = io.StringIO()
-    # ids within a figure come from the salt, and all figures stand in one page
-    fonts = rc_context(
-        {"svg.fonttype": "none", "font.family": "DejaVu Sans", "svg.hashsalt": title}
-    )
-    with fonts, catch_warnings():
-        # the page sets names in fonts of its own
-        filterwarnings("ignore", r"Glyph \d+ .* missing from font")
-        figure.savefig(file, format="svg", metadata=nothing)
-    text = file.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r' (xmlns(:xlink)?|version|width|height)="[^"]*"', "", text, count=5)
-    text = _UNUSED_ID.sub("", text.replace("xlink:href", "href"))
-    text = _FONT.sub("", _ALONE.sub("", text))
-    for name, stand_in in _STAND_INS.items():
-        text = text.replace(stand_in, f"var(--{name})")
-    return text.replace("<svg", '<svg aria-hidden="true" focusable="false"', 1)

@@ -18,7 +18,7 @@ Entries: TypeAlias = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """What the page tells of one run; `specification` is JSON."""
+    """What the page says about one run; `specification` is JSON."""
 
     name: str
     lists: tuple[tuple[str, Entries], ...]
@@ -39,11 +39,11 @@ def provenance(run: FinishedRun) -> Provenance:
 
 
 def _models(run: FinishedRun) -> Iterator[tuple[str, str]]:
-    """Each seat's model, what its provider tells of it, and who answered as its server says."""
+    """Each seat's model, its provider's metadata, and who answered as its server says."""
     manifest = run.manifest
     for seat, model in run.spec.seats.items():
-        told = f"{model.label}: {model.provider}/{model.model}"
-        yield seat, f"{told}, fingerprint {manifest.models[seat]}"
+        name = f"{model.label}: {model.provider}/{model.model}"
+        yield seat, f"{name}, fingerprint {manifest.models[seat]}"
         for name, value in manifest.about_models.get(seat, {}).items():
             yield f"{seat}: {name.replace('_', ' ')}", value
         if answered := manifest.answered_by.get(seat):

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from mmconv import __version__
 from mmconv.core.config import CANDIDATE
+from mmconv.report.page.blocks import BLOCK, Blocks
 from mmconv.report.page.provenance import provenance
-from mmconv.report.page.samples.blocks import BLOCK, Blocks
-from mmconv.report.page.samples.gathering import Gathering
+from mmconv.report.page.samples import Gathering
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -29,6 +29,7 @@ STYLE = "page.css"
 SCRIPTS = (
     "dom.js",
     "theme.js",
+    "tabs.js",
     "tables.js",
     "enlarging.js",
     "conversation.js",
@@ -73,7 +74,8 @@ def _findings(gathering: Gathering) -> dict[str, Any]:
     return {
         "shortfalls": gathering.shortfalls(),
         "warnings": content.warnings,
-        "view": content.view,
+        "findings": content.findings,
+        "overview": content.overview,
         "sections": gathering.sections(),
         "provenance": [provenance(run) for run in content.runs],
     }
@@ -96,24 +98,24 @@ def _facts(gathering: Gathering) -> list[tuple[str, str]]:
 
 def _held(blocks: Blocks) -> str:
     """Where the samples are, and which pictures are not there."""
-    told = []
+    sentences = []
     if blocks.outside:
         size, inside = blocks.size, min(blocks.size, BLOCK * len(blocks.inside))
-        told.append(
+        sentences.append(
             f"The first {inside} samples are in this file; the other {size - inside} are in the "
             f"folder {blocks.folder.name} beside it: keep the two together."
         )
     if blocks.larger_outside:
         some = "Some of the" if blocks.larger else "The"
-        told.append(
+        sentences.append(
             f"{some} larger pictures are in the folder {blocks.folder.name} beside this file."
         )
     if blocks.lost:
         example = next(iter(blocks.lost.values()))
         count = len(blocks.lost)
         are = "picture is" if count == 1 else "pictures are"
-        told.append(f"{count} {are} not shown ({example}).")
-    return " ".join(told)
+        sentences.append(f"{count} {are} not shown ({example}).")
+    return " ".join(sentences)
 
 
 def _policy(script: str, *, apart: bool) -> str:

@@ -1,6 +1,6 @@
-"""What the renderings of a table share: checks, rounding, the parts of a cell, the notes below.
+"""What the renderings of a table share: checks, rounding, cell parts, notes, reasons in words.
 
-How a format puts them down is told in its own module.
+The data (`scores.jsonl`, tables as CSV and JSON) keep the reasons of missing values as they are.
 """
 
 from __future__ import annotations
@@ -8,12 +8,90 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import TypeAlias
 
-from mmconv.core.types import Cell, Table
-from mmconv.report.tables.missing_reasons import tell_largest, tell_reasons
+from mmconv.core.types import SAME_TEXT, UNASKED, UNPAIRED, UNPARSED, Cell, Table
+
+_RunAndWords: TypeAlias = tuple[str, str]
+
+_WORDS: tuple[tuple[str, str], ...] = (
+    (UNPARSED, "with an unreadable verdict"),
+    ("failed: filter", "held back by a content filter"),
+    (r"failed: (.+)", r"failed (\1)"),
+    (f"skipped: {UNASKED}", UNASKED),
+    (f"skipped: {SAME_TEXT}", "of the same text"),
+    (r"skipped: turn_(\d+)", r"without an answer in turn \1"),
+    (r"skipped: \w+/turn_(\d+)", r"without a verdict on turn \1"),
+    (r"skipped: (.+)", r"without \1"),
+    (r"no answer: (.+)", r"without an answer (\1)"),
+    (r"no score (.+)", r"without a score \1"),
+    (r"only on the (?:left|right)", "in one of the two only"),
+)
+"""What a reason is like, and its words after a count."""
+
+_OF_A_RUN = re.compile(rf"(.+): ((?:{'|'.join(pattern for pattern, _ in _WORDS)}))")
+
+
+def in_words(reason: str) -> _RunAndWords:
+    """Whose reason it is, in a comparison of runs, else an empty text; and the reason in words."""
+    bare = reason.removeprefix(UNPAIRED)
+    words = _known_words(bare)
+    if words is None and (of_a_run := _OF_A_RUN.fullmatch(bare)):
+        return of_a_run[1], _known_words(of_a_run[2]) or of_a_run[2]
+    return "", words or bare
+
+
+def tell_reasons(missing: Mapping[str, int]) -> str:
+    """How many are missing for which reason, the most frequent first; empty if none is.
+
+    Reasons with the same words are added up.
+    """
+    return _listed(_worded(missing).most_common()) if missing else ""
+
+
+def tell_largest(cells: Iterable[Mapping[str, int]], most: int) -> str:
+    """The most frequent reasons of many cells, each with how many it takes from one cell at most.
+
+    What several cells lack may be the same samples, so that their counts have no sum.
+    """
+    largest: Counter[_RunAndWords] = Counter()
+    for cell in filter(None, cells):
+        largest |= _worded(cell)
+    listed = _listed(largest.most_common(most))
+    others = len(largest) - most
+    if others <= 0:
+        return listed
+    return f"{listed}; fewer for {others} other reason{'s' if others > 1 else ''}"
+
+
+def _worded(missing: Mapping[str, int]) -> Counter[_RunAndWords]:
+    counts: Counter[_RunAndWords] = Counter()
+    for reason, count in missing.items():
+        counts[in_words(reason)] += count
+    return +counts
+
+
+def _listed(counts: Sequence[tuple[_RunAndWords, int]]) -> str:
+    """Counts with their words; those of one run stand together behind its label."""
+    by_run: dict[str, list[str]] = {}
+    for (run, words), count in counts:
+        by_run.setdefault(run, []).append(f"{count} {words}")
+    return "; ".join(
+        f"in {run}: {', '.join(counted)}" if run else ", ".join(counted)
+        for run, counted in by_run.items()
+    )
+
+
+def _known_words(reason: str) -> str | None:
+    """One of the reasons that `mmconv.core.types` gives, in words; None for any other."""
+    for pattern, words in _WORDS:
+        if match := re.fullmatch(pattern, reason):
+            return match.expand(words)
+    return None
+
 
 NONE = "–"
 """What stands for a value that is not there."""
@@ -22,7 +100,7 @@ LONG = 300
 """Signs below a table on what is missing; beyond these they are shortened where they can be."""
 
 MOST_REASONS = 4
-"""How many reasons are told in short."""
+"""How many reasons a short list has."""
 
 # the longest float has 309 digits before the point
 _EXACT = Context(prec=400, rounding=ROUND_HALF_UP)
@@ -53,14 +131,14 @@ def cell_parts(
         return "", "", ""
     if cell.signed:
         table = replace(table, signed=True)
-    told = ""
+    ends_shown = ""
     if cell.low is not None and cell.high is not None:
         ends = (round_number(end, table, grouped=True) for end in (cell.low, cell.high))
-        told = interval.format(*ends)
+        ends_shown = interval.format(*ends)
     counts = [] if cell.n is None else [size.format(cell.n)]
     if missing := sum(cell.missing.values()):
         counts.append(f"{missing} missing")
-    return _value(cell.value, table), told, ", ".join(counts)
+    return _value(cell.value, table), ends_shown, ", ".join(counts)
 
 
 def stack_parts(table: Table, row: Mapping[str, Cell]) -> Iterator[tuple[str, ...]]:
@@ -88,16 +166,16 @@ def missing_notes(table: Table, elsewhere: str | None) -> list[str]:
     """
     lacking: dict[str, list[str]] = {}
     for name, row in table.rows.items():
-        if told := _lacking(row):
-            lacking.setdefault(told, []).append(name)
-    missing = [f"missing in {'; '.join(names)}: {told}" for told, names in lacking.items()]
+        if reasons := _lacking(row):
+            lacking.setdefault(reasons, []).append(name)
+    missing = [f"missing in {'; '.join(names)}: {reasons}" for reasons, names in lacking.items()]
     if elsewhere is not None and sum(map(len, missing)) > LONG:
         return [_in_short(table, elsewhere)]
     return missing
 
 
 def shared_notes(tables: Sequence[Table]) -> list[str]:
-    """The notes that more than one of the tables has, which are told once for all of them."""
+    """The notes that more than one of the tables has, which are printed once for all of them."""
     count = Counter(note for table in tables for note in table.notes)
     return [note for note, tables_with_it in count.items() if tables_with_it > 1]
 
@@ -105,7 +183,7 @@ def shared_notes(tables: Sequence[Table]) -> list[str]:
 def tell_counts_once(table: Table) -> Table:
     """The table for readers, with n, and what is missing, in the first column that counts.
 
-    A column keeps its own where they differ from these in any row. A note tells it.
+    A column keeps its own where they differ from these in any row. A note says so.
     """
     counting = [
         column
@@ -169,8 +247,8 @@ def _lacking(row: Mapping[str, Cell]) -> str:
     """What a row lacks: columns with the same reasons together."""
     reasons: dict[str, list[str]] = {}
     for column, cell in row.items():
-        if told := tell_reasons(cell.missing):
-            reasons.setdefault(told, []).append(column)
+        if words := tell_reasons(cell.missing):
+            reasons.setdefault(words, []).append(column)
     counting = sum(cell.n is not None for cell in row.values())
     lacking = []
     for why, columns in reasons.items():

@@ -10,6 +10,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,73 @@ from mmconv.core.atomic_writes import whole
 from mmconv.core.errors import DataError
 from mmconv.core.types import Cell, Table
 from mmconv.report.tables.cells import (
+    cell_parts,
     check_table,
+    is_text,
+    notes_below,
+    one_line,
     round_number,
+    shared_notes,
     tell_missing,
 )
 from mmconv.report.tables.latex import to_latex
-from mmconv.report.tables.markdown import to_markdown
 from mmconv.report.tables.text import to_text
 from mmconv.run_folder.tables import INDEX, read_names
+
+_MARKDOWN = re.compile(r"([\\`*_|<$~]|\](?=\()|&(?=#?\w+;))")
+
+
+def to_markdown(table: Table, elsewhere: str | None = None) -> str:
+    """A pipe table under its title, each cell on one line, with the notes below as a list.
+
+    For `elsewhere` see `mmconv.report.tables.cells.notes_below`.
+    """
+    check_table(table)
+
+    def line(cells: Iterable[str]) -> str:
+        return f"| {' | '.join(cells)} |"
+
+    rules = ("---" if is_text(table, column) else "---:" for column in table.columns)
+    lines = [
+        f"**{in_markdown(table.title)}**",
+        "",
+        line(["", *map(in_markdown, table.columns)]),
+        line(["---", *rules]),
+    ]
+    for name, row in table.rows.items():
+        cells = (" ".join(filter(None, cell_parts(row.get(c), table))) for c in table.columns)
+        lines.append(line([in_markdown(name), *map(in_markdown, cells)]))
+    return "\n".join([*lines, *notes_below(table, _item, elsewhere)]) + "\n"
+
+
+def in_markdown(text: str) -> str:
+    """The text on one line, in which no sign has a meaning of Markdown or of GitHub's formulas."""
+    return _MARKDOWN.sub(r"\\\1", one_line(text))
+
+
+def all_to_markdown(tables: Sequence[Table], folder: str) -> str:
+    """Several tables below each other; what more than one of them notes is numbered at the end.
+
+    The files in `folder` have all reasons of what is missing, and the most frequent stand here.
+    """
+    numbers = {note: number for number, note in enumerate(shared_notes(tables), start=1)}
+    texts = []
+    for table in tables:
+        own = tuple(note for note in table.notes if note not in numbers)
+        referred = sorted(numbers[note] for note in table.notes if note in numbers)
+        if referred:
+            many = "s" if len(referred) > 1 else ""
+            own = (*own, f"See note{many} {', '.join(map(str, referred))} at the end.")
+        texts.append(to_markdown(replace(table, notes=own), f"{folder}/{table.name}.md"))
+    if numbers:
+        listed = (f"{number}. {in_markdown(note)}" for note, number in numbers.items())
+        texts.append("\n".join(["**Notes**", "", *listed]) + "\n")
+    return "\n\n".join(texts)
+
+
+def _item(note: str) -> str:
+    return f"- {in_markdown(note)}"
+
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 """What spreadsheets take for a formula: text that begins with one of these signs."""
@@ -130,7 +190,7 @@ def write_tables(folder: Path, tables: Sequence[Table]) -> None:
 
     Makes the folder if it is not there; tables that were written there before, by names that are
     none of these, are removed. Raises `ValueError` for two tables of one name, or a name
-    that is no plain file name or that of the index.
+    that is not a plain file name or that of the index.
     """
     names = [table.name for table in tables]
     for table in tables:
@@ -142,7 +202,7 @@ def write_tables(folder: Path, tables: Sequence[Table]) -> None:
     for table in tables:
         for suffix, render in FORMATS.items():
             _write(folder / f"{table.name}.{suffix}", render(table))
-    # last, since whoever finds the index takes all tables to be there
+    # last: readers who find the index expect all tables
     _write(folder / INDEX, orjson.dumps(names).decode() + "\n")
 
 

@@ -15,7 +15,7 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 
 from mmconv.answers import SampleInfo, SampleTranscript
 from mmconv.report.page.content import About
-from mmconv.report.writing.parquet import columns_of, write_parquet
+from mmconv.report.writing import columns_of, write_parquet
 from mmconv.run_folder.layout import SCORES, TRANSCRIPTS, Manifest
 from mmconv.run_folder.records import CallRecord
 from mmconv.service.access import Reader, Shared

@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 from mmconv.core.errors import DataError
 from mmconv.core.types import Table
 from mmconv.report.tables.formats import FORMATS
-from mmconv.report.writing.parquet import columns_of
+from mmconv.report.writing import columns_of
 from mmconv.run_folder.layout import SCORES, TABLES, TRANSCRIPTS
 from mmconv.run_folder.records import ScoreRecord
 from mmconv.run_folder.saved_run import read_lines, read_manifest

@@ -17,13 +17,13 @@ from fastapi import Path as InPath
 from starlette.responses import FileResponse, Response
 
 from mmconv import __version__
+from mmconv.benchmarks.shared.options import display_of
 from mmconv.core.keys import hash_json
 from mmconv.core.trials import read_trial
 from mmconv.engine.run import Evaluation
-from mmconv.report.page.content import NOTHING, About
-from mmconv.report.page.samples.gathering import reading_settings, shown_sample
-from mmconv.report.page.served_parts import HEAD, block_name, write_parts
-from mmconv.report.page.views.by_benchmark import comparison_content, run_content, view_of
+from mmconv.report.page.build import HEAD, block_name, write_parts
+from mmconv.report.page.content import NOTHING, About, comparison_content, run_content
+from mmconv.report.page.samples import reading_settings, shown_sample
 from mmconv.service.access import Reader, Shared
 from mmconv.service.docs.responses import documented
 from mmconv.service.errors.problems import Problem, json_response
@@ -78,7 +78,7 @@ async def live_index(
     evaluation = await readable_run(resources, job)
     found, following = await live_page(resources, evaluation, asked.after, asked.limit)
     settings = reading_settings(
-        view_of(job.benchmark or ""), [job.model or ""], evaluation.benchmark.conditions
+        display_of(job.benchmark or ""), [job.model or ""], evaluation.benchmark.conditions
     )
     index = {"columns": [], "facets": [], "marks": [], "samples": [_listed(each) for each in found]}
     return json_response({"index": index | settings, "next": following})
@@ -95,7 +95,7 @@ async def live_sample(
     if found is None:
         raise Problem(404, "no such sample in this run", param="sample")
     about = await asyncio.to_thread(_about, evaluation, sample)
-    words = view_of(job.benchmark or "").words
+    words = display_of(job.benchmark or "").verdict
     # What waits for an answer that is not there yet has nothing to show.
     calls = [call for call in found["calls"] if call["state"] != "skipped" or call["messages"]]
     return json_response(shown_sample(sample, [calls], words, about))

@@ -16,7 +16,7 @@ from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.types import Score
 from mmconv.run_folder.transcripts import score_record
 from mmconv.stats.agreement.panel import ALL, CONSENSUS, EACH, PEOPLE
-from tests.mmconv.agreement.raters import write_manifest
+from tests.mmconv.report.agreement.raters import write_manifest
 
 
 class Desk:

@@ -111,17 +111,6 @@ async def test_of_more_than_two_runs_unfinished_ones_are_left_out_and_named(
         assert not result.stderr
 
 
-@pytest.mark.parametrize("form", ["table", "md"])
-def test_deltas_that_rise_by_themselves_are_marked_for_readers(runs: list[Path], form: str) -> None:
-    told = typed(*runs, "--format", form).stdout.replace("\\", "")
-    for name in ("S0_hat - S0 †", "S0_tilde - S0_hat †", "S0_hat - S0 †, alpha"):
-        assert name in told
-    assert "S2_hat - S2 †" not in told
-    assert "† The references are part of the whole conversation" in told
-    tables = json.loads(typed(*runs, "--format", "json").stdout)
-    assert "S0_hat - S0, alpha" in tables["deltas"]
-
-
 def test_what_differs_besides_the_candidates_is_told_first(
     runs: list[Path], milder: Path, tmp_path: Path
 ) -> None:

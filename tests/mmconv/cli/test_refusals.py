@@ -16,7 +16,7 @@ from mmconv import cli
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands, main
 from mmconv.core.errors import ConfigError, StoreError
-from mmconv.report.writing.ordered_lines import OrderedLines
+from mmconv.report.writing import OrderedLines
 from tests.mmconv.benchmarks.few_records import DATA as RECORDS
 from tests.mmconv.processes import typed
 from tests.mmconv.store.conftest import small_disk

@@ -47,13 +47,14 @@ def test_a_page_of_an_earlier_session_is_told(here: Path) -> None:
     told = run("--no-page").stderr
     folder = run_folder(here).relative_to(here)
     again = f"`mmconv report {folder}` writes it again"
-    assert f"report.html there is of an earlier session: {again}." in told
+    assert f"report.html is from an earlier session: {again}" in told
 
 
 def test_a_run_writes_its_folder_and_prints_its_tables(here: Path) -> None:
     result = run()
     assert result.exit_code == 0, result.output
-    assert "What perfect earlier turns change" in result.output
+    assert "ConvBench scores of " in result.output
+    assert " tables, with notes: " in result.output
     names = {path.name for path in run_folder(here).iterdir()}
     assert names == {
         "manifest.json",

@@ -17,7 +17,7 @@ from mmconv.core.trials import Trial, name_trial, read_trial
 from mmconv.core.types import Reply
 from mmconv.engine.run import Result
 from mmconv.report.notes import ALIKE
-from mmconv.report.page.samples.gathering import shown_sample
+from mmconv.report.page.samples import shown_sample
 from mmconv.run_folder.saved_run import read_scores
 from mmconv.stats import ScoreFrame
 from model_zoo.simulated.fake import FakeBackend

@@ -10,7 +10,7 @@ import pytest
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.plans import Plan
 from mmconv.core.types import Call, Image, Message, Ref, Reply, Sampling, Text
-from mmconv.report.forecast import ANSWER_TOKENS, Forecast
+from mmconv.report.costs import ANSWER_TOKENS, Forecast
 
 SPEC = RunSpec(benchmark="b", seats={"judge": ModelSpec(provider="fake", model="judge")})
 
@@ -116,7 +116,7 @@ def test_a_shipped_model_with_a_price_is_told_where_one_without_goes_by_its_name
         (
             {},
             16_000,
-            "which is a guess: its model file tells no about.image_tokens.",
+            "which is a guess: its model file has no about.image_tokens.",
         ),
         (
             {"options": {"max_side": 1000}},

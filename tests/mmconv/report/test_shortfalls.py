@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mmconv.core.types import SAME_TEXT, Cell, Table
-from mmconv.report.shortfalls import Shortfall, headline_gap, tell_notable
+from mmconv.report.data_quality import Shortfall, headline_gap, tell_notable
 
 
 def call(name: str, parse: str | None = None, **fields: Any) -> dict[str, Any]:
@@ -103,8 +103,8 @@ def test_turns_that_were_cut_off_are_told_first_and_by_their_limit() -> None:
     records += [[call("direct/turn_1", "unparsed: no", seat="judge")]]
     cut_off, unread = tell_notable(counted(*records), [])
     assert cut_off == (
-        "More than 5 % of a turn's answers were cut off, so that scores of these turns tell of the "
-        "limit of 64 tokens, not of the model: reasoning, turn 3 (8 of 8, 100.0 %); free, turn 3 "
+        "More than 5 % of a turn's answers were cut off, so that scores of these turns measure "
+        "the limit of 64 tokens, not the model: reasoning, turn 3 (8 of 8, 100.0 %); free, turn 3 "
         "(2 of 8, 25.0 %)."
     )
     assert unread.startswith("1 of 1 verdicts ")
@@ -114,7 +114,7 @@ def test_a_limit_that_is_not_the_same_is_not_named() -> None:
     records = ended("turn_1", 1, finish="length", output_tokens=64)
     records += ended("turn_1", 1, finish="length", output_tokens=None)
     [told] = counted(*records).endings()
-    assert "tell of the limit on tokens, not of the model: free, turn 1 (2 of 2" in told.sentence
+    assert "measure the limit on tokens, not the model: free, turn 1 (2 of 2" in told.sentence
 
 
 def test_answers_that_a_filter_held_back_or_that_are_empty_are_told() -> None:
@@ -123,11 +123,11 @@ def test_answers_that_a_filter_held_back_or_that_are_empty_are_told() -> None:
     filtered, empty = counted(*records).endings()
     assert filtered.sentence == (
         "More than 5 % of a turn's answers were held back by a filter, so that scores of these "
-        "turns are missing or tell of that filter, not of the model: free, turn 1 (6 of 10, 60.0 "
+        "turns are missing or measure that filter, not the model: free, turn 1 (6 of 10, 60.0 "
         "%)."
     )
     assert empty.sentence.endswith(
-        "tell of answers that are not there: free, turn 2 (1 of 2, 50.0 %)."
+        "measure answers that are not there: free, turn 2 (1 of 2, 50.0 %)."
     )
 
 
@@ -143,8 +143,8 @@ def test_what_a_filter_left_nothing_of_is_counted_with_the_answers() -> None:
 def test_answers_that_ended_for_no_known_reason_are_told() -> None:
     [told] = counted(*ended("turn_1", 1, well=1, finish="unknown")).endings()
     assert told.sentence == (
-        "More than 5 % of a turn's answers ended for no known reason: their server tells none, or "
-        "one of its own, so that they may have been cut off: free, turn 1 (1 of 2, 50.0 %)."
+        "More than 5 % of a turn's answers ended for no known reason; they may have been cut "
+        "off: free, turn 1 (1 of 2, 50.0 %)."
     )
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mmconv.core.types import SAME_TEXT
+from mmconv.report.data_quality import FATES, Shortfall, Tries, deciding_try, fate_of, group_tries
 from mmconv.report.page.losses import Losses
-from mmconv.report.shortfalls import Shortfall
-from mmconv.report.verdict_fates import FATES, Tries, deciding_try, fate_of, group_tries
 from tests.mmconv.report.call_records import judged
 
 NAME = "direct/turn_1"

@@ -294,6 +294,7 @@ const samples = (() => {
 
   function step(by) {
     if (!order.length) return;
+    tabs.show("samples");
     const now = order.findIndex((at) => index.samples[at].i === state.sample);
     const next = now < 0 ? 0 : Math.min(order.length - 1, Math.max(0, now + by));
     open(index.samples[order[next]].i);
@@ -301,6 +302,7 @@ const samples = (() => {
   }
 
   function openAll() {
+    tabs.show("samples");
     allOpen = !allOpen;
     detail();
   }
@@ -394,6 +396,7 @@ const samples = (() => {
     v: openAll,
     t: () => theme.change(),
     "/": () => {
+      tabs.show("samples");
       byId("query").focus();
       byId("samples").scrollIntoView({ behavior: "instant" });
     },

@@ -16,7 +16,7 @@ from mmconv.benchmarks.shared.rescore import Rescoring
 from mmconv.core.errors import ConfigError
 from mmconv.core.graph import resolve
 from mmconv.core.types import Call, Ref, Reply, Sampling
-from mmconv.report.forecast import estimate_tokens
+from mmconv.report.costs import estimate_tokens
 from tests.mmconv.benchmarks.cmteval.dialogues import (
     REAL,
     NoImages,

@@ -18,7 +18,7 @@ from mmconv.benchmarks.layouts import Context
 from mmconv.benchmarks.metrics import LARGEST_WIDTH, Delta, Mean, Ratio, quantities
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.types import Score, Table
-from mmconv.report.tables.markdown import to_markdown
+from mmconv.report.tables.formats import to_markdown
 from mmconv.stats import Column, Quantity, ScoreFrame, contrast, measure
 
 SPEC = RunSpec(

@@ -18,7 +18,7 @@ from mmconv.benchmarks.shared.endings import (
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.types import Failure, Finish, Reply, Table
 from mmconv.engine.run import Place, open_evaluation
-from mmconv.report.tables.missing_reasons import in_words
+from mmconv.report.tables.cells import in_words
 from tests.mmconv.benchmarks.few_records import DATA
 
 SILENT = ModelSpec(provider="fake", model="scripted", options={"script": {".*": ""}})

@@ -18,7 +18,7 @@ from mmconv.core.run_stats import Halt, Tally
 from mmconv.core.types import UNASKED, Failure, Skipped
 from mmconv.engine import Runner
 from mmconv.engine import run as evaluation
-from mmconv.report.shortfalls import Shortfall
+from mmconv.report.data_quality import Shortfall
 from mmconv.store.merging import MergeReport
 
 
@@ -63,7 +63,7 @@ def test_merging_does_not_repeat_a_password(monkeypatch: pytest.MonkeyPatch) -> 
     "moments",
     [
         "mmconv.engine.resources.Equipment.read_data",
-        "mmconv.report.writing.run_folder.write_tables = mmconv.engine.Runner.stop",
+        "mmconv.report.writing.write_tables = mmconv.engine.Runner.stop",
     ],
     ids=["before its calls", "twice"],
 )
@@ -71,7 +71,7 @@ def test_a_command_that_is_told_to_end_was_interrupted(tmp_path: Path, moments: 
     """While it asks, the first time stops the runner: see `tests.mmconv.test_resilience`."""
     code = (
         "import os, signal, sys\n"
-        "import mmconv.cli, mmconv.engine.resources, mmconv.report.writing.run_folder\n"
+        "import mmconv.cli, mmconv.engine.resources, mmconv.report.writing\n"
         f"{moments} = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
         "mmconv.cli.main()"
     )

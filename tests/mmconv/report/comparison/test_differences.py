@@ -11,10 +11,11 @@ from scipy.special import stdtr, stdtrit
 
 from mmconv.benchmarks.registry import TITLES
 from mmconv.benchmarks.shared.compared import find_quantities
+from mmconv.benchmarks.shared.options import display_of
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.types import Cell, Score, Table
 from mmconv.report.comparison.differences import DIFFERS, ONCE, Comparison, compare
-from mmconv.report.page.views.by_benchmark import comparison_content
+from mmconv.report.findings import comparison_findings
 from mmconv.run_folder.saved_run import read_finished, read_scores
 from mmconv.run_folder.tables import read_tables
 from mmconv.stats import (
@@ -249,14 +250,12 @@ def test_differences_are_marked_that_stay_significant_among_all_of_their_table(
     assert "S2" in alone - kept
     assert all(table.rows[name][DIFFERS] == Cell(value=column) for name in marked)
     assert made.significant == {(name, column) for name in marked}
-    [lead] = comparison_content(made, {}).view.lead
-    perception, reasoning, *_ = lead.split("; ")
-    assert "perception is 3.00 points of 10 higher (95 % interval " in perception
-    assert reasoning.startswith("reasoning is 0.75 points of 10 higher (95 % interval ")
-    assert reasoning.endswith("), which may be chance among so many differences")
+    findings = comparison_findings(made, display_of("convbench"))
+    assert len(findings) == min(3, len(marked))
+    assert not any("reasoning" in finding for finding in findings)
+    [perception] = [each for each in findings if "perception" in each]
+    assert perception == "beta is better than alpha in perception: +3.00 [2.53, 3.47]."
     assert any(note.startswith("differs: the columns") and "(5)" in note for note in table.notes)
-    assert ("S0", column) in made.equal
-    assert not {(name, column) for name in p_values} & made.equal
 
 
 async def test_a_table_without_a_significant_difference_says_so(tmp_path: Path) -> None:

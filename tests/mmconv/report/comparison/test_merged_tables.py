@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mmconv.core.types import Cell, Table
-from mmconv.report.comparison.merged_tables import Named, merge_tables
+from mmconv.report.comparison.differences import Named, merge_tables
 
 
 def run(label: str, judge: str, candidate: str = "echo") -> Named:

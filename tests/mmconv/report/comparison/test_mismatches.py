@@ -8,8 +8,7 @@ from typing import Any
 
 from mmconv.core.config import ModelSpec, RunSpec, SamplingSpec
 from mmconv.report.comparison.differences import compare
-from mmconv.report.comparison.mismatches import LONGEST, mismatches, other_settings
-from mmconv.report.comparison.runs import open_runs
+from mmconv.report.comparison.runs import LONGEST, mismatches, open_runs, other_settings
 from mmconv.run_folder.layout import Manifest
 from mmconv.run_folder.saved_run import FinishedRun
 from tests.mmconv.benchmarks.cmteval.dialogues import record, write

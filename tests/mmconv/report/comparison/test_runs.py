@@ -12,7 +12,7 @@ from mmconv.engine.run import open_evaluation, read_run
 from mmconv.report.comparison.differences import compare
 from mmconv.report.comparison.leaderboard import make_leaderboard
 from mmconv.report.comparison.runs import finished_among
-from mmconv.report.writing.run_folder import RunFolder
+from mmconv.report.writing import RunFolder
 from mmconv.run_folder.layout import Shard
 from mmconv.run_folder.tables import read_tables
 from tests.mmconv.report.runs import ALPHA, BETA, make_run

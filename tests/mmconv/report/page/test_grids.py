@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mmconv.core.types import Cell, Table
-from mmconv.report.page.common_sections import cost_table
 from mmconv.report.page.grids import grid
+from mmconv.report.page.sections import cost_table
 from mmconv.run_folder.layout import SeatSummary
 
 
@@ -56,7 +56,7 @@ def test_numbers_of_tokens_have_separators_and_a_price_is_not_made_up() -> None:
     assert "5,723,795" in [cell.value for cell in line.cells if cell]
     untold = seat.model_copy(update={"asked": 3, "stored": 2, "total_unmetered": 4})
     for each, told in (
-        (seat, "no price given"),
+        (seat, "price not set"),
         (untold, "price not known: 4 of 5 calls without tokens"),
     ):
         [line] = grid(cost_table({"judge": each})).lines

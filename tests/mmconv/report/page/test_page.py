@@ -21,7 +21,7 @@ from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_bytes
 from mmconv.report.comparison.differences import compare
 from mmconv.report.page import write_comparison, write_page
-from mmconv.report.page.samples.blocks import LARGER
+from mmconv.report.page.blocks import LARGER
 from mmconv.run_folder.layout import PAGE, SCORES, TRANSCRIPTS
 from mmconv.run_folder.saved_run import read_lines
 from tests.mmconv.report.page_runs import HOSTILE, hostile_run, multiply, simulated_run
@@ -94,36 +94,13 @@ async def test_a_run_s_page_holds_its_numbers_and_samples(tmp_path: Path) -> Non
     assert data[:4] == b"RIFF"
 
 
-@pytest.mark.parametrize(
-    ("apart", "why"), [(0, "every sample differs by the same"), (1, "fewer than 5 images")]
-)
-async def test_a_page_tells_why_a_delta_has_no_interval(
-    tmp_path: Path, apart: int, why: str
-) -> None:
-    """The table is the same, so only the scores can tell."""
-    run = await make_run("convbench", tmp_path)
-    records = [orjson.loads(line) for line in (run / "scores.jsonl").read_bytes().splitlines()]
-    for record in records:
-        place = record["metric"], record["turn"], record["condition"]
-        if place[:2] == ("rating", 2):
-            more = int(record["sample"]) % 2 * apart if place[2] == "perception" else 0
-            record["value"] = 5.0 + more
-    (run / "scores.jsonl").write_bytes(b"\n".join([*map(orjson.dumps, records), b""]))
-    deltas = orjson.loads((run / "tables" / "deltas.json").read_bytes())
-    cell = deltas["rows"]["S2_hat - S2"]["direct (1-10)"]
-    cell |= {"value": 0.0, "n": 12, "low": None, "high": None}
-    (run / "tables" / "deltas.json").write_bytes(orjson.dumps(deltas))
-    text = write_page(run).read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
-    assert f"reasoning stays as it is on average (n = 12; no interval: {why})." in text
-
-
 @pytest.mark.parametrize("benchmark", ["fbbench", "cmteval", "mtbench101", "botchat"])
 async def test_text_benchmarks_have_pages_of_their_tables(benchmark: str, tmp_path: Path) -> None:
     folder = await make_run(benchmark, tmp_path)
     page = Page(write_page(folder))
     names = orjson.loads((folder / "tables" / "index.json").read_bytes())
-    shown = {attributes.get("id") for tag, attributes in page.tags if tag == "section"}
-    assert shown & set(names)
+    shown = {attributes.get("id") for tag, attributes in page.tags if tag == "details"}
+    assert {f"table-{name}" for name in names} <= shown
     assert page.samples()
     assert all(column["turns"] for sample in page.samples() for column in sample["columns"])
 
@@ -134,7 +111,7 @@ async def test_a_run_in_a_bad_state_says_so_before_anything_else(tmp_path: Path)
     told = text.split('<div class="shortfalls"', 1)[1].split("</div>", 1)[0]
     assert re.search(r"of 2\d\d calls \([\d.]+\u00a0%\) have no reply: \d+ failed", told)
     assert "<li>R1, " in told
-    assert text.index('<div class="shortfalls"') < text.index('<section id="scores"')
+    assert text.index('<div class="shortfalls"') < text.index('<section id="headline"')
     assert "\n- **warning**: " in (bad / "report.md").read_text(encoding="utf-8")
     good = await make_run("convbench", tmp_path / "good")
     assert '<div class="shortfalls"' not in write_page(good).read_text(encoding="utf-8")
@@ -240,7 +217,7 @@ async def test_pictures_to_enlarge_are_in_the_page_while_there_is_room(
 ) -> None:
     folder = await simulated_run(tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr("mmconv.report.page.samples.blocks.LARGER_BYTES", 0)
+        patched.setattr("mmconv.report.page.blocks.LARGER_BYTES", 0)
         page = Page(path := write_page(folder, library(tmp_path)))
     names = orjson.loads(page.scripts["pictures-0"]).keys()
     assert len(page.samples()) == len(names)

@@ -18,15 +18,16 @@ from mmconv.core.errors import DataError
 from mmconv.core.types import Cell, Table
 from mmconv.report.tables.formats import (
     FORMATS,
+    all_to_markdown,
     as_printed,
     remove_tables,
     to_csv,
     to_json,
+    to_markdown,
     unquote_formula,
     write_tables,
 )
 from mmconv.report.tables.latex import to_latex
-from mmconv.report.tables.markdown import all_to_markdown, to_markdown
 from mmconv.report.tables.text import to_text
 from mmconv.run_folder.tables import read_tables
 

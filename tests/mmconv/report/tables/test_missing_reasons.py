@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mmconv.core.types import SAME_TEXT, UNASKED, UNPARSED, Failure, Skipped
-from mmconv.report.tables.missing_reasons import in_words, tell_largest, tell_reasons
+from mmconv.report.tables.cells import in_words, tell_largest, tell_reasons
 
 
 @pytest.mark.parametrize(

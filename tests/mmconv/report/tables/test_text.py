@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmconv.core.types import Cell, Table
@@ -130,6 +130,7 @@ def tables(draw: st.DrawFn) -> Table:
     return Table(name="t", title=draw(words), columns=tuple(kinds), rows=rows)
 
 
+@settings(deadline=None)  # a busy machine is slow
 @given(tables(), st.integers(10, 120))
 def test_nothing_is_left_out_and_only_names_stand_twice(table: Table, width: int) -> None:
     narrow, wide = to_text(table, width), to_text(table)
@@ -140,6 +141,7 @@ def test_nothing_is_left_out_and_only_names_stand_twice(table: Table, width: int
     assert all(counted[word] == all_of_them[word] for word in counted.keys() - names)
 
 
+@settings(deadline=None)  # a busy machine is slow
 @given(tables(), st.integers(70, 120))
 def test_no_line_is_wider_than_the_terminal(table: Table, width: int) -> None:
     for elsewhere in (None, "tables/t.txt"):

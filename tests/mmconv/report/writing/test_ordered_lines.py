@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.report.writing.ordered_lines import OrderedLines
+from mmconv.report.writing import OrderedLines
 
 
 def test_lines_end_in_ascending_order_whatever_order_they_came_in(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from mmconv.core.errors import DataError
-from mmconv.report.writing.parquet import write_parquet
+from mmconv.report.writing import write_parquet
 
 SCHEMA = pyarrow.schema(
     [

@@ -22,7 +22,7 @@ from mmconv.core.types import Call, Failure, Outcome, Reply, Table
 from mmconv.report.comparison.differences import compare
 from mmconv.report.page import write_page
 from mmconv.report.tables.formats import write_tables
-from mmconv.report.writing.run_folder import RunFolder
+from mmconv.report.writing import RunFolder
 from mmconv.run_folder.layout import PAGE, REPORT, SCORES
 from mmconv.run_folder.saved_run import read_finished
 from mmconv.run_folder.tables import read_tables
@@ -98,7 +98,7 @@ def test_that_answers_are_not_the_model_s_is_told_wherever_numbers_are(tmp_path:
     report = (folder / REPORT).read_text(encoding="utf-8")
     assert report.index("- **warning**: More than 1 %") < report.index(told) < report.index("S1")
     page = (folder / PAGE).read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
-    assert page.index(told) < page.index('<section id="scores"')
+    assert page.index(told) < page.index('<section id="headline"')
     printed = CliRunner().invoke(commands, ["score", str(folder)]).stderr
     assert any(line.startswith("WARNING: ") and told in line for line in printed.splitlines())
 

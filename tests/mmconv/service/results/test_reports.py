@@ -24,7 +24,7 @@ BLOCK = 2
 async def served(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Served:
     """A service whose pages have room for next to nothing."""
     monkeypatch.setattr("mmconv.service.results.reports.PAGE_BYTES", 100)
-    monkeypatch.setattr("mmconv.report.page.samples.blocks.BLOCK", BLOCK)
+    monkeypatch.setattr("mmconv.report.page.blocks.BLOCK", BLOCK)
     opened = await serve(data=drawn(tmp_path))
     assert isinstance(opened, Served)
     return opened

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from mmconv.report.page.served_parts import BLOCK
+from mmconv.report.page.build import SERVED_BLOCK
 from mmconv.service.runs.lookup import finished_folder
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import ROWS, begun, drawn, ended, request
@@ -133,10 +133,10 @@ async def test_a_finished_run_comes_in_parts(served: Served) -> None:
     run = await finish(served.client)
     head = await get(served.client, f"/web/runs/{run}")
     assert head["title"] == "echo on ConvBench"
-    assert '<section id="scores"' in head["html"]
+    assert '<section id="headline"' in head["html"]
     assert "<script" not in head["html"]
     index = head["index"]
-    assert index["block"] == BLOCK
+    assert index["block"] == SERVED_BLOCK
     block = await get(served.client, f"/web/runs/{run}/blocks/0")
     names = [sample["i"] for sample in index["samples"]]
     assert [sample["id"] for sample in block["samples"]] == names

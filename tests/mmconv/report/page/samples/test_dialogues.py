@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from mmconv.benchmarks.convbench.options import word_side
 from mmconv.core.types import UNASKED
-from mmconv.report.page.samples.dialogues import Record, dialogue
-from mmconv.report.page.views.convbench import verdict_words
+from mmconv.report.page.dialogues import Record, dialogue
 from tests.mmconv.report.call_records import asked, judged, said
 
 ONE, TWO = said("user", "one?"), said("user", "two?")
@@ -18,7 +18,7 @@ def shown(calls: list[Record]) -> list[tuple[int, list[str], list[tuple[str, boo
             [message["text"] for message in turn["asked"]],
             [(answer["text"], answer.get("given", False)) for answer in turn["answers"]],
         )
-        for turn in dialogue(calls, verdict_words)["turns"]
+        for turn in dialogue(calls, word_side)["turns"]
     ]
 
 
@@ -61,7 +61,7 @@ def test_a_talk_of_a_model_with_itself_is_one_thread_though_roles_change() -> No
     ]
     texts = [answers for _, _, answers in shown(calls)]
     assert texts == [[("hello", True)], [("how are you?", False)], [("fine", False)]]
-    assert [turn["n"] for turn in dialogue(calls, verdict_words)["turns"]] == [1, 3, 4]
+    assert [turn["n"] for turn in dialogue(calls, word_side)["turns"]] == [1, 3, 4]
 
 
 def test_a_turn_asked_alone_keeps_its_number() -> None:
@@ -75,7 +75,7 @@ def test_verdicts_go_to_the_answer_that_they_judge_and_the_rest_stands_apart() -
         judged("pairwise_B/turn_1", "B", label="B"),
         judged("direct/overall", "8", scores=[{"name": "rating", "value": 8.0}]),
     ]
-    document = dialogue(calls, verdict_words)
+    document = dialogue(calls, word_side)
     [turn] = document["turns"]
     told = [(each["call"], each["said"]) for each in turn["answers"][0]["verdicts"]]
     assert told == [("direct/turn_1", "7"), ("pairwise_B/turn_1", "won (shown as B)")]
@@ -85,22 +85,22 @@ def test_verdicts_go_to_the_answer_that_they_judge_and_the_rest_stands_apart() -
 def test_a_verdict_read_by_a_rescue_counts_its_tries() -> None:
     unread = judged("direct/turn_1", "hm", parse="unparsed: no rating", rationale=None)
     again = judged("direct/turn_1~retry_1", "6", scores=[{"name": "rating", "value": 6.0}])
-    [verdict] = dialogue([again, unread], verdict_words)["verdicts"]
+    [verdict] = dialogue([again, unread], word_side)["verdicts"]
     assert (verdict["said"], verdict["tries"]) == ("6", 2)
-    [verdict] = dialogue([unread], verdict_words)["verdicts"]
+    [verdict] = dialogue([unread], word_side)["verdicts"]
     assert verdict["problem"] == "unreadable: no rating"
     assert verdict["text"] == "hm"
 
 
 def test_a_failure_is_told_in_the_place_of_the_answer() -> None:
     failed = asked("turn_1", [ONE], None, state="failure", problem="timeout", finish=None)
-    [turn] = dialogue([failed], verdict_words)["turns"]
+    [turn] = dialogue([failed], word_side)["turns"]
     assert turn["answers"][0]["problem"] == "failed: timeout"
 
 
 def test_what_was_not_asked_says_for_want_of_what() -> None:
     skipped = asked("turn_2", None, None, state="skipped", problem="turn_1", finish=None)
-    [turn] = dialogue([skipped], verdict_words)["turns"]
+    [turn] = dialogue([skipped], word_side)["turns"]
     assert turn["answers"][0]["problem"] == "not asked, without an answer in turn 1"
 
 
@@ -109,6 +109,6 @@ def test_what_has_yet_to_be_asked_is_no_problem() -> None:
     waiting = asked("turn_1", messages, None, state="skipped", problem=UNASKED)
     lost = asked("turn_1", messages, None, state="skipped", problem="turn_0 failed")
     for call, waits in ((waiting, True), (lost, False)):
-        [turn] = dialogue([call], verdict_words)["turns"]
+        [turn] = dialogue([call], word_side)["turns"]
         assert turn["answers"][0]["problem"]
         assert turn["answers"][0].get("waits", False) == waits

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mmconv.report.page.samples.dialogues import Record
-from mmconv.report.page.samples.index import Index
+from mmconv.report.page.dialogues import Record
+from mmconv.report.page.samples import Index
 
 
 def score(turn: int, value: float | None, why: str | None = None, **tags: str) -> Record:

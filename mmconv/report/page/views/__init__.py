@@ -1,1 +1,0 @@
-"""What a page says of the runs of each benchmark: sections with sentences, plots and tables."""

@@ -1,0 +1,94 @@
+"""The sections behind the overview: histograms of ratings, heat maps, all tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mmconv.benchmarks.shared.endings import METRICS as ENDINGS
+from mmconv.benchmarks.shared.options import Display, Ratings, display_of
+from mmconv.core.types import Cell, Table
+from mmconv.report.page.content import Content, run_content
+from mmconv.report.page.losses import Losses
+from mmconv.report.page.sections import detail_sections, heat_map, rating_sections
+from mmconv.run_folder.saved_run import read_finished
+from mmconv.stats import ScoreFrame
+from tests.mmconv.report.page_runs import simulated_run
+from tests.mmconv.report.runs import make_run
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "plots"),
+    [("convbench", 4), ("mtbench101", 1), ("cmteval", 2), ("fbbench", 0), ("botchat", 0)],
+)
+async def test_every_metric_has_a_label_and_ratings_are_counted(
+    benchmark: str, plots: int, tmp_path: Path
+) -> None:
+    folder = await make_run(benchmark, tmp_path)
+    frame = ScoreFrame(read_finished(folder).scores())
+    labels = display_of(benchmark).labels
+    assert {*frame.distinct("metric")} - {*ENDINGS, *labels} == set()
+    sections = [*rating_sections(run_content(folder, {}))]
+    assert [len(section.plots) for section in sections] == ([plots] if plots else [])
+
+
+@pytest.fixture
+async def content(tmp_path: Path) -> Content:
+    return run_content(await simulated_run(tmp_path), {})
+
+
+def with_scale(content: Content, **fields: int) -> Content:
+    scale = Ratings(metric="rating", lowest=1, highest=10, **fields)  # type: ignore[arg-type]
+    return replace(content, display=replace(content.display, ratings=(scale,)))
+
+
+async def test_shares_are_of_the_ratings_that_there_are(content: Content) -> None:
+    frame = ScoreFrame(content.runs[0].scores())
+    [section] = rating_sections(with_scale(content, by_turn=1))
+    first, second, *_ = section.plots
+    given = [
+        each for each in frame.select(metric="rating", condition="free", turn=1).values if each
+    ]
+    sevens = 100 * sum(7 <= each < 8 for each in given) / len(given)
+    # a plot of one series has no legend
+    assert first.title == f"Share of each rating (%), perception: free, n = {len(given)}"
+    assert f"free, n = {len(given)}, 7: {sevens:.2f}" in first.words
+    # a condition keeps its colour in all plots
+    assert second.legend[0] == first.legend[0]
+    [sentence] = section.sentences
+    assert sentence.startswith("Most frequent rating: ")
+    [section] = rating_sections(with_scale(content, by_turn=0))
+    assert section.plots[0].legend
+
+
+def test_a_heat_map_shows_sizes_and_marks_small_ones() -> None:
+    cells = {
+        "direct, free": Cell(value=5.5, n=5),
+        "direct, perception": Cell(value=8.0, n=2, missing={"unparsed": 1}),
+        "pairwise, free": Cell(value=None, n=0, missing={"unparsed": 3}),
+    }
+    table = Table(name="groups", title="", columns=(*cells,), rows={"Count": cells})
+    display = Display(turns={1: "look"}, labels={"perception": "perfect"})
+    grid = heat_map(table, "category", 1, display)
+    assert (grid.title, grid.columns) == ("Turn 1, look", ("free", "perfect", "free"))
+    assert grid.groups == (("", 1), ("direct", 2), ("pairwise", 1))
+    [line] = grid.lines
+    assert line.link == "category=1:Count"
+    shown = [(c.value, c.size, c.few, c.shade) for c in line.cells if c]
+    assert shown == [
+        ("5.50", "5", False, 0.0),
+        ("8.00", "2/3", True, 1.0),
+        ("–", "0/3", False, None),
+    ]
+
+
+async def test_all_tables_are_there_and_shared_notes_once(content: Content) -> None:
+    sections = {section.id: section for section in detail_sections(content, Losses())}
+    assert [*sections] == ["ratings", "maps", "losses", "cost", "tables"]
+    tables = sections["tables"]
+    assert {grid.id for grid in tables.folded} == {table.name for table in content.tables}
+    notes = [note for grid in tables.folded for note in grid.notes]
+    assert not {*tables.notes} & {*notes}
+    assert any(note.startswith("Brackets hold 95 % intervals") for note in tables.notes)
